@@ -1,0 +1,93 @@
+/* What every verb is made of: a table of options, a page of help, and a function. The parser, the help, the
+ * man pages, the shell completions and docs/cli all come from the same tables. */
+#ifndef COFFER_CLI_H
+#define COFFER_CLI_H
+
+#include "coffer/coffer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit status of the command. */
+enum { CLI_OK = 0, CLI_FINDINGS = 1, CLI_USAGE = 2, CLI_FAILED = 3 };
+
+typedef struct cli_option {
+    const char *name;     /* without the dashes; NULL ends a table */
+    char letter;          /* one-letter form, or 0 */
+    const char *argument; /* "N", "FILE", "A..B"; NULL for a switch */
+    const char *choices;  /* "param|block|token", checked by the parser; NULL = anything */
+    const char *help;     /* one line */
+} cli_option;
+
+typedef struct cli_args cli_args;
+
+typedef struct cli_verb {
+    const char *name;
+    const char *usage;       /* what follows the name: "FILE…" */
+    const char *summary;     /* one line, for the list of verbs */
+    const char *description; /* a paragraph or two */
+    const char *examples;    /* lines "  coffer stats scan.mscan --by param   # what it does" */
+    const cli_option *options;
+    size_t min_operands, max_operands;
+    /* NULL: the verb means something else for each format; the row of cli_format_verbs for the format of the
+     * first operand runs. Its options are those of all rows together; one that the format at hand does not
+     * have is a usage error. */
+    int (*run)(const cli_args *args);
+} cli_verb;
+
+/* A verb's meaning for one format. */
+typedef struct cli_format_verb {
+    const char *format, *verb;
+    const cli_option *options;
+    const char *examples;
+    /* src : the first operand, open and recognised; closed by the caller. */
+    int (*run)(const cli_args *args, coffer_source *src);
+} cli_format_verb;
+
+extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */
+extern const cli_format_verb *const cli_format_verbs[]; /* NULL-terminated */
+
+/* ---- Arguments, after parsing ---- */
+
+size_t cli_operand_count(const cli_args *args);
+const char *cli_operand(const cli_args *args, size_t index); /* NULL past the end */
+bool cli_has(const cli_args *args, const char *option);
+const char *cli_value(const cli_args *args, const char *option); /* the last one given, or NULL */
+const char *cli_value_at(const cli_args *args, const char *option,
+                         size_t nth); /* of an option given several times, or NULL */
+/* A number within bounds; the default when the option is not there. False after a message to stderr: return
+ * CLI_USAGE. */
+bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value, uint64_t min,
+                uint64_t max);
+bool cli_real(double *out, const cli_args *args, const char *option, double default_value);
+/* "A..B" (B exclusive), "A..", "..B", or "A" for that one alone. Untouched when the option is not there. */
+bool cli_range(uint64_t *begin, uint64_t *end, const cli_args *args, const char *option);
+/* Index of the value among the option's choices; default_index when it is not there. */
+size_t cli_choice(const cli_args *args, const char *option, size_t default_index);
+
+/* ---- Messages ---- */
+
+/* "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, found from the status
+ * or given as `hint` (NULL = by status). Gives the exit status: CLI_FAILED, or CLI_USAGE for
+ * COFFER_E_INVALID_ARGUMENT. */
+int cli_fail(const char *path, const coffer_error *err, const char *hint);
+/* "coffer VERB: message" and "try 'coffer help VERB'"; gives CLI_USAGE. */
+int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
+/* Opens a file for a verb; on failure prints and gives the exit status, else 0. */
+int cli_open(coffer_source **out, const char *path);
+/* Flushes stdout and turns a write error (a full disk, a closed pipe) into an exit status. */
+int cli_finish(int status);
+/* Holds INT, TERM and HUP back while a file is changed in place. */
+void cli_hold_signals(void);
+void cli_release_signals(void);
+
+/* ---- Output ---- */
+
+/* A node tree for people: aligned names and values, lists as tables, human sizes. */
+void cli_print_node(FILE *out, const coffer_node *root);
+/* As one line of JSON, or indented when out is a terminal. */
+int cli_print_json(FILE *out, const coffer_node *root);
+
+#endif

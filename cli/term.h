@@ -1,0 +1,65 @@
+/* Terminals: colour, width, aligned tables, sizes for people, progress. Nothing of it reaches a pipe. */
+#ifndef COFFER_CLI_TERM_H
+#define COFFER_CLI_TERM_H
+
+#include "coffer/progress.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum term_style {
+    TERM_PLAIN,
+    TERM_BOLD,
+    TERM_DIM,
+    TERM_RED,
+    TERM_YELLOW,
+    TERM_GREEN,
+    TERM_BLUE,
+    TERM_STYLES
+} term_style;
+
+/* --color auto|always|never; auto asks isatty, NO_COLOR and TERM=dumb. */
+void term_set_color(const char *when);
+bool term_has_color(FILE *out);
+bool term_is_terminal(FILE *out);
+unsigned term_width(FILE *out); /* columns; 80 when unknown; COLUMNS respected */
+/* Escape sequences, or "" where there is no colour. */
+const char *term_on(FILE *out, term_style style);
+const char *term_off(FILE *out);
+/* A 24-bit background for heat maps, 256 colours where the terminal has no more. */
+void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
+
+/* Text from a file, safe to print: control characters and invalid UTF-8 shown as escapes, cut to `columns`
+ * with "…" (0 = no limit). */
+void term_print_text(FILE *out, const char *text, size_t len, size_t columns);
+
+typedef char term_text[32];
+const char *term_bytes(term_text out, uint64_t bytes);    /* "1.2 GiB" */
+const char *term_count(term_text out, uint64_t count);    /* "1 234 567" with thin grouping: 1,234,567 */
+const char *term_duration(term_text out, double seconds); /* "3 min 12 s" */
+
+/* A table: cells are added row by row; columns are as wide as they need, numbers to the right. */
+typedef struct term_table term_table;
+typedef enum term_align { TERM_LEFT, TERM_RIGHT } term_align;
+term_table *term_table_new(void); /* NULL when out of memory; the other calls accept NULL */
+void term_table_column(term_table *table, const char *title, term_align align);
+void term_table_cell(term_table *table, const char *text);
+void term_table_cellf(term_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints, too wide text columns cut to fit a terminal, and frees. */
+void term_table_print(term_table *table, FILE *out);
+
+/* A progress line on stderr: what, percent, rate and time left; only on a terminal, only after a second. Give
+ * &bar.progress to the library. */
+typedef struct term_progress {
+    coffer_progress progress;
+    const char *what;
+    const char *unit; /* "records"; NULL = bytes */
+    double started, drawn;
+    bool shown;
+} term_progress;
+void term_progress_start(term_progress *bar, const char *what, const char *unit);
+void term_progress_end(term_progress *bar);
+
+#endif

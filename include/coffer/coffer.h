@@ -1,0 +1,21 @@
+#ifndef COFFER_H
+#define COFFER_H
+
+/* Everything, for those who do not want to choose. */
+#include "coffer/error.h"
+#include "coffer/format.h"
+#include "coffer/limits.h"
+#include "coffer/mscan.h"
+#include "coffer/progress.h"
+#include "coffer/report.h"
+#include "coffer/source.h"
+#include "coffer/version.h"
+
+COFFER_BEGIN_DECLS
+
+/* Version of the library in use, which may be newer than the headers. */
+COFFER_API const char *coffer_version(void);
+
+COFFER_END_DECLS
+
+#endif

@@ -1,0 +1,108 @@
+#ifndef COFFER_FORMAT_H
+#define COFFER_FORMAT_H
+
+#include "coffer/limits.h"
+#include "coffer/progress.h"
+#include "coffer/report.h"
+#include "coffer/source.h"
+
+COFFER_BEGIN_DECLS
+
+/* The formats the library knows, and what can be done with any of them without knowing which it is. */
+typedef struct coffer_format coffer_format;
+
+COFFER_API size_t coffer_format_count(void);
+COFFER_API const coffer_format *coffer_format_at(size_t index);
+COFFER_API const coffer_format *coffer_format_by_name(const char *name); /* "mscan"; NULL if there is none */
+COFFER_API const char *coffer_format_name(const coffer_format *format);
+COFFER_API const char *coffer_format_extension(const coffer_format *format); /* ".mscan" */
+COFFER_API const char *coffer_format_title(const coffer_format *format);     /* "neural-network scan" */
+
+/* Recognises a file by its first bytes, never by its name.
+ * COFFER_E_NOT_RECOGNISED with the first bytes and the known formats in the text; COFFER_E_BAD_MAGIC when the
+ * bytes are a mangled magic of a known format, with a guess at what mangled it. */
+COFFER_API coffer_status coffer_identify(const coffer_format **out, coffer_source *src, coffer_error *err);
+
+typedef struct coffer_check_opts {
+    uint32_t struct_size;
+    bool full;        /* payloads and checksums too, not only the structure */
+    uint32_t threads; /* 0 = one per core */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_check_opts;
+
+#define COFFER_CHECK_OPTS_INIT                          \
+    {                                                   \
+        sizeof(coffer_check_opts), false, 0, NULL, NULL \
+    }
+
+/* Fills `out` with a summary whose keys are the public keys of `coffer info --json`, after file, format and
+ * size. */
+COFFER_API coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                         coffer_error *err);
+
+/* Collects findings. COFFER_OK when the check ran to its end, whatever it found; an error only when the file
+ * could not be read. A file that no format recognises gives the finding not-recognised or bad-magic. */
+COFFER_API coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                      coffer_error *err);
+
+typedef struct coffer_list_opts {
+    uint32_t struct_size;
+    const char *what; /* which of a format's lists; NULL = its main one */
+    const char *glob; /* on the name; NULL = all */
+    const coffer_limits *limits;
+} coffer_list_opts;
+
+#define COFFER_LIST_OPTS_INIT                      \
+    {                                              \
+        sizeof(coffer_list_opts), NULL, NULL, NULL \
+    }
+
+/* Fills `out` with one map per entry, all with the same keys, in a list named "entries". */
+COFFER_API coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                     coffer_error *err);
+
+typedef struct coffer_diff_opts {
+    uint32_t struct_size;
+    double tolerance;   /* differences up to this do not count */
+    uint64_t max_shown; /* how many single differences are listed */
+    uint32_t threads;
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_diff_opts;
+
+#define COFFER_DIFF_OPTS_INIT                            \
+    {                                                    \
+        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL \
+    }
+
+/* Compares two files of the same format. out gets "equal" (bool) and what differs. */
+COFFER_API coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                                     const coffer_diff_opts *opts, coffer_error *err);
+
+typedef struct coffer_repair_opts {
+    uint32_t struct_size;
+    bool keep_tail; /* take in whole records that an unfinished append left behind */
+    bool overwrite; /* replace an output that exists */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_repair_opts;
+
+#define COFFER_REPAIR_OPTS_INIT                              \
+    {                                                        \
+        sizeof(coffer_repair_opts), false, false, NULL, NULL \
+    }
+
+/* Writes what can be saved of `src` to out_path (replaced atomically, never the input's own bytes in place);
+ * `out` says what was done and what was lost. A clean file is copied as it is and the report has no finding.
+ */
+COFFER_API coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                       const coffer_repair_opts *opts, coffer_error *err);
+
+/* Rolls an interrupted in-place update of `path` back: the file is then byte for byte what it was before.
+ * COFFER_OK also when there is nothing to do; *done tells which (may be NULL). */
+COFFER_API coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err);
+
+COFFER_END_DECLS
+
+#endif

@@ -1,0 +1,28 @@
+#ifndef COFFER_LIMITS_H
+#define COFFER_LIMITS_H
+
+#include "coffer/api.h"
+
+COFFER_BEGIN_DECLS
+
+/* What a reader may spend on a file it does not trust. NULL in place of a limits argument means the defaults.
+ */
+typedef struct coffer_limits {
+    uint32_t struct_size;
+    uint32_t json_depth;   /* nesting of JSON and of typed maps */
+    uint64_t json_bytes;   /* one JSON block */
+    uint64_t entries;      /* tensors, sequences, stacks, fields … of one file */
+    uint64_t string_bytes; /* one string */
+    uint64_t memory_bytes; /* working memory of one call, beyond what the file's metadata needs */
+    uint32_t findings;     /* a report stops here */
+} coffer_limits;
+
+#define COFFER_LIMITS_INIT                                                                   \
+    {                                                                                        \
+        sizeof(coffer_limits), 256, UINT64_C(1) << 30, UINT64_C(1) << 26, UINT64_C(1) << 30, \
+            UINT64_C(1) << 30, 1000                                                          \
+    }
+
+COFFER_END_DECLS
+
+#endif

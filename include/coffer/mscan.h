@@ -1,0 +1,305 @@
+#ifndef COFFER_MSCAN_H
+#define COFFER_MSCAN_H
+
+#include "coffer/error.h"
+#include "coffer/limits.h"
+#include "coffer/progress.h"
+#include "coffer/source.h"
+
+COFFER_BEGIN_DECLS
+
+/* MSCAN: what a model's parameters did, token by token. docs/formats/mscan.md describes the file. */
+
+/* ---- Reading ---- */
+
+typedef struct coffer_mscan coffer_mscan;
+
+typedef struct coffer_mscan_record {
+    uint32_t token_idx; /* global over all sequences */
+    uint16_t param_id;
+    uint16_t block_idx;
+    uint16_t activation; /* quantised */
+    uint16_t grad_norm;  /* quantised */
+} coffer_mscan_record;
+
+typedef struct coffer_mscan_sequence {
+    uint64_t sequence_id;
+    uint64_t num_tokens;
+    uint64_t first_token; /* global index of its first token: the sum of num_tokens before it */
+    const char *source;   /* UTF-8, NUL-terminated, borrowed from the handle; NULL when the file has none */
+    size_t source_len;
+} coffer_mscan_sequence;
+
+typedef struct coffer_mscan_param {
+    uint64_t id;
+    const char *name; /* UTF-8, NUL-terminated, borrowed from the handle */
+    size_t name_len;
+} coffer_mscan_param;
+
+typedef enum coffer_mscan_metric {
+    COFFER_MSCAN_ACTIVATION = 0,
+    COFFER_MSCAN_GRAD_NORM = 1
+} coffer_mscan_metric;
+
+typedef struct coffer_mscan_open_opts {
+    uint32_t struct_size;
+    /* Accept a record area that is shorter than the header says; record_count is then the number of whole
+     * records. */
+    bool lenient;
+    const coffer_limits *limits;
+} coffer_mscan_open_opts;
+
+#define COFFER_MSCAN_OPEN_OPTS_INIT                 \
+    {                                               \
+        sizeof(coffer_mscan_open_opts), false, NULL \
+    }
+
+/* Opens a scan for reading.
+ * src : borrowed, must outlive the handle.     opts : NULL = defaults.
+ * out : owned by the caller, coffer_mscan_close(); untouched on failure.
+ * Reads header and metadata, no record. O(metadata), independent of the record count.
+ * Thread-safety: after success all calls with a const handle may run at the same time. */
+COFFER_API coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src,
+                                           const coffer_mscan_open_opts *opts, coffer_error *err);
+COFFER_API void coffer_mscan_close(coffer_mscan *scan);
+
+COFFER_API uint64_t coffer_mscan_record_count(const coffer_mscan *scan);
+COFFER_API uint64_t
+coffer_mscan_total_tokens(const coffer_mscan *scan); /* sum of num_tokens, never max(token_idx) + 1 */
+COFFER_API const char *coffer_mscan_model_name(const coffer_mscan *scan); /* "" when absent */
+COFFER_API size_t coffer_mscan_sequence_count(const coffer_mscan *scan);
+COFFER_API coffer_mscan_sequence coffer_mscan_sequence_at(const coffer_mscan *scan,
+                                                          size_t index); /* index < count */
+/* Index of the sequence that a global token belongs to; SIZE_MAX when it is past the total. O(log sequences).
+ */
+COFFER_API size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token);
+COFFER_API size_t coffer_mscan_param_count(const coffer_mscan *scan);
+COFFER_API coffer_mscan_param coffer_mscan_param_at(const coffer_mscan *scan,
+                                                    size_t index); /* ascending id; index < count */
+/* Name of a param_id, or NULL when the map does not have it. O(1). */
+COFFER_API const char *coffer_mscan_param_name(const coffer_mscan *scan, uint16_t param_id);
+/* The metadata as it stands in the file (UTF-8 JSON, trailing spaces left out). Borrowed. */
+COFFER_API const char *coffer_mscan_metadata(const coffer_mscan *scan, size_t *len);
+
+/* How raw u16 values become real ones: value = offset + scale × raw. */
+typedef struct coffer_mscan_quantization {
+    double scale;
+    double offset;
+} coffer_mscan_quantization;
+
+/* False when the file does not say (then values are raw integers). sequence : index, used when the scope is
+ * "sequence". */
+COFFER_API bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_mscan *scan,
+                                             coffer_mscan_metric metric, uint16_t param_id, size_t sequence);
+
+/* Decodes records [first, first + count) into out. */
+COFFER_API coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *scan, uint64_t first,
+                                           uint64_t count, coffer_error *err);
+/* The packed 12-byte records where they are mapped or in memory (unaligned: load, never cast), else NULL. Ask
+ * coffer_source_intact when done. */
+COFFER_API const uint8_t *coffer_mscan_view(const coffer_mscan *scan, uint64_t first, uint64_t count);
+
+/* Whether token_idx never decreases. Reads all records the first time and remembers. */
+COFFER_API coffer_status coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err);
+/* Records of the tokens [begin, end): first and count. Binary search; COFFER_E_NOT_SORTED when token_idx is
+ * not sorted. */
+COFFER_API coffer_status coffer_mscan_find_tokens(uint64_t *first, uint64_t *count, const coffer_mscan *scan,
+                                                  uint64_t begin, uint64_t end, coffer_error *err);
+
+/* ---- Replay: token by token, forwards, backwards, from anywhere ---- */
+
+typedef struct coffer_mscan_replay coffer_mscan_replay;
+
+typedef struct coffer_mscan_step {
+    uint64_t token;    /* global */
+    size_t sequence;   /* index */
+    uint64_t position; /* within its sequence */
+    const coffer_mscan_record
+        *records; /* borrowed until the next call on this replay; NULL when there are none */
+    size_t record_count;
+} coffer_mscan_step;
+
+/* Unsorted scans are indexed first (4 bytes per record, within limits.memory_bytes). scan : borrowed. */
+COFFER_API coffer_status coffer_mscan_replay_new(coffer_mscan_replay **out, const coffer_mscan *scan,
+                                                 coffer_error *err);
+COFFER_API void coffer_mscan_replay_free(coffer_mscan_replay *replay);
+/* Places the replay before `token`: next gives it, prev gives the one before it. token <= total. */
+COFFER_API coffer_status coffer_mscan_replay_seek(coffer_mscan_replay *replay, uint64_t token,
+                                                  coffer_error *err);
+/* *more is false at the end (beginning), and step is then untouched. Tokens without records are steps too. */
+COFFER_API coffer_status coffer_mscan_replay_next(bool *more, coffer_mscan_step *step,
+                                                  coffer_mscan_replay *replay, coffer_error *err);
+COFFER_API coffer_status coffer_mscan_replay_prev(bool *more, coffer_mscan_step *step,
+                                                  coffer_mscan_replay *replay, coffer_error *err);
+
+/* ---- Statistics ---- */
+
+typedef enum coffer_mscan_by {
+    COFFER_MSCAN_BY_ALL = 0,
+    COFFER_MSCAN_BY_PARAM,
+    COFFER_MSCAN_BY_BLOCK,
+    COFFER_MSCAN_BY_TOKEN,
+    COFFER_MSCAN_BY_SEQUENCE
+} coffer_mscan_by;
+
+/* Exact integer sums, so the result does not depend on threads or order. */
+typedef struct coffer_mscan_column {
+    uint64_t sum;
+    uint64_t sum_squares; /* fits: 2^32 records × 65535² < 2^64 */
+    uint64_t zeros;
+    uint64_t saturated; /* 65535 */
+    uint16_t min, max;  /* 0, 0 when the group is empty */
+} coffer_mscan_column;
+
+typedef struct coffer_mscan_group {
+    uint64_t key; /* param_id, block_idx, token or sequence index; 0 for BY_ALL */
+    uint64_t count;
+    coffer_mscan_column column[2]; /* by coffer_mscan_metric */
+} coffer_mscan_group;
+
+typedef struct coffer_mscan_query {
+    uint32_t struct_size;
+    coffer_mscan_by by;
+    const char *param_glob;          /* NULL = all; on the parameter's name */
+    uint64_t token_begin, token_end; /* [begin, end); end UINT64_MAX = all */
+    size_t sequence;                 /* index; SIZE_MAX = all */
+    uint32_t threads;                /* 0 = one per core */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_mscan_query;
+
+#define COFFER_MSCAN_QUERY_INIT                                                                       \
+    {                                                                                                 \
+        sizeof(coffer_mscan_query), COFFER_MSCAN_BY_ALL, NULL, 0, UINT64_MAX, SIZE_MAX, 0, NULL, NULL \
+    }
+
+typedef struct coffer_mscan_stats coffer_mscan_stats;
+
+/* One pass over the selected records on all cores. Groups that no record falls into are left out. */
+COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
+                                                const coffer_mscan_query *query, coffer_error *err);
+COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
+COFFER_API size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats);
+COFFER_API const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats,
+                                                           size_t index); /* ascending key */
+COFFER_API const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *stats);
+COFFER_API double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric metric);
+/* Sample standard deviation (n − 1); 0 for fewer than two records. */
+COFFER_API double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric);
+
+/* z-scores as the original scanner defines them: (value − mean) / sample standard deviation over all selected
+ * records of a layer or of the file, 0 where the deviation is <= 1e-9. Layers come from the parameter's name:
+ * "model.layers.N" → N, embed_tokens → −1, model.norm → the last layer + 1, lm_head → the last layer + 2;
+ * other parameters have no layer and take no part in layer scope. */
+typedef enum coffer_mscan_scope {
+    COFFER_MSCAN_SCOPE_GLOBAL = 0,
+    COFFER_MSCAN_SCOPE_LAYER = 1
+} coffer_mscan_scope;
+
+typedef struct coffer_mscan_score {
+    uint64_t key;
+    uint64_t count;
+    double z_activation; /* mean z-score of the group's records */
+    double z_grad_norm;
+    double sps; /* mean of z(activation) − z(grad_norm) over the group's records: for BY_PARAM this is dsc */
+    double integral_sps; /* its sum */
+} coffer_mscan_score;
+
+typedef struct coffer_mscan_scores coffer_mscan_scores;
+
+COFFER_API coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
+                                                 const coffer_mscan_query *query, coffer_mscan_scope scope,
+                                                 coffer_error *err);
+COFFER_API void coffer_mscan_scores_free(coffer_mscan_scores *scores);
+COFFER_API size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores);
+COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores, size_t index);
+
+/* ---- Heat map: a grid of mean values, blocks or parameters down, tokens across ---- */
+
+typedef enum coffer_mscan_rows { COFFER_MSCAN_ROWS_PARAM = 0, COFFER_MSCAN_ROWS_BLOCK = 1 } coffer_mscan_rows;
+
+typedef struct coffer_mscan_grid_opts {
+    uint32_t struct_size;
+    coffer_mscan_rows rows;
+    coffer_mscan_metric metric;
+    uint32_t width, height; /* at most this many columns and rows; several tokens or rows share a cell */
+    uint64_t token_begin, token_end; /* end UINT64_MAX = all */
+    uint64_t row_begin, row_end;     /* param ids or block numbers; end UINT64_MAX = all */
+    const char *param_glob;
+    uint32_t threads;
+    const char
+        *cache_path; /* where the pyramid is kept between calls, derived data; NULL = build and forget */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_mscan_grid_opts;
+
+#define COFFER_MSCAN_GRID_OPTS_INIT                                                                     \
+    {                                                                                                   \
+        sizeof(coffer_mscan_grid_opts), COFFER_MSCAN_ROWS_BLOCK, COFFER_MSCAN_ACTIVATION, 1024, 512, 0, \
+            UINT64_MAX, 0, UINT64_MAX, NULL, 0, NULL, NULL, NULL                                        \
+    }
+
+typedef struct coffer_mscan_grid {
+    uint32_t width, height;
+    uint64_t token_begin, token_end; /* what the columns cover, evenly */
+    uint64_t row_begin, row_end;     /* what the rows cover, evenly */
+    double *mean;                    /* height × width, row-major; NaN where no record falls */
+    double low, high;                /* smallest and largest mean; NaN, NaN when all cells are empty */
+} coffer_mscan_grid;
+
+COFFER_API coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
+                                               const coffer_mscan_grid_opts *opts, coffer_error *err);
+COFFER_API void coffer_mscan_grid_free(coffer_mscan_grid *grid);
+
+/* ---- Writing ---- */
+
+typedef struct coffer_mscan_writer coffer_mscan_writer;
+
+typedef struct coffer_mscan_write_opts {
+    uint32_t struct_size;
+    const char *model_name; /* NULL = "" */
+    uint32_t reserve_bytes; /* room for the metadata to grow in place; 0 = a default for appending */
+    bool exclusive;         /* fail with COFFER_E_EXISTS instead of replacing a file */
+    bool quantized;         /* write the two scales below into the metadata, scope "file" */
+    coffer_mscan_quantization quantization[2]; /* by coffer_mscan_metric */
+    uint32_t block_size;                       /* values per block, for the metadata; 0 = not written */
+    const char *extra_json; /* an object whose keys are carried into the metadata; NULL = none */
+} coffer_mscan_write_opts;
+
+#define COFFER_MSCAN_WRITE_OPTS_INIT                                                                    \
+    {                                                                                                   \
+        sizeof(coffer_mscan_write_opts), NULL, 0, false, false, { { 1.0, 0.0 }, { 1.0, 0.0 } }, 0, NULL \
+    }
+
+/* Starts a new scan. The file appears under `path` only at commit. */
+COFFER_API coffer_status coffer_mscan_create(coffer_mscan_writer **out, const char *path,
+                                             const coffer_mscan_write_opts *opts, coffer_error *err);
+/* Opens a scan to append sequences. Takes the write lock (COFFER_E_LOCKED when another writer has it) and
+ * first rolls back what an interrupted update left. Readers see the old state until commit. */
+COFFER_API coffer_status coffer_mscan_append(coffer_mscan_writer **out, const char *path,
+                                             const coffer_limits *limits, coffer_error *err);
+
+/* Adds a parameter (or finds the one of that name) and gives its id. At most 65536. */
+COFFER_API coffer_status coffer_mscan_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
+                                                coffer_error *err);
+/* Adds a parameter under an id of the caller's choice; COFFER_E_DUPLICATE when the id has another name. */
+COFFER_API coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
+                                                   coffer_error *err);
+/* Begins the next sequence. source : may be NULL. */
+COFFER_API coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const char *source,
+                                                     coffer_error *err);
+/* Adds records of the current sequence. token_idx counts from the sequence's first token. */
+COFFER_API coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const coffer_mscan_record *records,
+                                            size_t count, coffer_error *err);
+/* Ends the sequence. num_tokens must be larger than every token_idx written into it. */
+COFFER_API coffer_status coffer_mscan_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
+                                                   coffer_error *err);
+/* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
+ * file (or none) stands as before. */
+COFFER_API coffer_status coffer_mscan_commit(coffer_mscan_writer *writer, coffer_error *err);
+/* Frees the writer and drops what was not committed. */
+COFFER_API void coffer_mscan_discard(coffer_mscan_writer *writer);
+
+COFFER_END_DECLS
+
+#endif

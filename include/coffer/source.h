@@ -1,0 +1,85 @@
+#ifndef COFFER_SOURCE_H
+#define COFFER_SOURCE_H
+
+#include "coffer/error.h"
+
+COFFER_BEGIN_DECLS
+
+/* Where bytes come from: a file, a mapping, memory, or anything that can answer read_at. Every reader of the
+ * library works over each kind. Thread-safety: all calls but close may run at the same time. A source opened
+ * before fork() works in the children. */
+typedef struct coffer_source coffer_source;
+
+typedef enum coffer_access {
+    COFFER_ACCESS_AUTO = 0, /* map regular files, read others */
+    COFFER_ACCESS_MAP = 1,  /* map or fail */
+    COFFER_ACCESS_READ = 2  /* pread, never map */
+} coffer_access;
+
+typedef struct coffer_source_opts {
+    uint32_t struct_size;
+    coffer_access access;
+    bool
+        ignore_journal; /* show the bytes as they are, even when an interrupted update lies beside the file */
+} coffer_source_opts;
+
+#define COFFER_SOURCE_OPTS_INIT                               \
+    {                                                         \
+        sizeof(coffer_source_opts), COFFER_ACCESS_AUTO, false \
+    }
+
+/* Opens a file for reading. "-" is standard input; pipes are spooled to an unnamed temporary file first.
+ * When a whole rollback journal lies beside the file, the source shows the state before the interrupted
+ * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that
+ * serves only mappings of this library and passes every other signal on: a file cut while it is mapped gives
+ * COFFER_E_CHANGED instead of killing the process. */
+COFFER_API coffer_status coffer_source_open(coffer_source **out, const char *path,
+                                            const coffer_source_opts *opts, coffer_error *err);
+
+/* data : borrowed, must outlive the source. */
+COFFER_API coffer_status coffer_source_from_memory(coffer_source **out, const void *data, size_t size,
+                                                   coffer_error *err);
+
+/* A source of the caller's own (HTTP ranges, an archive member …). */
+typedef struct coffer_source_ops {
+    uint32_t struct_size;
+    /* Fills out[0..len). The range has been checked against the size. Must be thread-safe. */
+    coffer_status (*read_at)(void *context, void *out, uint64_t offset, size_t len, coffer_error *err);
+    /* Borrowed bytes, valid until close, or NULL when there are none at hand. May be NULL. */
+    const uint8_t *(*view)(void *context, uint64_t offset, size_t len);
+    /* Fails when bytes handed out by `view` may have been wrong. May be NULL. */
+    coffer_status (*intact)(void *context, coffer_error *err);
+    void (*close)(void *context); /* may be NULL */
+} coffer_source_ops;
+
+/* name : copied, for messages. context : passed to every call; `close` is not called when this function
+ * fails. */
+COFFER_API coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *ops, void *context,
+                                           uint64_t size, const char *name, coffer_error *err);
+
+COFFER_API void coffer_source_close(coffer_source *src);
+
+COFFER_API uint64_t coffer_source_size(const coffer_source *src);
+COFFER_API const char *coffer_source_name(const coffer_source *src);
+
+/* True when an interrupted update was found beside the file and the old state is shown. */
+COFFER_API bool coffer_source_interrupted_update(const coffer_source *src);
+
+/* Reads exactly len bytes; a range past the end is COFFER_E_OUT_OF_BOUNDS, and out is then untouched. */
+COFFER_API coffer_status coffer_source_read_at(void *out, coffer_source *src, uint64_t offset, size_t len,
+                                               coffer_error *err);
+
+/* Borrowed bytes until close, or NULL (not mapped, or the range is past the end): then use read_at.
+ * A caller that used a view asks coffer_source_intact before it trusts what it computed. */
+COFFER_API const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len);
+
+/* COFFER_E_CHANGED when the file was cut while it was mapped and zeros were seen in its place. */
+COFFER_API coffer_status coffer_source_intact(coffer_source *src, coffer_error *err);
+
+/* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the
+ * handler of a program that is about to die by a signal. */
+COFFER_API void coffer_remove_temporaries(void);
+
+COFFER_END_DECLS
+
+#endif

@@ -1,0 +1,57 @@
+/* Little-endian loads and stores at any address. */
+#ifndef COFFER_BASE_BYTES_H
+#define COFFER_BASE_BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define COFFER__LE16(v) __builtin_bswap16(v)
+#define COFFER__LE32(v) __builtin_bswap32(v)
+#define COFFER__LE64(v) __builtin_bswap64(v)
+#else
+#define COFFER__LE16(v) (v)
+#define COFFER__LE32(v) (v)
+#define COFFER__LE64(v) (v)
+#endif
+
+static inline uint16_t coffer__load_u16(const void *from)
+{
+    uint16_t v;
+    memcpy(&v, from, sizeof v);
+    return COFFER__LE16(v);
+}
+
+static inline uint32_t coffer__load_u32(const void *from)
+{
+    uint32_t v;
+    memcpy(&v, from, sizeof v);
+    return COFFER__LE32(v);
+}
+
+static inline uint64_t coffer__load_u64(const void *from)
+{
+    uint64_t v;
+    memcpy(&v, from, sizeof v);
+    return COFFER__LE64(v);
+}
+
+static inline void coffer__store_u16(void *to, uint16_t v)
+{
+    v = COFFER__LE16(v);
+    memcpy(to, &v, sizeof v);
+}
+
+static inline void coffer__store_u32(void *to, uint32_t v)
+{
+    v = COFFER__LE32(v);
+    memcpy(to, &v, sizeof v);
+}
+
+static inline void coffer__store_u64(void *to, uint64_t v)
+{
+    v = COFFER__LE64(v);
+    memcpy(to, &v, sizeof v);
+}
+
+#endif

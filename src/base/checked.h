@@ -1,0 +1,54 @@
+/* Arithmetic on numbers that come from files: each call says whether the result fits, and writes it only
+ * then. */
+#ifndef COFFER_BASE_CHECKED_H
+#define COFFER_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool coffer__add_u64(uint64_t *out, uint64_t a, uint64_t b)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool coffer__mul_u64(uint64_t *out, uint64_t a, uint64_t b)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool coffer__add_size(size_t *out, size_t a, size_t b)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool coffer__mul_size(size_t *out, size_t a, size_t b)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* Rounds up to a multiple of alignment, a power of two. */
+static inline bool coffer__align_up(uint64_t *out, uint64_t value, uint64_t alignment)
+{
+    uint64_t sum;
+    if (__builtin_add_overflow(value, alignment - 1, &sum))
+        return false;
+    *out = sum & ~(alignment - 1);
+    return true;
+}
+
+static inline bool coffer__to_size(size_t *out, uint64_t value)
+{
+    if (value > SIZE_MAX)
+        return false;
+    *out = (size_t)value;
+    return true;
+}
+
+/* Whether [offset, offset + length) lies inside [0, size). */
+static inline bool coffer__range_fits(uint64_t offset, uint64_t length, uint64_t size)
+{
+    return offset <= size && length <= size - offset;
+}
+
+#endif

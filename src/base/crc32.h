@@ -1,0 +1,12 @@
+/* CRC-32 with the polynomial and values of zlib, at the speed of the machine. */
+#ifndef COFFER_BASE_CRC32_H
+#define COFFER_BASE_CRC32_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* crc : 0 to begin, or the result so far. */
+uint32_t coffer__crc32(uint32_t crc, const void *bytes, size_t len);
+const char *coffer__crc32_library(void); /* "isa-l 2.30", for --version */
+
+#endif

@@ -1,0 +1,16 @@
+/* Filling coffer_error. */
+#ifndef COFFER_BASE_FAIL_H
+#define COFFER_BASE_FAIL_H
+
+#include "coffer/error.h"
+
+/* Fills err (may be NULL) and gives the status back, so that a failing line reads `return coffer__fail(err,
+ * …)`. A text that does not fit is cut at a character boundary and ends in "…". Control characters become
+ * '?'. */
+coffer_status coffer__fail(coffer_error *err, coffer_status status, uint64_t offset, const char *format, ...)
+    COFFER_PRINTF(4, 5);
+coffer_status coffer__fail_no_memory(coffer_error *err, uint64_t bytes);
+/* "NAME: what: strerror(errno)" with COFFER_E_IO. */
+coffer_status coffer__fail_errno(coffer_error *err, const char *what, const char *name, int error_number);
+
+#endif

@@ -1,0 +1,11 @@
+/* Shell patterns on names: * ? [a-z] [!a-z] \x, and * crosses dots and slashes. Linear time, whatever the
+ * pattern. */
+#ifndef COFFER_BASE_GLOB_H
+#define COFFER_BASE_GLOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool coffer__glob_match(const char *pattern, const char *text, size_t len);
+
+#endif

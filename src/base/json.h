@@ -1,0 +1,63 @@
+/* Reading JSON. The parser behind this is swappable (json.cc is the only file that knows it); what it gives
+ * is a flat array of nodes, children after their parent, so that walking needs no library call. */
+#ifndef COFFER_BASE_JSON_H
+#define COFFER_BASE_JSON_H
+
+#include "coffer/error.h"
+#include "coffer/limits.h"
+
+COFFER_BEGIN_DECLS
+
+typedef enum coffer__json_kind {
+    COFFER__JSON_NULL,
+    COFFER__JSON_BOOL,
+    COFFER__JSON_U64, /* non-negative integers */
+    COFFER__JSON_I64, /* negative integers */
+    COFFER__JSON_F64,
+    COFFER__JSON_STRING,
+    COFFER__JSON_ARRAY,
+    COFFER__JSON_OBJECT
+} coffer__json_kind;
+
+/* Inside an object each value carries its key. */
+typedef struct coffer__json_value {
+    const char *key; /* UTF-8, NUL-terminated (may hold NULs of its own); NULL outside objects */
+    union {
+        bool boolean;
+        uint64_t u64;
+        int64_t i64;
+        double f64;
+        const char *string; /* UTF-8, NUL-terminated, may hold NULs of its own */
+        uint64_t count;     /* of an array's or object's children */
+    } as;
+    uint32_t key_len;
+    uint32_t string_len;
+    uint32_t span; /* how many nodes this value takes, itself included: the next sibling is at value + span */
+    coffer__json_kind kind;
+} coffer__json_value;
+
+typedef struct coffer__json coffer__json;
+
+/* Parses a whole text (trailing white space allowed). Strict: UTF-8, no duplicate keys, nothing after the
+ * value. base : file offset of text[0], so that err->offset is a place in the file. COFFER_E_BAD_TEXT for bad
+ * UTF-8, COFFER_E_LIMIT for depth or size, COFFER_E_DUPLICATE for a key that stands twice, COFFER_E_BAD_JSON
+ * for the rest; the message says what was expected, err->offset where. */
+coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t len, uint64_t base,
+                                 const coffer_limits *limits, coffer_error *err);
+void coffer__json_free(coffer__json *json);
+const coffer__json_value *coffer__json_root(const coffer__json *json);
+const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */
+
+/* First child, or NULL. Iterate: for (v = first; v; v = coffer__json_next(parent, v)). */
+const coffer__json_value *coffer__json_first(const coffer__json_value *parent);
+const coffer__json_value *coffer__json_next(const coffer__json_value *parent,
+                                            const coffer__json_value *child);
+/* A member of an object by key, or NULL (also when it is no object). Linear. */
+const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key);
+/* Gives false when it is no such value or does not fit; accepts integers as doubles. */
+bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);
+bool coffer__json_f64(double *out, const coffer__json_value *value);
+
+COFFER_END_DECLS
+
+#endif

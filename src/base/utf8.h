@@ -1,0 +1,20 @@
+/* Strict UTF-8: no surrogates, nothing over U+10FFFF, no over-long form. */
+#ifndef COFFER_BASE_UTF8_H
+#define COFFER_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Length of the longest valid prefix; len when all is valid. */
+size_t coffer__utf8_valid_prefix(const void *text, size_t len);
+static inline bool coffer__utf8_valid(const void *text, size_t len)
+{
+    return coffer__utf8_valid_prefix(text, len) == len;
+}
+/* Decodes one character; gives its length in bytes, or 0 for an invalid one. */
+size_t coffer__utf8_decode(uint32_t *code_point, const uint8_t *at, const uint8_t *end);
+/* Columns that valid UTF-8 takes on a terminal: 0 for combining marks, 2 for East Asian wide, 1 otherwise. */
+size_t coffer__utf8_width(const char *text, size_t len);
+
+#endif

@@ -1,0 +1,28 @@
+/* What the rest of the library knows about a format: one row of a table. */
+#ifndef COFFER_FORMATS_FORMAT_H
+#define COFFER_FORMATS_FORMAT_H
+
+#include "coffer/format.h"
+
+struct coffer_format {
+    const char *name, *extension, *title;
+    /* The bytes a file of this format begins with; also used to guess what mangled them. */
+    const uint8_t *magic;
+    size_t magic_len;
+    /* Recognises a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
+    bool (*probe)(const uint8_t *head, size_t len);
+    coffer_status (*describe)(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                              coffer_error *err);
+    coffer_status (*check)(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                           coffer_error *err);
+    coffer_status (*list)(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                          coffer_error *err);
+    coffer_status (*diff)(coffer_node *out, coffer_source *a, coffer_source *b, const coffer_diff_opts *opts,
+                          coffer_error *err);
+    coffer_status (*repair)(coffer_report *out, coffer_source *src, const char *out_path,
+                            const coffer_repair_opts *opts, coffer_error *err);
+};
+
+extern const coffer_format coffer__mscan_format;
+
+#endif

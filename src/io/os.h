@@ -1,0 +1,30 @@
+/* Every operating-system call on files, one function each, nothing added: results and errno as the system
+ * gives them (retrying EINTR and finishing short transfers is the caller's work, in file.h). The crash and
+ * fault tests are linked with --wrap for these names, so what a test sees is what a disk would see. No other
+ * file of the library calls the system on a file. */
+#ifndef COFFER_IO_OS_H
+#define COFFER_IO_OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+int coffer__os_open(const char *path, int flags, mode_t mode); /* O_CLOEXEC is added */
+int coffer__os_close(int fd);
+ssize_t coffer__os_pread(int fd, void *out, size_t len, uint64_t offset);
+ssize_t coffer__os_read(int fd, void *out, size_t len);
+ssize_t coffer__os_pwrite(int fd, const void *bytes, size_t len, uint64_t offset);
+ssize_t coffer__os_write(int fd, const void *bytes, size_t len);
+int coffer__os_truncate(int fd, uint64_t size);
+int coffer__os_sync_data(int fd); /* fdatasync */
+int coffer__os_sync(int fd);      /* fsync */
+int coffer__os_rename(const char *from, const char *to);
+int coffer__os_unlink(const char *path);
+int coffer__os_stat(const char *path, struct stat *out);
+int coffer__os_fstat(int fd, struct stat *out);
+int coffer__os_lock(int fd); /* exclusive, does not wait: EWOULDBLOCK when another has it */
+void *coffer__os_map(int fd, size_t len, int writable_copy); /* MAP_PRIVATE; MAP_FAILED on error */
+int coffer__os_unmap(void *address, size_t len);
+
+#endif
