@@ -6,7 +6,7 @@
 
 /* Fills err (may be NULL) and gives the status back, so that a failing line reads `return coffer__fail(err,
  * …)`. A text that does not fit is cut at a character boundary and ends in "…". Control characters become
- * '?'. */
+ * '?'. The arguments may point into err->text. */
 coffer_status coffer__fail(coffer_error *err, coffer_status status, uint64_t offset, const char *format, ...)
     COFFER_PRINTF(4, 5);
 coffer_status coffer__fail_no_memory(coffer_error *err, uint64_t bytes);

@@ -1,5 +1,5 @@
-/* Shell patterns on names: * ? [a-z] [!a-z] \x, and * crosses dots and slashes. Linear time, whatever the
- * pattern. */
+/* Shell patterns on names: * ? [a-z] [!a-z] \x, and * crosses dots and slashes. Time is at most
+ * pattern × text. ? and sets take a whole UTF-8 character. */
 #ifndef COFFER_BASE_GLOB_H
 #define COFFER_BASE_GLOB_H
 

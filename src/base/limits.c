@@ -1,0 +1,10 @@
+#include "base/limits.h"
+
+#include "base/options.h"
+
+coffer_limits coffer__limits(const coffer_limits *given)
+{
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    coffer__take_options(&limits, sizeof limits, given);
+    return limits;
+}

@@ -1,0 +1,201 @@
+#include "base/report.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/node.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK_BYTES 4000
+
+/* Nodes and texts lie in blocks that the root owns, so that a list of millions frees in a moment. */
+typedef struct block {
+    struct block *previous;
+    size_t used, size;
+    alignas(max_align_t) char bytes[];
+} block;
+
+typedef struct root_node {
+    coffer_node node; /* first: a root is known by node.root == &node */
+    block *blocks;
+    bool failed;
+} root_node;
+
+static root_node *root_of(const coffer_node *node)
+{
+    return (root_node *)node->root;
+}
+
+static void *take(root_node *root, size_t size)
+{
+    uint64_t rounded;
+    if (root->failed)
+        return NULL;
+    block *newest = root->blocks;
+    if (!coffer__align_up(&rounded, size, alignof(max_align_t)) || rounded > SIZE_MAX / 2) {
+        root->failed = true;
+        return NULL;
+    }
+    if (!newest || newest->size - newest->used < rounded) {
+        size_t room = rounded > BLOCK_BYTES ? (size_t)rounded : BLOCK_BYTES;
+        newest = coffer__malloc(sizeof *newest + room);
+        if (!newest) {
+            root->failed = true;
+            return NULL;
+        }
+        *newest = (block){ .previous = root->blocks, .used = 0, .size = room };
+        root->blocks = newest;
+    }
+    void *memory = newest->bytes + newest->used;
+    newest->used += (size_t)rounded;
+    return memory;
+}
+
+static const char *take_text(root_node *root, const char *text, size_t len)
+{
+    char *copy = take(root, len + 1);
+    if (!copy)
+        return NULL;
+    if (len > 0)
+        memcpy(copy, text, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+/* Appends a node to its parent; NULL when the tree has failed. */
+static coffer_node *add(coffer_node *parent, const char *name, coffer_node_kind kind, coffer_unit unit)
+{
+    if (!parent)
+        return NULL;
+    root_node *root = root_of(parent);
+    const char *own_name = name ? take_text(root, name, strlen(name)) : "";
+    coffer_node *node = take(root, sizeof *node);
+    if (!own_name || !node)
+        return NULL;
+    *node = (coffer_node){ .root = parent->root, .name = own_name, .kind = kind, .unit = unit };
+    if (parent->last)
+        parent->last->next = node;
+    else
+        parent->first = node;
+    parent->last = node;
+    parent->as.count++;
+    return node;
+}
+
+coffer_status coffer_node_new(coffer_node **out, coffer_error *err)
+{
+    root_node *root = coffer__calloc(1, sizeof *root);
+    if (!root)
+        return coffer__fail_no_memory(err, sizeof *root);
+    root->node.root = &root->node;
+    root->node.name = "";
+    root->node.kind = COFFER_NODE_MAP;
+    *out = &root->node;
+    return COFFER_OK;
+}
+
+void coffer_node_free(coffer_node *root)
+{
+    if (!root)
+        return;
+    block *next;
+    for (block *at = root_of(root)->blocks; at; at = next) {
+        next = at->previous;
+        coffer__free(at);
+    }
+    coffer__free(root_of(root));
+}
+
+coffer_node *coffer__node_map(coffer_node *parent, const char *name)
+{
+    return add(parent, name, COFFER_NODE_MAP, COFFER_UNIT_NONE);
+}
+
+coffer_node *coffer__node_list(coffer_node *parent, const char *name)
+{
+    return add(parent, name, COFFER_NODE_LIST, COFFER_UNIT_NONE);
+}
+
+void coffer__node_bool(coffer_node *parent, const char *name, bool value)
+{
+    coffer_node *node = add(parent, name, COFFER_NODE_BOOL, COFFER_UNIT_NONE);
+    if (node)
+        node->as.boolean = value;
+}
+
+void coffer__node_u64(coffer_node *parent, const char *name, uint64_t value, coffer_unit unit)
+{
+    coffer_node *node = add(parent, name, COFFER_NODE_U64, unit);
+    if (node)
+        node->as.u64 = value;
+}
+
+void coffer__node_i64(coffer_node *parent, const char *name, int64_t value, coffer_unit unit)
+{
+    coffer_node *node = add(parent, name, COFFER_NODE_I64, unit);
+    if (node)
+        node->as.i64 = value;
+}
+
+void coffer__node_f64(coffer_node *parent, const char *name, double value, coffer_unit unit)
+{
+    coffer_node *node = add(parent, name, COFFER_NODE_F64, unit);
+    if (node)
+        node->as.f64 = value;
+}
+
+void coffer__node_null(coffer_node *parent, const char *name)
+{
+    (void)add(parent, name, COFFER_NODE_NULL, COFFER_UNIT_NONE);
+}
+
+void coffer__node_text(coffer_node *parent, const char *name, const char *text)
+{
+    if (text)
+        coffer__node_text_len(parent, name, text, strlen(text));
+    else
+        coffer__node_null(parent, name);
+}
+
+void coffer__node_text_len(coffer_node *parent, const char *name, const char *text, size_t len)
+{
+    if (!parent)
+        return;
+    const char *copy = take_text(root_of(parent), text, len);
+    coffer_node *node = copy ? add(parent, name, COFFER_NODE_TEXT, COFFER_UNIT_NONE) : NULL;
+    if (node) {
+        node->as.text = copy;
+        node->text_len = len;
+    }
+}
+
+void coffer__node_printf(coffer_node *parent, const char *name, const char *format, ...)
+{
+    if (!parent)
+        return;
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int len = vsnprintf(NULL, 0, format, arguments);
+    char *text = len < 0 ? NULL : take(root_of(parent), (size_t)len + 1);
+    if (text)
+        vsnprintf(text, (size_t)len + 1, format, again);
+    va_end(again);
+    va_end(arguments);
+    coffer_node *node = text ? add(parent, name, COFFER_NODE_TEXT, COFFER_UNIT_NONE) : NULL;
+    if (node) {
+        node->as.text = text;
+        node->text_len = (size_t)len;
+    }
+}
+
+coffer_status coffer__node_status(const coffer_node *root, coffer_error *err)
+{
+    if (!root_of(root)->failed)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory for the summary");
+}

@@ -1,0 +1,119 @@
+#include "base/report.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <stdarg.h>
+
+#define SEVERITIES 3
+
+struct coffer_report {
+    coffer_finding *findings;
+    size_t count, capacity, max;
+    uint64_t total[SEVERITIES];
+    bool no_memory;
+};
+
+coffer_status coffer_report_new(coffer_report **out, size_t max_findings, coffer_error *err)
+{
+    coffer_report *report = coffer__calloc(1, sizeof *report);
+    if (!report)
+        return coffer__fail_no_memory(err, sizeof *report);
+    report->max = max_findings ? max_findings : coffer__limits(NULL).findings;
+    *out = report;
+    return COFFER_OK;
+}
+
+void coffer_report_free(coffer_report *report)
+{
+    if (!report)
+        return;
+    for (size_t i = 0; i < report->count; i++)
+        coffer__free((char *)report->findings[i].text);
+    coffer__free(report->findings);
+    coffer__free(report);
+}
+
+size_t coffer_report_count(const coffer_report *report)
+{
+    return report->count;
+}
+
+const coffer_finding *coffer_report_at(const coffer_report *report, size_t index)
+{
+    return index < report->count ? &report->findings[index] : NULL;
+}
+
+uint64_t coffer_report_total(const coffer_report *report, coffer_severity severity)
+{
+    return (unsigned)severity < SEVERITIES ? report->total[severity] : 0;
+}
+
+const char *coffer_severity_name(coffer_severity severity)
+{
+    static const char *const names[SEVERITIES] = { "note", "warning", "error" };
+    return (unsigned)severity < SEVERITIES ? names[severity] : "unknown";
+}
+
+bool coffer__report_full(const coffer_report *report)
+{
+    return report->count >= report->max;
+}
+
+static bool make_room(coffer_report *report)
+{
+    size_t capacity, bytes;
+    if (report->count < report->capacity)
+        return true;
+    if (!coffer__mul_size(&capacity, report->capacity ? report->capacity : 4, 2) ||
+        !coffer__mul_size(&bytes, capacity, sizeof *report->findings))
+        return false;
+    coffer_finding *findings = coffer__realloc(report->findings, bytes);
+    if (!findings)
+        return false;
+    report->findings = findings;
+    report->capacity = capacity;
+    return true;
+}
+
+/* Counts the finding, and keeps it if there is room. */
+static bool add(coffer_report *report, coffer_status code, coffer_severity severity, uint64_t offset,
+                const char *text)
+{
+    report->total[severity]++;
+    if (coffer__report_full(report))
+        return false;
+    char *copy = make_room(report) ? coffer__strdup(text) : NULL;
+    if (copy)
+        report->findings[report->count++] = (coffer_finding){ code, severity, offset, copy };
+    else
+        report->no_memory = true;
+    return !coffer__report_full(report);
+}
+
+bool coffer__report_add(coffer_report *report, coffer_status code, coffer_severity severity, uint64_t offset,
+                        const char *format, ...)
+{
+    char text[sizeof((coffer_error *)NULL)->text];
+    va_list arguments;
+    va_start(arguments, format);
+    coffer__format_line(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return add(report, code, severity, offset, text);
+}
+
+bool coffer__report_add_error(coffer_report *report, coffer_severity severity, const coffer_error *err)
+{
+    return add(report, err->status, severity, err->offset, err->text);
+}
+
+coffer_status coffer__report_status(const coffer_report *report, coffer_error *err)
+{
+    if (!report->no_memory)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE,
+                        "out of memory for the findings: %zu were kept", report->count);
+}
