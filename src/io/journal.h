@@ -57,6 +57,10 @@ coffer_status coffer__update_overwrite(coffer__update *update, uint64_t offset, 
 /* Syncs, removes the journal, syncs the folder. On failure the update is rolled back. The handle can begin
  * another update. */
 coffer_status coffer__update_commit(coffer__update *update, coffer_error *err);
+/* Flushes what was appended, so that it can be read through coffer__update_fd. */
+coffer_status coffer__update_flush(coffer__update *update, coffer_error *err);
+/* Undoes what was begun and not committed; the file stays open and locked. */
+coffer_status coffer__update_roll_back(coffer__update *update, coffer_error *err);
 /* Rolls back what was begun and not committed, unlocks, frees. NULL allowed. */
 void coffer__update_close(coffer__update *update);
 

@@ -38,6 +38,10 @@ bool coffer__sink_can_patch(const coffer__sink *sink);
  * The descriptor is handed over to the caller at commit. */
 coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err);
 
+/* Flushes and lends the descriptor of the file under its temporary name, to read back what was written.
+ * COFFER_E_UNSUPPORTED when the sink is no such file. */
+coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err);
+
 /* Flushes, syncs, renames, syncs the folder, frees. On failure nothing of the new file is left and the old
  * one is untouched. */
 coffer_status coffer__sink_commit(coffer__sink *sink, coffer_error *err);

@@ -1,0 +1,70 @@
+/* The JSON block of a scan, understood: names, sequences, scales. */
+#ifndef COFFER_FORMATS_MSCAN_METADATA_H
+#define COFFER_FORMATS_MSCAN_METADATA_H
+
+#include "base/json.h"
+#include "coffer/mscan.h"
+#include "coffer/report.h"
+
+typedef enum coffer__mscan_scale_scope {
+    COFFER__MSCAN_SCALE_UNKNOWN = 0, /* the file does not say: values are raw integers */
+    COFFER__MSCAN_SCALE_FILE,
+    COFFER__MSCAN_SCALE_PARAM,
+    COFFER__MSCAN_SCALE_SEQUENCE
+} coffer__mscan_scale_scope;
+
+/* How the values of one column were quantised. */
+typedef struct coffer__mscan_scales {
+    coffer__mscan_scale_scope scope;
+    bool has_common;                   /* the scale and offset that stand beside "scope" */
+    coffer_mscan_quantization common;  /* scope file; otherwise for what `values` does not have */
+    coffer_mscan_quantization *values; /* by param index or sequence index; scale NaN where there is none */
+} coffer__mscan_scales;
+
+typedef struct coffer__mscan_metadata {
+    char *text; /* the JSON as it stands in the file, NUL-terminated */
+    size_t text_len;
+    coffer__json *json; /* owns the strings below */
+    const coffer__json_value *root;
+    const char *model_name; /* "" when absent */
+    size_t model_name_len;
+
+    coffer_mscan_sequence *sequences; /* in the order of the file, with prefix sums of tokens */
+    size_t sequence_count;
+    uint64_t total_tokens;
+
+    coffer_mscan_param *params; /* ascending id */
+    size_t param_count;
+    uint32_t *param_index; /* by param_id, 65536 of them: 1 + index into params, 0 when there is none */
+
+    coffer__mscan_scales scales[2]; /* by coffer_mscan_metric */
+} coffer__mscan_metadata;
+
+/* Parses and understands the metadata. text : from coffer__malloc, len bytes and one more for a NUL; taken
+ * over, whether the call succeeds or not. base : file offset of the text.
+ * Without a report the first value that cannot be understood fails. With one, everything wrong is added to
+ * it, and what cannot be understood is left out; only JSON that cannot be parsed fails. */
+coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *text, size_t len, uint64_t base,
+                                          const coffer_limits *limits, coffer_report *report,
+                                          coffer_error *err);
+void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata); /* its members, not itself */
+
+/* The entry of the map for a param_id, or NULL. */
+static inline const coffer_mscan_param *coffer__mscan_find_param(const coffer__mscan_metadata *metadata,
+                                                                 uint16_t param_id)
+{
+    uint32_t index = metadata->param_index[param_id];
+    return index ? &metadata->params[index - 1] : NULL;
+}
+
+/* What our writer says about a sequence beyond the specification: where its records are and their CRC-32. */
+typedef struct coffer__mscan_extent {
+    bool has_range, has_crc;
+    uint64_t first_record, num_records;
+    uint32_t crc;
+} coffer__mscan_extent;
+
+/* value : an entry of "sequences". */
+coffer__mscan_extent coffer__mscan_extent_of(const coffer__json_value *value);
+
+#endif
