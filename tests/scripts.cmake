@@ -1,0 +1,64 @@
+# Tests that are scripts: the command's, the documentation's, the examples', and the style of the sources.
+set(scripts ${PROJECT_SOURCE_DIR}/scripts)
+
+# Programs that use threads run under the thread sanitizer; that they do is read from their source.
+set(threaded_programs "")
+foreach(folder unit vectors compat fault crash)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.c)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        string(REGEX REPLACE "^test_" "" name ${name})
+        file(STRINGS ${source} mentions REGEX "thread|coffer__pool" LIMIT_COUNT 1)
+        if(mentions)
+            set_property(TEST ${folder}.${name} APPEND PROPERTY LABELS threads)
+            list(APPEND threaded_programs test_${folder}_${name})
+        endif()
+    endforeach()
+endforeach()
+
+# tests/cli/NAME.sh with the expected output beside it.
+file(GLOB cli_tests CONFIGURE_DEPENDS cli/*.sh)
+foreach(script IN LISTS cli_tests)
+    get_filename_component(name ${script} NAME_WE)
+    add_test(NAME cli.${name} COMMAND ${scripts}/run-cli-test ${PROJECT_BINARY_DIR} ${script})
+    file(STRINGS ${script} mentions REGEX "coffer stats|--threads" LIMIT_COUNT 1)
+    if(mentions)
+        set_property(TEST cli.${name} APPEND PROPERTY LABELS threads)
+    endif()
+    set_tests_properties(cli.${name} PROPERTIES TIMEOUT 120)
+endforeach()
+add_custom_target(threaded_tests DEPENDS coffer_command ${threaded_programs})
+
+# Each example runs in an empty folder; examples/NAME.expected is what it prints, where that is fixed.
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source IN LISTS example_sources)
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME examples.${name} COMMAND ${scripts}/run-example $<TARGET_FILE:example_${name}>
+        ${PROJECT_SOURCE_DIR}/examples/${name}.expected)
+    set_tests_properties(examples.${name} PROPERTIES TIMEOUT 60)
+endforeach()
+
+# The rest looks at the sources or builds on its own: once is enough, so not under sanitizers or coverage.
+if(COFFER_SANITIZE OR CMAKE_C_FLAGS MATCHES "--coverage")
+    return()
+endif()
+
+file(GLOB_RECURSE documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
+foreach(document IN ITEMS ${PROJECT_SOURCE_DIR}/README.md LISTS documents)
+    if(EXISTS ${document})
+        file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${document})
+        string(REGEX REPLACE "\\.md$" "" name ${name})
+        string(REGEX REPLACE "^docs/" "" name ${name})
+        string(REPLACE "/" "." name ${name})
+        add_test(NAME docs.${name} COMMAND ${scripts}/run-doc-blocks ${PROJECT_BINARY_DIR} ${document})
+        set_tests_properties(docs.${name} PROPERTIES TIMEOUT 120)
+    endif()
+endforeach()
+
+add_test(NAME headers COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/headers/check-headers ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
+add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/check-install
+    ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
+add_test(NAME style.arrows COMMAND ${scripts}/check-arrows)
+add_test(NAME style.format COMMAND ${scripts}/format --check)
+add_test(NAME style.tidy COMMAND ${scripts}/tidy ${PROJECT_BINARY_DIR})
+set_tests_properties(style.tidy PROPERTIES TIMEOUT 1200 COST 1000 RUN_SERIAL FALSE)
