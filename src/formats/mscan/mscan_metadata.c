@@ -1,0 +1,453 @@
+#include "formats/mscan/mscan_metadata.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/mscan/mscan_layout.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct loader {
+    coffer__mscan_metadata *out;
+    const coffer_limits *limits;
+    uint64_t base;
+    coffer_report *report;
+    coffer_error *err;
+} loader;
+
+/* Something that cannot be understood: fails, or with a report is noted and left out. */
+static coffer_status refuse(loader *load, coffer_status code, const char *format, ...) COFFER_PRINTF(3, 4);
+
+static coffer_status refuse(loader *load, coffer_status code, const char *format, ...)
+{
+    char text[sizeof load->err->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!load->report)
+        return coffer__fail(load->err, code, load->base, "%s", text);
+    coffer__report_add(load->report, code, COFFER_ERROR, load->base, "%s", text);
+    return COFFER_OK;
+}
+
+static const char *kind_name(const coffer__json_value *value)
+{
+    static const char *const names[] = {
+        [COFFER__JSON_NULL] = "null",
+        [COFFER__JSON_BOOL] = "a boolean",
+        [COFFER__JSON_U64] = "a number",
+        [COFFER__JSON_I64] = "a negative number",
+        [COFFER__JSON_F64] = "a number with a fraction",
+        [COFFER__JSON_STRING] = "a string",
+        [COFFER__JSON_ARRAY] = "an array",
+        [COFFER__JSON_OBJECT] = "an object",
+    };
+    return value ? names[value->kind] : "missing";
+}
+
+static bool is_kind(const coffer__json_value *value, coffer__json_kind kind)
+{
+    return value && value->kind == kind;
+}
+
+static void load_model_name(loader *load)
+{
+    const coffer__json_value *name = coffer__json_find(load->out->root, "model_name");
+    load->out->model_name = "";
+    if (is_kind(name, COFFER__JSON_STRING)) {
+        load->out->model_name = name->as.string;
+        load->out->model_name_len = name->string_len;
+    } else if (name && load->report) {
+        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
+                           "model_name is %s, not a string", kind_name(name));
+    }
+}
+
+static void check_format_version(loader *load)
+{
+    const coffer__json_value *version = coffer__json_find(load->out->root, "format_version");
+    if (!load->report || (is_kind(version, COFFER__JSON_STRING) && strncmp(version->as.string, "1.", 2) == 0))
+        return;
+    if (is_kind(version, COFFER__JSON_STRING))
+        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_NOTE, load->base,
+                           "format_version is \"%s\"; 1.1 is the one known", version->as.string);
+    else
+        coffer__report_add(load->report, version ? COFFER_E_BAD_VALUE : COFFER_E_MISSING, COFFER_NOTE,
+                           load->base, "format_version is %s", kind_name(version));
+}
+
+/* ---- Sequences ---- */
+
+static coffer_status load_sequence(loader *load, const coffer__json_value *value, uint64_t position)
+{
+    coffer__mscan_metadata *out = load->out;
+    const coffer__json_value *source = coffer__json_find(value, "source");
+    coffer_mscan_sequence sequence = { .first_token = out->total_tokens };
+    uint64_t total;
+
+    if (value->kind != COFFER__JSON_OBJECT)
+        return refuse(load, COFFER_E_BAD_VALUE, "sequence %llu is %s, not an object",
+                      (unsigned long long)position, kind_name(value));
+    if (!coffer__json_u64(&sequence.sequence_id, coffer__json_find(value, "sequence_id")))
+        return refuse(load, COFFER_E_BAD_VALUE, "sequence_id of sequence %llu is %s, not a whole number",
+                      (unsigned long long)position, kind_name(coffer__json_find(value, "sequence_id")));
+    if (!coffer__json_u64(&sequence.num_tokens, coffer__json_find(value, "num_tokens")))
+        return refuse(load, COFFER_E_BAD_VALUE, "num_tokens of sequence %llu is %s, not a whole number",
+                      (unsigned long long)position, kind_name(coffer__json_find(value, "num_tokens")));
+    if (!coffer__add_u64(&total, out->total_tokens, sequence.num_tokens))
+        return refuse(load, COFFER_E_BAD_VALUE,
+                      "num_tokens %llu of sequence %llu takes the total past 64 bits",
+                      (unsigned long long)sequence.num_tokens, (unsigned long long)position);
+    if (is_kind(source, COFFER__JSON_STRING)) {
+        sequence.source = source->as.string;
+        sequence.source_len = source->string_len;
+    }
+    out->sequences[out->sequence_count++] = sequence;
+    out->total_tokens = total;
+    return COFFER_OK;
+}
+
+static int compare_u64(const void *left, const void *right)
+{
+    uint64_t a, b;
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    return (a > b) - (a < b);
+}
+
+static coffer_status report_duplicates(loader *load)
+{
+    const coffer__mscan_metadata *out = load->out;
+    uint64_t *ids = coffer__alloc_array(out->sequence_count, sizeof *ids);
+    uint64_t twice = 0, first = 0;
+    if (!ids)
+        return coffer__fail_no_memory(load->err, out->sequence_count * sizeof *ids);
+    for (size_t i = 0; i < out->sequence_count; i++)
+        ids[i] = out->sequences[i].sequence_id;
+    qsort(ids, out->sequence_count, sizeof *ids, compare_u64);
+    for (size_t i = 1; i < out->sequence_count; i++) {
+        if (ids[i] == ids[i - 1] && twice++ == 0)
+            first = ids[i];
+    }
+    coffer__free(ids);
+    if (twice > 0)
+        coffer__report_add(load->report, COFFER_E_DUPLICATE, COFFER_ERROR, load->base,
+                           "sequence_id %llu stands more than once (%llu repeated in all)",
+                           (unsigned long long)first, (unsigned long long)twice);
+    return COFFER_OK;
+}
+
+/* A reader can live with ids that repeat or jump back, so only a report hears of them. */
+static coffer_status check_sequence_ids(loader *load)
+{
+    const coffer__mscan_metadata *out = load->out;
+    uint64_t backward = 0, flat = 0, first = 0;
+    for (size_t i = 1; i < out->sequence_count; i++) {
+        uint64_t before = out->sequences[i - 1].sequence_id, here = out->sequences[i].sequence_id;
+        if (here < before && backward++ == 0)
+            first = i;
+        flat += here == before;
+    }
+    if (backward > 0)
+        coffer__report_add(load->report, COFFER_E_NOT_SORTED, COFFER_ERROR, load->base,
+                           "sequence_id %llu comes after %llu (%llu out of order in all)",
+                           (unsigned long long)out->sequences[first].sequence_id,
+                           (unsigned long long)out->sequences[first - 1].sequence_id,
+                           (unsigned long long)backward);
+    return backward + flat > 0 ? report_duplicates(load) : COFFER_OK;
+}
+
+static coffer_status load_sequences(loader *load)
+{
+    coffer__mscan_metadata *out = load->out;
+    const coffer__json_value *list = coffer__json_find(out->root, "sequences");
+    const coffer__json_value *value;
+    uint64_t position = 0;
+
+    if (!list)
+        return COFFER_OK;
+    if (list->kind != COFFER__JSON_ARRAY)
+        return refuse(load, COFFER_E_BAD_VALUE, "\"sequences\" is %s, not an array", kind_name(list));
+    if (list->as.count > load->limits->entries)
+        return coffer__fail(load->err, COFFER_E_LIMIT, load->base, "%llu sequences, the limit is %llu",
+                            (unsigned long long)list->as.count, (unsigned long long)load->limits->entries);
+    out->sequences = coffer__alloc_array((size_t)list->as.count, sizeof *out->sequences);
+    if (!out->sequences)
+        return coffer__fail_no_memory(load->err, list->as.count * sizeof *out->sequences);
+    for (value = coffer__json_first(list); value; value = coffer__json_next(list, value)) {
+        coffer_status status = load_sequence(load, value, position++);
+        if (status)
+            return status;
+    }
+    if (load->report && out->total_tokens > COFFER__MSCAN_MAX_TOKENS)
+        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
+                           "%llu tokens in all, but token_idx can reach only the first 2^32",
+                           (unsigned long long)out->total_tokens);
+    return load->report ? check_sequence_ids(load) : COFFER_OK;
+}
+
+/* ---- Parameters ---- */
+
+/* Digits only and no leading zero, so that one id has one spelling. */
+static bool parse_id(uint64_t *out, const char *key, size_t len)
+{
+    uint64_t value = 0;
+    if (len == 0 || (len > 1 && key[0] == '0'))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (key[i] < '0' || key[i] > '9' || !coffer__mul_u64(&value, value, 10) ||
+            !coffer__add_u64(&value, value, (uint64_t)(key[i] - '0')))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+static int compare_params(const void *left, const void *right)
+{
+    const coffer_mscan_param *a = left, *b = right;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static coffer_status collect_params(loader *load, const coffer__json_value *map)
+{
+    coffer__mscan_metadata *out = load->out;
+    const coffer__json_value *value;
+    bool ascending = true;
+
+    for (value = coffer__json_first(map); value; value = coffer__json_next(map, value)) {
+        coffer_mscan_param param = { 0 };
+        coffer_status status = COFFER_OK;
+        if (!parse_id(&param.id, value->key, value->key_len))
+            status = refuse(load, COFFER_E_BAD_VALUE, "parameter id \"%.40s\" is not a decimal number",
+                            value->key);
+        else if (value->kind != COFFER__JSON_STRING)
+            status = refuse(load, COFFER_E_BAD_VALUE, "the name of parameter %llu is %s, not a string",
+                            (unsigned long long)param.id, kind_name(value));
+        else {
+            param.name = value->as.string;
+            param.name_len = value->string_len;
+            ascending &= out->param_count == 0 || out->params[out->param_count - 1].id < param.id;
+            out->params[out->param_count++] = param;
+        }
+        if (status)
+            return status;
+    }
+    if (!ascending)
+        qsort(out->params, out->param_count, sizeof *out->params, compare_params);
+    return COFFER_OK;
+}
+
+static void index_params(loader *load)
+{
+    coffer__mscan_metadata *out = load->out;
+    size_t i;
+    for (i = 0; i < out->param_count && out->params[i].id < COFFER__MSCAN_PARAM_IDS; i++)
+        out->param_index[out->params[i].id] = (uint32_t)i + 1;
+    if (load->report && i < out->param_count)
+        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
+                           "%llu parameter ids from %llu on are past 65535: no record can name them",
+                           (unsigned long long)(out->param_count - i), (unsigned long long)out->params[i].id);
+}
+
+static coffer_status load_params(loader *load)
+{
+    coffer__mscan_metadata *out = load->out;
+    const coffer__json_value *map = coffer__json_find(out->root, "id_to_param_name_map");
+    coffer_status status;
+
+    out->param_index = coffer__calloc(COFFER__MSCAN_PARAM_IDS, sizeof *out->param_index);
+    if (!out->param_index)
+        return coffer__fail_no_memory(load->err, COFFER__MSCAN_PARAM_IDS * sizeof *out->param_index);
+    if (!map && load->report)
+        coffer__report_add(load->report, COFFER_E_MISSING, COFFER_WARNING, load->base,
+                           "id_to_param_name_map is missing: no parameter has a name");
+    if (!map)
+        return COFFER_OK;
+    if (map->kind != COFFER__JSON_OBJECT)
+        return refuse(load, COFFER_E_BAD_VALUE, "id_to_param_name_map is %s, not an object", kind_name(map));
+    if (map->as.count > load->limits->entries || map->as.count >= UINT32_MAX)
+        return coffer__fail(load->err, COFFER_E_LIMIT, load->base, "%llu parameters, the limit is %llu",
+                            (unsigned long long)map->as.count, (unsigned long long)load->limits->entries);
+    out->params = coffer__alloc_array((size_t)map->as.count, sizeof *out->params);
+    if (!out->params)
+        return coffer__fail_no_memory(load->err, map->as.count * sizeof *out->params);
+    status = collect_params(load, map);
+    if (status == COFFER_OK)
+        index_params(load);
+    return status;
+}
+
+/* ---- Scales ---- */
+
+static bool read_scale(coffer_mscan_quantization *out, const coffer__json_value *value)
+{
+    return coffer__json_f64(&out->scale, coffer__json_find(value, "scale")) &&
+           coffer__json_f64(&out->offset, coffer__json_find(value, "offset")) && isfinite(out->scale) &&
+           isfinite(out->offset);
+}
+
+static bool read_param_scales(coffer_mscan_quantization *out, const coffer__mscan_metadata *metadata,
+                              const coffer__json_value *values)
+{
+    const coffer__json_value *value;
+    if (!is_kind(values, COFFER__JSON_OBJECT))
+        return false;
+    for (value = coffer__json_first(values); value; value = coffer__json_next(values, value)) {
+        coffer_mscan_quantization scale;
+        uint64_t id;
+        if (!parse_id(&id, value->key, value->key_len) || !read_scale(&scale, value))
+            return false;
+        if (id < COFFER__MSCAN_PARAM_IDS && metadata->param_index[id])
+            out[metadata->param_index[id] - 1] = scale;
+    }
+    return true;
+}
+
+static bool read_sequence_scales(coffer_mscan_quantization *out, const coffer__mscan_metadata *metadata,
+                                 const coffer__json_value *values)
+{
+    const coffer__json_value *value;
+    size_t index = 0;
+    if (!is_kind(values, COFFER__JSON_ARRAY))
+        return false;
+    for (value = coffer__json_first(values); value && index < metadata->sequence_count;
+         value = coffer__json_next(values, value)) {
+        if (!read_scale(&out[index++], value))
+            return false;
+    }
+    return true;
+}
+
+static bool is_text(const coffer__json_value *value, const char *text)
+{
+    return is_kind(value, COFFER__JSON_STRING) && strcmp(value->as.string, text) == 0;
+}
+
+/* *understood is false when the entry says something this version does not know. */
+static coffer_status read_scales(bool *understood, coffer__mscan_scales *out, const loader *load,
+                                 const coffer__json_value *entry)
+{
+    const coffer__json_value *scope = coffer__json_find(entry, "scope");
+    const coffer__json_value *values = coffer__json_find(entry, "values");
+    bool by_param = is_text(scope, "param"), by_sequence = is_text(scope, "sequence");
+    size_t count = by_param ? load->out->param_count : load->out->sequence_count;
+
+    *understood = false;
+    if (!is_text(coffer__json_find(entry, "kind"), "linear"))
+        return COFFER_OK;
+    out->has_common = read_scale(&out->common, entry);
+    if (!scope || is_text(scope, "file")) {
+        out->scope = COFFER__MSCAN_SCALE_FILE;
+        *understood = out->has_common;
+        return COFFER_OK;
+    }
+    if (!by_param && !by_sequence)
+        return COFFER_OK;
+    out->scope = by_param ? COFFER__MSCAN_SCALE_PARAM : COFFER__MSCAN_SCALE_SEQUENCE;
+    out->values = coffer__alloc_array(count, sizeof *out->values);
+    if (!out->values)
+        return coffer__fail_no_memory(load->err, count * sizeof *out->values);
+    for (size_t i = 0; i < count; i++)
+        out->values[i].scale = NAN;
+    *understood = by_param ? read_param_scales(out->values, load->out, values)
+                           : read_sequence_scales(out->values, load->out, values);
+    return COFFER_OK;
+}
+
+/* Scales that are not understood leave the raw integers: never a reason to refuse the file. */
+static coffer_status load_scales(loader *load, coffer_mscan_metric metric, const char *key)
+{
+    const coffer__json_value *quantization = coffer__json_find(load->out->root, "quantization");
+    const coffer__json_value *entry = coffer__json_find(quantization, key);
+    coffer__mscan_scales scales = { 0 };
+    bool understood = true;
+    coffer_status status = COFFER_OK;
+
+    if (entry)
+        status = read_scales(&understood, &scales, load, entry);
+    else if (is_kind(quantization, COFFER__JSON_OBJECT) || !quantization)
+        return COFFER_OK;
+    else
+        understood = false;
+    if (status || !understood) {
+        coffer__free(scales.values);
+        if (status == COFFER_OK && load->report)
+            coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
+                               "the quantization of %s is not understood: its values stay raw integers", key);
+        return status;
+    }
+    load->out->scales[metric] = scales;
+    return COFFER_OK;
+}
+
+/* ---- All of it ---- */
+
+static size_t trimmed_length(const char *text, size_t len)
+{
+    while (len > 0 &&
+           (text[len - 1] == ' ' || text[len - 1] == '\n' || text[len - 1] == '\r' || text[len - 1] == '\t'))
+        len--;
+    return len;
+}
+
+coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *text, size_t len, uint64_t base,
+                                          const coffer_limits *limits, coffer_report *report,
+                                          coffer_error *err)
+{
+    coffer__mscan_metadata metadata = { .text = text };
+    loader load = { &metadata, limits, base, report, err };
+    coffer_status status;
+
+    metadata.text_len = trimmed_length(text, len);
+    text[metadata.text_len] = '\0';
+    status = coffer__json_parse(&metadata.json, text, metadata.text_len, base, limits, err);
+    if (status)
+        goto out;
+    metadata.root = coffer__json_root(metadata.json);
+    if (metadata.root->kind != COFFER__JSON_OBJECT) {
+        status = coffer__fail(err, COFFER_E_BAD_JSON, base, "the metadata is %s, not an object",
+                              kind_name(metadata.root));
+        goto out;
+    }
+    load_model_name(&load);
+    check_format_version(&load);
+    if ((status = load_params(&load)) || (status = load_sequences(&load)) ||
+        (status = load_scales(&load, COFFER_MSCAN_ACTIVATION, "activation")) ||
+        (status = load_scales(&load, COFFER_MSCAN_GRAD_NORM, "grad_norm")))
+        goto out;
+    *out = metadata;
+    return COFFER_OK;
+out:
+    coffer__mscan_metadata_free(&metadata);
+    return status;
+}
+
+void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata)
+{
+    coffer__free(metadata->text);
+    coffer__json_free(metadata->json);
+    coffer__free(metadata->sequences);
+    coffer__free(metadata->params);
+    coffer__free(metadata->param_index);
+    coffer__free(metadata->scales[0].values);
+    coffer__free(metadata->scales[1].values);
+    memset(metadata, 0, sizeof *metadata);
+}
+
+coffer__mscan_extent coffer__mscan_extent_of(const coffer__json_value *value)
+{
+    coffer__mscan_extent extent = { 0 };
+    uint64_t crc = 0;
+    extent.has_range = coffer__json_u64(&extent.first_record, coffer__json_find(value, "first_record")) &&
+                       coffer__json_u64(&extent.num_records, coffer__json_find(value, "num_records"));
+    extent.has_crc =
+        extent.has_range && coffer__json_u64(&crc, coffer__json_find(value, "crc32")) && crc <= UINT32_MAX;
+    extent.crc = (uint32_t)crc;
+    return extent;
+}
