@@ -87,6 +87,16 @@ typedef struct coffer_mscan_quantization {
     double offset;
 } coffer_mscan_quantization;
 
+/* What a scale belongs to. */
+typedef enum coffer_mscan_scale_scope {
+    COFFER_MSCAN_SCALE_UNKNOWN = 0, /* the file does not say: values are raw integers */
+    COFFER_MSCAN_SCALE_FILE,
+    COFFER_MSCAN_SCALE_PARAM,
+    COFFER_MSCAN_SCALE_SEQUENCE
+} coffer_mscan_scale_scope;
+
+COFFER_API coffer_mscan_scale_scope coffer_mscan_quantization_scope(const coffer_mscan *scan,
+                                                                    coffer_mscan_metric metric);
 /* False when the file does not say (then values are raw integers). sequence : index, used when the scope is
  * "sequence". */
 COFFER_API bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_mscan *scan,

@@ -343,13 +343,13 @@ static coffer_status read_scales(bool *understood, coffer__mscan_scales *out, co
         return COFFER_OK;
     out->has_common = read_scale(&out->common, entry);
     if (!scope || is_text(scope, "file")) {
-        out->scope = COFFER__MSCAN_SCALE_FILE;
+        out->scope = COFFER_MSCAN_SCALE_FILE;
         *understood = out->has_common;
         return COFFER_OK;
     }
     if (!by_param && !by_sequence)
         return COFFER_OK;
-    out->scope = by_param ? COFFER__MSCAN_SCALE_PARAM : COFFER__MSCAN_SCALE_SEQUENCE;
+    out->scope = by_param ? COFFER_MSCAN_SCALE_PARAM : COFFER_MSCAN_SCALE_SEQUENCE;
     out->values = coffer__alloc_array(count, sizeof *out->values);
     if (!out->values)
         return coffer__fail_no_memory(load->err, count * sizeof *out->values);

@@ -6,16 +6,9 @@
 #include "coffer/mscan.h"
 #include "coffer/report.h"
 
-typedef enum coffer__mscan_scale_scope {
-    COFFER__MSCAN_SCALE_UNKNOWN = 0, /* the file does not say: values are raw integers */
-    COFFER__MSCAN_SCALE_FILE,
-    COFFER__MSCAN_SCALE_PARAM,
-    COFFER__MSCAN_SCALE_SEQUENCE
-} coffer__mscan_scale_scope;
-
 /* How the values of one column were quantised. */
 typedef struct coffer__mscan_scales {
-    coffer__mscan_scale_scope scope;
+    coffer_mscan_scale_scope scope;
     bool has_common;                   /* the scale and offset that stand beside "scope" */
     coffer_mscan_quantization common;  /* scope file; otherwise for what `values` does not have */
     coffer_mscan_quantization *values; /* by param index or sequence index; scale NaN where there is none */

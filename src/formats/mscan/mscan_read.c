@@ -196,6 +196,11 @@ const char *coffer_mscan_metadata(const coffer_mscan *scan, size_t *len)
     return scan->metadata.text;
 }
 
+coffer_mscan_scale_scope coffer_mscan_quantization_scope(const coffer_mscan *scan, coffer_mscan_metric metric)
+{
+    return scan->metadata.scales[metric].scope;
+}
+
 bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_mscan *scan,
                                   coffer_mscan_metric metric, uint16_t param_id, size_t sequence)
 {
@@ -203,15 +208,15 @@ bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_m
     const coffer__mscan_scales *scales = &metadata->scales[metric];
     size_t index = SIZE_MAX;
 
-    if (scales->scope == COFFER__MSCAN_SCALE_PARAM && metadata->param_index[param_id])
+    if (scales->scope == COFFER_MSCAN_SCALE_PARAM && metadata->param_index[param_id])
         index = metadata->param_index[param_id] - 1;
-    else if (scales->scope == COFFER__MSCAN_SCALE_SEQUENCE && sequence < metadata->sequence_count)
+    else if (scales->scope == COFFER_MSCAN_SCALE_SEQUENCE && sequence < metadata->sequence_count)
         index = sequence;
     if (index != SIZE_MAX && !isnan(scales->values[index].scale)) {
         *out = scales->values[index];
         return true;
     }
-    if (scales->scope == COFFER__MSCAN_SCALE_UNKNOWN || !scales->has_common)
+    if (scales->scope == COFFER_MSCAN_SCALE_UNKNOWN || !scales->has_common)
         return false;
     *out = scales->common;
     return true;
