@@ -1,0 +1,18 @@
+/* The row of the format table. */
+#include "formats/format.h"
+#include "formats/mscan/mscan_private.h"
+
+static bool probe(const uint8_t *head, size_t len)
+{
+    return len >= COFFER__MSCAN_MAGIC_SIZE &&
+           memcmp(head, COFFER__MSCAN_MAGIC, COFFER__MSCAN_MAGIC_SIZE) == 0;
+}
+
+const coffer_format coffer__mscan_format = {
+    .name = "mscan",
+    .extension = ".mscan",
+    .title = "neural-network scan",
+    .magic = (const uint8_t *)COFFER__MSCAN_MAGIC,
+    .magic_len = COFFER__MSCAN_MAGIC_SIZE,
+    .probe = probe,
+};

@@ -1,0 +1,128 @@
+/* The table of formats, and the calls that work on a file of any of them. */
+#include "base/fail.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "formats/format.h"
+
+static const coffer_format *const formats[] = {
+    &coffer__mscan_format,
+};
+
+#define FORMAT_COUNT (sizeof formats / sizeof formats[0])
+
+size_t coffer_format_count(void)
+{
+    return FORMAT_COUNT;
+}
+
+const coffer_format *coffer_format_at(size_t index)
+{
+    return index < FORMAT_COUNT ? formats[index] : NULL;
+}
+
+const coffer_format *coffer_format_by_name(const char *name)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    }
+    return NULL;
+}
+
+const char *coffer_format_name(const coffer_format *format)
+{
+    return format->name;
+}
+
+const char *coffer_format_extension(const coffer_format *format)
+{
+    return format->extension;
+}
+
+const char *coffer_format_title(const coffer_format *format)
+{
+    return format->title;
+}
+
+static coffer_status fail_unsupported(const coffer_format *format, const char *verb, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s has no %s", format->name, verb);
+}
+
+coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                              coffer_error *err)
+{
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, err);
+    if (status)
+        return status;
+    if (!format->describe)
+        return fail_unsupported(format, "description", err);
+    return format->describe(out, src, limits, err);
+}
+
+coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                           coffer_error *err)
+{
+    coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
+    coffer_error found = COFFER_ERROR_INIT;
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, &found);
+
+    coffer__take_options(&options, sizeof options, opts);
+    if (status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC) {
+        coffer__report_add_error(out, COFFER_ERROR, &found);
+        return coffer__report_status(out, err);
+    }
+    if (status)
+        return coffer__fail(err, status, found.offset, "%s", found.text);
+    if (!format->check)
+        return fail_unsupported(format, "check", err);
+    return format->check(out, src, &options, err);
+}
+
+coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                          coffer_error *err)
+{
+    coffer_list_opts options = COFFER_LIST_OPTS_INIT;
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, err);
+    if (status)
+        return status;
+    if (!format->list)
+        return fail_unsupported(format, "list", err);
+    coffer__take_options(&options, sizeof options, opts);
+    return format->list(out, src, &options, err);
+}
+
+coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, const coffer_diff_opts *opts,
+                          coffer_error *err)
+{
+    coffer_diff_opts options = COFFER_DIFF_OPTS_INIT;
+    const coffer_format *format, *other;
+    coffer_status status;
+    if ((status = coffer_identify(&format, a, err)) || (status = coffer_identify(&other, b, err)))
+        return status;
+    if (format != other)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s is %s, %s is %s: only files of one format can be compared",
+                            coffer_source_name(a), format->name, coffer_source_name(b), other->name);
+    if (!format->diff)
+        return fail_unsupported(format, "diff", err);
+    coffer__take_options(&options, sizeof options, opts);
+    return format->diff(out, a, b, &options, err);
+}
+
+coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                            const coffer_repair_opts *opts, coffer_error *err)
+{
+    coffer_repair_opts options = COFFER_REPAIR_OPTS_INIT;
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, err);
+    if (status)
+        return status;
+    if (!format->repair)
+        return fail_unsupported(format, "repair", err);
+    coffer__take_options(&options, sizeof options, opts);
+    return format->repair(out, src, out_path, &options, err);
+}
