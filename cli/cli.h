@@ -35,6 +35,7 @@ typedef struct cli_verb {
      * first operand runs. Its options are those of all rows together; one that the format at hand does not
      * have is a usage error. */
     int (*run)(const cli_args *args);
+    bool hidden; /* not in the list of verbs */
 } cli_verb;
 
 /* A verb's meaning for one format. */
@@ -69,9 +70,12 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
 
 /* ---- Messages ---- */
 
+/* The worse of two exit statuses: could not be read before usage before findings. */
+int cli_worse(int a, int b);
+
 /* "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, found from the status
- * or given as `hint` (NULL = by status). Gives the exit status: CLI_FAILED, or CLI_USAGE for
- * COFFER_E_INVALID_ARGUMENT. */
+ * or given as `hint` (NULL = by status). Gives the exit status: CLI_FINDINGS when the file's content is
+ * wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT, else CLI_FAILED. */
 int cli_fail(const char *path, const coffer_error *err, const char *hint);
 /* "coffer VERB: message" and "try 'coffer help VERB'"; gives CLI_USAGE. */
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
@@ -82,12 +86,18 @@ int cli_finish(int status);
 /* Holds INT, TERM and HUP back while a file is changed in place. */
 void cli_hold_signals(void);
 void cli_release_signals(void);
+/* Ctrl-C and the like: temporary files are removed, the terminal is left as it was found. */
+void cli_install_signals(void);
 
 /* ---- Output ---- */
 
 /* A node tree for people: aligned names and values, lists as tables, human sizes. */
 void cli_print_node(FILE *out, const coffer_node *root);
-/* As one line of JSON, or indented when out is a terminal. */
+/* A list of maps as a table. */
+void cli_print_table(FILE *out, const coffer_node *list);
+/* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */
 int cli_print_json(FILE *out, const coffer_node *root);
+/* As one line wherever it goes: for one object per line. */
+int cli_print_json_line(FILE *out, const coffer_node *root);
 
 #endif

@@ -22,6 +22,7 @@ typedef enum term_style {
 
 /* --color auto|always|never; auto asks isatty, NO_COLOR and TERM=dumb. */
 void term_set_color(const char *when);
+void term_set_quiet(bool quiet); /* no progress lines */
 bool term_has_color(FILE *out);
 bool term_is_terminal(FILE *out);
 unsigned term_width(FILE *out); /* columns; 80 when unknown; COLUMNS respected */
@@ -31,9 +32,20 @@ const char *term_off(FILE *out);
 /* A 24-bit background for heat maps, 256 colours where the terminal has no more. */
 void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 
+#define TERM_CLEAR_LINE "\r\033[K"
+/* Tells that a line without a line break stands on stderr, so that term_restore can clear it. */
+void term_line_shown(bool shown);
+/* Puts colour, cursor and that line right again. Async-signal-safe. */
+void term_restore(void);
+
 /* Text from a file, safe to print: control characters and invalid UTF-8 shown as escapes, cut to `columns`
  * with "…" (0 = no limit). */
 void term_print_text(FILE *out, const char *text, size_t len, size_t columns);
+
+/* The same into memory: at most the next character of *text, moved past it; gives its columns. `piece` is
+ * NUL-terminated. */
+typedef char term_piece[16];
+size_t term_next_piece(term_piece piece, const char **text, const char *end);
 
 typedef char term_text[32];
 const char *term_bytes(term_text out, uint64_t bytes);    /* "1.2 GiB" */
@@ -45,8 +57,11 @@ typedef struct term_table term_table;
 typedef enum term_align { TERM_LEFT, TERM_RIGHT } term_align;
 term_table *term_table_new(void); /* NULL when out of memory; the other calls accept NULL */
 void term_table_column(term_table *table, const char *title, term_align align);
+/* A NULL title leaves the title line out when all are NULL. */
 void term_table_cell(term_table *table, const char *text);
 void term_table_cellf(term_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Style of the next cell alone. */
+void term_table_style(term_table *table, term_style style);
 /* Prints, too wide text columns cut to fit a terminal, and frees. */
 void term_table_print(term_table *table, FILE *out);
 

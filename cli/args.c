@@ -1,0 +1,258 @@
+/* The parser: options anywhere, --name=value or --name value, abbreviations, one-letter bundles, "--". */
+#include "args.h"
+
+#include "base/memory.h"
+#include "term.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const cli_option cli_global_options[] = {
+    { "color", 0, "WHEN", "auto|always|never",
+      "colour the output; auto: on a terminal, unless NO_COLOR is set" },
+    { "quiet", 'q', NULL, NULL, "no progress line" },
+    { "help", 'h', NULL, NULL, "show this help" },
+    { 0 },
+};
+
+void cli_tables_of(cli_tables *out, const cli_verb *verb, const cli_format_verb *row)
+{
+    out->count = 0;
+    if (verb->options)
+        out->at[out->count++] = verb->options;
+    for (size_t i = 0; cli_format_verbs[i] && out->count < CLI_TABLES_MAX - 1; i++) {
+        const cli_format_verb *other = cli_format_verbs[i];
+        if (other->options && strcmp(other->verb, verb->name) == 0 && (!row || row == other))
+            out->at[out->count++] = other->options;
+    }
+    out->at[out->count++] = cli_global_options;
+}
+
+const cli_option *cli_tables_find(const cli_tables *tables, const char *name, size_t len)
+{
+    for (size_t t = 0; t < tables->count; t++)
+        for (const cli_option *option = tables->at[t]; option->name; option++)
+            if (strlen(option->name) == len && memcmp(option->name, name, len) == 0)
+                return option;
+    return NULL;
+}
+
+/* ---- Parsing ---- */
+
+typedef struct parser {
+    cli_args *args;
+    cli_tables tables;
+    char *const *words;
+    int count, at;
+} parser;
+
+static const cli_option *find_letter(const cli_tables *tables, char letter)
+{
+    for (size_t t = 0; t < tables->count; t++)
+        for (const cli_option *option = tables->at[t]; option->name; option++)
+            if (option->letter == letter)
+                return option;
+    return NULL;
+}
+
+/* The one option that `name` abbreviates. *other is set when a second one begins like it. */
+static const cli_option *find_abbreviated(const cli_tables *tables, const char *name, size_t len,
+                                          const cli_option **other)
+{
+    const cli_option *found = NULL;
+    *other = NULL;
+    for (size_t t = 0; t < tables->count; t++)
+        for (const cli_option *option = tables->at[t]; option->name; option++) {
+            if (strncmp(option->name, name, len) != 0)
+                continue;
+            if (!found)
+                found = option;
+            else if (strcmp(found->name, option->name) != 0)
+                *other = option;
+        }
+    return found;
+}
+
+static const char *nearest_option(const cli_tables *tables, const char *name)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+    for (size_t t = 0; t < tables->count; t++)
+        for (const cli_option *option = tables->at[t]; option->name; option++) {
+            size_t distance = cli_distance(name, option->name);
+            if (distance < best) {
+                best = distance;
+                nearest = option->name;
+            }
+        }
+    return cli_is_near(name, best) ? nearest : NULL;
+}
+
+static int unknown_option(const parser *p, const char *name, int len)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", len, name);
+    const char *nearest = nearest_option(&p->tables, text);
+    if (nearest)
+        return cli_usage(p->args, "unknown option --%.*s; did you mean --%s?", len, name, nearest);
+    return cli_usage(p->args, "unknown option --%.*s", len, name);
+}
+
+void cli_print_choices(FILE *out, const char *choices)
+{
+    for (; *choices; choices++) {
+        if (*choices == '|')
+            fputs(", ", out);
+        else
+            fputc(*choices, out);
+    }
+}
+
+/* Index of the value in "a|b|c", or SIZE_MAX. */
+static size_t choice_index(const char *choices, const char *value)
+{
+    size_t len = strlen(value);
+    for (size_t index = 0;; index++) {
+        const char *end = strchrnul(choices, '|');
+        if ((size_t)(end - choices) == len && memcmp(choices, value, len) == 0)
+            return index;
+        if (!*end)
+            return SIZE_MAX;
+        choices = end + 1;
+    }
+}
+
+static int check_choice(const cli_args *args, const cli_given *given)
+{
+    const cli_option *option = given->option;
+    if (!option->choices || choice_index(option->choices, given->value) != SIZE_MAX)
+        return CLI_OK;
+    char list[256];
+    FILE *out = fmemopen(list, sizeof list, "w");
+    if (out) {
+        cli_print_choices(out, option->choices);
+        fclose(out);
+    }
+    return cli_usage(args, "--%s must be one of %s, not '%s'", option->name, out ? list : option->choices,
+                     given->value);
+}
+
+static int add_given(parser *p, const cli_option *option, const char *value)
+{
+    cli_given *given = &p->args->given[p->args->given_count++];
+    given->option = option;
+    given->value = value;
+    /* Where the verb means something else for each format, cli_bind knows whose choices hold. */
+    return p->args->verb->run ? check_choice(p->args, given) : CLI_OK;
+}
+
+static int add_with_next_word(parser *p, const cli_option *option)
+{
+    if (p->at >= p->count)
+        return cli_usage(p->args, "--%s needs a value: --%s %s", option->name, option->name,
+                         option->argument);
+    return add_given(p, option, p->words[p->at++]);
+}
+
+static int parse_long(parser *p, const char *name)
+{
+    const char *equals = strchr(name, '=');
+    size_t len = equals ? (size_t)(equals - name) : strlen(name);
+    const cli_option *other = NULL, *option = cli_tables_find(&p->tables, name, len);
+    if (!option && len > 0)
+        option = find_abbreviated(&p->tables, name, len, &other);
+    if (!option)
+        return unknown_option(p, name, (int)len);
+    if (other)
+        return cli_usage(p->args, "--%.*s may mean --%s or --%s", (int)len, name, option->name, other->name);
+    if (!option->argument)
+        return equals ? cli_usage(p->args, "--%s takes no value", option->name) : add_given(p, option, NULL);
+    return equals ? add_given(p, option, equals + 1) : add_with_next_word(p, option);
+}
+
+static int parse_letters(parser *p, const char *letters)
+{
+    for (; *letters; letters++) {
+        const cli_option *option = find_letter(&p->tables, *letters);
+        if (!option)
+            return cli_usage(p->args, "unknown option -%c",
+                             isprint((unsigned char)*letters) ? *letters : '?');
+        if (option->argument)
+            return letters[1] ? add_given(p, option, letters + 1) : add_with_next_word(p, option);
+        int status = add_given(p, option, NULL);
+        if (status)
+            return status;
+    }
+    return CLI_OK;
+}
+
+static bool is_operand(const char *word)
+{
+    return word[0] != '-' || word[1] == '\0' || isdigit((unsigned char)word[1]);
+}
+
+int cli_parse(cli_args *out, const cli_verb *verb, int count, char *const *words)
+{
+    parser p = { .args = out, .words = words, .count = count };
+    size_t letters = 0;
+    bool options_ended = false;
+    for (int i = 0; i < count; i++)
+        letters += strlen(words[i]);
+    *out = (cli_args){ .verb = verb };
+    /* A bundle holds one option a letter, so the letters of the line bound the options. */
+    out->given = coffer__calloc(letters + 1, sizeof *out->given);
+    out->operands = coffer__calloc((size_t)count + 1, sizeof *out->operands);
+    if (!out->given || !out->operands)
+        return cli_usage(out, "out of memory");
+    cli_tables_of(&p.tables, verb, NULL);
+    while (p.at < count) {
+        const char *word = words[p.at++];
+        int status = CLI_OK;
+        if (options_ended || is_operand(word))
+            out->operands[out->operand_count++] = word;
+        else if (strcmp(word, "--") == 0)
+            options_ended = true;
+        else
+            status = word[1] == '-' ? parse_long(&p, word + 2) : parse_letters(&p, word + 1);
+        if (status)
+            return status;
+    }
+    return CLI_OK;
+}
+
+int cli_check_operands(const cli_args *args)
+{
+    const cli_verb *verb = args->verb;
+    if (args->operand_count < verb->min_operands)
+        return cli_usage(args, "needs %s", verb->usage);
+    if (args->operand_count > verb->max_operands)
+        return cli_usage(args, "'%s' is one too many; usage: coffer %s %s",
+                         args->operands[verb->max_operands], verb->name, verb->usage);
+    return CLI_OK;
+}
+
+int cli_bind(cli_args *args, const cli_format_verb *row)
+{
+    cli_tables tables;
+    cli_tables_of(&tables, args->verb, row);
+    for (size_t i = 0; i < args->given_count; i++) {
+        cli_given *given = &args->given[i];
+        const char *name = given->option->name;
+        const cli_option *option = cli_tables_find(&tables, name, strlen(name));
+        if (!option)
+            return cli_usage(args, "--%s does not apply to %s files", name, row->format);
+        given->option = option;
+        int status = check_choice(args, given);
+        if (status)
+            return status;
+    }
+    return CLI_OK;
+}
+
+void cli_args_free(cli_args *args)
+{
+    coffer__free(args->given);
+    coffer__free(args->operands);
+    *args = (cli_args){ 0 };
+}

@@ -1,0 +1,139 @@
+/* What verbs ask of the parsed command line. */
+#include "args.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t cli_operand_count(const cli_args *args)
+{
+    return args->operand_count;
+}
+
+const char *cli_operand(const cli_args *args, size_t index)
+{
+    return index < args->operand_count ? args->operands[index] : NULL;
+}
+
+static const cli_given *last_given(const cli_args *args, const char *option)
+{
+    for (size_t i = args->given_count; i-- > 0;)
+        if (strcmp(args->given[i].option->name, option) == 0)
+            return &args->given[i];
+    return NULL;
+}
+
+bool cli_has(const cli_args *args, const char *option)
+{
+    return last_given(args, option) != NULL;
+}
+
+const char *cli_value(const cli_args *args, const char *option)
+{
+    const cli_given *given = last_given(args, option);
+    return given ? given->value : NULL;
+}
+
+const char *cli_value_at(const cli_args *args, const char *option, size_t nth)
+{
+    for (size_t i = 0; i < args->given_count; i++)
+        if (strcmp(args->given[i].option->name, option) == 0 && nth-- == 0)
+            return args->given[i].value;
+    return NULL;
+}
+
+/* Reads decimal digits at *text and moves past them. */
+static bool read_digits(uint64_t *out, const char **text)
+{
+    char *end;
+    if (**text < '0' || **text > '9')
+        return false;
+    errno = 0;
+    unsigned long long value = strtoull(*text, &end, 10);
+    if (errno)
+        return false;
+    *text = end;
+    *out = value;
+    return true;
+}
+
+bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value, uint64_t min,
+                uint64_t max)
+{
+    const char *text = cli_value(args, option), *at = text;
+    uint64_t value = default_value;
+    if (text && (!read_digits(&value, &at) || *at || value < min || value > max)) {
+        if (max == UINT64_MAX)
+            cli_usage(args, "--%s must be a whole number of at least %" PRIu64 ", not '%s'", option, min,
+                      text);
+        else
+            cli_usage(args, "--%s must be a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'", option,
+                      min, max, text);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool cli_real(double *out, const cli_args *args, const char *option, double default_value)
+{
+    const char *text = cli_value(args, option);
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : default_value;
+    if (text && (end == text || *end || !isfinite(value))) {
+        cli_usage(args, "--%s must be a number, not '%s'", option, text);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool read_range(uint64_t *begin, uint64_t *end, const char *at)
+{
+    uint64_t from = 0, to = UINT64_MAX;
+    bool has_from = read_digits(&from, &at);
+    if (has_from && !*at) {
+        if (from == UINT64_MAX)
+            return false;
+        to = from + 1;
+    } else {
+        if (strncmp(at, "..", 2) != 0)
+            return false;
+        at += 2;
+        if (*at && (!read_digits(&to, &at) || *at))
+            return false;
+    }
+    if (from > to)
+        return false;
+    *begin = from;
+    *end = to;
+    return true;
+}
+
+bool cli_range(uint64_t *begin, uint64_t *end, const cli_args *args, const char *option)
+{
+    const char *text = cli_value(args, option);
+    if (!text || read_range(begin, end, text))
+        return true;
+    cli_usage(args, "--%s must be a range such as 10..20 (20 is not in it), 10.., ..20 or 10, not '%s'",
+              option, text);
+    return false;
+}
+
+size_t cli_choice(const cli_args *args, const char *option, size_t default_index)
+{
+    const cli_given *given = last_given(args, option);
+    if (!given)
+        return default_index;
+    /* The parser has seen to it that the value is one of them. */
+    size_t index = 0, len = strlen(given->value);
+    for (const char *at = given->option->choices; at && *at; index++) {
+        const char *end = strchrnul(at, '|');
+        if ((size_t)(end - at) == len && memcmp(at, given->value, len) == 0)
+            return index;
+        at = *end ? end + 1 : end;
+    }
+    return default_index;
+}

@@ -1,0 +1,145 @@
+/* Is a file whole? */
+#include "verbs.h"
+
+#include "base/report.h"
+#include "findings.h"
+#include "term.h"
+
+#include <string.h>
+
+typedef struct check_run {
+    bool json, strict;
+    coffer_check_opts opts;
+    coffer_limits limits;
+    uint64_t files, bad;
+} check_run;
+
+static bool is_ok(const coffer_report *report)
+{
+    return coffer_report_total(report, COFFER_ERROR) == 0;
+}
+
+static int print_as_json(const char *path, const coffer_format *format, const coffer_report *report)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return cli_fail(path, &err, NULL);
+    coffer__node_text(root, "file", path);
+    coffer__node_text(root, "format", format ? coffer_format_name(format) : NULL);
+    coffer__node_bool(root, "ok", is_ok(report));
+    cli_add_findings(root, report);
+    int status = cli_print_json(stdout, root);
+    coffer_node_free(root);
+    return status;
+}
+
+static void print_for_people(const char *path, const coffer_format *format, const coffer_report *report)
+{
+    cli_findings_text count;
+    bool ok = is_ok(report);
+    term_print_text(stdout, path, strlen(path), 0);
+    printf(": %s, ", format ? coffer_format_name(format) : "format not recognised");
+    cli_count_findings(count, report);
+    if (ok)
+        printf("%sok%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), *count ? ", " : "", count);
+    else
+        printf("%s%s%s\n", term_on(stdout, TERM_RED), count, term_off(stdout));
+    cli_print_findings(stdout, report);
+}
+
+static int check_source(check_run *run, const char *path, coffer_source *src)
+{
+    const coffer_format *format = NULL;
+    coffer_report *report = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    int status = CLI_OK;
+    coffer_status checked = coffer_report_new(&report, run->limits.findings, &err);
+    if (checked == COFFER_OK) {
+        coffer_identify(&format, src, NULL);
+        term_progress_start(&bar, path, NULL);
+        run->opts.progress = &bar.progress;
+        checked = coffer_check(report, src, &run->opts, &err);
+        term_progress_end(&bar);
+    }
+    if (checked != COFFER_OK) {
+        status = cli_worse(CLI_FAILED, cli_fail(path, &err, NULL));
+        goto out;
+    }
+    if (run->json)
+        status = print_as_json(path, format, report);
+    else
+        print_for_people(path, format, report);
+    if (!is_ok(report) || (run->strict && coffer_report_total(report, COFFER_WARNING) > 0))
+        status = cli_worse(status, CLI_FINDINGS);
+out:
+    coffer_report_free(report);
+    return status;
+}
+
+static int check_file(check_run *run, const char *path)
+{
+    coffer_source *src = NULL;
+    int status = cli_open(&src, path);
+    if (!status) {
+        status = check_source(run, path, src);
+        coffer_source_close(src);
+    }
+    run->files++;
+    run->bad += status != CLI_OK;
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    check_run run = {
+        .json = cli_has(args, "json"),
+        .strict = cli_has(args, "strict"),
+        .opts = COFFER_CHECK_OPTS_INIT,
+        .limits = COFFER_LIMITS_INIT,
+    };
+    uint64_t threads, max;
+    if (!cli_number(&threads, args, "threads", 0, 1, 1024) ||
+        !cli_number(&max, args, "max", run.limits.findings, 1, 1000000))
+        return CLI_USAGE;
+    run.limits.findings = (uint32_t)max;
+    run.opts.threads = (uint32_t)threads;
+    run.opts.full = cli_has(args, "full");
+    run.opts.limits = &run.limits;
+    int status = CLI_OK;
+    for (size_t i = 0; i < cli_operand_count(args); i++)
+        status = cli_worse(status, check_file(&run, cli_operand(args, i)));
+    if (run.files > 1 && !run.json) {
+        term_text files, bad;
+        printf("%s files checked, %s with findings\n", term_count(files, run.files),
+               run.bad == 0 ? "none" : term_count(bad, run.bad));
+    }
+    return status;
+}
+
+static const cli_option options[] = {
+    { "full", 0, NULL, NULL, "verify payloads and checksums too, not only the structure" },
+    { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
+    { "max", 0, "N", NULL, "stop a file's report after N findings (1000)" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, findings" },
+    { 0 },
+};
+
+const cli_verb cli_verb_check = {
+    .name = "check",
+    .usage = "FILE…",
+    .summary = "find what is wrong with a file",
+    .description = "Checks the structure of each file, and with --full every byte of it. A finding has a "
+                   "severity (error, warning, "
+                   "note), a code, the place in the file and a line that says what is wrong there.\n"
+                   "The exit status is 1 when a file has an error, and 3 when one could not be read.",
+    .examples = "  coffer check scan.mscan\n"
+                "  coffer check --full *.mscan              # every record, several files\n"
+                "  coffer check --json scan.mscan | jq .ok\n",
+    .options = options,
+    .min_operands = 1,
+    .max_operands = SIZE_MAX,
+    .run = run,
+};

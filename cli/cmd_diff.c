@@ -1,0 +1,108 @@
+/* Two files of the same format, compared by what they hold. */
+#include "verbs.h"
+
+#include "base/report.h"
+#include "term.h"
+
+#include <string.h>
+
+typedef struct two_files {
+    const char *path[2];
+    coffer_source *src[2];
+} two_files;
+
+/* In diff, 1 means "different": a file that cannot be compared is 3. */
+static int fail(const char *path, const coffer_error *err)
+{
+    int status = cli_fail(path, err, NULL);
+    return status == CLI_FINDINGS ? CLI_FAILED : status;
+}
+
+static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *opts)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    term_progress_start(&bar, "comparing", NULL);
+    opts->progress = &bar.progress;
+    coffer_status status = coffer_diff(root, pair->src[0], pair->src[1], opts, &err);
+    if (status == COFFER_OK)
+        status = coffer__node_status(root, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    /* The library names the file at fault where there is one. */
+    size_t second_len = strlen(pair->path[1]);
+    bool is_second = strncmp(err.text, pair->path[1], second_len) == 0 && err.text[second_len] == ':';
+    return fail(pair->path[is_second ? 1 : 0], &err);
+}
+
+static int print(const coffer_node *root, const two_files *pair, bool json)
+{
+    const coffer_node *equal = coffer_node_find(root, "equal");
+    bool are_equal = equal && coffer_node_get_bool(equal);
+    int status = CLI_OK;
+    if (json) {
+        status = cli_print_json(stdout, root);
+    } else {
+        term_print_text(stdout, pair->path[0], strlen(pair->path[0]), 0);
+        fputs(" and ", stdout);
+        term_print_text(stdout, pair->path[1], strlen(pair->path[1]), 0);
+        puts(are_equal ? " hold the same" : " differ");
+        if (!are_equal)
+            cli_print_node(stdout, root);
+    }
+    return cli_worse(status, are_equal ? CLI_OK : CLI_FINDINGS);
+}
+
+static int run(const cli_args *args)
+{
+    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
+    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
+    coffer_node *root = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    uint64_t threads;
+    if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024) ||
+        !cli_real(&opts.tolerance, args, "tolerance", 0.0))
+        return CLI_USAGE;
+    if (opts.tolerance < 0)
+        return cli_usage(args, "--tolerance must not be negative");
+    opts.threads = (uint32_t)threads;
+    int status = cli_open(&pair.src[0], pair.path[0]);
+    if (!status)
+        status = cli_open(&pair.src[1], pair.path[1]);
+    if (!status && coffer_node_new(&root, &err) != COFFER_OK)
+        status = fail(pair.path[0], &err);
+    if (!status)
+        status = compare(root, &pair, &opts);
+    if (!status)
+        status = print(root, &pair, cli_has(args, "json"));
+    coffer_node_free(root);
+    coffer_source_close(pair.src[0]);
+    coffer_source_close(pair.src[1]);
+    return status;
+}
+
+static const cli_option options[] = {
+    { "tolerance", 0, "X", NULL, "differences of values up to X do not count (0)" },
+    { "max", 0, "N", NULL, "list at most N single differences (20)" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "json", 0, NULL, NULL, "one JSON object" },
+    { 0 },
+};
+
+const cli_verb cli_verb_diff = {
+    .name = "diff",
+    .usage = "A B",
+    .summary = "compare two files of the same format",
+    .description =
+        "Compares what the files hold, not their bytes: two files that were laid out differently can hold "
+        "the "
+        "same.\nThe exit status is 0 when they hold the same, 1 when they differ, 3 when one cannot be read.",
+    .examples = "  coffer diff monday.mscan tuesday.mscan\n"
+                "  coffer diff a.mscan b.mscan --tolerance 2   # forgive rounding\n",
+    .options = options,
+    .min_operands = 2,
+    .max_operands = 2,
+    .run = run,
+};

@@ -1,0 +1,95 @@
+/* The formats, and which verbs work with each. */
+#include "verbs.h"
+
+#include "base/report.h"
+#include "formats/format.h"
+#include "term.h"
+
+#include <string.h>
+
+static void add_verbs(coffer_node *list, const coffer_format *format)
+{
+    const struct {
+        const char *name;
+        bool available;
+    } generic[] = {
+        { "info", format->describe != NULL }, { "check", format->check != NULL },
+        { "ls", format->list != NULL },       { "diff", format->diff != NULL },
+        { "repair", format->repair != NULL },
+    };
+    for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
+        if (generic[i].available)
+            coffer__node_text(list, NULL, generic[i].name);
+    for (size_t i = 0; cli_format_verbs[i]; i++)
+        if (strcmp(cli_format_verbs[i]->format, format->name) == 0)
+            coffer__node_text(list, NULL, cli_format_verbs[i]->verb);
+}
+
+static int print_json(void)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    int status = CLI_OK;
+    for (size_t i = 0; i < coffer_format_count() && !status; i++) {
+        const coffer_format *format = coffer_format_at(i);
+        coffer_node *root = NULL;
+        if (coffer_node_new(&root, &err) != COFFER_OK)
+            return cli_fail("formats", &err, NULL);
+        coffer__node_text(root, "name", format->name);
+        coffer__node_text(root, "extension", format->extension);
+        coffer__node_text(root, "title", format->title);
+        add_verbs(coffer__node_list(root, "verbs"), format);
+        status = cli_print_json_line(stdout, root);
+        coffer_node_free(root);
+    }
+    return status;
+}
+
+static void print_verbs(term_table *table, const coffer_format *format)
+{
+    coffer_node *root = NULL;
+    char text[160] = "";
+    size_t len = 0;
+    if (coffer_node_new(&root, NULL) == COFFER_OK) {
+        add_verbs(root, format);
+        for (const coffer_node *verb = coffer_node_first(root); verb && len < sizeof text;
+             verb = coffer_node_next(verb))
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", len > 0 ? " " : "",
+                                    coffer_node_get_text(verb, NULL));
+    }
+    term_table_cell(table, text);
+    coffer_node_free(root);
+}
+
+static int run(const cli_args *args)
+{
+    if (cli_has(args, "json"))
+        return print_json();
+    term_table *table = term_table_new();
+    term_table_column(table, "format", TERM_LEFT);
+    term_table_column(table, "extension", TERM_LEFT);
+    term_table_column(table, "what it is", TERM_LEFT);
+    term_table_column(table, "verbs", TERM_LEFT);
+    for (size_t i = 0; i < coffer_format_count(); i++) {
+        const coffer_format *format = coffer_format_at(i);
+        term_table_cell(table, format->name);
+        term_table_cell(table, format->extension);
+        term_table_cell(table, format->title);
+        print_verbs(table, format);
+    }
+    term_table_print(table, stdout);
+    return CLI_OK;
+}
+
+static const cli_option options[] = {
+    { "json", 0, NULL, NULL, "one line of JSON per format" },
+    { 0 },
+};
+
+const cli_verb cli_verb_formats = {
+    .name = "formats",
+    .usage = "",
+    .summary = "list the formats this command knows",
+    .description = "Names, usual file name extensions, and the verbs that work with each.",
+    .options = options,
+    .run = run,
+};

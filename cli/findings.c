@@ -1,0 +1,77 @@
+#include "findings.h"
+
+#include "base/report.h"
+#include "term.h"
+
+#include <inttypes.h>
+
+static const term_style severity_styles[] = {
+    [COFFER_NOTE] = TERM_BLUE,
+    [COFFER_WARNING] = TERM_YELLOW,
+    [COFFER_ERROR] = TERM_RED,
+};
+
+static uint64_t total(const coffer_report *report)
+{
+    return coffer_report_total(report, COFFER_NOTE) + coffer_report_total(report, COFFER_WARNING) +
+           coffer_report_total(report, COFFER_ERROR);
+}
+
+void cli_print_findings(FILE *out, const coffer_report *report)
+{
+    size_t count = coffer_report_count(report);
+    term_table *table = term_table_new();
+    term_table_column(table, NULL, TERM_LEFT); /* two columns of indent */
+    term_table_column(table, NULL, TERM_LEFT);
+    term_table_column(table, NULL, TERM_LEFT);
+    term_table_column(table, NULL, TERM_RIGHT);
+    term_table_column(table, NULL, TERM_LEFT);
+    for (size_t i = 0; i < count; i++) {
+        const coffer_finding *finding = coffer_report_at(report, i);
+        term_table_cell(table, "");
+        term_table_style(table, severity_styles[finding->severity]);
+        term_table_cell(table, coffer_severity_name(finding->severity));
+        term_table_cell(table, coffer_status_name(finding->code));
+        if (finding->offset == COFFER_OFFSET_NONE)
+            term_table_cell(table, "");
+        else
+            term_table_cellf(table, "at %" PRIu64, finding->offset);
+        term_table_cell(table, finding->text);
+    }
+    term_table_print(table, out);
+    if (total(report) > count) {
+        term_text more;
+        fprintf(out, "  and %s more\n", term_count(more, total(report) - count));
+    }
+}
+
+void cli_add_findings(coffer_node *root, const coffer_report *report)
+{
+    coffer_node *list = coffer__node_list(root, "findings");
+    for (size_t i = 0; i < coffer_report_count(report); i++) {
+        const coffer_finding *finding = coffer_report_at(report, i);
+        coffer_node *map = coffer__node_map(list, NULL);
+        coffer__node_text(map, "code", coffer_status_name(finding->code));
+        coffer__node_text(map, "severity", coffer_severity_name(finding->severity));
+        if (finding->offset == COFFER_OFFSET_NONE)
+            coffer__node_null(map, "offset");
+        else
+            coffer__node_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
+        coffer__node_text(map, "text", finding->text);
+    }
+}
+
+const char *cli_count_findings(cli_findings_text out, const coffer_report *report)
+{
+    term_text count;
+    size_t len = 0;
+    out[0] = '\0';
+    for (int severity = COFFER_ERROR; severity >= COFFER_NOTE; severity--) {
+        uint64_t found = coffer_report_total(report, (coffer_severity)severity);
+        if (found > 0)
+            len += (size_t)snprintf(out + len, sizeof(cli_findings_text) - len, "%s%s %s%s",
+                                    len > 0 ? ", " : "", term_count(count, found),
+                                    coffer_severity_name((coffer_severity)severity), found == 1 ? "" : "s");
+    }
+    return out;
+}

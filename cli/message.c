@@ -1,0 +1,142 @@
+/* Messages on stderr: what went wrong, and what to do next. */
+#include "args.h"
+#include "term.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int cli_worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static void print_hint(const char *hint, const char *path)
+{
+    fprintf(stderr, "%s  hint: ", term_on(stderr, TERM_DIM));
+    const char *mark = strchr(hint, '%');
+    if (mark) {
+        fwrite(hint, 1, (size_t)(mark - hint), stderr);
+        term_print_text(stderr, path, strlen(path), 0);
+        hint = mark + 1;
+    }
+    fprintf(stderr, "%s%s\n", hint, term_off(stderr));
+}
+
+/* Why the system refused a file, as far as can be told afterwards. */
+static const char *hint_for_path(const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return NULL;
+    if (stat(path, &st) != 0)
+        return errno == ENOENT   ? "there is no file of that name; check the spelling and the folder"
+               : errno == EACCES ? "a folder on the way may not be entered by this user"
+                                 : NULL;
+    if (S_ISDIR(st.st_mode))
+        return "it is a folder; name a file in it";
+    if (st.st_size == 0 && S_ISREG(st.st_mode))
+        return "the file is empty; was it written to the end?";
+    return NULL;
+}
+
+/* In a hint, '%' stands for the path. */
+static const char *hint_for(const char *path, const coffer_error *err)
+{
+    switch (err->status) {
+    case COFFER_E_NOT_RECOGNISED:
+    case COFFER_E_BAD_MAGIC: {
+        const char *hint = hint_for_path(path);
+        return hint ? hint : "'coffer formats' lists the formats this command knows";
+    }
+    case COFFER_E_UNSUPPORTED_VERSION:
+        return "a newer coffer may read it; 'coffer version' tells which this is";
+    case COFFER_E_LOCKED:
+        return "another program is writing it; try again when it is done";
+    case COFFER_E_CHANGED:
+        return "another program changed it meanwhile; try again when it is done";
+    case COFFER_E_EXISTS:
+        return "--force replaces it";
+    case COFFER_E_LIMIT:
+        return "limits guard against files made to harm; the library (coffer_limits) can raise them";
+    case COFFER_E_NO_MEMORY:
+        return "close other programs, or ask for less at once";
+    case COFFER_E_IO:
+    case COFFER_E_NOT_FOUND:
+        return hint_for_path(path);
+    case COFFER_E_INVALID_ARGUMENT:
+    case COFFER_E_UNSUPPORTED:
+    case COFFER_E_CANCELLED:
+        return NULL;
+    default:
+        return "'coffer check %' lists all that is wrong, 'coffer repair' saves what can be saved";
+    }
+}
+
+static bool is_about_content(coffer_status status)
+{
+    return status <= COFFER_E_NOT_RECOGNISED && status >= COFFER_E_INTERRUPTED_UPDATE;
+}
+
+int cli_fail(const char *path, const coffer_error *err, const char *hint)
+{
+    size_t path_len = strlen(path);
+    fflush(stdout);
+    fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_RED), term_off(stderr));
+    /* Messages of the system's calls name the file themselves. */
+    if (strncmp(err->text, path, path_len) != 0 || err->text[path_len] != ':') {
+        term_print_text(stderr, path, path_len, 0);
+        fputs(": ", stderr);
+    }
+    term_print_text(stderr, err->text, strlen(err->text), 0);
+    if (err->offset != COFFER_OFFSET_NONE)
+        fprintf(stderr, " (at offset %" PRIu64 ")", err->offset);
+    fputc('\n', stderr);
+    if (!hint)
+        hint = hint_for(path, err);
+    if (hint)
+        print_hint(hint, path);
+    if (err->status == COFFER_E_INVALID_ARGUMENT)
+        return CLI_USAGE;
+    return is_about_content(err->status) ? CLI_FINDINGS : CLI_FAILED;
+}
+
+int cli_usage(const cli_args *args, const char *format, ...)
+{
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    fflush(stdout);
+    fprintf(stderr, "%scoffer %s:%s ", term_on(stderr, TERM_RED), args->verb->name, term_off(stderr));
+    term_print_text(stderr, text, strlen(text), 0);
+    fprintf(stderr, "\ntry 'coffer help %s'\n", args->verb->name);
+    return CLI_USAGE;
+}
+
+int cli_open(coffer_source **out, const char *path)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    return coffer_source_open(out, path, NULL, &err) == COFFER_OK ? CLI_OK : cli_fail(path, &err, NULL);
+}
+
+int cli_finish(int status)
+{
+    bool failed = ferror(stdout);
+    errno = 0;
+    failed = fflush(stdout) != 0 || failed;
+    if (!failed)
+        return status;
+    clearerr(stdout);
+    /* Whoever closed the pipe has seen enough and wants no message. */
+    if (errno != EPIPE) {
+        coffer_error err = { COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "" };
+        snprintf(err.text, sizeof err.text, "%s",
+                 errno ? strerror(errno) : "not everything could be written");
+        cli_fail("standard output", &err, NULL);
+    }
+    return CLI_FAILED;
+}

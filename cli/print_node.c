@@ -1,0 +1,240 @@
+/* Node trees for people: names aligned, values with their units, lists of maps as tables. */
+#include "cli.h"
+
+#include "base/buffer.h"
+#include "base/json_write.h"
+#include "base/utf8.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { NODE_DEPTH_MAX = 64, SHORT_LIST = 16, VALUE_MAX = 512 };
+
+static bool is_scalar(const coffer_node *node)
+{
+    return coffer_node_get_kind(node) < COFFER_NODE_LIST;
+}
+
+/* "total_tokens" reads as "total tokens". */
+static void readable_name(char *out, size_t size, const char *name)
+{
+    snprintf(out, size, "%s", name);
+    for (char *at = out; *at; at++)
+        if (*at == '_')
+            *at = ' ';
+}
+
+static void format_u64(char *out, size_t size, uint64_t value, coffer_unit unit)
+{
+    term_text text, exact;
+    switch (unit) {
+    case COFFER_UNIT_BYTES:
+        if (value < 1024)
+            snprintf(out, size, "%s", term_bytes(text, value));
+        else
+            snprintf(out, size, "%s (%s bytes)", term_bytes(text, value), term_count(exact, value));
+        break;
+    case COFFER_UNIT_MICROSECONDS:
+        snprintf(out, size, "%s", term_duration(text, (double)value / 1e6));
+        break;
+    case COFFER_UNIT_OFFSET:
+        snprintf(out, size, "%" PRIu64, value);
+        break;
+    case COFFER_UNIT_FLAGS:
+        snprintf(out, size, "0x%" PRIx64, value);
+        break;
+    case COFFER_UNIT_NONE:
+        snprintf(out, size, "%s", term_count(text, value));
+        break;
+    }
+}
+
+/* A scalar as text; long texts are cut, a cell is no place for a novel. */
+static void format_scalar(char *out, size_t size, const coffer_node *node)
+{
+    term_text text;
+    switch (coffer_node_get_kind(node)) {
+    case COFFER_NODE_BOOL:
+        snprintf(out, size, "%s", coffer_node_get_bool(node) ? "yes" : "no");
+        break;
+    case COFFER_NODE_U64:
+        format_u64(out, size, coffer_node_get_u64(node), coffer_node_get_unit(node));
+        break;
+    case COFFER_NODE_I64:
+        snprintf(out, size, "%" PRId64, coffer_node_get_i64(node));
+        break;
+    case COFFER_NODE_F64:
+        if (coffer_node_get_unit(node) == COFFER_UNIT_MICROSECONDS)
+            snprintf(out, size, "%s", term_duration(text, coffer_node_get_f64(node) / 1e6));
+        else
+            snprintf(out, size, "%.6g", coffer_node_get_f64(node));
+        break;
+    case COFFER_NODE_TEXT:
+        snprintf(out, size, "%s", coffer_node_get_text(node, NULL));
+        break;
+    case COFFER_NODE_NULL:
+        snprintf(out, size, "–");
+        break;
+    case COFFER_NODE_LIST:
+    case COFFER_NODE_MAP:
+        snprintf(out, size, "(%zu)", coffer_node_count(node));
+        break;
+    }
+}
+
+static bool is_number(const coffer_node *node)
+{
+    coffer_node_kind kind = coffer_node_get_kind(node);
+    return kind == COFFER_NODE_U64 || kind == COFFER_NODE_I64 || kind == COFFER_NODE_F64;
+}
+
+void cli_print_table(FILE *out, const coffer_node *list)
+{
+    const coffer_node *first = coffer_node_first(list);
+    if (!first)
+        return;
+    term_table *table = term_table_new();
+    size_t columns = coffer_node_count(first);
+    for (const coffer_node *cell = coffer_node_first(first); cell; cell = coffer_node_next(cell))
+        term_table_column(table, coffer_node_get_name(cell), is_number(cell) ? TERM_RIGHT : TERM_LEFT);
+    for (const coffer_node *row = first; row; row = coffer_node_next(row)) {
+        const coffer_node *cell = coffer_node_first(row);
+        for (size_t i = 0; i < columns; i++) {
+            char text[VALUE_MAX] = "";
+            if (cell) {
+                format_scalar(text, sizeof text, cell);
+                cell = coffer_node_next(cell);
+            }
+            term_table_cell(table, text);
+        }
+    }
+    term_table_print(table, out);
+}
+
+static bool is_table(const coffer_node *list)
+{
+    const coffer_node *first = coffer_node_first(list);
+    size_t columns = first ? coffer_node_count(first) : 0;
+    if (columns == 0)
+        return false;
+    for (const coffer_node *row = first; row; row = coffer_node_next(row))
+        if (coffer_node_get_kind(row) != COFFER_NODE_MAP || coffer_node_count(row) != columns)
+            return false;
+    return true;
+}
+
+static bool is_short_list(const coffer_node *list)
+{
+    if (coffer_node_count(list) > SHORT_LIST)
+        return false;
+    for (const coffer_node *item = coffer_node_first(list); item; item = coffer_node_next(item))
+        if (!is_scalar(item))
+            return false;
+    return true;
+}
+
+static void print_scalar(FILE *out, const coffer_node *node)
+{
+    char text[VALUE_MAX];
+    size_t len;
+    if (coffer_node_get_kind(node) == COFFER_NODE_TEXT) {
+        const char *whole = coffer_node_get_text(node, &len);
+        term_print_text(out, whole, len, 0);
+    } else {
+        format_scalar(text, sizeof text, node);
+        fputs(text, out);
+    }
+}
+
+static void print_short_list(FILE *out, const coffer_node *list)
+{
+    const coffer_node *item = coffer_node_first(list);
+    if (!item)
+        fputs("none", out);
+    for (; item; item = coffer_node_next(item)) {
+        print_scalar(out, item);
+        if (coffer_node_next(item))
+            fputs(", ", out);
+    }
+}
+
+static size_t name_width(const coffer_node *map)
+{
+    size_t widest = 0;
+    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
+        const char *name = coffer_node_get_name(child);
+        size_t width = coffer__utf8_width(name, strlen(name));
+        if (width > widest)
+            widest = width;
+    }
+    return widest > 32 ? 32 : widest;
+}
+
+static void print_children(FILE *out, const coffer_node *map, unsigned depth);
+
+static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
+{
+    fputc('\n', out);
+    if (coffer_node_get_kind(node) == COFFER_NODE_LIST && is_table(node))
+        cli_print_table(out, node);
+    else if (depth < NODE_DEPTH_MAX)
+        print_children(out, node, depth + 1);
+}
+
+static void print_children(FILE *out, const coffer_node *map, unsigned depth)
+{
+    size_t widest = name_width(map);
+    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
+        char name[128];
+        readable_name(name, sizeof name, coffer_node_get_name(child));
+        size_t width = coffer__utf8_width(name, strlen(name));
+        fprintf(out, "%*s%s", (int)(2 * depth), "", term_on(out, TERM_DIM));
+        term_print_text(out, name, strlen(name), 0);
+        fputs(term_off(out), out);
+        bool is_list = coffer_node_get_kind(child) == COFFER_NODE_LIST;
+        if (!is_scalar(child) && !(is_list && is_short_list(child))) {
+            print_compound(out, child, depth);
+            continue;
+        }
+        fprintf(out, "%*s", (int)(width < widest ? widest - width : 0) + 2, "");
+        if (is_list)
+            print_short_list(out, child);
+        else
+            print_scalar(out, child);
+        fputc('\n', out);
+    }
+}
+
+void cli_print_node(FILE *out, const coffer_node *root)
+{
+    print_children(out, root, 1);
+}
+
+static int print_json(FILE *out, const coffer_node *root, unsigned indent)
+{
+    coffer__buffer buffer = COFFER__BUFFER_INIT;
+    coffer__json_writer writer;
+    int status = CLI_OK;
+    coffer__json_writer_init(&writer, &buffer, indent);
+    coffer__json_write_node(&writer, root);
+    if (buffer.failed) {
+        coffer_error err = { COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "not enough memory for the JSON text" };
+        status = cli_fail("standard output", &err, NULL);
+    } else {
+        fwrite(buffer.data, 1, buffer.len, out);
+        fputc('\n', out);
+    }
+    coffer__buffer_free(&buffer);
+    return status;
+}
+
+int cli_print_json(FILE *out, const coffer_node *root)
+{
+    return print_json(out, root, term_is_terminal(out) ? 2 : 0);
+}
+
+int cli_print_json_line(FILE *out, const coffer_node *root)
+{
+    return print_json(out, root, 0);
+}

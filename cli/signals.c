@@ -1,0 +1,50 @@
+/* Dying by a signal without leaving anything behind. */
+#include "cli.h"
+#include "term.h"
+
+#include <signal.h>
+
+static const int fatal_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
+
+/* The default action is back in place (SA_RESETHAND) and strikes when the handler returns. */
+static void clean_up_and_die(int number)
+{
+    coffer_remove_temporaries();
+    term_restore();
+    raise(number);
+}
+
+void cli_install_signals(void)
+{
+    struct sigaction action = { .sa_handler = clean_up_and_die, .sa_flags = SA_RESETHAND };
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < FATAL_SIGNALS; i++)
+        sigaddset(&action.sa_mask, fatal_signals[i]);
+    for (int i = 0; i < FATAL_SIGNALS; i++) {
+        struct sigaction old;
+        /* What the parent chose to ignore (nohup) stays ignored. */
+        if (sigaction(fatal_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(fatal_signals[i], &action, NULL);
+    }
+}
+
+static void mask_signals(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(how, &set, NULL);
+}
+
+void cli_hold_signals(void)
+{
+    mask_signals(SIG_BLOCK);
+}
+
+void cli_release_signals(void)
+{
+    mask_signals(SIG_UNBLOCK);
+}

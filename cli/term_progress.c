@@ -1,0 +1,71 @@
+/* The progress line on stderr. */
+#include "term.h"
+
+#include <time.h>
+
+static const double first_seconds = 1.0, between_seconds = 0.1;
+
+static bool quiet;
+
+void term_set_quiet(bool value)
+{
+    quiet = value;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void print_rate(const term_progress *bar, uint64_t done, double seconds)
+{
+    term_text text;
+    uint64_t rate = (uint64_t)((double)done / seconds);
+    if (bar->unit)
+        fprintf(stderr, "  %s %s/s", term_count(text, rate), bar->unit);
+    else
+        fprintf(stderr, "  %s/s", term_bytes(text, rate));
+}
+
+static void draw(const term_progress *bar, uint64_t done, uint64_t total, double seconds)
+{
+    term_text text;
+    fputs(TERM_CLEAR_LINE, stderr);
+    fprintf(stderr, "%s%s%s", term_on(stderr, TERM_BOLD), bar->what, term_off(stderr));
+    if (total > 0)
+        fprintf(stderr, "  %3.0f %%", 100.0 * (double)done / (double)total);
+    print_rate(bar, done, seconds);
+    if (total > 0 && done > 0 && done <= total)
+        fprintf(stderr, "  %s left", term_duration(text, seconds * (double)(total - done) / (double)done));
+    fflush(stderr);
+}
+
+static int step(void *context, uint64_t done, uint64_t total)
+{
+    term_progress *bar = context;
+    double time = now();
+    if (time - bar->started < first_seconds || time - bar->drawn < between_seconds)
+        return 0;
+    if (quiet || !term_is_terminal(stderr))
+        return 0;
+    bar->drawn = time;
+    bar->shown = true;
+    term_line_shown(true);
+    draw(bar, done, total, time - bar->started);
+    return 0;
+}
+
+void term_progress_start(term_progress *bar, const char *what, const char *unit)
+{
+    *bar = (term_progress){ .progress = { step, bar }, .what = what, .unit = unit, .started = now() };
+}
+
+void term_progress_end(term_progress *bar)
+{
+    if (bar->shown)
+        fputs(TERM_CLEAR_LINE, stderr);
+    bar->shown = false;
+    term_line_shown(false);
+}

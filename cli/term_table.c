@@ -1,0 +1,164 @@
+/* Tables. Cells lie one after the other in one buffer, style byte, text, NUL: a row costs its text and no
+ * more. */
+#include "term.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 32, NARROWEST = 8, GAP = 2 };
+
+typedef struct table_column {
+    const char *title; /* borrowed */
+    term_align align;
+    size_t width;
+} table_column;
+
+struct term_table {
+    table_column columns[COLUMNS_MAX];
+    size_t column_count;
+    size_t cell_count;
+    term_style next_style;
+    coffer__buffer cells;
+};
+
+term_table *term_table_new(void)
+{
+    term_table *table = coffer__calloc(1, sizeof *table);
+    if (table)
+        coffer__buffer_init(&table->cells, SIZE_MAX);
+    return table;
+}
+
+void term_table_column(term_table *table, const char *title, term_align align)
+{
+    if (!table || table->column_count == COLUMNS_MAX)
+        return;
+    size_t width = title ? coffer__utf8_width(title, strlen(title)) : 0;
+    table->columns[table->column_count++] = (table_column){ title, align, width };
+}
+
+void term_table_style(term_table *table, term_style style)
+{
+    if (table)
+        table->next_style = style;
+}
+
+void term_table_cell(term_table *table, const char *text)
+{
+    if (!table || table->column_count == 0)
+        return;
+    table_column *column = &table->columns[table->cell_count++ % table->column_count];
+    uint8_t style = (uint8_t)table->next_style;
+    const char *end = text + strlen(text);
+    size_t width = 0;
+    coffer__buffer_append(&table->cells, &style, 1);
+    while (text < end) {
+        term_piece piece;
+        width += term_next_piece(piece, &text, end);
+        coffer__buffer_append(&table->cells, piece, strlen(piece));
+    }
+    coffer__buffer_append(&table->cells, "", 1);
+    if (width > column->width)
+        column->width = width;
+    table->next_style = TERM_PLAIN;
+}
+
+void term_table_cellf(term_table *table, const char *format, ...)
+{
+    char text[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    term_table_cell(table, text);
+}
+
+static size_t total_width(const term_table *table)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < table->column_count; i++)
+        total += table->columns[i].width + (i > 0 ? GAP : 0);
+    return total;
+}
+
+static table_column *widest_text(term_table *table)
+{
+    table_column *widest = NULL;
+    for (size_t i = 0; i < table->column_count; i++) {
+        table_column *column = &table->columns[i];
+        if (column->align == TERM_LEFT && column->width > NARROWEST &&
+            (!widest || column->width > widest->width))
+            widest = column;
+    }
+    return widest;
+}
+
+/* Takes columns off the widest text until the line fits the terminal. */
+static void narrow(term_table *table, size_t width)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].align == TERM_LEFT && table->columns[i].width > width)
+            table->columns[i].width = width;
+    for (size_t excess = total_width(table); excess > width; excess--) {
+        table_column *widest = widest_text(table);
+        if (!widest)
+            return;
+        widest->width--;
+    }
+}
+
+static void spaces(FILE *out, size_t count)
+{
+    fprintf(out, "%*s", (int)count, "");
+}
+
+static void print_cell(FILE *out, const term_table *table, size_t index, const char *text, term_style style)
+{
+    const table_column *column = &table->columns[index];
+    size_t len = strlen(text), width = coffer__utf8_width(text, len);
+    size_t pad = column->width > width ? column->width - width : 0;
+    bool is_last = index + 1 == table->column_count;
+    if (index > 0)
+        spaces(out, GAP);
+    if (column->align == TERM_RIGHT)
+        spaces(out, pad);
+    fputs(style ? term_on(out, style) : "", out);
+    term_print_text(out, text, len, width > column->width ? column->width : 0);
+    fputs(style ? term_off(out) : "", out);
+    if (column->align == TERM_LEFT && !is_last)
+        spaces(out, pad);
+    if (is_last)
+        fputc('\n', out);
+}
+
+static bool has_titles(const term_table *table)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].title)
+            return true;
+    return false;
+}
+
+void term_table_print(term_table *table, FILE *out)
+{
+    if (!table)
+        return;
+    if (term_is_terminal(out))
+        narrow(table, term_width(out));
+    if (has_titles(table))
+        for (size_t i = 0; i < table->column_count; i++)
+            print_cell(out, table, i, table->columns[i].title ? table->columns[i].title : "", TERM_BOLD);
+    if (table->cells.failed)
+        fputs("(not enough memory for the table)\n", out);
+    const char *at = (const char *)table->cells.data;
+    for (size_t i = 0; !table->cells.failed && i < table->cell_count; i++) {
+        print_cell(out, table, i % table->column_count, at + 1, (term_style)at[0]);
+        at += strlen(at + 1) + 2;
+    }
+    coffer__buffer_free(&table->cells);
+    coffer__free(table);
+}

@@ -1,0 +1,18 @@
+/* The verbs, in the order of the help: the first table of the command. */
+#include "verbs.h"
+
+#include <string.h>
+
+const cli_verb *const cli_verbs[] = {
+    &cli_verb_info,    &cli_verb_check, &cli_verb_ls,      &cli_verb_get,
+    &cli_verb_diff,    &cli_verb_stats, &cli_verb_heatmap, &cli_verb_replay,
+    &cli_verb_formats, &cli_verb_help,  &cli_verb_version, NULL,
+};
+
+const cli_verb *cli_find_verb(const char *name)
+{
+    for (size_t i = 0; cli_verbs[i]; i++)
+        if (strcmp(cli_verbs[i]->name, name) == 0)
+            return cli_verbs[i];
+    return NULL;
+}

@@ -1,0 +1,24 @@
+/* Every row of the two tables, one line each. */
+#ifndef COFFER_CLI_VERBS_H
+#define COFFER_CLI_VERBS_H
+
+#include "cli.h"
+
+extern const cli_verb cli_verb_check;
+extern const cli_verb cli_verb_diff;
+extern const cli_verb cli_verb_formats;
+extern const cli_verb cli_verb_generate;
+extern const cli_verb cli_verb_get;
+extern const cli_verb cli_verb_heatmap;
+extern const cli_verb cli_verb_help;
+extern const cli_verb cli_verb_info;
+extern const cli_verb cli_verb_ls;
+extern const cli_verb cli_verb_repair;
+extern const cli_verb cli_verb_replay;
+extern const cli_verb cli_verb_stats;
+extern const cli_verb cli_verb_version;
+
+const cli_verb *cli_find_verb(const char *name); /* NULL if there is none */
+const cli_format_verb *cli_find_format_verb(const char *verb, const char *format);
+
+#endif
