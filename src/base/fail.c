@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Here they are defined, not used as clang-tidy is to see them. */
+#undef coffer__fail
+#undef coffer__fail_no_memory
+#undef coffer__fail_errno
+
 static const char ellipsis[] = "\xe2\x80\xa6";
 
 /* Replaces what would break the line or the terminal; every replacement is one byte for one byte. */
