@@ -8,6 +8,9 @@
 
 COFFER_BEGIN_DECLS
 
+/* Nesting stops here, whatever the limits allow. */
+#define COFFER__JSON_MAX_DEPTH 1024
+
 typedef enum coffer__json_kind {
     COFFER__JSON_NULL,
     COFFER__JSON_BOOL,

@@ -6,7 +6,8 @@
 #include "base/json.h"
 #include "coffer/report.h"
 
-#define COFFER__JSON_WRITE_DEPTH 512
+/* Enough for any parsed value inside something of ours. Deeper fails the buffer. */
+#define COFFER__JSON_WRITE_DEPTH (2 * COFFER__JSON_MAX_DEPTH)
 
 typedef struct coffer__json_writer {
     coffer__buffer *out;
