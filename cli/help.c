@@ -134,12 +134,17 @@ static void print_format_options(FILE *out, const cli_verb *verb)
     }
 }
 
-static void print_all_examples(FILE *out, const cli_verb *verb)
+bool cli_has_examples(const cli_verb *verb)
 {
     bool any = verb->examples != NULL;
     for (size_t i = 0; cli_format_verbs[i]; i++)
         any |= strcmp(cli_format_verbs[i]->verb, verb->name) == 0 && cli_format_verbs[i]->examples;
-    if (!any)
+    return any;
+}
+
+static void print_all_examples(FILE *out, const cli_verb *verb)
+{
+    if (!cli_has_examples(verb))
         return;
     print_heading(out, "Examples");
     if (verb->examples)

@@ -14,6 +14,9 @@ extern const char cli_purpose[];
 extern const char cli_overview_examples[];
 extern const char cli_exit_status[];
 
+/* Whether the verb, or its meaning for a format, comes with examples. */
+bool cli_has_examples(const cli_verb *verb);
+
 /* "-o, --output FILE" */
 typedef char cli_option_form[80];
 void cli_format_option(cli_option_form out, const cli_option *option);

@@ -1,0 +1,306 @@
+/* Saving what can be saved of a damaged file. */
+#include "verbs.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "findings.h"
+#include "term.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct repair_job {
+    const cli_args *args;
+    const char *path;
+    bool in_place;
+    char *target;       /* the input itself, links resolved; in place only */
+    const char *output; /* where the result goes */
+    char *default_output;
+    char *kept; /* where the original is, in place only */
+    const coffer_format *format;
+    coffer_report *found; /* what was wrong before */
+    coffer_report *done;  /* what the repair did and lost */
+    coffer_report *left;  /* what is wrong with the result */
+    bool rolled_back, written;
+} repair_job;
+
+/* 1 would say that the file has findings; here it says that nothing could be saved. */
+static int fail(const char *path, const coffer_error *err, const char *hint)
+{
+    int status = cli_fail(path, err, hint);
+    return status == CLI_FINDINGS ? CLI_FAILED : status;
+}
+
+static int fail_system(const char *path, int error_number, const char *what, const char *hint)
+{
+    coffer_error err = { COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "" };
+    snprintf(err.text, sizeof err.text, "%s: %s", what, strerror(error_number));
+    return fail(path, &err, hint);
+}
+
+/* "dir/scan.mscan" becomes "dir/scan.repaired.mscan". */
+static char *repaired_name(const char *path)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    size_t stem = dot && dot > base ? (size_t)(dot - path) : strlen(path);
+    coffer__buffer_printf(&name, "%.*s.repaired%s", (int)stem, path, path + stem);
+    coffer__buffer_append(&name, "", 1);
+    return name.failed ? NULL : (char *)coffer__buffer_release(&name, &stem);
+}
+
+static int check_to(coffer_report **out, const char *path, coffer_source *src)
+{
+    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    opts.full = true;
+    opts.progress = &bar.progress;
+    if (coffer_report_new(out, 0, &err) != COFFER_OK)
+        return fail(path, &err, NULL);
+    term_progress_start(&bar, "checking", NULL);
+    coffer_status status = coffer_check(*out, src, &opts, &err);
+    term_progress_end(&bar);
+    return status == COFFER_OK ? CLI_OK : fail(path, &err, NULL);
+}
+
+static bool needs_repair(const coffer_report *report)
+{
+    return coffer_report_total(report, COFFER_ERROR) + coffer_report_total(report, COFFER_WARNING) > 0;
+}
+
+static int roll_back(repair_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    cli_hold_signals();
+    coffer_status status = coffer_roll_back(&job->rolled_back, job->path, &err);
+    cli_release_signals();
+    return status == COFFER_OK ? CLI_OK : fail(job->path, &err, NULL);
+}
+
+/* A second name for the original, so that the atomic replacement of the first cannot lose it. */
+static int keep_original(repair_job *job)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    size_t len;
+    coffer__buffer_printf(&name, "%s.orig", job->target);
+    coffer__buffer_append(&name, "", 1);
+    if (name.failed)
+        return fail_system(job->path, ENOMEM, "cannot keep the original", NULL);
+    job->kept = (char *)coffer__buffer_release(&name, &len);
+    if (link(job->target, job->kept) == 0)
+        return CLI_OK;
+    int error_number = errno;
+    int status =
+        fail_system(job->kept, error_number, "cannot keep the original under this name",
+                    error_number == EEXIST ? "an earlier original is there; move it away first"
+                                           : "-o OUT writes the result elsewhere and leaves the file alone");
+    coffer__free(job->kept);
+    job->kept = NULL;
+    return status;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+static int choose_output(repair_job *job)
+{
+    const char *given = cli_value(job->args, "output");
+    job->output = given;
+    if (job->in_place) {
+        job->target = realpath(job->path, NULL);
+        job->output = job->target;
+        return job->target ? CLI_OK : fail_system(job->path, errno, "cannot be replaced", NULL);
+    }
+    if (!given && strcmp(job->path, "-") == 0)
+        return cli_usage(job->args, "standard input needs -o OUT");
+    if (given && same_file(given, job->path))
+        return cli_usage(job->args, "%s is the input itself; --in-place replaces it and keeps the original",
+                         given);
+    if (!given) {
+        job->default_output = repaired_name(job->path);
+        job->output = job->default_output;
+    }
+    return job->output ? CLI_OK : fail_system(job->path, ENOMEM, "cannot name the result", NULL);
+}
+
+static int write_repaired(repair_job *job, coffer_source *src)
+{
+    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    int status = job->in_place ? keep_original(job) : CLI_OK;
+    if (status)
+        return status;
+    opts.keep_tail = cli_has(job->args, "keep-tail");
+    opts.overwrite = job->in_place || cli_has(job->args, "force");
+    opts.progress = &bar.progress;
+    term_progress_start(&bar, "repairing", NULL);
+    coffer_status repaired = coffer_report_new(&job->done, 0, &err);
+    if (repaired == COFFER_OK)
+        repaired = coffer_repair(job->done, src, job->output, &opts, &err);
+    term_progress_end(&bar);
+    if (repaired == COFFER_OK) {
+        job->written = true;
+        return CLI_OK;
+    }
+    if (job->kept)
+        unlink(job->kept);
+    return fail(repaired == COFFER_E_EXISTS ? job->output : job->path, &err,
+                repaired == COFFER_E_EXISTS ? "--force replaces it, -o OUT writes elsewhere"
+                                            : "nothing was written");
+}
+
+static int check_result(repair_job *job)
+{
+    coffer_source *src = NULL;
+    if (strcmp(job->output, "-") == 0)
+        return CLI_OK;
+    int status = cli_open(&src, job->output);
+    if (!status)
+        status = check_to(&job->left, job->output, src);
+    coffer_source_close(src);
+    if (!status && coffer_report_total(job->left, COFFER_ERROR) > 0)
+        status = CLI_FINDINGS;
+    return status;
+}
+
+static int repair(repair_job *job)
+{
+    coffer_source *src = NULL;
+    int status = cli_open(&src, job->path);
+    if (status)
+        return status;
+    coffer_identify(&job->format, src, NULL);
+    status = check_to(&job->found, job->path, src);
+    bool elsewhere = cli_value(job->args, "output") != NULL;
+    if (!status && !elsewhere && coffer_source_interrupted_update(src)) {
+        /* The source shows the state before the update, which is what stands after rolling back. */
+        status = roll_back(job);
+    }
+    if (!status && (elsewhere || needs_repair(job->found))) {
+        status = choose_output(job);
+        if (!status)
+            status = write_repaired(job, src);
+        if (!status)
+            status = check_result(job);
+    }
+    coffer_source_close(src);
+    return status;
+}
+
+static int print_as_json(FILE *out, const repair_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return fail(job->path, &err, NULL);
+    coffer__node_text(root, "file", job->path);
+    coffer__node_text(root, "format", job->format ? coffer_format_name(job->format) : NULL);
+    coffer__node_bool(root, "ok", !job->left || coffer_report_total(job->left, COFFER_ERROR) == 0);
+    coffer__node_bool(root, "rolled_back", job->rolled_back);
+    coffer__node_text(root, "output", job->written ? job->output : NULL);
+    coffer__node_text(root, "original", job->kept);
+    if (job->done)
+        cli_add_findings(root, job->done);
+    else
+        coffer__node_list(root, "findings");
+    int status = cli_print_json(out, root);
+    coffer_node_free(root);
+    return status;
+}
+
+static void print_line(FILE *out, const char *path, const char *text, const char *other)
+{
+    term_print_text(out, path, strlen(path), 0);
+    fputs(text, out);
+    if (other)
+        term_print_text(out, other, strlen(other), 0);
+    fputc('\n', out);
+}
+
+static void print_for_people(FILE *out, const repair_job *job)
+{
+    if (job->rolled_back)
+        print_line(out, job->path, ": an interrupted update was rolled back; the file is as it was before it",
+                   NULL);
+    else if (!job->written)
+        print_line(out, job->path, ": nothing to repair", NULL);
+    if (!job->written)
+        return;
+    if (job->kept) {
+        print_line(out, job->path, ": repaired in place; the original is ", job->kept);
+    } else {
+        print_line(out, job->path, ": repaired into ", job->output);
+    }
+    cli_print_findings(out, job->done);
+    if (job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) {
+        print_line(out, job->output, " still has errors:", NULL);
+        cli_print_findings(out, job->left);
+    }
+}
+
+static void free_job(repair_job *job)
+{
+    free(job->target); /* realpath's */
+    coffer__free(job->default_output);
+    coffer__free(job->kept);
+    coffer_report_free(job->found);
+    coffer_report_free(job->done);
+    coffer_report_free(job->left);
+}
+
+static int run(const cli_args *args)
+{
+    repair_job job = { .args = args, .path = cli_operand(args, 0), .in_place = cli_has(args, "in-place") };
+    const char *output = cli_value(args, "output");
+    if (job.in_place && output)
+        return cli_usage(args, "--in-place and -o exclude each other");
+    int status = repair(&job);
+    FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
+    if (status <= CLI_FINDINGS && cli_has(args, "json"))
+        status = cli_worse(status, print_as_json(out, &job));
+    else if (status <= CLI_FINDINGS)
+        print_for_people(out, &job);
+    free_job(&job);
+    return status;
+}
+
+static const cli_option options[] = {
+    { "output", 'o', "OUT", NULL, "write the result to OUT (NAME.repaired.EXT beside the file)" },
+    { "in-place", 0, NULL, NULL, "replace the file; the original is kept as NAME.EXT.orig" },
+    { "keep-tail", 0, NULL, NULL, "take in whole records that an unfinished append left behind" },
+    { "force", 0, NULL, NULL, "replace OUT if it exists" },
+    { "json", 0, NULL, NULL, "one JSON object: file, format, ok, rolled_back, output, original, findings" },
+    { 0 },
+};
+
+const cli_verb cli_verb_repair = {
+    .name = "repair",
+    .usage = "FILE",
+    .summary = "save what can be saved of a damaged file",
+    .description = "Checks every byte, writes what is whole to a new file and tells what was done and what "
+                   "was lost. The damaged "
+                   "file is left alone unless --in-place is given, and even then it is kept under another "
+                   "name. A file that is "
+                   "only halfway through an interrupted update is rolled back where it is.\n"
+                   "The exit status is 0 when the result is clean, 1 when errors are left in it, 3 when "
+                   "nothing could be saved.",
+    .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
+                "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"
+                "  coffer repair scan.mscan -o saved.mscan --keep-tail\n",
+    .options = options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,98 @@
+/* Completion for bash. */
+#include "generate.h"
+
+static void word(FILE *out, const cli_option *option, const void *context)
+{
+    (void)context;
+    if (option->letter)
+        fprintf(out, " -%c", option->letter);
+    fprintf(out, " --%s", option->name);
+}
+
+/* What may follow an option that takes a value. */
+static void value_case(FILE *out, const cli_option *option, const void *context)
+{
+    const cli_verb *verb = context;
+    if (!option->argument)
+        return;
+    fprintf(out, "        '%s --%s'", verb->name, option->name);
+    if (option->letter)
+        fprintf(out, " | '%s -%c'", verb->name, option->letter);
+    if (option->choices) {
+        fputs(") words='", out);
+        for (const char *at = option->choices; *at; at++)
+            fputc(*at == '|' ? ' ' : *at, out);
+        fputs("' ;;\n", out);
+    } else {
+        fprintf(out, ") words=%s ;;\n", cli_takes_file(option) ? "@files" : "@nothing");
+    }
+}
+
+static void list_verbs(FILE *out)
+{
+    for (size_t i = 0; cli_verbs[i]; i++)
+        if (!cli_verbs[i]->hidden)
+            fprintf(out, "%s%s", i > 0 ? " " : "", cli_verbs[i]->name);
+}
+
+static void operands(FILE *out, const cli_verb *verb)
+{
+    fprintf(out, "        '%s')\n            options='", verb->name);
+    cli_each_option(out, verb, word, NULL);
+    fprintf(out, "'\n            operands=%s\n            ;;\n",
+            verb->max_operands > 0 ? "@files" : "@nothing");
+}
+
+void cli_complete_bash(FILE *out)
+{
+    fputs("# bash completion for coffer, written by 'coffer generate completion bash'\n"
+          "_coffer() {\n"
+          "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    local verb=${COMP_WORDS[1]} verbs='",
+          out);
+    list_verbs(out);
+    fputs("' words='' options='' operands=@files\n"
+          "    COMPREPLY=()\n"
+          "    # bash splits --name=value at the equals sign\n"
+          "    if [[ $current == '=' ]]; then\n"
+          "        current=''\n"
+          "    elif [[ $previous == '=' ]]; then\n"
+          "        previous=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    fi\n"
+          "    if ((COMP_CWORD == 1)); then\n"
+          "        COMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$current\"))\n"
+          "        return\n"
+          "    fi\n"
+          "    case \"$verb $previous\" in\n",
+          out);
+    for (size_t i = 0; cli_verbs[i]; i++)
+        if (!cli_verbs[i]->hidden)
+            cli_each_option(out, cli_verbs[i], value_case, cli_verbs[i]);
+    fputs("    esac\n"
+          "    case \"$verb\" in\n",
+          out);
+    for (size_t i = 0; cli_verbs[i]; i++)
+        if (!cli_verbs[i]->hidden)
+            operands(out, cli_verbs[i]);
+    fputs("    esac\n"
+          "    if [[ -z $words ]]; then\n"
+          "        if [[ $current == -* ]]; then\n"
+          "            words=$options\n"
+          "        elif [[ $verb == help ]]; then\n"
+          "            words=$verbs\n"
+          "        else\n"
+          "            words=$operands\n"
+          "        fi\n"
+          "    fi\n"
+          "    case \"$words\" in\n"
+          "        @nothing) ;;\n"
+          "        @files)\n"
+          "            compopt -o filenames 2>/dev/null\n"
+          "            mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+          "            ;;\n"
+          "        *) COMPREPLY=($(compgen -W \"$words\" -- \"$current\")) ;;\n"
+          "    esac\n"
+          "}\n"
+          "complete -F _coffer coffer\n",
+          out);
+}

@@ -1,0 +1,184 @@
+/* Man pages. */
+#include "generate.h"
+
+#include "args.h"
+#include "base/utf8.h"
+#include "help.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Text as roff: the hyphen is a minus, characters beyond ASCII are named, no line looks like a request. */
+static void roff_len(FILE *out, const char *text, size_t len)
+{
+    const uint8_t *at = (const uint8_t *)text, *end = at + len;
+    bool line_start = true;
+    while (at < end) {
+        uint32_t c;
+        size_t bytes = coffer__utf8_decode(&c, at, end);
+        at += bytes > 0 ? bytes : 1;
+        if (line_start && (c == '.' || c == '\''))
+            fputs("\\&", out);
+        line_start = c == '\n';
+        if (c == '\\')
+            fputs("\\e", out);
+        else if (c == '-')
+            fputs("\\-", out);
+        else if (c == '\'')
+            fputs("\\(aq", out);
+        else if (c < 0x80)
+            fputc((int)c, out);
+        else
+            fprintf(out, "\\[u%04X]", (unsigned)c);
+    }
+}
+
+static void roff(FILE *out, const char *text)
+{
+    roff_len(out, text, strlen(text));
+}
+
+static void title(FILE *out, const char *name, const char *summary)
+{
+    char upper[64];
+    size_t len = 0;
+    for (; name[len] && len < sizeof upper - 1; len++)
+        upper[len] = (char)toupper((unsigned char)name[len]);
+    upper[len] = '\0';
+    fprintf(out, ".TH \"%s\" \"1\" \"\" \"coffer %s\" \"User Commands\"\n.SH NAME\n", upper,
+            coffer_version());
+    roff(out, name);
+    fputs(" \\- ", out);
+    roff(out, summary);
+    fputc('\n', out);
+}
+
+static void paragraphs(FILE *out, const char *text)
+{
+    while (*text) {
+        const char *end = strchrnul(text, '\n');
+        if (end > text) {
+            fputs(".PP\n", out);
+            roff_len(out, text, (size_t)(end - text));
+            fputc('\n', out);
+        }
+        text = *end ? end + 1 : end;
+    }
+}
+
+static void options(FILE *out, const cli_option *option)
+{
+    for (; option->name; option++) {
+        cli_option_form form;
+        cli_format_option(form, option);
+        fputs(".TP\n.B ", out);
+        roff(out, form);
+        fputc('\n', out);
+        roff(out, option->help);
+        if (option->choices) {
+            fputs(" (", out);
+            for (const char *at = option->choices; *at; at++)
+                roff_len(out, *at == '|' ? ", " : at, *at == '|' ? 2 : 1);
+            fputc(')', out);
+        }
+        fputc('\n', out);
+    }
+}
+
+/* Examples are lines of a shell, as they are. */
+static void examples(FILE *out, const char *text)
+{
+    fputs(".PP\n.nf\n", out);
+    roff(out, text);
+    fputs(".fi\n", out);
+}
+
+static bool is_row_of(const cli_format_verb *row, const cli_verb *verb)
+{
+    return strcmp(row->verb, verb->name) == 0;
+}
+
+static void all_options(FILE *out, const cli_verb *verb)
+{
+    fputs(".SH OPTIONS\n", out);
+    if (verb->options)
+        options(out, verb->options);
+    for (size_t i = 0; cli_format_verbs[i]; i++)
+        if (is_row_of(cli_format_verbs[i], verb) && cli_format_verbs[i]->options) {
+            fprintf(out, ".SS For %s files\n", cli_format_verbs[i]->format);
+            options(out, cli_format_verbs[i]->options);
+        }
+    fputs(".SS Of every verb\n", out);
+    options(out, cli_global_options);
+}
+
+static void all_examples(FILE *out, const cli_verb *verb)
+{
+    if (!cli_has_examples(verb))
+        return;
+    fputs(".SH EXAMPLES\n", out);
+    if (verb->examples)
+        examples(out, verb->examples);
+    for (size_t i = 0; cli_format_verbs[i]; i++)
+        if (is_row_of(cli_format_verbs[i], verb) && cli_format_verbs[i]->examples)
+            examples(out, cli_format_verbs[i]->examples);
+}
+
+static void exit_status(FILE *out)
+{
+    fputs(".SH EXIT STATUS\n", out);
+    roff(out, cli_exit_status);
+    fputs(".\n", out);
+}
+
+void cli_man_verb(FILE *out, const cli_verb *verb)
+{
+    char name[64];
+    snprintf(name, sizeof name, "coffer-%s", verb->name);
+    title(out, name, verb->summary);
+    fputs(".SH SYNOPSIS\n.B coffer ", out);
+    roff(out, verb->name);
+    fputs("\n[options] ", out);
+    roff(out, verb->usage);
+    fputs("\n.SH DESCRIPTION\n", out);
+    paragraphs(out, verb->description);
+    all_options(out, verb);
+    all_examples(out, verb);
+    exit_status(out);
+    fputs(".SH SEE ALSO\n.BR coffer (1)\n", out);
+}
+
+void cli_man_overview(FILE *out)
+{
+    title(out, "coffer", "look into, check, repair, compare and convert machine-learning files");
+    fputs(".SH SYNOPSIS\n.B coffer\nVERB [options] FILE ...\n.SH DESCRIPTION\n", out);
+    paragraphs(out, cli_purpose);
+    fputs(".SH VERBS\n", out);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (cli_verbs[i]->hidden)
+            continue;
+        fputs(".TP\n.B ", out);
+        roff(out, cli_verbs[i]->name);
+        fputc('\n', out);
+        roff(out, cli_verbs[i]->summary);
+        fputc('\n', out);
+    }
+    fputs(".SH OPTIONS OF EVERY VERB\n", out);
+    options(out, cli_global_options);
+    fputs(".SH EXAMPLES\n", out);
+    examples(out, cli_overview_examples);
+    exit_status(out);
+    fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nwhen set and not empty, no colour by default\n"
+          ".TP\n.B COLUMNS\nwidth of the output on a terminal\n"
+          ".TP\n.B COFFER_CPU\ngeneric, avx2, avx512 or neon: the most the program may use of the processor\n"
+          ".SH SEE ALSO\n",
+          out);
+    bool first = true;
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (cli_verbs[i]->hidden)
+            continue;
+        fprintf(out, "%s.BR coffer\\-%s (1)", first ? "" : " ,\n", cli_verbs[i]->name);
+        first = false;
+    }
+    fputc('\n', out);
+}

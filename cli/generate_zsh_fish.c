@@ -1,0 +1,124 @@
+/* Completion for zsh and fish. */
+#include "generate.h"
+
+#include "args.h"
+
+#include <string.h>
+
+/* Text inside single quotes; zsh's _arguments also wants [ ] and : escaped. */
+static void quoted(FILE *out, const char *text, const char *also)
+{
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else if (strchr(also, *text))
+            fprintf(out, "\\%c", *text);
+        else
+            fputc(*text, out);
+    }
+}
+
+static void choices(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fputc(*text == '|' ? ' ' : *text, out);
+}
+
+/* ---- zsh ---- */
+
+static void zsh_option(FILE *out, const cli_option *option, const void *context)
+{
+    (void)context;
+    fputs("                ", out);
+    if (option->letter)
+        fprintf(out, "'(-%c --%s)'{-%c,--%s%s}'[", option->letter, option->name, option->letter, option->name,
+                option->argument ? "=" : "");
+    else
+        fprintf(out, "'--%s%s[", option->name, option->argument ? "=" : "");
+    quoted(out, option->help, "[]:");
+    fputc(']', out);
+    if (option->argument) {
+        fputc(':', out);
+        quoted(out, option->argument, "[]:");
+        fputc(':', out);
+        if (option->choices) {
+            fputc('(', out);
+            choices(out, option->choices);
+            fputc(')', out);
+        } else if (cli_takes_file(option)) {
+            fputs("_files", out);
+        }
+    }
+    fputs("' \\\n", out);
+}
+
+static void zsh_verb(FILE *out, const cli_verb *verb)
+{
+    fprintf(out, "        %s)\n            _arguments \\\n", verb->name);
+    cli_each_option(out, verb, zsh_option, NULL);
+    if (strcmp(verb->name, "help") == 0)
+        fputs("                \"1:verb:($names)\"\n", out);
+    else
+        fprintf(out, "                %s\n", verb->max_operands > 0 ? "'*:file:_files'" : "&& true");
+    fputs("            ;;\n", out);
+}
+
+void cli_complete_zsh(FILE *out)
+{
+    fputs("#compdef coffer\n# zsh completion for coffer, written by 'coffer generate completion zsh'\n"
+          "_coffer() {\n    local -a verbs names\n    verbs=(\n",
+          out);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (cli_verbs[i]->hidden)
+            continue;
+        fprintf(out, "        '%s:", cli_verbs[i]->name);
+        quoted(out, cli_verbs[i]->summary, ":");
+        fputs("'\n", out);
+    }
+    fputs("    )\n    names=(${verbs%%:*})\n"
+          "    if ((CURRENT == 2)); then\n        _describe verb verbs\n        return\n    fi\n"
+          "    local verb=$words[2]\n    shift words\n    ((CURRENT--))\n    case $verb in\n",
+          out);
+    for (size_t i = 0; cli_verbs[i]; i++)
+        if (!cli_verbs[i]->hidden)
+            zsh_verb(out, cli_verbs[i]);
+    fputs("    esac\n}\n_coffer \"$@\"\n", out);
+}
+
+/* ---- fish ---- */
+
+static void fish_option(FILE *out, const cli_option *option, const void *context)
+{
+    const cli_verb *verb = context;
+    fprintf(out, "complete -c coffer -n '__fish_seen_subcommand_from %s' -l %s", verb->name, option->name);
+    if (option->letter)
+        fprintf(out, " -s %c", option->letter);
+    if (option->choices) {
+        fputs(" -x -a '", out);
+        choices(out, option->choices);
+        fputc('\'', out);
+    } else if (option->argument) {
+        fputs(cli_takes_file(option) ? " -r -F" : " -x", out);
+    }
+    fputs(" -d '", out);
+    quoted(out, option->help, "");
+    fputs("'\n", out);
+}
+
+void cli_complete_fish(FILE *out)
+{
+    fputs("# fish completion for coffer, written by 'coffer generate completion fish'\n"
+          "complete -c coffer -n __fish_use_subcommand -f\n",
+          out);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        const cli_verb *verb = cli_verbs[i];
+        if (verb->hidden)
+            continue;
+        fprintf(out, "complete -c coffer -n __fish_use_subcommand -a %s -d '", verb->name);
+        quoted(out, verb->summary, "");
+        fputs("'\n", out);
+        if (verb->max_operands == 0 || strcmp(verb->name, "help") == 0)
+            fprintf(out, "complete -c coffer -n '__fish_seen_subcommand_from %s' -f\n", verb->name);
+        cli_each_option(out, verb, fish_option, verb);
+    }
+}
