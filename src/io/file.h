@@ -1,15 +1,40 @@
-/* Whole transfers over os.h: EINTR and short reads and writes handled. */
+/* Whole operations over os.h: EINTR and short transfers handled, errors put into words. `name` is what the
+ * messages call the file. */
 #ifndef COFFER_IO_FILE_H
 #define COFFER_IO_FILE_H
 
 #include "coffer/error.h"
 
+#include <sys/stat.h>
+
+/* The descriptor, or −1 with errno set. */
+int coffer__file_try_open(const char *path, int flags, mode_t mode);
+coffer_status coffer__file_open(int *fd, const char *path, int flags, mode_t mode, coffer_error *err);
+void coffer__file_close(int fd); /* −1 allowed */
+
+/* The caller has checked the range against the file's size: an end in between is COFFER_E_CHANGED. */
 coffer_status coffer__file_read_at(int fd, void *out, size_t len, uint64_t offset, const char *name,
                                    coffer_error *err);
+/* What a stream has next, at most len bytes; *got is 0 at its end. */
+coffer_status coffer__file_read_some(int fd, void *out, size_t len, size_t *got, const char *name,
+                                     coffer_error *err);
 coffer_status coffer__file_write_at(int fd, const void *bytes, size_t len, uint64_t offset, const char *name,
                                     coffer_error *err);
 coffer_status coffer__file_write(int fd, const void *bytes, size_t len, const char *name, coffer_error *err);
+coffer_status coffer__file_truncate(int fd, uint64_t size, const char *name, coffer_error *err);
+coffer_status coffer__file_sync(int fd, const char *name, coffer_error *err);
+coffer_status coffer__file_sync_data(int fd, const char *name, coffer_error *err);
 /* Makes renames and removals in the folder of `path` durable. */
 coffer_status coffer__file_sync_folder(const char *path, coffer_error *err);
+coffer_status coffer__file_size(uint64_t *size, int fd, const char *name, coffer_error *err);
+coffer_status coffer__file_unlink(const char *path, coffer_error *err);
+
+/* The path behind symbolic links, of a file that need not exist yet (caller frees with coffer__free). What
+ * lies beside a file lies beside this one. */
+coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err);
+/* Gives an open file the owner, where allowed, and the permissions of another. */
+void coffer__file_take_after(int fd, const struct stat *other);
+/* Length of the folder part of a path, with its last slash. */
+size_t coffer__file_folder_len(const char *path);
 
 #endif

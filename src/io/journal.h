@@ -1,7 +1,7 @@
 /* The rollback journal: in-place updates that a crash at any byte leaves either undone or done.
  *
- *   "CFRJ" | u32 version 1 | u64 old file size | u32 range count | u32 CRC-32 of the whole journal, this
- * field zero per range: u64 offset | u32 length | the bytes that stood there
+ *   "CFRJ" | u32 version 1 | u64 old file size | u32 range count | u32 CRC-32 of the whole, this field zero
+ *   per range: u64 offset | u32 length | the bytes that stood there
  *
  * It lies beside the file as NAME-journal. Removing it is the commit. */
 #ifndef COFFER_IO_JOURNAL_H
@@ -14,6 +14,10 @@ typedef struct coffer__range {
     uint64_t offset, length;
 } coffer__range;
 
+enum { COFFER__JOURNAL_HEADER = 24, COFFER__JOURNAL_RANGE = 12 };
+/* A larger one is neither written nor loaded. */
+#define COFFER__JOURNAL_MAX (UINT64_C(2) << 30)
+
 /* ---- For readers ---- */
 
 typedef struct coffer__journal_entry {
@@ -25,21 +29,47 @@ typedef struct coffer__journal_entry {
 typedef struct coffer__journal {
     uint64_t old_size;
     size_t count;
-    coffer__journal_entry *entries;
+    coffer__journal_entry *entries; /* sorted, none overlapping, all inside the old size */
     uint8_t *memory;
 } coffer__journal;
 
-/* *out is NULL when there is no journal, or one that was never finished. */
-coffer_status coffer__journal_load(coffer__journal **out, const char *path, coffer_error *err);
+/* Tells one state of the journal file from another: it is written header last. */
+typedef struct coffer__journal_mark {
+    bool present;
+    uint64_t size;
+    uint8_t header[COFFER__JOURNAL_HEADER];
+} coffer__journal_mark;
+
+/* NAME-journal; coffer__free. NULL when there is no memory. */
+char *coffer__journal_path(const char *path);
+/* *out is NULL when there is no journal, or one that was never finished. mark : may be NULL. `path` is the
+ * file's, behind symbolic links. */
+coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *mark, const char *path,
+                                   coffer_error *err);
 void coffer__journal_free(coffer__journal *journal);
+/* Whether the journal file is still as it was when it was loaded. */
+bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *path);
+/* Puts the old bytes into a piece of the file that was read from offset. */
+void coffer__journal_lay_over(const coffer__journal *journal, void *piece, uint64_t offset, size_t len);
+/* COFFER_E_TRUNCATED when the file ends before the old size and the journal does not have the rest. */
+coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t file_size, const char *name,
+                                     coffer_error *err);
 
 /* ---- For writers ---- */
+
+/* Rolls back what an interrupted update left beside the locked file (*done, may be NULL), and removes a
+ * journal that was never finished. */
+coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, coffer_error *err);
+/* Writes the journal of the ranges, sorted and inside the file, and makes it durable. What is left after a
+ * failure must be removed. */
+coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t old_size,
+                                    const coffer__range *ranges, size_t count, const char *name,
+                                    coffer_error *err);
 
 typedef struct coffer__update coffer__update;
 
 /* Opens a regular file for updating: takes the write lock (COFFER_E_LOCKED) and rolls back what an
- * interrupted update left
- * (*rolled_back, may be NULL). */
+ * interrupted update left (*rolled_back, may be NULL). */
 coffer_status coffer__update_open(coffer__update **out, const char *path, bool *rolled_back,
                                   coffer_error *err);
 /* The file as it stands, by pread. Borrowed. Its size is fixed at open. */
@@ -54,13 +84,10 @@ coffer_status coffer__update_append(coffer__update *update, const void *bytes, s
 /* Only inside the ranges given to begin, or inside what was appended. */
 coffer_status coffer__update_overwrite(coffer__update *update, uint64_t offset, const void *bytes, size_t len,
                                        coffer_error *err);
-/* Syncs, removes the journal, syncs the folder. On failure the update is rolled back. The handle can begin
- * another update. */
+/* Syncs, removes the journal, syncs the folder; the handle can then begin another update. A failure before
+ * the journal is gone rolls back; one of the last sync leaves the new state in the file, but a crash may
+ * still bring the old one back. After a failed write or sync every call gives that error again. */
 coffer_status coffer__update_commit(coffer__update *update, coffer_error *err);
-/* Flushes what was appended, so that it can be read through coffer__update_fd. */
-coffer_status coffer__update_flush(coffer__update *update, coffer_error *err);
-/* Undoes what was begun and not committed; the file stays open and locked. */
-coffer_status coffer__update_roll_back(coffer__update *update, coffer_error *err);
 /* Rolls back what was begun and not committed, unlocks, frees. NULL allowed. */
 void coffer__update_close(coffer__update *update);
 

@@ -16,15 +16,23 @@ ssize_t coffer__os_pread(int fd, void *out, size_t len, uint64_t offset);
 ssize_t coffer__os_read(int fd, void *out, size_t len);
 ssize_t coffer__os_pwrite(int fd, const void *bytes, size_t len, uint64_t offset);
 ssize_t coffer__os_write(int fd, const void *bytes, size_t len);
+/* copy_file_range */
+ssize_t coffer__os_copy_range(int from, uint64_t from_offset, int to, uint64_t to_offset, size_t len);
 int coffer__os_truncate(int fd, uint64_t size);
 int coffer__os_sync_data(int fd); /* fdatasync */
 int coffer__os_sync(int fd);      /* fsync */
 int coffer__os_rename(const char *from, const char *to);
+int coffer__os_rename_new(const char *from, const char *to); /* EEXIST when `to` is there */
+int coffer__os_link(const char *from, const char *to);
 int coffer__os_unlink(const char *path);
+ssize_t coffer__os_read_link(const char *path, char *out, size_t size); /* no NUL is added */
 int coffer__os_stat(const char *path, struct stat *out);
 int coffer__os_fstat(int fd, struct stat *out);
+int coffer__os_chmod(int fd, mode_t mode);
+int coffer__os_chown(int fd, uid_t owner, gid_t group);
 int coffer__os_lock(int fd); /* exclusive, does not wait: EWOULDBLOCK when another has it */
 void *coffer__os_map(int fd, size_t len, int writable_copy); /* MAP_PRIVATE; MAP_FAILED on error */
+int coffer__os_protect(void *address, size_t len);           /* from now on read-only */
 int coffer__os_unmap(void *address, size_t len);
 
 #endif

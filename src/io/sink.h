@@ -43,7 +43,8 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err);
 coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err);
 
 /* Flushes, syncs, renames, syncs the folder, frees. On failure nothing of the new file is left and the old
- * one is untouched. */
+ * one is untouched; only when the last sync fails the new file has the name already, complete, and a crash
+ * may still bring the old one back. */
 coffer_status coffer__sink_commit(coffer__sink *sink, coffer_error *err);
 /* The same, but keeps the file open for reading and writing: *fd is the caller's. */
 coffer_status coffer__sink_commit_open(coffer__sink *sink, int *fd, coffer_error *err);

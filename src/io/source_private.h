@@ -5,10 +5,32 @@
 #include "coffer/source.h"
 #include "io/journal.h"
 
-/* A source over an open descriptor. The descriptor is closed with the source when owns_fd. journal : owned,
- * may be NULL. */
+#include <sys/stat.h>
+
+/* What a file was when it was opened, to tell whether it still is. */
+typedef struct coffer__file_facts {
+    char *path; /* behind symbolic links; NULL for what is no file */
+    struct stat file;
+    coffer__journal_mark journal;
+} coffer__file_facts;
+
+struct coffer_source {
+    coffer_source_ops ops;
+    void *context;
+    uint64_t size;
+    char *name;
+    int fd; /* borrowed from the context, or −1 */
+    bool interrupted;
+    bool watches_journal;
+    coffer__file_facts facts;
+};
+
+/* A source over an open descriptor. The descriptor is closed with the source when owns_fd. journal : may be
+ * NULL; laid over the file, whose size is then the old one. Descriptor and journal pass to the source on
+ * success only. */
 coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, uint64_t size,
                                      const char *name, coffer__journal *journal, coffer_error *err);
+/* The same by mapping; the descriptor is always owned. Fails where the file cannot be mapped. */
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
                                       coffer__journal *journal, coffer_error *err);
 /* False when the file behind the source was changed or replaced, or a journal appeared or went, since it was

@@ -1,0 +1,242 @@
+#include "io/file.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#define MAX_LINKS 40 /* as the kernel follows */
+
+int coffer__file_try_open(const char *path, int flags, mode_t mode)
+{
+    int fd;
+    do
+        fd = coffer__os_open(path, flags, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+coffer_status coffer__file_open(int *fd, const char *path, int flags, mode_t mode, coffer_error *err)
+{
+    int opened = coffer__file_try_open(path, flags, mode);
+    if (opened < 0)
+        return coffer__fail_errno(err, "cannot open", path, errno);
+    *fd = opened;
+    return COFFER_OK;
+}
+
+void coffer__file_close(int fd)
+{
+    if (fd >= 0)
+        coffer__os_close(fd);
+}
+
+coffer_status coffer__file_read_at(int fd, void *out, size_t len, uint64_t offset, const char *name,
+                                   coffer_error *err)
+{
+    uint8_t *to = out;
+    while (len > 0) {
+        ssize_t n = coffer__os_pread(fd, to, len, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return coffer__fail_errno(err, "cannot read", name, errno);
+        if (n == 0)
+            return coffer__fail(err, COFFER_E_CHANGED, offset,
+                                "%s: ends at %llu, %llu bytes before what it had when it was opened", name,
+                                (unsigned long long)offset, (unsigned long long)len);
+        to += n;
+        offset += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return COFFER_OK;
+}
+
+coffer_status coffer__file_read_some(int fd, void *out, size_t len, size_t *got, const char *name,
+                                     coffer_error *err)
+{
+    ssize_t n;
+    do
+        n = coffer__os_read(fd, out, len);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return coffer__fail_errno(err, "cannot read", name, errno);
+    *got = (size_t)n;
+    return COFFER_OK;
+}
+
+coffer_status coffer__file_write_at(int fd, const void *bytes, size_t len, uint64_t offset, const char *name,
+                                    coffer_error *err)
+{
+    const uint8_t *from = bytes;
+    while (len > 0) {
+        ssize_t n = coffer__os_pwrite(fd, from, len, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return coffer__fail_errno(err, "cannot write", name, n < 0 ? errno : EIO);
+        from += n;
+        offset += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return COFFER_OK;
+}
+
+coffer_status coffer__file_write(int fd, const void *bytes, size_t len, const char *name, coffer_error *err)
+{
+    const uint8_t *from = bytes;
+    while (len > 0) {
+        ssize_t n = coffer__os_write(fd, from, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return coffer__fail_errno(err, "cannot write", name, n < 0 ? errno : EIO);
+        from += n;
+        len -= (size_t)n;
+    }
+    return COFFER_OK;
+}
+
+coffer_status coffer__file_truncate(int fd, uint64_t size, const char *name, coffer_error *err)
+{
+    int result;
+    do
+        result = coffer__os_truncate(fd, size);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot cut", name, errno);
+}
+
+coffer_status coffer__file_sync(int fd, const char *name, coffer_error *err)
+{
+    int result;
+    do
+        result = coffer__os_sync(fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot sync", name, errno);
+}
+
+coffer_status coffer__file_sync_data(int fd, const char *name, coffer_error *err)
+{
+    int result;
+    do
+        result = coffer__os_sync_data(fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot sync", name, errno);
+}
+
+coffer_status coffer__file_size(uint64_t *size, int fd, const char *name, coffer_error *err)
+{
+    struct stat st;
+    if (coffer__os_fstat(fd, &st) != 0)
+        return coffer__fail_errno(err, "cannot get the size", name, errno);
+    *size = (uint64_t)st.st_size;
+    return COFFER_OK;
+}
+
+coffer_status coffer__file_unlink(const char *path, coffer_error *err)
+{
+    if (coffer__os_unlink(path) != 0)
+        return coffer__fail_errno(err, "cannot remove", path, errno);
+    return COFFER_OK;
+}
+
+size_t coffer__file_folder_len(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+coffer_status coffer__file_sync_folder(const char *path, coffer_error *err)
+{
+    size_t len = coffer__file_folder_len(path);
+    char *folder = len > 0 ? coffer__strndup(path, len) : coffer__strdup(".");
+    if (!folder)
+        return coffer__fail_no_memory(err, len + 1);
+    coffer_status status = COFFER_OK;
+    int result, fd = coffer__file_try_open(folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) {
+        /* A folder that may be written but not read cannot be synced by anyone. */
+        if (errno != EACCES)
+            status = coffer__fail_errno(err, "cannot open", folder, errno);
+        goto out;
+    }
+    do
+        result = coffer__os_sync(fd);
+    while (result != 0 && errno == EINTR);
+    /* Some file systems do not know the operation on folders. */
+    if (result != 0 && errno != EINVAL && errno != ENOTSUP)
+        status = coffer__fail_errno(err, "cannot sync", folder, errno);
+out:
+    coffer__file_close(fd);
+    coffer__free(folder);
+    return status;
+}
+
+/* The path that a link found at `path` leads to. */
+static char *behind_link(const char *path, const char *target, size_t target_len)
+{
+    size_t folder_len = target[0] == '/' ? 0 : coffer__file_folder_len(path);
+    char *joined = coffer__malloc(folder_len + target_len + 1);
+    if (!joined)
+        return NULL;
+    memcpy(joined, path, folder_len);
+    memcpy(joined + folder_len, target, target_len);
+    joined[folder_len + target_len] = '\0';
+    return joined;
+}
+
+static coffer_status follow_links(char **out, const char *path, coffer_error *err)
+{
+    char target[PATH_MAX];
+    char *now = coffer__strdup(path);
+    for (int links = 0; now; links++) {
+        ssize_t len = coffer__os_read_link(now, target, sizeof target);
+        if (len <= 0) { /* no link, or not there yet; what is wrong with it, opening will tell */
+            *out = now;
+            return COFFER_OK;
+        }
+        if (links == MAX_LINKS || (size_t)len == sizeof target) {
+            coffer__free(now);
+            return coffer__fail_errno(err, "cannot follow the link", path, ELOOP);
+        }
+        char *next = behind_link(now, target, (size_t)len);
+        coffer__free(now);
+        now = next;
+    }
+    return coffer__fail_no_memory(err, strlen(path) + 1);
+}
+
+coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err)
+{
+    char *resolved;
+    coffer_status status = follow_links(&resolved, path, err);
+    if (status != COFFER_OK)
+        return status;
+    /* The links in /proc lead to what has no path of its own: a pipe, a removed file. */
+    struct stat named, found;
+    if (strcmp(resolved, path) != 0 && coffer__os_stat(path, &named) == 0 &&
+        (coffer__os_stat(resolved, &found) != 0 || found.st_dev != named.st_dev ||
+         found.st_ino != named.st_ino)) {
+        coffer__free(resolved);
+        resolved = coffer__strdup(path);
+        if (!resolved)
+            return coffer__fail_no_memory(err, strlen(path) + 1);
+    }
+    *out = resolved;
+    return COFFER_OK;
+}
+
+void coffer__file_take_after(int fd, const struct stat *other)
+{
+    struct stat own;
+    if (coffer__os_fstat(fd, &own) != 0)
+        return;
+    if (own.st_uid != other->st_uid || own.st_gid != other->st_gid)
+        if (coffer__os_chown(fd, other->st_uid, other->st_gid) != 0)
+            coffer__os_chown(fd, (uid_t)-1, other->st_gid);
+    coffer__os_chmod(fd, other->st_mode & 0777);
+}

@@ -1,0 +1,65 @@
+#include "io/lock.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+#include "io/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define MAX_REPLACEMENTS 100
+
+static coffer_status lock(int fd, const char *path, coffer_error *err)
+{
+    int result;
+    do
+        result = coffer__os_lock(fd);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return COFFER_OK;
+    if (errno == EWOULDBLOCK)
+        return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "%s: locked by another writer", path);
+    return coffer__fail_errno(err, "cannot lock", path, errno);
+}
+
+/* Whether the path still names the file behind fd. */
+static coffer_status still_there(bool *same, int fd, const char *path, coffer_error *err)
+{
+    struct stat open_file, named_file;
+    if (coffer__os_fstat(fd, &open_file) != 0)
+        return coffer__fail_errno(err, "cannot examine", path, errno);
+    if (!S_ISREG(open_file.st_mode))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s: not a regular file, it cannot be updated in place", path);
+    if (coffer__os_stat(path, &named_file) != 0) {
+        if (errno != ENOENT)
+            return coffer__fail_errno(err, "cannot examine", path, errno);
+        *same = false;
+        return COFFER_OK;
+    }
+    *same = open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
+    return COFFER_OK;
+}
+
+coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
+{
+    for (int attempt = 0; attempt < MAX_REPLACEMENTS; attempt++) {
+        int fd = -1;
+        bool same = false;
+        coffer_status status = coffer__file_open(&fd, path, O_RDWR, 0, err);
+        if (status != COFFER_OK)
+            return status;
+        status = lock(fd, path, err);
+        if (status == COFFER_OK)
+            status = still_there(&same, fd, path, err);
+        if (status == COFFER_OK && same) {
+            *out = fd;
+            return COFFER_OK;
+        }
+        coffer__file_close(fd);
+        if (status != COFFER_OK)
+            return status;
+    }
+    return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "%s: replaced %d times while it was locked",
+                        path, MAX_REPLACEMENTS);
+}

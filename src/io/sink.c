@@ -1,0 +1,198 @@
+/* Writing into a sink. How one is created and finished is in sink_file.c. */
+#include "base/checked.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "io/sink_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The kernel copies at most this much in one call. */
+#define COPY_RANGE_MAX ((uint64_t)1 << 30)
+
+coffer_status coffer__sink_stick(coffer__sink *sink, const coffer_error *failure, coffer_error *err)
+{
+    if (sink->failure.status == COFFER_OK)
+        sink->failure = *failure;
+    if (err)
+        *err = sink->failure;
+    return sink->failure.status;
+}
+
+/* Hands bytes to where they go, past the buffer. */
+static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    switch (sink->kind) {
+    case SINK_FILE:
+        status = coffer__file_write_at(sink->fd, bytes, len, sink->written, sink->name, &failure);
+        break;
+    case SINK_STREAM:
+        status = coffer__file_write(sink->fd, bytes, len, sink->name, &failure);
+        break;
+    case SINK_MEMORY:
+        if (!coffer__buffer_append(sink->memory, bytes, len))
+            status =
+                coffer__fail(&failure, COFFER_E_NO_MEMORY, sink->written,
+                             "no room for %zu more bytes after %llu", len, (unsigned long long)sink->written);
+        break;
+    }
+    if (status != COFFER_OK)
+        return coffer__sink_stick(sink, &failure, err);
+    sink->written += len;
+    return COFFER_OK;
+}
+
+coffer_status coffer__sink_flush(coffer__sink *sink, coffer_error *err)
+{
+    if (sink->failure.status != COFFER_OK)
+        return coffer__sink_stick(sink, &sink->failure, err);
+    coffer_status status = write_out(sink, sink->buffer, sink->buffered, err);
+    if (status == COFFER_OK)
+        sink->buffered = 0;
+    return status;
+}
+
+coffer_status coffer__sink_write(coffer__sink *sink, const void *bytes, size_t len, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (sink->failure.status != COFFER_OK)
+        return coffer__sink_stick(sink, &sink->failure, err);
+    if (len == 0)
+        return COFFER_OK;
+    if (sink->crc_wanted)
+        sink->crc = coffer__crc32(sink->crc, bytes, len);
+    if (len > SINK_BUFFER_SIZE - sink->buffered)
+        status = coffer__sink_flush(sink, err);
+    if (status != COFFER_OK)
+        return status;
+    if (len >= SINK_BUFFER_SIZE)
+        return write_out(sink, bytes, len, err);
+    memcpy(sink->buffer + sink->buffered, bytes, len);
+    sink->buffered += len;
+    return COFFER_OK;
+}
+
+coffer_status coffer__sink_fill(coffer__sink *sink, uint8_t byte, uint64_t count, coffer_error *err)
+{
+    uint8_t piece[4096];
+    memset(piece, byte, sizeof piece);
+    while (count > 0) {
+        size_t len = count < sizeof piece ? (size_t)count : sizeof piece;
+        coffer_status status = coffer__sink_write(sink, piece, len, err);
+        if (status != COFFER_OK)
+            return status;
+        count -= len;
+    }
+    return COFFER_OK;
+}
+
+/* The part of a patch that has left the buffer. */
+static coffer_status patch_written(coffer__sink *sink, uint64_t offset, const void *bytes, size_t len,
+                                   coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    if (sink->kind == SINK_MEMORY) {
+        memcpy(sink->memory->data + sink->memory_start + offset, bytes, len);
+        return COFFER_OK;
+    }
+    if (coffer__file_write_at(sink->fd, bytes, len, offset, sink->name, &failure) != COFFER_OK)
+        return coffer__sink_stick(sink, &failure, err);
+    return COFFER_OK;
+}
+
+coffer_status coffer__sink_patch(coffer__sink *sink, uint64_t offset, const void *bytes, size_t len,
+                                 coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    const uint8_t *from = bytes;
+    if (sink->failure.status != COFFER_OK)
+        return coffer__sink_stick(sink, &sink->failure, err);
+    if (sink->kind == SINK_STREAM)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, offset,
+                            "%s: what was written to a stream cannot be changed", sink->name);
+    if (!coffer__range_fits(offset, len, coffer__sink_position(sink)))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
+                            "%s: %zu bytes at %llu cannot be changed, %llu are written", sink->name, len,
+                            (unsigned long long)offset, (unsigned long long)coffer__sink_position(sink));
+    if (offset < sink->written) {
+        size_t out = sink->written - offset < len ? (size_t)(sink->written - offset) : len;
+        status = patch_written(sink, offset, from, out, err);
+        from += out;
+        offset += out;
+        len -= out;
+    }
+    if (status == COFFER_OK && len > 0)
+        memcpy(sink->buffer + (size_t)(offset - sink->written), from, len);
+    return status;
+}
+
+uint64_t coffer__sink_position(const coffer__sink *sink)
+{
+    return sink->written + sink->buffered;
+}
+
+void coffer__sink_crc_begin(coffer__sink *sink)
+{
+    sink->crc_wanted = true;
+    sink->crc = 0;
+}
+
+uint32_t coffer__sink_crc(const coffer__sink *sink)
+{
+    return sink->crc;
+}
+
+bool coffer__sink_can_patch(const coffer__sink *sink)
+{
+    return sink->kind != SINK_STREAM;
+}
+
+/* Lets the kernel copy as much as it will; *done tells how much. Not being able to is no error. */
+static coffer_status copy_in_kernel(coffer__sink *sink, int fd, uint64_t offset, uint64_t len, uint64_t *done,
+                                    coffer_error *err)
+{
+    *done = 0;
+    if (sink->kind != SINK_FILE || sink->crc_wanted)
+        return COFFER_OK;
+    coffer_status status = coffer__sink_flush(sink, err);
+    while (status == COFFER_OK && *done < len) {
+        size_t part = (size_t)(len - *done < COPY_RANGE_MAX ? len - *done : COPY_RANGE_MAX);
+        ssize_t n = coffer__os_copy_range(fd, offset + *done, sink->fd, sink->written, part);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break; /* reading and writing will tell what is wrong, if anything is */
+        sink->written += (uint64_t)n;
+        *done += (uint64_t)n;
+    }
+    return status;
+}
+
+coffer_status coffer__sink_copy_file(coffer__sink *sink, int fd, uint64_t offset, uint64_t len,
+                                     const char *name, coffer_error *err)
+{
+    uint64_t done;
+    if (sink->failure.status != COFFER_OK)
+        return coffer__sink_stick(sink, &sink->failure, err);
+    coffer_status status = copy_in_kernel(sink, fd, offset, len, &done, err);
+    if (status != COFFER_OK || done == len)
+        return status;
+    size_t size = len - done < SINK_BUFFER_SIZE ? (size_t)(len - done) : SINK_BUFFER_SIZE;
+    uint8_t *piece = coffer__malloc(size);
+    if (!piece)
+        return coffer__fail_no_memory(err, size);
+    while (status == COFFER_OK && done < len) {
+        size_t part = len - done < size ? (size_t)(len - done) : size;
+        status = coffer__file_read_at(fd, piece, part, offset + done, name, err);
+        if (status == COFFER_OK)
+            status = coffer__sink_write(sink, piece, part, err);
+        done += part;
+    }
+    coffer__free(piece);
+    return status;
+}

@@ -1,0 +1,193 @@
+/* The life of a sink: what it writes to, and how a new file takes its name. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "io/sink_private.h"
+#include "io/temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static coffer_status new_sink(coffer__sink **out, enum coffer__sink_kind kind, const char *name,
+                              coffer_error *err)
+{
+    coffer__sink *sink = coffer__calloc(1, sizeof *sink);
+    if (!sink)
+        return coffer__fail_no_memory(err, sizeof *sink);
+    sink->kind = kind;
+    sink->fd = -1;
+    sink->name = coffer__strdup(name);
+    sink->buffer = coffer__malloc(SINK_BUFFER_SIZE);
+    if (!sink->name || !sink->buffer) {
+        coffer__sink_discard(sink);
+        return coffer__fail_no_memory(err, SINK_BUFFER_SIZE);
+    }
+    *out = sink;
+    return COFFER_OK;
+}
+
+coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err)
+{
+    coffer_status status = new_sink(out, SINK_MEMORY, "memory", err);
+    if (status != COFFER_OK)
+        return status;
+    (*out)->memory = buffer;
+    (*out)->memory_start = buffer->len;
+    return COFFER_OK;
+}
+
+static coffer_status fail_exists(const char *name, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "%s: exists already", name);
+}
+
+/* Finds out what stands at the path and opens what will be written. */
+static coffer_status open_target(coffer__sink *sink, const char *path, coffer_error *err)
+{
+    if (strcmp(path, "-") == 0) {
+        sink->kind = SINK_STREAM;
+        sink->fd = STDOUT_FILENO;
+        return COFFER_OK;
+    }
+    if (coffer__os_stat(path, &sink->replaced) == 0)
+        sink->replaces = true;
+    else if (errno != ENOENT)
+        return coffer__fail_errno(err, "cannot create", path, errno);
+    if (sink->replaces && S_ISDIR(sink->replaced.st_mode))
+        return coffer__fail_errno(err, "cannot write", path, EISDIR);
+    if (sink->replaces && !S_ISREG(sink->replaced.st_mode)) {
+        sink->kind = SINK_STREAM;
+        sink->owns_fd = true;
+        return coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
+    }
+    if (sink->replaces && sink->opts.exclusive)
+        return fail_exists(path, err);
+    coffer_status status = coffer__file_resolve(&sink->path, path, err);
+    if (status != COFFER_OK)
+        return status;
+    sink->owns_fd = true;
+    return coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
+}
+
+coffer_status coffer__sink_create(coffer__sink **out, const char *path, const coffer__sink_opts *opts,
+                                  coffer_error *err)
+{
+    coffer__sink *sink;
+    const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
+    coffer_status status = new_sink(&sink, SINK_FILE, name, err);
+    if (status != COFFER_OK)
+        return status;
+    if (opts)
+        sink->opts = *opts;
+    status = open_target(sink, path, err);
+    if (status != COFFER_OK) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    *out = sink;
+    return COFFER_OK;
+}
+
+coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
+{
+    int result;
+    if (sink->kind != SINK_FILE)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s: not a file that can be locked", sink->name);
+    do
+        result = coffer__os_lock(sink->fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot lock", sink->name, errno);
+}
+
+/* Takes the name only when nothing has it, on file systems that know how and on those that do not. */
+static int rename_exclusively(const char *from, const char *to)
+{
+    if (coffer__os_rename_new(from, to) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (coffer__os_link(from, to) == 0) {
+        coffer__os_unlink(from);
+        return 0;
+    }
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+        return -1;
+    struct stat st;
+    if (coffer__os_stat(to, &st) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return coffer__os_rename(from, to);
+}
+
+static coffer_status take_name(coffer__sink *sink, coffer_error *err)
+{
+    if (sink->replaces)
+        coffer__file_take_after(sink->fd, &sink->replaced);
+    if (!sink->opts.no_sync) {
+        coffer_status status = coffer__file_sync(sink->fd, sink->name, err);
+        if (status != COFFER_OK)
+            return status;
+    }
+    int result = sink->opts.exclusive ? rename_exclusively(sink->temporary, sink->path)
+                                      : coffer__os_rename(sink->temporary, sink->path);
+    if (result != 0)
+        return errno == EEXIST ? fail_exists(sink->name, err)
+                               : coffer__fail_errno(err, "cannot rename to", sink->name, errno);
+    coffer__temporary_forget(sink->temporary);
+    coffer__free(sink->temporary);
+    sink->temporary = NULL;
+    return sink->opts.no_sync ? COFFER_OK : coffer__file_sync_folder(sink->path, err);
+}
+
+static coffer_status finish(coffer__sink *sink, coffer_error *err)
+{
+    coffer_status status = coffer__sink_flush(sink, err);
+    if (status == COFFER_OK && sink->kind == SINK_FILE)
+        status = take_name(sink, err);
+    return status;
+}
+
+coffer_status coffer__sink_commit(coffer__sink *sink, coffer_error *err)
+{
+    coffer_status status = finish(sink, err);
+    coffer__sink_discard(sink);
+    return status;
+}
+
+coffer_status coffer__sink_commit_open(coffer__sink *sink, int *fd, coffer_error *err)
+{
+    coffer_status status;
+    if (sink->kind == SINK_FILE)
+        status = finish(sink, err);
+    else
+        status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                              "%s: not a file that can be kept open", sink->name);
+    if (status == COFFER_OK) {
+        *fd = sink->fd;
+        sink->owns_fd = false;
+    }
+    coffer__sink_discard(sink);
+    return status;
+}
+
+void coffer__sink_discard(coffer__sink *sink)
+{
+    if (!sink)
+        return;
+    if (sink->temporary) {
+        coffer__os_unlink(sink->temporary);
+        coffer__temporary_forget(sink->temporary);
+    }
+    if (sink->owns_fd)
+        coffer__file_close(sink->fd);
+    coffer__free(sink->temporary);
+    coffer__free(sink->path);
+    coffer__free(sink->name);
+    coffer__free(sink->buffer);
+    coffer__free(sink);
+}

@@ -1,0 +1,36 @@
+#ifndef COFFER_IO_SINK_PRIVATE_H
+#define COFFER_IO_SINK_PRIVATE_H
+
+#include "io/sink.h"
+
+#include <sys/stat.h>
+
+#define SINK_BUFFER_SIZE ((size_t)1 << 20)
+
+enum coffer__sink_kind { SINK_FILE, SINK_STREAM, SINK_MEMORY };
+
+struct coffer__sink {
+    enum coffer__sink_kind kind;
+    coffer__sink_opts opts;
+    coffer_error failure; /* the first one; sticks */
+    int fd;
+    bool owns_fd;
+    bool replaces; /* a file stood there; `replaced` tells its owner and mode */
+    struct stat replaced;
+    char *name; /* as the caller wrote it, for messages */
+    char *path; /* behind symbolic links */
+    char *temporary;
+    coffer__buffer *memory;
+    size_t memory_start; /* what the caller's buffer held before */
+    uint64_t written;    /* bytes that have left the buffer */
+    uint8_t *buffer;
+    size_t buffered;
+    bool crc_wanted;
+    uint32_t crc;
+};
+
+/* Keeps the first failure and gives it out. */
+coffer_status coffer__sink_stick(coffer__sink *sink, const coffer_error *failure, coffer_error *err);
+coffer_status coffer__sink_flush(coffer__sink *sink, coffer_error *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* What all kinds of source have in common. */
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "io/source_private.h"
+
+#include <string.h>
+
+coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *ops, void *context,
+                                uint64_t size, const char *name, coffer_error *err)
+{
+    coffer_source_ops known = { 0 };
+    coffer__take_options(&known, sizeof known, ops);
+    if (!known.read_at)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s: a source needs a read_at function", name);
+    coffer_source *src = coffer__calloc(1, sizeof *src);
+    if (!src)
+        return coffer__fail_no_memory(err, sizeof *src);
+    src->name = coffer__strdup(name);
+    if (!src->name) {
+        coffer__free(src);
+        return coffer__fail_no_memory(err, strlen(name) + 1);
+    }
+    src->ops = known;
+    src->context = context;
+    src->size = size;
+    src->fd = -1;
+    *out = src;
+    return COFFER_OK;
+}
+
+void coffer_source_close(coffer_source *src)
+{
+    if (!src)
+        return;
+    if (src->ops.close)
+        src->ops.close(src->context);
+    coffer__free(src->facts.path);
+    coffer__free(src->name);
+    coffer__free(src);
+}
+
+uint64_t coffer_source_size(const coffer_source *src)
+{
+    return src->size;
+}
+
+const char *coffer_source_name(const coffer_source *src)
+{
+    return src->name;
+}
+
+bool coffer_source_interrupted_update(const coffer_source *src)
+{
+    return src->interrupted;
+}
+
+int coffer__source_fd(const coffer_source *src)
+{
+    return src->fd;
+}
+
+coffer_status coffer_source_read_at(void *out, coffer_source *src, uint64_t offset, size_t len,
+                                    coffer_error *err)
+{
+    if (!coffer__range_fits(offset, len, src->size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
+                            "%s: %zu bytes at %llu asked for, it has %llu", src->name, len,
+                            (unsigned long long)offset, (unsigned long long)src->size);
+    if (len == 0)
+        return COFFER_OK;
+    return src->ops.read_at(src->context, out, offset, len, err);
+}
+
+const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len)
+{
+    if (!src->ops.view || !coffer__range_fits(offset, len, src->size))
+        return NULL;
+    return src->ops.view(src->context, offset, len);
+}
+
+coffer_status coffer_source_intact(coffer_source *src, coffer_error *err)
+{
+    return src->ops.intact ? src->ops.intact(src->context, err) : COFFER_OK;
+}

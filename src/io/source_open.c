@@ -1,0 +1,184 @@
+/* Opening a file for reading, whatever it is, and whatever happens to it meanwhile. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "io/source_private.h"
+#include "io/temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_ATTEMPTS 100
+#define SPOOL_CHUNK ((size_t)1 << 20)
+
+static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size, const char *name,
+                                     coffer_access access, coffer__journal *journal, coffer_error *err)
+{
+    if (access != COFFER_ACCESS_READ) {
+        coffer_status status = coffer__source_over_map(out, fd, size, name, journal, err);
+        if (status == COFFER_OK || access == COFFER_ACCESS_MAP)
+            return status;
+    }
+    return coffer__source_over_fd(out, fd, true, size, name, journal, err);
+}
+
+/* Copies what a stream gives until its end. */
+static coffer_status spool(int *out, uint64_t *size, int from, const char *name, coffer_error *err)
+{
+    int fd = -1;
+    uint64_t written = 0;
+    uint8_t *chunk = coffer__malloc(SPOOL_CHUNK);
+    if (!chunk)
+        return coffer__fail_no_memory(err, SPOOL_CHUNK);
+    coffer_status status = coffer__temporary_unnamed(&fd, err);
+    while (status == COFFER_OK) {
+        size_t got;
+        status = coffer__file_read_some(from, chunk, SPOOL_CHUNK, &got, name, err);
+        if (status != COFFER_OK || got == 0)
+            break;
+        status = coffer__file_write_at(fd, chunk, got, written, "temporary file", err);
+        written += got;
+    }
+    coffer__free(chunk);
+    if (status != COFFER_OK) {
+        coffer__file_close(fd);
+        return status;
+    }
+    *out = fd;
+    *size = written;
+    return COFFER_OK;
+}
+
+static coffer_status open_stream(coffer_source **out, int from, const char *name, coffer_access access,
+                                 coffer_error *err)
+{
+    int fd = -1;
+    uint64_t size = 0;
+    coffer_status status = spool(&fd, &size, from, name, err);
+    if (status != COFFER_OK)
+        return status;
+    status = over_descriptor(out, fd, size, name, access, NULL, err);
+    if (status != COFFER_OK)
+        coffer__file_close(fd);
+    return status;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool same_content(const struct stat *a, const struct stat *b)
+{
+    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+bool coffer__source_settled(const coffer_source *src)
+{
+    struct stat now;
+    if (!src->facts.path)
+        return true;
+    if (coffer__os_stat(src->facts.path, &now) != 0 || !same_file(&now, &src->facts.file))
+        return false;
+    if (src->watches_journal && !coffer__journal_mark_holds(&src->facts.journal, src->facts.path))
+        return false;
+    /* Under a journal the bytes shown stay the same, whatever the writer does to the file. */
+    return src->interrupted || same_content(&now, &src->facts.file);
+}
+
+/* One attempt. *settled is false when a writer was at work in between: what was opened may be torn. */
+static coffer_status open_regular(coffer_source **out, bool *settled, int fd, const char *resolved,
+                                  const char *name, const coffer_source_opts *opts, coffer_error *err)
+{
+    coffer__file_facts facts = { 0 };
+    coffer__journal *journal = NULL;
+    coffer_source *src = NULL;
+    coffer_status status = COFFER_OK;
+    if (!opts->ignore_journal)
+        status = coffer__journal_load(&journal, &facts.journal, resolved, err);
+    if (status != COFFER_OK)
+        return status;
+    facts.path = coffer__strdup(resolved);
+    if (!facts.path)
+        status = coffer__fail_no_memory(err, strlen(resolved) + 1);
+    else if (coffer__os_fstat(fd, &facts.file) != 0)
+        status = coffer__fail_errno(err, "cannot examine", name, errno);
+    else
+        status = over_descriptor(&src, fd, (uint64_t)facts.file.st_size, name, opts->access, journal, err);
+    if (status != COFFER_OK) {
+        coffer__free(facts.path);
+        coffer__journal_free(journal);
+        return status;
+    }
+    src->facts = facts;
+    src->watches_journal = !opts->ignore_journal;
+    *settled = coffer__source_settled(src);
+    *out = src;
+    return COFFER_OK;
+}
+
+static coffer_status open_once(coffer_source **out, bool *settled, const char *resolved, const char *name,
+                               const coffer_source_opts *opts, coffer_error *err)
+{
+    struct stat st;
+    int fd = coffer__file_try_open(resolved, O_RDONLY, 0);
+    if (fd < 0)
+        return coffer__fail_errno(err, "cannot open", name, errno);
+    coffer_status status;
+    bool regular = false;
+    if (coffer__os_fstat(fd, &st) != 0) {
+        status = coffer__fail_errno(err, "cannot examine", name, errno);
+    } else if (S_ISDIR(st.st_mode)) {
+        status = coffer__fail_errno(err, "cannot read", name, EISDIR);
+    } else if (S_ISREG(st.st_mode)) {
+        regular = true;
+        status = open_regular(out, settled, fd, resolved, name, opts, err);
+    } else {
+        *settled = true;
+        status = open_stream(out, fd, name, opts->access, err);
+    }
+    if (status != COFFER_OK || !regular)
+        coffer__file_close(fd);
+    return status;
+}
+
+static coffer_status open_settled(coffer_source **out, const char *resolved, const char *name,
+                                  const coffer_source_opts *opts, coffer_error *err)
+{
+    for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        coffer_source *src;
+        bool settled = false;
+        coffer_status status = open_once(&src, &settled, resolved, name, opts, err);
+        if (status != COFFER_OK)
+            return status;
+        if (settled) {
+            *out = src;
+            return COFFER_OK;
+        }
+        coffer_source_close(src);
+    }
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "%s: changed %d times while it was opened",
+                        name, MAX_ATTEMPTS);
+}
+
+coffer_status coffer_source_open(coffer_source **out, const char *path, const coffer_source_opts *opts,
+                                 coffer_error *err)
+{
+    coffer_source_opts known = COFFER_SOURCE_OPTS_INIT;
+    coffer__take_options(&known, sizeof known, opts);
+    if (strcmp(path, "-") == 0)
+        return open_stream(out, STDIN_FILENO, "standard input", known.access, err);
+    char *resolved;
+    coffer_status status = coffer__file_resolve(&resolved, path, err);
+    if (status != COFFER_OK)
+        return status;
+    status = open_settled(out, resolved, path, &known, err);
+    coffer__free(resolved);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Temporary folders for tests. Every function fails the running test when it cannot do its work. */
+#ifndef SUPPORT_TEMP_H
+#define SUPPORT_TEMP_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+/* A new empty folder, in memory where the system has /dev/shm. temp_remove frees the name. */
+char *temp_make(void);
+/* Removes the folder with all that is in it. NULL allowed. */
+void temp_remove(char *folder);
+
+/* folder/name. Four results stay valid: they take turns in a ring. */
+const char *temp_path(const char *folder, const char *name);
+
+void temp_write(const char *path, const void *bytes, size_t len);
+/* The whole file with a NUL after it (free()); len may be NULL. NULL when there is none. */
+uint8_t *temp_read(const char *path, size_t *len);
+bool temp_exists(const char *path);
+bool temp_holds(const char *path, const void *bytes, size_t len);
+void temp_copy(const char *from, const char *to);
+
+/* Fails unless the folder holds exactly the named files: temp_assert_only(folder, "a", "b", NULL). */
+void temp_assert_only(const char *folder, ...);
+/* Fails when there is a file in the folder that is none of those named. */
+void temp_assert_no_litter(const char *folder, ...);
+
+#endif
