@@ -51,11 +51,11 @@ void coffer__json_free(coffer__json *json);
 const coffer__json_value *coffer__json_root(const coffer__json *json);
 const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */
 
-/* First child, or NULL. Iterate: for (v = first; v; v = coffer__json_next(parent, v)). */
+/* First child, or NULL (also of NULL). Iterate: for (v = first; v; v = coffer__json_next(parent, v)). */
 const coffer__json_value *coffer__json_first(const coffer__json_value *parent);
 const coffer__json_value *coffer__json_next(const coffer__json_value *parent,
                                             const coffer__json_value *child);
-/* A member of an object by key, or NULL (also when it is no object). Linear. */
+/* A member of an object by key, or NULL (also when it is no object, or NULL). Linear. */
 const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key);
 /* Gives false when it is no such value or does not fit; accepts integers as doubles. */
 bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);

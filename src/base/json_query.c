@@ -9,7 +9,7 @@ static bool is_container(const coffer__json_value *value)
 
 const coffer__json_value *coffer__json_first(const coffer__json_value *parent)
 {
-    return is_container(parent) && parent->as.count > 0 ? parent + 1 : NULL;
+    return parent && is_container(parent) && parent->as.count > 0 ? parent + 1 : NULL;
 }
 
 const coffer__json_value *coffer__json_next(const coffer__json_value *parent, const coffer__json_value *child)
@@ -20,7 +20,7 @@ const coffer__json_value *coffer__json_next(const coffer__json_value *parent, co
 
 const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key)
 {
-    if (object->kind != COFFER__JSON_OBJECT)
+    if (!object || object->kind != COFFER__JSON_OBJECT)
         return NULL;
     size_t len = strlen(key);
     for (const coffer__json_value *at = coffer__json_first(object); at; at = coffer__json_next(object, at)) {

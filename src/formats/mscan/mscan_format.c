@@ -15,4 +15,5 @@ const coffer_format coffer__mscan_format = {
     .magic = (const uint8_t *)COFFER__MSCAN_MAGIC,
     .magic_len = COFFER__MSCAN_MAGIC_SIZE,
     .probe = probe,
+    .check = coffer__mscan_check,
 };

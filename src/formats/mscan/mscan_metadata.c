@@ -107,6 +107,7 @@ static coffer_status load_sequence(loader *load, const coffer__json_value *value
         sequence.source = source->as.string;
         sequence.source_len = source->string_len;
     }
+    out->sequence_values[out->sequence_count] = value;
     out->sequences[out->sequence_count++] = sequence;
     out->total_tokens = total;
     return COFFER_OK;
@@ -177,7 +178,8 @@ static coffer_status load_sequences(loader *load)
         return coffer__fail(load->err, COFFER_E_LIMIT, load->base, "%llu sequences, the limit is %llu",
                             (unsigned long long)list->as.count, (unsigned long long)load->limits->entries);
     out->sequences = coffer__alloc_array((size_t)list->as.count, sizeof *out->sequences);
-    if (!out->sequences)
+    out->sequence_values = coffer__alloc_array((size_t)list->as.count, sizeof(coffer__json_value *));
+    if (!out->sequences || !out->sequence_values)
         return coffer__fail_no_memory(load->err, list->as.count * sizeof *out->sequences);
     for (value = coffer__json_first(list); value; value = coffer__json_next(list, value)) {
         coffer_status status = load_sequence(load, value, position++);
@@ -433,6 +435,7 @@ void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata)
     coffer__free(metadata->text);
     coffer__json_free(metadata->json);
     coffer__free(metadata->sequences);
+    coffer__free(metadata->sequence_values);
     coffer__free(metadata->params);
     coffer__free(metadata->param_index);
     coffer__free(metadata->scales[0].values);

@@ -22,7 +22,8 @@ typedef struct coffer__mscan_metadata {
     const char *model_name; /* "" when absent */
     size_t model_name_len;
 
-    coffer_mscan_sequence *sequences; /* in the order of the file, with prefix sums of tokens */
+    coffer_mscan_sequence *sequences;           /* in the order of the file, with prefix sums of tokens */
+    const coffer__json_value **sequence_values; /* their entries in the JSON */
     size_t sequence_count;
     uint64_t total_tokens;
 

@@ -1,0 +1,299 @@
+#include "formats/mscan/mscan_private.h"
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/mscan/mscan_damage.h"
+#include "formats/mscan/mscan_survey.h"
+#include "io/pool.h"
+#include "io/source_private.h"
+
+#define IDS_SHOWN 8
+#define CRC_CHUNK 65536 /* records read at once where they are not mapped */
+
+typedef struct checker {
+    coffer_report *report;
+    coffer_source *source;
+    const coffer_check_opts *opts;
+    coffer_limits limits;
+    coffer__mscan_header header;
+    coffer__mscan_metadata metadata;
+    coffer__mscan_area area;
+} checker;
+
+static const char *const column_names[2] = { "activation", "grad_norm" };
+
+/* Something about the file, as opposed to memory, disk or the caller. */
+static bool is_about_the_file(coffer_status status)
+{
+    return status < 0 && status > COFFER_E_IO;
+}
+
+/* ---- Where the records are ---- */
+
+static void report_area(const checker *check)
+{
+    const coffer__mscan_area *area = &check->area;
+    uint64_t end = area->start + area->count * COFFER__MSCAN_RECORD_SIZE;
+    if (area->overwritten_head)
+        coffer__report_add(
+            check->report, COFFER_E_TRUNCATED, COFFER_ERROR, check->header.header_len,
+            "metadata was written over the first records: %llu of %lu are lost, the other %llu "
+            "end with the file (an MScanWriter file; repair keeps them)",
+            (unsigned long long)area->lost, (unsigned long)check->header.record_count,
+            (unsigned long long)area->count);
+    else if (area->lost > 0)
+        coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, coffer_source_size(check->source),
+                           "header says %lu records, file has %llu whole ones",
+                           (unsigned long)check->header.record_count, (unsigned long long)area->count);
+    else if (area->trailing > 0)
+        coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
+                           "%llu bytes after the last record: %llu whole records of an append that was not "
+                           "committed (repair --keep-tail takes them in)",
+                           (unsigned long long)area->trailing,
+                           (unsigned long long)(area->trailing / COFFER__MSCAN_RECORD_SIZE));
+}
+
+/* ---- What our writer says about sequences ---- */
+
+static void check_extents(const checker *check)
+{
+    uint64_t wrong = 0, first = 0;
+    for (size_t i = 0; i < check->metadata.sequence_count; i++) {
+        coffer__mscan_extent extent = coffer__mscan_extent_of(check->metadata.sequence_values[i]);
+        if (extent.has_range &&
+            !coffer__range_fits(extent.first_record, extent.num_records, check->header.record_count) &&
+            wrong++ == 0)
+            first = check->metadata.sequences[i].sequence_id;
+    }
+    if (wrong > 0)
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR, COFFER__MSCAN_HEADER_SIZE,
+                           "sequence %llu has its records past the %lu there are (%llu such sequences)",
+                           (unsigned long long)first, (unsigned long)check->header.record_count,
+                           (unsigned long long)wrong);
+}
+
+/* ---- The records ---- */
+
+static coffer_status report_unknown_params(const checker *check, const coffer__mscan_survey *survey,
+                                           coffer_error *err)
+{
+    coffer__buffer ids = COFFER__BUFFER_INIT;
+    uint64_t different = 0;
+    coffer_status status = COFFER_OK;
+    for (uint32_t id = coffer__mscan_next_unknown(survey, 0); id < COFFER__MSCAN_PARAM_IDS;
+         id = coffer__mscan_next_unknown(survey, id + 1)) {
+        if (different++ < IDS_SHOWN)
+            coffer__buffer_printf(&ids, "%s%lu", different > 1 ? ", " : "", (unsigned long)id);
+    }
+    if (different > IDS_SHOWN)
+        coffer__buffer_printf(&ids, " and %llu more", (unsigned long long)(different - IDS_SHOWN));
+    if (ids.failed)
+        status = coffer__fail_no_memory(err, ids.len);
+    else
+        coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR,
+                           check->area.start + survey->unknown_first * COFFER__MSCAN_RECORD_SIZE +
+                               COFFER__MSCAN_PARAM_AT,
+                           "param_id not in the map: %s; %llu records, the first is record %llu",
+                           coffer__buffer_text(&ids), (unsigned long long)survey->unknown_count,
+                           (unsigned long long)survey->unknown_first);
+    coffer__buffer_free(&ids);
+    return status;
+}
+
+static void report_columns(const checker *check, const coffer__mscan_survey *survey)
+{
+    for (int c = 0; c < 2; c++) {
+        if (survey->nonzero[c] == 0)
+            coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
+                               "%s is 0 in all %llu records (older writers left it out)", column_names[c],
+                               (unsigned long long)check->area.count);
+        if (survey->saturated[c] > 0)
+            coffer__report_add(
+                check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
+                "%s is at its end, 65535, in %llu of %llu records: larger values may have been "
+                "cut",
+                column_names[c], (unsigned long long)survey->saturated[c],
+                (unsigned long long)check->area.count);
+    }
+    if (survey->unsorted)
+        coffer__report_add(check->report, COFFER_E_NOT_SORTED, COFFER_NOTE, check->area.start,
+                           "token_idx is not sorted: finding tokens takes a pass over all records");
+}
+
+static coffer_status check_records(const checker *check, coffer_error *err)
+{
+    coffer__mscan_survey_opts opts = { .source = check->source,
+                                       .area = check->area.start,
+                                       .count = check->area.count,
+                                       .metadata = &check->metadata,
+                                       .columns = check->opts->full,
+                                       .threads = check->opts->threads,
+                                       .progress = check->opts->progress };
+    coffer__mscan_survey survey;
+    coffer_status status;
+    if (check->area.count == 0)
+        return COFFER_OK;
+    status = coffer__mscan_survey_records(&survey, &opts, err);
+    if (status == COFFER_OK && survey.unknown_count > 0)
+        status = report_unknown_params(check, &survey, err);
+    if (status)
+        return status;
+    if (survey.past_count > 0)
+        coffer__report_add(
+            check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
+            check->area.start + survey.past_first * COFFER__MSCAN_RECORD_SIZE,
+            "%llu records have a token_idx past the %llu tokens of all sequences, up to %lu; the "
+            "first is record %llu",
+            (unsigned long long)survey.past_count, (unsigned long long)check->metadata.total_tokens,
+            (unsigned long)survey.max_token, (unsigned long long)survey.past_first);
+    if (check->opts->full)
+        report_columns(check, &survey);
+    return COFFER_OK;
+}
+
+/* ---- Checksums ---- */
+
+typedef struct crc_check {
+    const checker *check;
+    uint32_t *found; /* by sequence */
+} crc_check;
+
+/* False when the sequence has no CRC, or one of records that are not all there. */
+static bool extent_with_crc(coffer__mscan_extent *out, const checker *check, uint64_t sequence)
+{
+    *out = coffer__mscan_extent_of(check->metadata.sequence_values[sequence]);
+    return out->has_crc && coffer__range_fits(out->first_record, out->num_records, check->area.count);
+}
+
+static coffer_status crc_of_sequence(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    crc_check *crc = context;
+    const checker *check = crc->check;
+    coffer__mscan_extent extent;
+    coffer_status status = COFFER_OK;
+    uint8_t *scratch;
+    (void)worker;
+    if (!extent_with_crc(&extent, check, index))
+        return COFFER_OK;
+    scratch = coffer__malloc((size_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
+    if (!scratch)
+        return coffer__fail_no_memory(err, (uint64_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
+    for (uint64_t done = 0; status == COFFER_OK && done < extent.num_records;) {
+        uint64_t left = extent.num_records - done;
+        size_t count = left < CRC_CHUNK ? (size_t)left : CRC_CHUNK;
+        const uint8_t *records = NULL;
+        status = coffer__mscan_fetch(&records, check->source, check->area.start, extent.first_record + done,
+                                     count, scratch, err);
+        if (status == COFFER_OK)
+            crc->found[index] = coffer__crc32(crc->found[index], records, count * COFFER__MSCAN_RECORD_SIZE);
+        done += count;
+    }
+    coffer__free(scratch);
+    return status;
+}
+
+static void report_crcs(const crc_check *crc)
+{
+    const checker *check = crc->check;
+    for (size_t i = 0; i < check->metadata.sequence_count; i++) {
+        coffer__mscan_extent extent;
+        if (extent_with_crc(&extent, check, i) && crc->found[i] != extent.crc)
+            coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                               check->area.start + extent.first_record * COFFER__MSCAN_RECORD_SIZE,
+                               "sequence %llu: CRC-32 of its %llu records is %08lx, the metadata says %08lx",
+                               (unsigned long long)check->metadata.sequences[i].sequence_id,
+                               (unsigned long long)extent.num_records, (unsigned long)crc->found[i],
+                               (unsigned long)extent.crc);
+    }
+}
+
+static coffer_status check_crcs(const checker *check, coffer_error *err)
+{
+    size_t count = check->metadata.sequence_count;
+    crc_check crc = { check, coffer__calloc(count, sizeof(uint32_t)) };
+    coffer__pool *pool = NULL;
+    coffer_status status;
+
+    if (!crc.found)
+        return coffer__fail_no_memory(err, count * sizeof(uint32_t));
+    if ((status = coffer__pool_new(&pool, check->opts->threads, err)) ||
+        (status = coffer__pool_run(pool, count, crc_of_sequence, &crc, err)) ||
+        (status = coffer_source_intact(check->source, err)))
+        goto out;
+    report_crcs(&crc);
+out:
+    coffer__pool_free(pool);
+    coffer__free(crc.found);
+    return status;
+}
+
+static void check_scales(const checker *check)
+{
+    for (int c = 0; c < 2; c++) {
+        const coffer__mscan_scales *scales = &check->metadata.scales[c];
+        if (scales->scope != COFFER_MSCAN_SCALE_UNKNOWN && scales->has_common && scales->common.scale <= 0)
+            coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER__MSCAN_HEADER_SIZE,
+                               "the scale of %s is %g: larger raw values mean no larger real ones",
+                               column_names[c], scales->common.scale);
+    }
+}
+
+/* ---- All of it ---- */
+
+static coffer_status check_contents(checker *check, coffer_error *err)
+{
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mscan_read_metadata(&check->metadata, check->source, &check->header,
+                                                       &check->limits, check->report, &found);
+    bool understood = status == COFFER_OK;
+    if (is_about_the_file(status))
+        coffer__report_add_error(check->report, COFFER_ERROR, &found);
+    else if (status)
+        return coffer__fail(err, status, found.offset, "%s", found.text);
+
+    status = coffer__mscan_locate_records(&check->area, check->source, &check->header,
+                                          understood ? &check->metadata : NULL, err);
+    if (status)
+        return status;
+    report_area(check);
+    if (!understood)
+        return COFFER_OK;
+    check_extents(check);
+    status = check_records(check, err);
+    if (status || !check->opts->full)
+        return status;
+    check_scales(check);
+    /* Counted from a first record that is gone, the extents mean nothing. */
+    return check->area.overwritten_head ? COFFER_OK : check_crcs(check, err);
+}
+
+coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                  coffer_error *err)
+{
+    checker check = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mscan_read_header(&check.header, src, &found);
+
+    if (coffer_source_interrupted_update(src))
+        coffer__report_add(out, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "interrupted update, old state shown");
+    if (is_about_the_file(status)) {
+        coffer__report_add_error(out, COFFER_ERROR, &found);
+        return coffer__report_status(out, err);
+    }
+    if (status)
+        return coffer__fail(err, status, found.offset, "%s", found.text);
+    status = check_contents(&check, err);
+    coffer__mscan_metadata_free(&check.metadata);
+    if (status)
+        return status;
+    if (!coffer__source_settled(src))
+        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                            "%s changed while it was checked, try again", coffer_source_name(src));
+    return coffer__report_status(out, err);
+}
