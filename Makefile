@@ -9,21 +9,21 @@ JOBS ?= $(shell nproc)
 BOOTSTRAP ?= scripts/bootstrap
 CTEST = ctest -j$(JOBS) --preset
 
-configure = cmake --preset $(1) -DCOFFER_TESTS=ON --log-level=WARNING
+configure = cmake --preset $(1) -DCOFFER_TESTS=ON >/dev/null
 build = $(call configure,$(1)) && cmake --build --preset $(1) -j$(JOBS)
 
 ##all            build the library and the command into build/dev
 .PHONY: all
 all:
 	@$(BOOTSTRAP) build
-	@cmake --preset dev --log-level=WARNING
+	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev -j$(JOBS)
 
 ##demo           install what is missing, build, and take the tour
 .PHONY: demo
 demo:
 	@$(BOOTSTRAP) build
-	@cmake --preset dev --log-level=WARNING
+	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev -j$(JOBS) --target coffer_command examples/all
 	@PATH="$(CURDIR)/build/dev:$$PATH" scripts/demo
 
@@ -42,7 +42,7 @@ check:
 .PHONY: install
 install:
 	@$(BOOTSTRAP) build
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' --log-level=WARNING
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' >/dev/null
 	@cmake --build --preset release -j$(JOBS)
 	@DESTDIR='$(DESTDIR)' cmake --install build/release
 
@@ -50,7 +50,7 @@ install:
 .PHONY: bench
 bench:
 	@$(BOOTSTRAP) build
-	@cmake --preset release --log-level=WARNING
+	@cmake --preset release >/dev/null
 	@cmake --build --preset release -j$(JOBS) --target all bench/all
 	@scripts/bench build/release
 
@@ -64,7 +64,7 @@ bench-peers:
 .PHONY: fuzz
 fuzz:
 	@$(BOOTSTRAP) build test
-	@cmake --preset fuzz --log-level=WARNING
+	@cmake --preset fuzz >/dev/null
 	@cmake --build --preset fuzz -j$(JOBS) --target fuzz/all
 	@scripts/fuzz build/fuzz $(SECONDS)
 

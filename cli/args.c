@@ -226,6 +226,8 @@ int cli_check_operands(const cli_args *args)
     const cli_verb *verb = args->verb;
     if (args->operand_count < verb->min_operands)
         return cli_usage(args, "needs %s", verb->usage);
+    if (verb->max_operands == 0 && args->operand_count > 0)
+        return cli_usage(args, "takes options only, not '%s'", args->operands[0]);
     if (args->operand_count > verb->max_operands)
         return cli_usage(args, "'%s' is one too many; usage: coffer %s %s",
                          args->operands[verb->max_operands], verb->name, verb->usage);

@@ -74,8 +74,8 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
 int cli_worse(int a, int b);
 
 /* "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, found from the status
- * or given as `hint` (NULL = by status). Gives the exit status: CLI_FINDINGS when the file's content is
- * wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT, else CLI_FAILED. */
+ * or given as `hint` (NULL = by status, "" = none). Gives the exit status: CLI_FINDINGS when the file's
+ * content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT, else CLI_FAILED. */
 int cli_fail(const char *path, const coffer_error *err, const char *hint);
 /* "coffer VERB: message" and "try 'coffer help VERB'"; gives CLI_USAGE. */
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);

@@ -11,7 +11,7 @@ typedef struct check_run {
     bool json, strict;
     coffer_check_opts opts;
     coffer_limits limits;
-    uint64_t files, bad;
+    uint64_t ended[CLI_FAILED + 1]; /* files by exit status */
 } check_run;
 
 static bool is_ok(const coffer_report *report)
@@ -59,12 +59,15 @@ static int check_source(check_run *run, const char *path, coffer_source *src)
     if (checked == COFFER_OK) {
         coffer_identify(&format, src, NULL);
         term_progress_start(&bar, path, NULL);
+        bar.amount = coffer_source_size(src);
         run->opts.progress = &bar.progress;
         checked = coffer_check(report, src, &run->opts, &err);
         term_progress_end(&bar);
+        run->opts.progress = NULL;
     }
     if (checked != COFFER_OK) {
-        status = cli_worse(CLI_FAILED, cli_fail(path, &err, NULL));
+        cli_fail(path, &err, NULL);
+        status = CLI_FAILED;
         goto out;
     }
     if (run->json)
@@ -86,9 +89,15 @@ static int check_file(check_run *run, const char *path)
         status = check_source(run, path, src);
         coffer_source_close(src);
     }
-    run->files++;
-    run->bad += status != CLI_OK;
+    run->ended[status]++;
     return status;
+}
+
+static void print_summary(const check_run *run)
+{
+    term_text ok, bad, unread;
+    printf("%s ok, %s with findings, %s not read\n", term_count(ok, run->ended[CLI_OK]),
+           term_count(bad, run->ended[CLI_FINDINGS]), term_count(unread, run->ended[CLI_FAILED]));
 }
 
 static int run(const cli_args *args)
@@ -110,11 +119,8 @@ static int run(const cli_args *args)
     int status = CLI_OK;
     for (size_t i = 0; i < cli_operand_count(args); i++)
         status = cli_worse(status, check_file(&run, cli_operand(args, i)));
-    if (run.files > 1 && !run.json) {
-        term_text files, bad;
-        printf("%s files checked, %s with findings\n", term_count(files, run.files),
-               run.bad == 0 ? "none" : term_count(bad, run.bad));
-    }
+    if (cli_operand_count(args) > 1 && !run.json)
+        print_summary(&run);
     return status;
 }
 

@@ -23,11 +23,13 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     term_progress_start(&bar, "comparing", NULL);
+    bar.amount = coffer_source_size(pair->src[0]) + coffer_source_size(pair->src[1]);
     opts->progress = &bar.progress;
     coffer_status status = coffer_diff(root, pair->src[0], pair->src[1], opts, &err);
     if (status == COFFER_OK)
         status = coffer__node_status(root, &err);
     term_progress_end(&bar);
+    opts->progress = NULL;
     if (status == COFFER_OK)
         return CLI_OK;
     /* The library names the file at fault where there is one. */

@@ -38,7 +38,7 @@ static int fail(const char *path, const coffer_error *err, const char *hint)
 
 static int fail_system(const char *path, int error_number, const char *what, const char *hint)
 {
-    coffer_error err = { COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "" };
+    coffer_error err = { COFFER_E_IO, COFFER_OFFSET_NONE, "" };
     snprintf(err.text, sizeof err.text, "%s: %s", what, strerror(error_number));
     return fail(path, &err, hint);
 }
@@ -65,6 +65,7 @@ static int check_to(coffer_report **out, const char *path, coffer_source *src)
     if (coffer_report_new(out, 0, &err) != COFFER_OK)
         return fail(path, &err, NULL);
     term_progress_start(&bar, "checking", NULL);
+    bar.amount = coffer_source_size(src);
     coffer_status status = coffer_check(*out, src, &opts, &err);
     term_progress_end(&bar);
     return status == COFFER_OK ? CLI_OK : fail(path, &err, NULL);
@@ -92,7 +93,7 @@ static int keep_original(repair_job *job)
     coffer__buffer_printf(&name, "%s.orig", job->target);
     coffer__buffer_append(&name, "", 1);
     if (name.failed)
-        return fail_system(job->path, ENOMEM, "cannot keep the original", NULL);
+        return fail_system(job->path, ENOMEM, "cannot keep the original", "");
     job->kept = (char *)coffer__buffer_release(&name, &len);
     if (link(job->target, job->kept) == 0)
         return CLI_OK;
@@ -120,7 +121,7 @@ static int choose_output(repair_job *job)
     if (job->in_place) {
         job->target = realpath(job->path, NULL);
         job->output = job->target;
-        return job->target ? CLI_OK : fail_system(job->path, errno, "cannot be replaced", NULL);
+        return job->target ? CLI_OK : fail_system(job->path, errno, "cannot be replaced", "");
     }
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
@@ -131,7 +132,7 @@ static int choose_output(repair_job *job)
         job->default_output = repaired_name(job->path);
         job->output = job->default_output;
     }
-    return job->output ? CLI_OK : fail_system(job->path, ENOMEM, "cannot name the result", NULL);
+    return job->output ? CLI_OK : fail_system(job->path, ENOMEM, "cannot name the result", "");
 }
 
 static int write_repaired(repair_job *job, coffer_source *src)
@@ -146,6 +147,7 @@ static int write_repaired(repair_job *job, coffer_source *src)
     opts.overwrite = job->in_place || cli_has(job->args, "force");
     opts.progress = &bar.progress;
     term_progress_start(&bar, "repairing", NULL);
+    bar.amount = coffer_source_size(src);
     coffer_status repaired = coffer_report_new(&job->done, 0, &err);
     if (repaired == COFFER_OK)
         repaired = coffer_repair(job->done, src, job->output, &opts, &err);
@@ -178,11 +180,14 @@ static int check_result(repair_job *job)
 static int repair(repair_job *job)
 {
     coffer_source *src = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
     int status = cli_open(&src, job->path);
     if (status)
         return status;
-    coffer_identify(&job->format, src, NULL);
-    status = check_to(&job->found, job->path, src);
+    if (coffer_identify(&job->format, src, &err) != COFFER_OK)
+        status = fail(job->path, &err, NULL);
+    else
+        status = check_to(&job->found, job->path, src);
     bool elsewhere = cli_value(job->args, "output") != NULL;
     if (!status && !elsewhere && coffer_source_interrupted_update(src)) {
         /* The source shows the state before the update, which is what stands after rolling back. */

@@ -21,6 +21,7 @@ static void fill(coffer_node *root)
     unsigned xxhash = XXH_versionNumber();
     coffer__node_text(root, "version", coffer_version());
     coffer__node_text(root, "compiler", COMPILER);
+    coffer__node_text(root, "cpu", coffer_cpu());
     coffer_node *libraries = coffer__node_list(root, "libraries");
     coffer__node_text(libraries, NULL, coffer__json_library());
     coffer__node_text(libraries, NULL, coffer__crc32_library());
@@ -62,7 +63,7 @@ static const cli_option options[] = {
 const cli_verb cli_verb_version = {
     .name = "version",
     .usage = "",
-    .summary = "tell the version, the compiler, the CPU level in use and the libraries",
+    .summary = "tell version, compiler, CPU level in use and libraries",
     .description = "Also as 'coffer --version'.",
     .options = options,
     .run = run,

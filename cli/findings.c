@@ -21,14 +21,14 @@ void cli_print_findings(FILE *out, const coffer_report *report)
 {
     size_t count = coffer_report_count(report);
     term_table *table = term_table_new();
-    term_table_column(table, NULL, TERM_LEFT); /* two columns of indent */
+    term_table_indent(table, 2);
+    term_table_uncut(table);
     term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_LEFT);
     for (size_t i = 0; i < count; i++) {
         const coffer_finding *finding = coffer_report_at(report, i);
-        term_table_cell(table, "");
         term_table_style(table, severity_styles[finding->severity]);
         term_table_cell(table, coffer_severity_name(finding->severity));
         term_table_cell(table, coffer_status_name(finding->code));

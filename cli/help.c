@@ -196,7 +196,9 @@ int cli_unknown_verb(const char *name)
     }
     fputs("coffer: there is no verb '", stderr);
     term_print_text(stderr, name, strlen(name), 60);
-    if (cli_is_near(name, best))
+    if (name[0] == '-')
+        fputs("'; options stand after the verb", stderr);
+    else if (cli_is_near(name, best))
         fprintf(stderr, "'; did you mean '%s'?", nearest);
     else
         fputc('\'', stderr);

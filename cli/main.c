@@ -33,10 +33,11 @@ static int run_by_format(cli_args *args)
         goto out;
     }
     const cli_format_verb *row = cli_find_format_verb(args->verb->name, coffer_format_name(format));
-    if (!row)
+    if (!row) {
         status = no_such_row(args, path, format);
-    else
-        status = cli_bind(args, row);
+        goto out;
+    }
+    status = cli_bind(args, row);
     if (!status)
         status = row->run(args, src);
 out:

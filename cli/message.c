@@ -2,11 +2,13 @@
 #include "args.h"
 #include "term.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int cli_worse(int a, int b)
 {
@@ -31,14 +33,20 @@ static const char *hint_for_path(const char *path)
     struct stat st;
     if (strcmp(path, "-") == 0)
         return NULL;
-    if (stat(path, &st) != 0)
-        return errno == ENOENT   ? "there is no file of that name; check the spelling and the folder"
-               : errno == EACCES ? "a folder on the way may not be entered by this user"
-                                 : NULL;
+    if (stat(path, &st) != 0) {
+        int error_number = errno;
+        if (lstat(path, &st) == 0)
+            return "it is a link to a file that is not there";
+        return error_number == ENOENT   ? "there is no file of that name; check the spelling and the folder"
+               : error_number == EACCES ? "a folder on the way may not be entered by this user"
+                                        : NULL;
+    }
     if (S_ISDIR(st.st_mode))
         return "it is a folder; name a file in it";
+    if (access(path, R_OK) != 0)
+        return "this user may not read it";
     if (st.st_size == 0 && S_ISREG(st.st_mode))
-        return "the file is empty; was it written to the end?";
+        return "did the program that wrote it come to its end?";
     return NULL;
 }
 
@@ -80,23 +88,38 @@ static bool is_about_content(coffer_status status)
     return status <= COFFER_E_NOT_RECOGNISED && status >= COFFER_E_INTERRUPTED_UPDATE;
 }
 
-int cli_fail(const char *path, const coffer_error *err, const char *hint)
+/* Messages of the system's calls name the file themselves, with '?' for what could harm a terminal. */
+static bool begins_with_path(const char *text, const char *path)
 {
-    size_t path_len = strlen(path);
-    fflush(stdout);
+    for (; *path; path++, text++)
+        if (*text != *path && !(*text == '?' && iscntrl((unsigned char)*path)))
+            return false;
+    return *text == ':';
+}
+
+static void print_error(const char *path, const coffer_error *err)
+{
+    bool unknown = err->status == COFFER_E_NOT_RECOGNISED || err->status == COFFER_E_BAD_MAGIC;
     fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_RED), term_off(stderr));
-    /* Messages of the system's calls name the file themselves. */
-    if (strncmp(err->text, path, path_len) != 0 || err->text[path_len] != ':') {
-        term_print_text(stderr, path, path_len, 0);
+    if (!begins_with_path(err->text, path)) {
+        term_print_text(stderr, path, strlen(path), 0);
         fputs(": ", stderr);
     }
+    if (unknown)
+        fputs("format not recognised: ", stderr);
     term_print_text(stderr, err->text, strlen(err->text), 0);
-    if (err->offset != COFFER_OFFSET_NONE)
+    if (err->offset != COFFER_OFFSET_NONE && !unknown)
         fprintf(stderr, " (at offset %" PRIu64 ")", err->offset);
     fputc('\n', stderr);
+}
+
+int cli_fail(const char *path, const coffer_error *err, const char *hint)
+{
+    fflush(stdout);
+    print_error(path, err);
     if (!hint)
         hint = hint_for(path, err);
-    if (hint)
+    if (hint && *hint)
         print_hint(hint, path);
     if (err->status == COFFER_E_INVALID_ARGUMENT)
         return CLI_USAGE;
@@ -133,10 +156,10 @@ int cli_finish(int status)
     clearerr(stdout);
     /* Whoever closed the pipe has seen enough and wants no message. */
     if (errno != EPIPE) {
-        coffer_error err = { COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "" };
+        coffer_error err = { COFFER_E_IO, COFFER_OFFSET_NONE, "" };
         snprintf(err.text, sizeof err.text, "%s",
                  errno ? strerror(errno) : "not everything could be written");
-        cli_fail("standard output", &err, NULL);
+        cli_fail("standard output", &err, "");
     }
     return CLI_FAILED;
 }

@@ -89,13 +89,14 @@ static bool is_number(const coffer_node *node)
     return kind == COFFER_NODE_U64 || kind == COFFER_NODE_I64 || kind == COFFER_NODE_F64;
 }
 
-void cli_print_table(FILE *out, const coffer_node *list)
+static void print_table(FILE *out, const coffer_node *list, size_t indent)
 {
     const coffer_node *first = coffer_node_first(list);
     if (!first)
         return;
     term_table *table = term_table_new();
     size_t columns = coffer_node_count(first);
+    term_table_indent(table, indent);
     for (const coffer_node *cell = coffer_node_first(first); cell; cell = coffer_node_next(cell))
         term_table_column(table, coffer_node_get_name(cell), is_number(cell) ? TERM_RIGHT : TERM_LEFT);
     for (const coffer_node *row = first; row; row = coffer_node_next(row)) {
@@ -110,6 +111,11 @@ void cli_print_table(FILE *out, const coffer_node *list)
         }
     }
     term_table_print(table, out);
+}
+
+void cli_print_table(FILE *out, const coffer_node *list)
+{
+    print_table(out, list, 0);
 }
 
 static bool is_table(const coffer_node *list)
@@ -177,7 +183,7 @@ static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
 {
     fputc('\n', out);
     if (coffer_node_get_kind(node) == COFFER_NODE_LIST && is_table(node))
-        cli_print_table(out, node);
+        print_table(out, node, 2 * ((size_t)depth + 1));
     else if (depth < NODE_DEPTH_MAX)
         print_children(out, node, depth + 1);
 }

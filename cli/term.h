@@ -22,7 +22,7 @@ typedef enum term_style {
 
 /* --color auto|always|never; auto asks isatty, NO_COLOR and TERM=dumb. */
 void term_set_color(const char *when);
-void term_set_quiet(bool quiet); /* no progress lines */
+void term_set_quiet(bool value); /* no progress lines */
 bool term_has_color(FILE *out);
 bool term_is_terminal(FILE *out);
 unsigned term_width(FILE *out); /* columns; 80 when unknown; COLUMNS respected */
@@ -56,10 +56,14 @@ const char *term_duration(term_text out, double seconds); /* "3 min 12 s" */
 typedef struct term_table term_table;
 typedef enum term_align { TERM_LEFT, TERM_RIGHT } term_align;
 term_table *term_table_new(void); /* NULL when out of memory; the other calls accept NULL */
+/* title : borrowed; when all are NULL there is no title line. */
 void term_table_column(term_table *table, const char *title, term_align align);
-/* A NULL title leaves the title line out when all are NULL. */
 void term_table_cell(term_table *table, const char *text);
 void term_table_cellf(term_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Spaces before every line. */
+void term_table_indent(term_table *table, size_t columns);
+/* Lines longer than the terminal are left to it: for text that must be read to its end. */
+void term_table_uncut(term_table *table);
 /* Style of the next cell alone. */
 void term_table_style(term_table *table, term_style style);
 /* Prints, too wide text columns cut to fit a terminal, and frees. */
@@ -71,6 +75,7 @@ typedef struct term_progress {
     coffer_progress progress;
     const char *what;
     const char *unit; /* "records"; NULL = bytes */
+    uint64_t amount; /* units of the whole work, where the steps count something else; 0 = they count units */
     double started, drawn;
     bool shown;
 } term_progress;

@@ -1,8 +1,10 @@
 /* The progress line on stderr. */
 #include "term.h"
 
+#include <string.h>
 #include <time.h>
 
+enum { NUMBERS_WIDTH = 56 }; /* percent, rate and time left at their longest */
 static const double first_seconds = 1.0, between_seconds = 0.1;
 
 static bool quiet;
@@ -19,10 +21,12 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void print_rate(const term_progress *bar, uint64_t done, double seconds)
+static void print_rate(const term_progress *bar, uint64_t done, uint64_t total, double seconds)
 {
     term_text text;
-    uint64_t rate = (uint64_t)((double)done / seconds);
+    double amount =
+        bar->amount > 0 && total > 0 ? (double)bar->amount * ((double)done / (double)total) : (double)done;
+    uint64_t rate = (uint64_t)(amount / seconds);
     if (bar->unit)
         fprintf(stderr, "  %s %s/s", term_count(text, rate), bar->unit);
     else
@@ -33,10 +37,14 @@ static void draw(const term_progress *bar, uint64_t done, uint64_t total, double
 {
     term_text text;
     fputs(TERM_CLEAR_LINE, stderr);
-    fprintf(stderr, "%s%s%s", term_on(stderr, TERM_BOLD), bar->what, term_off(stderr));
+    unsigned width = term_width(stderr);
+    fputs(term_on(stderr, TERM_BOLD), stderr);
+    term_print_text(stderr, bar->what, strlen(bar->what),
+                    width > NUMBERS_WIDTH + 20 ? width - NUMBERS_WIDTH : 20);
+    fputs(term_off(stderr), stderr);
     if (total > 0)
         fprintf(stderr, "  %3.0f %%", 100.0 * (double)done / (double)total);
-    print_rate(bar, done, seconds);
+    print_rate(bar, done, total, seconds);
     if (total > 0 && done > 0 && done <= total)
         fprintf(stderr, "  %s left", term_duration(text, seconds * (double)(total - done) / (double)done));
     fflush(stderr);

@@ -21,6 +21,8 @@ struct term_table {
     table_column columns[COLUMNS_MAX];
     size_t column_count;
     size_t cell_count;
+    size_t indent;
+    bool uncut;
     term_style next_style;
     coffer__buffer cells;
 };
@@ -39,6 +41,18 @@ void term_table_column(term_table *table, const char *title, term_align align)
         return;
     size_t width = title ? coffer__utf8_width(title, strlen(title)) : 0;
     table->columns[table->column_count++] = (table_column){ title, align, width };
+}
+
+void term_table_indent(term_table *table, size_t columns)
+{
+    if (table)
+        table->indent = columns;
+}
+
+void term_table_uncut(term_table *table)
+{
+    if (table)
+        table->uncut = true;
 }
 
 void term_table_style(term_table *table, term_style style)
@@ -79,7 +93,7 @@ void term_table_cellf(term_table *table, const char *format, ...)
 
 static size_t total_width(const term_table *table)
 {
-    size_t total = 0;
+    size_t total = table->indent;
     for (size_t i = 0; i < table->column_count; i++)
         total += table->columns[i].width + (i > 0 ? GAP : 0);
     return total;
@@ -111,27 +125,24 @@ static void narrow(term_table *table, size_t width)
     }
 }
 
-static void spaces(FILE *out, size_t count)
-{
-    fprintf(out, "%*s", (int)count, "");
-}
-
-static void print_cell(FILE *out, const term_table *table, size_t index, const char *text, term_style style)
+/* Spaces are owed until text follows them, so that no line ends in any. */
+static void print_cell(FILE *out, const term_table *table, size_t index, const char *text, term_style style,
+                       size_t *owed)
 {
     const table_column *column = &table->columns[index];
     size_t len = strlen(text), width = coffer__utf8_width(text, len);
     size_t pad = column->width > width ? column->width - width : 0;
-    bool is_last = index + 1 == table->column_count;
-    if (index > 0)
-        spaces(out, GAP);
-    if (column->align == TERM_RIGHT)
-        spaces(out, pad);
-    fputs(style ? term_on(out, style) : "", out);
-    term_print_text(out, text, len, width > column->width ? column->width : 0);
-    fputs(style ? term_off(out) : "", out);
-    if (column->align == TERM_LEFT && !is_last)
-        spaces(out, pad);
-    if (is_last)
+    if (index == 0)
+        *owed = table->indent;
+    *owed += (index > 0 ? GAP : 0) + (column->align == TERM_RIGHT ? pad : 0);
+    if (len > 0) {
+        fprintf(out, "%*s%s", (int)*owed, "", style ? term_on(out, style) : "");
+        term_print_text(out, text, len, width > column->width ? column->width : 0);
+        fputs(style ? term_off(out) : "", out);
+        *owed = 0;
+    }
+    *owed += column->align == TERM_LEFT ? pad : 0;
+    if (index + 1 == table->column_count)
         fputc('\n', out);
 }
 
@@ -145,18 +156,22 @@ static bool has_titles(const term_table *table)
 
 void term_table_print(term_table *table, FILE *out)
 {
+    size_t owed = 0;
     if (!table)
         return;
-    if (term_is_terminal(out))
+    if (!table->uncut && term_is_terminal(out))
         narrow(table, term_width(out));
     if (has_titles(table))
         for (size_t i = 0; i < table->column_count; i++)
-            print_cell(out, table, i, table->columns[i].title ? table->columns[i].title : "", TERM_BOLD);
+            print_cell(out, table, i, table->columns[i].title ? table->columns[i].title : "", TERM_BOLD,
+                       &owed);
     if (table->cells.failed)
         fputs("(not enough memory for the table)\n", out);
     const char *at = (const char *)table->cells.data;
+    size_t column = 0;
     for (size_t i = 0; !table->cells.failed && i < table->cell_count; i++) {
-        print_cell(out, table, i % table->column_count, at + 1, (term_style)at[0]);
+        print_cell(out, table, column, at + 1, (term_style)at[0], &owed);
+        column = column + 1 < table->column_count ? column + 1 : 0;
         at += strlen(at + 1) + 2;
     }
     coffer__buffer_free(&table->cells);

@@ -27,15 +27,17 @@ install(FILES ${PROJECT_BINARY_DIR}/coffer-config.cmake ${PROJECT_BINARY_DIR}/co
     DESTINATION ${package_dir})
 
 # The command writes its own man pages and completions from the tables that its help comes from.
-if(COFFER_GENERATED)
+if(COFFER_GENERATED AND NOT COFFER_SANITIZE)
     set(generated ${PROJECT_BINARY_DIR}/generated)
-    add_custom_command(TARGET coffer_command POST_BUILD VERBATIM
+    add_custom_command(OUTPUT ${generated}/stamp DEPENDS coffer_command VERBATIM
         COMMAND ${CMAKE_COMMAND} -E rm -rf ${generated}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}/man ${generated}/bash ${generated}/zsh ${generated}/fish
         COMMAND coffer_command generate man ${generated}/man
         COMMAND coffer_command generate completion bash > ${generated}/bash/coffer
         COMMAND coffer_command generate completion zsh > ${generated}/zsh/_coffer
-        COMMAND coffer_command generate completion fish > ${generated}/fish/coffer.fish)
+        COMMAND coffer_command generate completion fish > ${generated}/fish/coffer.fish
+        COMMAND ${CMAKE_COMMAND} -E touch ${generated}/stamp)
+    add_custom_target(generated ALL DEPENDS ${generated}/stamp)
     install(DIRECTORY ${generated}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
     install(FILES ${generated}/bash/coffer DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
     install(FILES ${generated}/zsh/_coffer DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

@@ -15,6 +15,9 @@ COFFER_BEGIN_DECLS
 
 /* Version of the library in use, which may be newer than the headers. */
 COFFER_API const char *coffer_version(void);
+/* The instruction set in use: "generic", "avx2", "avx512" or "neon". The environment variable COFFER_CPU asks
+ * for one of them. */
+COFFER_API const char *coffer_cpu(void);
 
 COFFER_END_DECLS
 

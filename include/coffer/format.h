@@ -99,10 +99,6 @@ typedef struct coffer_repair_opts {
 COFFER_API coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                        const coffer_repair_opts *opts, coffer_error *err);
 
-/* Rolls an interrupted in-place update of `path` back: the file is then byte for byte what it was before.
- * COFFER_OK also when there is nothing to do; *done tells which (may be NULL). */
-COFFER_API coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err);
-
 COFFER_END_DECLS
 
 #endif

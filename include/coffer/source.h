@@ -80,6 +80,10 @@ COFFER_API coffer_status coffer_source_intact(coffer_source *src, coffer_error *
  * handler of a program that is about to die by a signal. */
 COFFER_API void coffer_remove_temporaries(void);
 
+/* Rolls an interrupted in-place update of `path` back: the file is then byte for byte what it was before.
+ * COFFER_OK also when there is nothing to do; *done tells which (may be NULL). */
+COFFER_API coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err);
+
 COFFER_END_DECLS
 
 #endif

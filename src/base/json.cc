@@ -210,7 +210,8 @@ coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t le
     const uint64_t most = std::min<uint64_t>(allowed.json_bytes, UINT32_MAX - simdjson::SIMDJSON_PADDING);
     if (len > most)
         return coffer__fail(err, COFFER_E_LIMIT, base, "JSON of %zu bytes, the limit is %" PRIu64, len, most);
-    const input in = { len ? text : "", len, base, std::min<uint32_t>(allowed.json_depth, COFFER__JSON_MAX_DEPTH) };
+    const input in = { len ? text : "", len, base,
+                       std::min<uint32_t>(allowed.json_depth, COFFER__JSON_MAX_DEPTH) };
     if (len == 0 || text[0] == '\xEF') /* newer versions of simdjson skip a byte order mark */
         return coffer__json_explain(in.text, len, base, in.max_depth, err);
 

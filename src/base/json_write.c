@@ -101,6 +101,11 @@ static void put_escaped(coffer__json_writer *writer, uint8_t c)
     coffer__buffer_printf(writer->out, "\\u%04x", c);
 }
 
+static bool is_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
 /* Appends what needs no escape in one piece. */
 static void put_quoted(coffer__json_writer *writer, const char *text, size_t len)
 {
@@ -108,8 +113,8 @@ static void put_quoted(coffer__json_writer *writer, const char *text, size_t len
     put(writer, "\"");
     while (at < end) {
         uint32_t code_point;
-        size_t step = coffer__utf8_decode(&code_point, at, end);
-        if (step > 0 && code_point >= 0x20 && code_point != '"' && code_point != '\\') {
+        size_t step = is_plain(*at) ? 1 : coffer__utf8_decode(&code_point, at, end);
+        if (step > 1 || is_plain(*at)) {
             at += step;
             continue;
         }

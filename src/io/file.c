@@ -230,13 +230,17 @@ coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *e
     return COFFER_OK;
 }
 
-void coffer__file_take_after(int fd, const struct stat *other)
+coffer_status coffer__file_take_after(int fd, const struct stat *other, const char *name, coffer_error *err)
 {
     struct stat own;
     if (coffer__os_fstat(fd, &own) != 0)
-        return;
+        return coffer__fail_errno(err, "cannot examine", name, errno);
     if (own.st_uid != other->st_uid || own.st_gid != other->st_gid)
         if (coffer__os_chown(fd, other->st_uid, other->st_gid) != 0)
             coffer__os_chown(fd, (uid_t)-1, other->st_gid);
-    coffer__os_chmod(fd, other->st_mode & 0777);
+    /* There are file systems without permissions; where they exist, nobody may read more than before. */
+    if (coffer__os_chmod(fd, other->st_mode & 0777) != 0 && errno != EPERM && errno != ENOTSUP &&
+        errno != ENOSYS)
+        return coffer__fail_errno(err, "cannot set the permissions", name, errno);
+    return COFFER_OK;
 }

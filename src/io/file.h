@@ -32,8 +32,9 @@ coffer_status coffer__file_unlink(const char *path, coffer_error *err);
 /* The path behind symbolic links, of a file that need not exist yet (caller frees with coffer__free). What
  * lies beside a file lies beside this one. */
 coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err);
-/* Gives an open file the owner, where allowed, and the permissions of another. */
-void coffer__file_take_after(int fd, const struct stat *other);
+/* Gives an open file the owner, where allowed, and the permissions of another. To be called before there is
+ * anything in it to read. */
+coffer_status coffer__file_take_after(int fd, const struct stat *other, const char *name, coffer_error *err);
 /* Length of the folder part of a path, with its last slash. */
 size_t coffer__file_folder_len(const char *path);
 

@@ -6,7 +6,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "coffer/format.h"
+#include "coffer/source.h"
 #include "io/file.h"
 #include "io/lock.h"
 #include "io/os.h"
@@ -395,7 +395,7 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     if (status != COFFER_OK)
         goto out;
     /* It holds bytes of the file: who may read the one may read the other, nobody else. */
-    coffer__file_take_after(writer.fd, &st);
+    status = coffer__file_take_after(writer.fd, &st, journal_path, err);
     memcpy(header + MAGIC_AT, magic, sizeof magic);
     coffer__store_u32(header + VERSION_AT, VERSION);
     coffer__store_u64(header + OLD_SIZE_AT, old_size);

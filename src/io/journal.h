@@ -88,6 +88,10 @@ coffer_status coffer__update_overwrite(coffer__update *update, uint64_t offset, 
  * the journal is gone rolls back; one of the last sync leaves the new state in the file, but a crash may
  * still bring the old one back. After a failed write or sync every call gives that error again. */
 coffer_status coffer__update_commit(coffer__update *update, coffer_error *err);
+/* Writes out what was appended, so that it can be read through coffer__update_fd. */
+coffer_status coffer__update_flush(coffer__update *update, coffer_error *err);
+/* Undoes what was begun and not committed; the file stays open and locked. */
+coffer_status coffer__update_roll_back(coffer__update *update, coffer_error *err);
 /* Rolls back what was begun and not committed, unlocks, frees. NULL allowed. */
 void coffer__update_close(coffer__update *update);
 

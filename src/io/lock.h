@@ -6,6 +6,6 @@
 
 /* Opens a regular file for reading and writing and locks it. When a writer replaced the file in between, the
  * new one is opened. COFFER_E_LOCKED: "NAME: locked by another writer". Closing the descriptor unlocks. */
-coffer_status coffer__lock_open(int *fd, const char *path, coffer_error *err);
+coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err);
 
 #endif

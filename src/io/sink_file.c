@@ -52,24 +52,27 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
         sink->fd = STDOUT_FILENO;
         return COFFER_OK;
     }
-    if (coffer__os_stat(path, &sink->replaced) == 0)
-        sink->replaces = true;
-    else if (errno != ENOENT)
+    struct stat replaced;
+    bool exists = coffer__os_stat(path, &replaced) == 0;
+    if (!exists && errno != ENOENT)
         return coffer__fail_errno(err, "cannot create", path, errno);
-    if (sink->replaces && S_ISDIR(sink->replaced.st_mode))
+    if (exists && S_ISDIR(replaced.st_mode))
         return coffer__fail_errno(err, "cannot write", path, EISDIR);
-    if (sink->replaces && !S_ISREG(sink->replaced.st_mode)) {
+    if (exists && !S_ISREG(replaced.st_mode)) {
         sink->kind = SINK_STREAM;
         sink->owns_fd = true;
         return coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
     }
-    if (sink->replaces && sink->opts.exclusive)
+    if (exists && sink->opts.exclusive)
         return fail_exists(path, err);
     coffer_status status = coffer__file_resolve(&sink->path, path, err);
     if (status != COFFER_OK)
         return status;
     sink->owns_fd = true;
-    return coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
+    status = coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
+    if (status == COFFER_OK && exists)
+        status = coffer__file_take_after(sink->fd, &replaced, sink->name, err);
+    return status;
 }
 
 coffer_status coffer__sink_create(coffer__sink **out, const char *path, const coffer__sink_opts *opts,
@@ -103,6 +106,17 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
     return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot lock", sink->name, errno);
 }
 
+coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err)
+{
+    if (sink->kind != SINK_FILE)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s: not a file that can be read back", sink->name);
+    coffer_status status = coffer__sink_flush(sink, err);
+    if (status == COFFER_OK)
+        *fd = sink->fd;
+    return status;
+}
+
 /* Takes the name only when nothing has it, on file systems that know how and on those that do not. */
 static int rename_exclusively(const char *from, const char *to)
 {
@@ -126,8 +140,6 @@ static int rename_exclusively(const char *from, const char *to)
 
 static coffer_status take_name(coffer__sink *sink, coffer_error *err)
 {
-    if (sink->replaces)
-        coffer__file_take_after(sink->fd, &sink->replaced);
     if (!sink->opts.no_sync) {
         coffer_status status = coffer__file_sync(sink->fd, sink->name, err);
         if (status != COFFER_OK)

@@ -3,8 +3,6 @@
 
 #include "io/sink.h"
 
-#include <sys/stat.h>
-
 #define SINK_BUFFER_SIZE ((size_t)1 << 20)
 
 enum coffer__sink_kind { SINK_FILE, SINK_STREAM, SINK_MEMORY };
@@ -15,8 +13,6 @@ struct coffer__sink {
     coffer_error failure; /* the first one; sticks */
     int fd;
     bool owns_fd;
-    bool replaces; /* a file stood there; `replaced` tells its owner and mode */
-    struct stat replaced;
     char *name; /* as the caller wrote it, for messages */
     char *path; /* behind symbolic links */
     char *temporary;

@@ -253,6 +253,24 @@ coffer_status coffer__update_commit(coffer__update *update, coffer_error *err)
     return status == COFFER_OK ? COFFER_OK : fail_again(update, err);
 }
 
+coffer_status coffer__update_flush(coffer__update *update, coffer_error *err)
+{
+    coffer_status status = expect_begun(update, err);
+    return status == COFFER_OK ? flush(update, err) : status;
+}
+
+coffer_status coffer__update_roll_back(coffer__update *update, coffer_error *err)
+{
+    if (update->failure.status != COFFER_OK)
+        return fail_again(update, err);
+    if (!update->begun)
+        return COFFER_OK;
+    update->begun = false;
+    update->buffered = 0;
+    coffer_status status = coffer__journal_roll_back(NULL, update->fd, update->path, &update->failure);
+    return status == COFFER_OK ? COFFER_OK : fail_again(update, err);
+}
+
 void coffer__update_close(coffer__update *update)
 {
     if (!update)

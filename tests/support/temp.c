@@ -28,28 +28,30 @@ char *temp_make(void)
     return folder;
 }
 
-static void remove_tree(const char *folder)
+void temp_empty(const char *folder)
 {
     DIR *dir = opendir(folder);
-    if (dir) {
-        for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-            char path[PATH_MAX];
-            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-                continue;
-            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-            if (unlink(path) != 0)
-                remove_tree(path);
-        }
-        closedir(dir);
+    if (!dir)
+        return;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        char path[PATH_MAX];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (unlink(path) == 0)
+            continue;
+        temp_empty(path);
+        rmdir(path);
     }
-    rmdir(folder);
+    closedir(dir);
 }
 
 void temp_remove(char *folder)
 {
     if (!folder)
         return;
-    remove_tree(folder);
+    temp_empty(folder);
+    rmdir(folder);
     free(folder);
 }
 

@@ -15,6 +15,8 @@
 char *temp_make(void);
 /* Removes the folder with all that is in it. NULL allowed. */
 void temp_remove(char *folder);
+/* Removes what is in it. */
+void temp_empty(const char *folder);
 
 /* folder/name. Four results stay valid: they take turns in a ring. */
 const char *temp_path(const char *folder, const char *name);

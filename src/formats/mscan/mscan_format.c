@@ -16,4 +16,5 @@ const coffer_format coffer__mscan_format = {
     .magic_len = COFFER__MSCAN_MAGIC_SIZE,
     .probe = probe,
     .check = coffer__mscan_check,
+    .diff = coffer__mscan_diff,
 };

@@ -1,0 +1,20 @@
+/* Which instruction set the kernels may use: what CPU and operating system support, or less when COFFER_CPU
+ * says so. */
+#ifndef COFFER_BASE_CPU_H
+#define COFFER_BASE_CPU_H
+
+typedef enum coffer__cpu_level {
+    COFFER__CPU_GENERIC = 0,
+    COFFER__CPU_AVX2,
+    COFFER__CPU_AVX512,
+    COFFER__CPU_NEON
+} coffer__cpu_level;
+
+/* The best level of this machine. */
+coffer__cpu_level coffer__cpu_best(void);
+/* The level to use. COFFER_CPU=generic|avx2|avx512|neon asks for one; what the machine does not have, or no
+ * level is called, leaves the best. */
+coffer__cpu_level coffer__cpu(void);
+const char *coffer__cpu_name(coffer__cpu_level level);
+
+#endif

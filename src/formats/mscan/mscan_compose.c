@@ -1,0 +1,203 @@
+#include "formats/mscan/mscan_compose.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/json_write.h"
+#include "base/memory.h"
+#include "formats/mscan/mscan_layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char map_key[] = "id_to_param_name_map";
+static const char list_key[] = "sequences";
+
+static bool has_key(const coffer__json_value *value, const char *key)
+{
+    return value->key_len == strlen(key) && memcmp(value->key, key, value->key_len) == 0;
+}
+
+static void write_name(coffer__json_writer *json, uint64_t id, const char *text, size_t len)
+{
+    char key[24];
+    snprintf(key, sizeof key, "%llu", (unsigned long long)id);
+    coffer__json_key(json, key);
+    coffer__json_string_len(json, text, len);
+}
+
+static void write_names(coffer__json_writer *json, const coffer__mscan_draft *draft)
+{
+    const coffer__mscan_metadata *base = draft->base;
+    coffer__json_open_object(json);
+    for (uint32_t id = 0; id < COFFER__MSCAN_PARAM_IDS; id++) {
+        if (draft->names->by_id[id].text)
+            write_name(json, id, draft->names->by_id[id].text, draft->names->by_id[id].len);
+    }
+    for (size_t i = 0; i < base->param_count; i++) {
+        if (base->params[i].id >= COFFER__MSCAN_PARAM_IDS)
+            write_name(json, base->params[i].id, base->params[i].name, base->params[i].name_len);
+    }
+    coffer__json_close_object(json);
+}
+
+/* A sequence of base, all its keys kept but what the draft changes. */
+static void write_old_sequence(coffer__json_writer *json, const coffer__mscan_draft *draft, size_t index)
+{
+    const coffer__json_value *entry = draft->base->sequence_values[index], *value;
+    coffer__mscan_extent extent = coffer__mscan_extent_of(entry);
+    bool drop_extent =
+        extent.has_range && !coffer__range_fits(extent.first_record, extent.num_records, draft->extent_limit);
+    coffer__json_open_object(json);
+    for (value = coffer__json_first(entry); value; value = coffer__json_next(entry, value)) {
+        bool of_extent =
+            has_key(value, "first_record") || has_key(value, "num_records") || has_key(value, "crc32");
+        if (drop_extent && of_extent)
+            continue;
+        coffer__json_key_len(json, value->key, value->key_len);
+        if (draft->renumber && has_key(value, "sequence_id"))
+            coffer__json_write_u64(json, index);
+        else
+            coffer__json_write_value(json, value);
+    }
+    coffer__json_close_object(json);
+}
+
+static void write_u64(coffer__json_writer *json, const char *key, uint64_t value)
+{
+    coffer__json_key(json, key);
+    coffer__json_write_u64(json, value);
+}
+
+static void write_new_sequence(coffer__json_writer *json, const coffer__mscan_new_sequence *sequence)
+{
+    coffer__json_open_object(json);
+    write_u64(json, "sequence_id", sequence->sequence_id);
+    write_u64(json, "num_tokens", sequence->num_tokens);
+    if (sequence->source) {
+        coffer__json_key(json, "source");
+        coffer__json_string_len(json, sequence->source, sequence->source_len);
+    }
+    if (sequence->has_extent) {
+        write_u64(json, "first_record", sequence->first_record);
+        write_u64(json, "num_records", sequence->num_records);
+        write_u64(json, "crc32", sequence->crc);
+    }
+    coffer__json_close_object(json);
+}
+
+static void write_sequences(coffer__json_writer *json, const coffer__mscan_draft *draft)
+{
+    coffer__json_open_array(json);
+    for (size_t i = 0; i < draft->base->sequence_count; i++)
+        write_old_sequence(json, draft, i);
+    for (size_t i = 0; i < draft->added_count; i++)
+        write_new_sequence(json, &draft->added[i]);
+    coffer__json_close_array(json);
+}
+
+coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_draft *draft, coffer_error *err)
+{
+    const coffer__json_value *root = draft->base->root, *value;
+    bool has_map = false, has_list = false;
+    coffer__json_writer json;
+
+    coffer__json_writer_init(&json, out, 0);
+    coffer__json_open_object(&json);
+    for (value = coffer__json_first(root); value; value = coffer__json_next(root, value)) {
+        bool is_map = has_key(value, map_key), is_list = has_key(value, list_key);
+        has_map |= is_map;
+        has_list |= is_list;
+        coffer__json_key_len(&json, value->key, value->key_len);
+        if (is_map)
+            write_names(&json, draft);
+        else if (is_list)
+            write_sequences(&json, draft);
+        else
+            coffer__json_write_value(&json, value);
+    }
+    if (!has_map) {
+        coffer__json_key(&json, map_key);
+        write_names(&json, draft);
+    }
+    if (!has_list) {
+        coffer__json_key(&json, list_key);
+        write_sequences(&json, draft);
+    }
+    coffer__json_close_object(&json);
+    return out->failed ? coffer__fail_no_memory(err, out->len) : COFFER_OK;
+}
+
+/* ---- An empty scan ---- */
+
+static void write_scale(coffer__json_writer *json, const char *key, const coffer_mscan_quantization *scale)
+{
+    coffer__json_key(json, key);
+    coffer__json_open_object(json);
+    coffer__json_key(json, "kind");
+    coffer__json_string(json, "linear");
+    coffer__json_key(json, "scale");
+    coffer__json_write_f64(json, scale->scale);
+    coffer__json_key(json, "offset");
+    coffer__json_write_f64(json, scale->offset);
+    coffer__json_key(json, "scope");
+    coffer__json_string(json, "file");
+    coffer__json_close_object(json);
+}
+
+coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const coffer_mscan_write_opts *opts,
+                                          const coffer__json_value *extra, const coffer_limits *limits,
+                                          coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    const coffer__json_value *value;
+    coffer__json_writer json;
+    size_t len;
+
+    coffer__json_writer_init(&json, &text, 0);
+    coffer__json_open_object(&json);
+    coffer__json_key(&json, "format_version");
+    coffer__json_string(&json, "1.1");
+    coffer__json_key(&json, "model_name");
+    coffer__json_string(&json, opts->model_name ? opts->model_name : "");
+    if (opts->quantized) {
+        coffer__json_key(&json, "quantization");
+        coffer__json_open_object(&json);
+        write_scale(&json, "activation", &opts->quantization[COFFER_MSCAN_ACTIVATION]);
+        write_scale(&json, "grad_norm", &opts->quantization[COFFER_MSCAN_GRAD_NORM]);
+        coffer__json_close_object(&json);
+    }
+    if (opts->block_size)
+        write_u64(&json, "block_size", opts->block_size);
+    for (value = coffer__json_first(extra); value; value = coffer__json_next(extra, value)) {
+        coffer__json_key_len(&json, value->key, value->key_len);
+        coffer__json_write_value(&json, value);
+    }
+    coffer__json_close_object(&json);
+    len = text.len;
+    coffer__buffer_append(&text, "", 1);
+    if (text.failed) {
+        coffer__buffer_free(&text);
+        return coffer__fail_no_memory(err, len);
+    }
+    return coffer__mscan_metadata_load(out, (char *)coffer__buffer_release(&text, NULL), len,
+                                       COFFER__MSCAN_HEADER_SIZE, limits, NULL, err);
+}
+
+/* ---- Room ---- */
+
+uint64_t coffer__mscan_default_room(uint64_t json_len)
+{
+    return json_len / 4 > 16384 ? json_len / 4 : 16384;
+}
+
+coffer_status coffer__mscan_place_records(uint32_t *out, uint64_t json_len, uint64_t room, coffer_error *err)
+{
+    uint64_t end;
+    if (!coffer__add_u64(&end, json_len, room) || !coffer__add_u64(&end, end, COFFER__MSCAN_HEADER_SIZE) ||
+        !coffer__align_up(&end, end, COFFER__MSCAN_ALIGNMENT) || end > UINT32_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "metadata of %llu bytes, with room for %llu more, passes the header's 2^32",
+                            (unsigned long long)json_len, (unsigned long long)room);
+    *out = (uint32_t)end;
+    return COFFER_OK;
+}

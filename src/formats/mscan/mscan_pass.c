@@ -1,0 +1,134 @@
+#include "formats/mscan/mscan_pass.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/pool.h"
+
+#include <pthread.h>
+
+#define PIECE 16384          /* records that are visited at once: 192 KiB */
+#define CHUNK (8 * PIECE)    /* records that a thread takes at once */
+#define WORTH_A_THREAD CHUNK /* fewer than this for each do not pay for starting one */
+
+_Static_assert(COFFER__MSCAN_PASS_BYTES == (size_t)2 * PIECE * COFFER__MSCAN_RECORD_SIZE,
+               "what a pass says it needs is what it takes");
+
+typedef struct running_pass {
+    const coffer__mscan_pass *pass;
+    const coffer__mscan_selection *selection;
+    uint8_t *scratch; /* a read buffer and a pack buffer, PIECE records each, for each worker */
+    pthread_t caller;
+    _Atomic uint64_t done;
+} running_pass;
+
+uint32_t coffer__mscan_pass_threads(const coffer__mscan_selection *selection, uint32_t wanted, uint64_t most)
+{
+    uint64_t useful = selection->count / WORTH_A_THREAD;
+    uint64_t threads = wanted ? wanted : coffer__cpu_count();
+    if (threads > most)
+        threads = most;
+    if (threads > useful)
+        threads = useful;
+    return threads ? (uint32_t)threads : 1;
+}
+
+/* Moves a boundary between chunks, at record `at`, to the end of the group that the record before it is in.
+ */
+static coffer_status group_boundary(uint64_t *out, const running_pass *run, uint64_t at, coffer_error *err)
+{
+    const coffer__mscan_selection *selection = run->selection;
+    const coffer_mscan *scan = selection->scan;
+    uint64_t last = selection->first + selection->count;
+    uint8_t scratch[COFFER__MSCAN_RECORD_SIZE];
+    const uint8_t *record = NULL;
+    uint64_t found, count;
+    coffer_status status;
+
+    if (at <= selection->first || at >= last) {
+        *out = at < last ? at : last;
+        return COFFER_OK;
+    }
+    status = coffer__mscan_fetch(&record, scan->source, scan->record_area, at - 1, 1, scratch, err);
+    if (status)
+        return status;
+    uint64_t end = run->pass->group_end(run->pass->context, coffer__mscan_load_token(record));
+    status = coffer_mscan_find_tokens(&found, &count, scan, end, UINT64_MAX, err);
+    if (status == COFFER_OK)
+        *out = found < last ? found : last;
+    return status;
+}
+
+static coffer_status chunk_bounds(uint64_t *first, uint64_t *end, const running_pass *run, uint64_t index,
+                                  coffer_error *err)
+{
+    uint64_t from = run->selection->first + index * CHUNK;
+    uint64_t left = run->selection->first + run->selection->count - from;
+    uint64_t to = from + (left < CHUNK ? left : CHUNK);
+    coffer_status status = COFFER_OK;
+    *first = from;
+    *end = to;
+    if (run->pass->group_end && (status = group_boundary(first, run, from, err)) == COFFER_OK)
+        status = group_boundary(end, run, to, err);
+    return status;
+}
+
+static coffer_status report_progress(running_pass *run, uint64_t visited, coffer_error *err)
+{
+    uint64_t done = atomic_fetch_add(&run->done, visited) + visited;
+    const coffer_progress *progress = run->pass->progress;
+    if (!progress || !pthread_equal(pthread_self(), run->caller) ||
+        progress->step(progress->context, done, run->selection->count) == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "stopped after %llu of %llu records",
+                        (unsigned long long)done, (unsigned long long)run->selection->count);
+}
+
+static coffer_status visit_chunk(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    running_pass *run = context;
+    const coffer__mscan_selection *selection = run->selection;
+    const coffer_mscan *scan = selection->scan;
+    uint8_t *read_buffer = run->scratch + worker * COFFER__MSCAN_PASS_BYTES;
+    uint8_t *pack_buffer = read_buffer + (size_t)PIECE * COFFER__MSCAN_RECORD_SIZE;
+    uint64_t first, end;
+    coffer_status status = chunk_bounds(&first, &end, run, index, err);
+
+    while (status == COFFER_OK && first < end) {
+        size_t count = end - first < PIECE ? (size_t)(end - first) : PIECE;
+        size_t kept = count;
+        const uint8_t *records = NULL;
+        status =
+            coffer__mscan_fetch(&records, scan->source, scan->record_area, first, count, read_buffer, err);
+        if (status)
+            break;
+        if (coffer__mscan_must_pack(selection)) {
+            kept = coffer__mscan_pack(pack_buffer, selection, records, count);
+            records = pack_buffer;
+        }
+        run->pass->visit(run->pass->context, worker, records, kept);
+        status = report_progress(run, count, err);
+        first += count;
+    }
+    return status;
+}
+
+coffer_status coffer__mscan_pass_run(const coffer__mscan_pass *pass, coffer_error *err)
+{
+    running_pass run = { .pass = pass, .selection = pass->selection, .caller = pthread_self() };
+    uint64_t chunks = (pass->selection->count + CHUNK - 1) / CHUNK;
+    size_t scratch_bytes = pass->threads * COFFER__MSCAN_PASS_BYTES;
+    coffer__pool *pool = NULL;
+    coffer_status status;
+
+    run.scratch = coffer__malloc(scratch_bytes);
+    if (!run.scratch)
+        return coffer__fail_no_memory(err, scratch_bytes);
+    if ((status = coffer__pool_new(&pool, pass->threads, err)) ||
+        (status = coffer__pool_run(pool, chunks, visit_chunk, &run, err)))
+        goto out;
+    status = coffer_source_intact(pass->selection->scan->source, err);
+out:
+    coffer__pool_free(pool);
+    coffer__free(run.scratch);
+    return status;
+}

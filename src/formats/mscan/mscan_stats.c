@@ -1,0 +1,229 @@
+#include "formats/mscan/mscan_stats.h"
+
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "formats/mscan/mscan_keys.h"
+#include "formats/mscan/mscan_pass.h"
+#include "formats/mscan/mscan_tally.h"
+
+#include <math.h>
+
+/* Tables stay below this in all, whatever the machine and the file. */
+#define TABLES_BYTES ((uint64_t)60 << 20)
+#define FEW_KEYS 4096 /* so few that two rows for each stay in the cache */
+
+/* Moves the groups that have records to the front and adds them up. */
+static coffer_status take_groups(coffer_mscan_stats **out, coffer_mscan_group *groups, size_t count,
+                                 uint64_t base, coffer_mscan_by by, coffer_error *err)
+{
+    coffer_mscan_stats *stats = coffer__calloc(1, sizeof *stats);
+    coffer_mscan_group *smaller;
+    if (!stats) {
+        coffer__free(groups);
+        return coffer__fail_no_memory(err, sizeof *stats);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (groups[i].count == 0)
+            continue;
+        coffer__mscan_add_group(&stats->total, &groups[i]);
+        groups[stats->count] = groups[i];
+        groups[stats->count++].key = base + i;
+    }
+    if (by == COFFER_MSCAN_BY_ALL && stats->count > 0) {
+        groups[0] = stats->total;
+        stats->count = 1;
+    }
+    smaller = coffer__realloc(groups, stats->count ? stats->count * sizeof *groups : 1);
+    stats->groups = smaller ? smaller : groups;
+    *out = stats;
+    return COFFER_OK;
+}
+
+/* ---- Up to 65536 keys: the kernels ---- */
+
+static unsigned rows_shift_for(const coffer_mscan *scan, coffer_mscan_by by)
+{
+    const coffer__mscan_metadata *metadata = &scan->metadata;
+    if (by != COFFER_MSCAN_BY_PARAM && by != COFFER_MSCAN_BY_ALL)
+        return 1;
+    return metadata->param_count == 0 || metadata->params[metadata->param_count - 1].id < FEW_KEYS;
+}
+
+static coffer_status stats_by_small_key(coffer_mscan_stats **out, coffer__mscan_selection *selection,
+                                        const coffer__mscan_keys *keys, const coffer_mscan_query *query,
+                                        coffer_error *err)
+{
+    coffer_limits limits = coffer__limits(query->limits);
+    uint64_t budget = limits.memory_bytes < TABLES_BYTES ? limits.memory_bytes : TABLES_BYTES;
+    unsigned rows_shift = rows_shift_for(selection->scan, query->by);
+    uint64_t thread_bytes = COFFER__MSCAN_ROWS_BYTES(rows_shift) + COFFER__MSCAN_PASS_BYTES;
+    coffer__mscan_pass pass = { .selection = selection, .progress = query->progress };
+    coffer__mscan_tally tally;
+    coffer_mscan_group *groups;
+    coffer_status status;
+
+    if (budget < COFFER__MSCAN_GROUPS_BYTES + thread_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "statistics need %llu bytes, the limit is %llu",
+                            (unsigned long long)(COFFER__MSCAN_GROUPS_BYTES + thread_bytes),
+                            (unsigned long long)limits.memory_bytes);
+    pass.threads = coffer__mscan_pass_threads(selection, query->threads,
+                                              (budget - COFFER__MSCAN_GROUPS_BYTES) / thread_bytes);
+    status = coffer__mscan_tally_init(&tally, pass.threads, rows_shift, keys->at, (uint16_t)keys->base, err);
+    if (status)
+        return status;
+    pass.visit = coffer__mscan_tally_visit;
+    pass.context = &tally;
+    if ((status = coffer__mscan_pass_run(&pass, err)))
+        goto out;
+    coffer__mscan_tally_finish(&tally);
+    groups = tally.groups;
+    tally.groups = NULL;
+    status = take_groups(out, groups, COFFER__MSCAN_KEYS, keys->base, query->by, err);
+out:
+    coffer__mscan_tally_free(&tally);
+    return status;
+}
+
+/* ---- More keys than that: tokens and sequences ---- */
+
+typedef struct wide_tally {
+    const coffer__mscan_keys *keys;
+    coffer_mscan_group *groups;
+} wide_tally;
+
+static void visit_wide(void *context, uint32_t worker, const uint8_t *records, size_t count)
+{
+    wide_tally *tally = context;
+    const uint8_t *end = records + count * COFFER__MSCAN_RECORD_SIZE;
+    (void)worker;
+    while (records < end) {
+        coffer__mscan_key_span span;
+        const uint8_t *at = records;
+        bool has_key = coffer__mscan_key_of(&span, tally->keys, coffer__mscan_load_token(records));
+        do {
+            at += COFFER__MSCAN_RECORD_SIZE;
+        } while (at < end && coffer__mscan_load_token(at) - span.begin < span.end - span.begin);
+        if (has_key)
+            coffer__mscan_add_records(&tally->groups[span.key - tally->keys->base], records,
+                                      (size_t)(at - records) / COFFER__MSCAN_RECORD_SIZE);
+        records = at;
+    }
+}
+
+static uint64_t wide_group_end(void *context, uint32_t token)
+{
+    wide_tally *tally = context;
+    coffer__mscan_key_span span;
+    coffer__mscan_key_of(&span, tally->keys, token);
+    return span.end;
+}
+
+static coffer_status stats_by_wide_key(coffer_mscan_stats **out, coffer__mscan_selection *selection,
+                                       const coffer__mscan_keys *keys, const coffer_mscan_query *query,
+                                       coffer_error *err)
+{
+    coffer_limits limits = coffer__limits(query->limits);
+    wide_tally tally = { .keys = keys };
+    coffer__mscan_pass pass = { .selection = selection, .progress = query->progress };
+    coffer_status status;
+
+    if (keys->count > limits.memory_bytes / sizeof *tally.groups)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "statistics of %llu %s need %llu bytes each, the limit is %llu in all: choose "
+                            "a smaller range of tokens",
+                            (unsigned long long)keys->count,
+                            query->by == COFFER_MSCAN_BY_TOKEN ? "tokens" : "sequences",
+                            (unsigned long long)sizeof *tally.groups,
+                            (unsigned long long)limits.memory_bytes);
+    tally.groups = coffer__calloc((size_t)keys->count, sizeof *tally.groups);
+    if (!tally.groups)
+        return coffer__fail_no_memory(err, keys->count * sizeof *tally.groups);
+    /* Without order any thread might meet any group, so there is one. */
+    pass.threads = selection->sorted ? coffer__mscan_pass_threads(selection, query->threads, UINT32_MAX) : 1;
+    pass.group_end = selection->sorted ? wide_group_end : NULL;
+    pass.visit = visit_wide;
+    pass.context = &tally;
+    status = coffer__mscan_pass_run(&pass, err);
+    if (status) {
+        coffer__free(tally.groups);
+        return status;
+    }
+    return take_groups(out, tally.groups, (size_t)keys->count, keys->base, query->by, err);
+}
+
+/* ---- The public face ---- */
+
+coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
+                                     const coffer_mscan_query *query, coffer_error *err)
+{
+    coffer__mscan_keys keys;
+    coffer_status status = coffer__mscan_keys_find(&keys, selection, query, err);
+    if (status)
+        return status;
+    if (keys.count > COFFER__MSCAN_KEYS)
+        return stats_by_wide_key(out, selection, &keys, query, err);
+    selection->sequence_keys = query->by == COFFER_MSCAN_BY_SEQUENCE;
+    return stats_by_small_key(out, selection, &keys, query, err);
+}
+
+coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
+                                     const coffer_mscan_query *query, coffer_error *err)
+{
+    coffer_mscan_query asked = COFFER_MSCAN_QUERY_INIT;
+    coffer__mscan_selection selection;
+    coffer_status status;
+    coffer__take_options(&asked, sizeof asked, query);
+    status = coffer__mscan_select_query(&selection, scan, &asked, err);
+    return status ? status : coffer__mscan_stats_of(out, &selection, &asked, err);
+}
+
+void coffer_mscan_stats_free(coffer_mscan_stats *stats)
+{
+    if (!stats)
+        return;
+    coffer__free(stats->groups);
+    coffer__free(stats);
+}
+
+size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats)
+{
+    return stats->count;
+}
+
+const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats, size_t index)
+{
+    return &stats->groups[index];
+}
+
+const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *stats)
+{
+    return &stats->total;
+}
+
+/* n·Σx² − (Σx)² is exact in 128 bits, so that no digits are lost where the values lie close together. */
+coffer__mscan_moments coffer__mscan_moments_of(uint64_t count, const coffer_mscan_column *column)
+{
+    __extension__ typedef unsigned __int128 uint128;
+    coffer__mscan_moments moments = { 0, 0 };
+    double n = (double)count;
+    if (count > 0)
+        moments.mean = (double)column->sum / n;
+    if (count > 1) {
+        uint128 numerator = (uint128)count * column->sum_squares - (uint128)column->sum * column->sum;
+        moments.stddev = sqrt((double)numerator / (n * (n - 1)));
+    }
+    return moments;
+}
+
+double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric metric)
+{
+    return coffer__mscan_moments_of(group->count, &group->column[metric]).mean;
+}
+
+double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric)
+{
+    return coffer__mscan_moments_of(group->count, &group->column[metric]).stddev;
+}

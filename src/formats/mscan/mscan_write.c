@@ -1,0 +1,463 @@
+#include "formats/mscan/mscan_writer.h"
+
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/utf8.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "io/temporary.h"
+
+#include <math.h>
+
+#define PACK 4096 /* records packed at once */
+
+/* ---- Beginning and ending ---- */
+
+coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *err)
+{
+    coffer_mscan_writer *writer = coffer__calloc(1, sizeof *writer);
+    char *copy = coffer__strdup(path);
+    if (!writer || !copy) {
+        coffer__free(writer);
+        coffer__free(copy);
+        coffer__fail_no_memory(err, sizeof *writer);
+        return NULL;
+    }
+    writer->path = copy;
+    writer->spool = -1;
+    return writer;
+}
+
+void coffer__mscan_writer_free(coffer_mscan_writer *writer)
+{
+    if (!writer)
+        return;
+    coffer__sink_discard(writer->sink);
+    coffer__update_close(writer->update);
+    if (writer->spool >= 0)
+        coffer__os_close(writer->spool);
+    for (size_t i = 0; i < writer->sequence_count; i++)
+        coffer__free(writer->sequences[i].source);
+    coffer__free(writer->sequences);
+    coffer__mscan_names_free(&writer->names);
+    coffer__mscan_metadata_free(&writer->base);
+    coffer__free(writer->path);
+    coffer__free(writer);
+}
+
+void coffer_mscan_discard(coffer_mscan_writer *writer)
+{
+    coffer__mscan_writer_free(writer);
+}
+
+/* What the writer itself puts into the metadata cannot come from extra_json too. */
+static coffer_status check_extra(const coffer__json_value *extra, const coffer_mscan_write_opts *opts,
+                                 coffer_error *err)
+{
+    const char *const reserved[] = { "format_version",
+                                     "model_name",
+                                     "id_to_param_name_map",
+                                     "sequences",
+                                     opts->quantized ? "quantization" : NULL,
+                                     opts->block_size ? "block_size" : NULL };
+    if (extra->kind != COFFER__JSON_OBJECT)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "extra_json is not an object");
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
+        if (reserved[i] && coffer__json_find(extra, reserved[i]))
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                "extra_json has the key \"%s\", which the writer sets", reserved[i]);
+    }
+    return COFFER_OK;
+}
+
+static coffer_status check_options(const coffer_mscan_write_opts *opts, coffer_error *err)
+{
+    for (int c = 0; opts->quantized && c < 2; c++) {
+        if (!isfinite(opts->quantization[c].scale) || !isfinite(opts->quantization[c].offset))
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                "scale %g and offset %g must be finite", opts->quantization[c].scale,
+                                opts->quantization[c].offset);
+    }
+    if (opts->model_name && !coffer__utf8_valid(opts->model_name, strlen(opts->model_name)))
+        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "model_name is not UTF-8");
+    return COFFER_OK;
+}
+
+static coffer_status make_base(coffer_mscan_writer *writer, const coffer_mscan_write_opts *opts,
+                               coffer_error *err)
+{
+    coffer_limits limits = coffer__limits(NULL);
+    coffer__json *extra = NULL;
+    coffer_status status = check_options(opts, err);
+    if (status)
+        return status;
+    if (opts->extra_json &&
+        ((status = coffer__json_parse(&extra, opts->extra_json, strlen(opts->extra_json), 0, &limits, err)) ||
+         (status = check_extra(coffer__json_root(extra), opts, err))))
+        goto out;
+    if ((status = coffer__mscan_compose_empty(&writer->base, opts, extra ? coffer__json_root(extra) : NULL,
+                                              &limits, err)))
+        goto out;
+    status = coffer__mscan_names_init(&writer->names, &writer->base, err);
+out:
+    coffer__json_free(extra);
+    return status;
+}
+
+coffer_status coffer_mscan_create(coffer_mscan_writer **out, const char *path,
+                                  const coffer_mscan_write_opts *opts, coffer_error *err)
+{
+    coffer_mscan_write_opts options = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer__sink_opts sink_options = { 0 };
+    coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);
+    coffer_status status;
+    if (!writer)
+        return COFFER_E_NO_MEMORY;
+    coffer__take_options(&options, sizeof options, opts);
+    writer->reserve = options.reserve_bytes;
+    sink_options.exclusive = writer->exclusive = options.exclusive;
+    if ((status = make_base(writer, &options, err)) ||
+        (status = coffer__sink_create(&writer->sink, path, &sink_options, err)))
+        goto out;
+    if (!coffer__sink_can_patch(writer->sink) && (status = coffer__temporary_unnamed(&writer->spool, err)))
+        goto out;
+    *out = writer;
+    return COFFER_OK;
+out:
+    coffer__mscan_writer_free(writer);
+    return status;
+}
+
+/* ---- Parameters ---- */
+
+/* A failure of disk or memory in the middle of a change: nothing more is written after it. */
+static coffer_status remember(coffer_mscan_writer *writer, coffer_status status, coffer_error *failure,
+                              coffer_error *err)
+{
+    if (status) {
+        writer->failure = *failure;
+        writer->failure.status = status;
+        if (err)
+            *err = writer->failure;
+    }
+    return status;
+}
+
+static coffer_status still_good(const coffer_mscan_writer *writer, coffer_error *err)
+{
+    if (writer->failure.status && err)
+        *err = writer->failure;
+    return writer->failure.status;
+}
+
+static coffer_status check_name(const char *what, const char *name, coffer_error *err)
+{
+    size_t len = strlen(name), valid = coffer__utf8_valid_prefix(name, len);
+    if (valid == len)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "%s is not UTF-8 from byte %zu on", what,
+                        valid);
+}
+
+coffer_status coffer_mscan_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
+                                     coffer_error *err)
+{
+    coffer_status status;
+    uint32_t found;
+    if ((status = still_good(writer, err)) || (status = check_name("parameter name", name, err)))
+        return status;
+    found = coffer__mscan_names_find(&writer->names, name, strlen(name));
+    if (found == COFFER__MSCAN_PARAM_IDS) {
+        found = coffer__mscan_names_free_id(&writer->names);
+        if (found == COFFER__MSCAN_PARAM_IDS)
+            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                "all %d parameter ids are taken, none is left for \"%s\"",
+                                COFFER__MSCAN_PARAM_IDS, name);
+        status = coffer__mscan_names_add(&writer->names, (uint16_t)found, name, strlen(name), err);
+    }
+    if (status == COFFER_OK)
+        *id = (uint16_t)found;
+    return status;
+}
+
+coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
+                                        coffer_error *err)
+{
+    const coffer__mscan_name *old = &writer->names.by_id[id];
+    coffer_status status;
+    if ((status = still_good(writer, err)) || (status = check_name("parameter name", name, err)))
+        return status;
+    if (!old->text)
+        return coffer__mscan_names_add(&writer->names, id, name, strlen(name), err);
+    if (old->len == strlen(name) && memcmp(old->text, name, old->len) == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
+                        "parameter %u is \"%.60s\" and cannot be \"%.60s\" too", id, old->text, name);
+}
+
+/* ---- Sequences ---- */
+
+static coffer_status add_sequence(coffer_mscan_writer *writer, const char *source, coffer_error *err)
+{
+    coffer__mscan_new_sequence sequence = { .sequence_id = writer->next_sequence_id,
+                                            .has_extent = true,
+                                            .first_record = writer->record_count };
+    if (writer->sequence_count == writer->sequence_capacity) {
+        size_t capacity = writer->sequence_capacity ? 2 * writer->sequence_capacity : 16;
+        void *larger = coffer__realloc(writer->sequences, capacity * sizeof sequence);
+        if (!larger)
+            return coffer__fail_no_memory(err, capacity * sizeof sequence);
+        writer->sequences = larger;
+        writer->sequence_capacity = capacity;
+    }
+    if (source) {
+        sequence.source_len = strlen(source);
+        sequence.source = coffer__strndup(source, sequence.source_len);
+        if (!sequence.source)
+            return coffer__fail_no_memory(err, sequence.source_len + 1);
+    }
+    writer->sequences[writer->sequence_count++] = sequence;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const char *source, coffer_error *err)
+{
+    coffer_status status = still_good(writer, err);
+    if (status)
+        return status;
+    if (writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "sequence %llu was not ended before the next began",
+                            (unsigned long long)writer->next_sequence_id);
+    if ((source && (status = check_name("source", source, err))) ||
+        (status = add_sequence(writer, source, err)))
+        return status;
+    writer->in_sequence = true;
+    writer->tokens_in_sequence = 0;
+    return COFFER_OK;
+}
+
+static coffer_status check_records(const coffer_mscan_writer *writer, const coffer_mscan_record *records,
+                                   size_t count, coffer_error *err)
+{
+    if (!writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "records are written inside a sequence; none was begun");
+    if (count > COFFER__MSCAN_MAX_RECORDS - writer->record_count)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%zu records after %llu pass the %lu that a file can count", count,
+                            (unsigned long long)writer->record_count,
+                            (unsigned long)COFFER__MSCAN_MAX_RECORDS);
+    for (size_t i = 0; i < count; i++) {
+        if (!writer->names.by_id[records[i].param_id].text)
+            return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
+                                "param_id %u of record %zu was not added", records[i].param_id, i);
+        if (writer->total_tokens + records[i].token_idx >= COFFER__MSCAN_MAX_TOKENS)
+            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                "token %lu of a sequence that begins at %llu passes the 2^32 a file can have",
+                                (unsigned long)records[i].token_idx,
+                                (unsigned long long)writer->total_tokens);
+    }
+    return COFFER_OK;
+}
+
+/* Decides where the records of a new file start: after the metadata as it is so far, and room. */
+static coffer_status place_first_record(coffer_mscan_writer *writer, coffer_error *err)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    coffer_status status = coffer__mscan_writer_compose(&json, writer, err);
+    uint64_t room = writer->reserve ? writer->reserve : coffer__mscan_default_room(json.len);
+    if (status == COFFER_OK)
+        status = coffer__mscan_place_records(&writer->area, json.len, room, err);
+    if (status == COFFER_OK && writer->spool < 0)
+        status = coffer__sink_fill(writer->sink, ' ', writer->area, err);
+    coffer__buffer_free(&json);
+    return status;
+}
+
+static coffer_status emit(coffer_mscan_writer *writer, const uint8_t *packed, size_t len, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (writer->update)
+        return coffer__mscan_append_records(writer, packed, len, err);
+    if (writer->area == 0)
+        status = place_first_record(writer, err);
+    if (status)
+        return status;
+    if (writer->spool >= 0)
+        return coffer__file_write(writer->spool, packed, len, writer->path, err);
+    return coffer__sink_write(writer->sink, packed, len, err);
+}
+
+/* Packs up to PACK records with their tokens made global, and sends them off. */
+static coffer_status write_pack(coffer_mscan_writer *writer, const coffer_mscan_record *records, size_t count,
+                                coffer_error *err)
+{
+    coffer__mscan_new_sequence *sequence = &writer->sequences[writer->sequence_count - 1];
+    uint8_t packed[PACK * COFFER__MSCAN_RECORD_SIZE];
+    size_t len = count * COFFER__MSCAN_RECORD_SIZE;
+    coffer_status status;
+    for (size_t i = 0; i < count; i++) {
+        coffer_mscan_record record = records[i];
+        if (record.token_idx >= writer->tokens_in_sequence)
+            writer->tokens_in_sequence = (uint64_t)record.token_idx + 1;
+        record.token_idx += (uint32_t)writer->total_tokens;
+        coffer__mscan_store(packed + i * COFFER__MSCAN_RECORD_SIZE, &record);
+    }
+    status = emit(writer, packed, len, err);
+    if (status)
+        return status;
+    sequence->crc = coffer__crc32(sequence->crc, packed, len);
+    sequence->num_records += count;
+    writer->record_count += count;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const coffer_mscan_record *records,
+                                 size_t count, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    coffer_status status;
+    if ((status = still_good(writer, err)) || (status = check_records(writer, records, count, err)))
+        return status;
+    for (size_t done = 0; status == COFFER_OK && done < count; done += PACK) {
+        size_t n = count - done < PACK ? count - done : PACK;
+        status = write_pack(writer, records + done, n, &failure);
+    }
+    return remember(writer, status, &failure, err);
+}
+
+coffer_status coffer_mscan_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens, coffer_error *err)
+{
+    coffer_status status = still_good(writer, err);
+    if (status)
+        return status;
+    if (!writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no sequence was begun");
+    if (num_tokens < writer->tokens_in_sequence)
+        return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                            "sequence %llu has a record of token %llu, but only %llu tokens",
+                            (unsigned long long)writer->next_sequence_id,
+                            (unsigned long long)writer->tokens_in_sequence - 1,
+                            (unsigned long long)num_tokens);
+    if (writer->total_tokens > COFFER__MSCAN_MAX_TOKENS ||
+        num_tokens > COFFER__MSCAN_MAX_TOKENS - writer->total_tokens)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%llu tokens after %llu pass the 2^32 a file can have",
+                            (unsigned long long)num_tokens, (unsigned long long)writer->total_tokens);
+    writer->sequences[writer->sequence_count - 1].num_tokens = num_tokens;
+    writer->total_tokens += num_tokens;
+    writer->next_sequence_id++;
+    writer->in_sequence = false;
+    return COFFER_OK;
+}
+
+/* ---- Committing ---- */
+
+coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_mscan_writer *writer,
+                                           coffer_error *err)
+{
+    coffer__mscan_draft draft = { .base = &writer->base,
+                                  .names = &writer->names,
+                                  .added = writer->sequences,
+                                  .added_count = writer->sequence_count,
+                                  .extent_limit = UINT64_MAX };
+    return coffer__mscan_compose(out, &draft, err);
+}
+
+coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
+                                        const coffer__buffer *json, coffer_error *err)
+{
+    uint8_t header[COFFER__MSCAN_HEADER_SIZE];
+    coffer_status status;
+    coffer__mscan_write_header(header, area, (uint32_t)record_count);
+    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
+        (status = coffer__sink_write(sink, json->data, json->len, err)))
+        return status;
+    return coffer__sink_fill(sink, ' ', area - sizeof header - json->len, err);
+}
+
+/* The metadata fits the room that was left: it goes there. */
+static coffer_status patch_front(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
+{
+    uint8_t header[COFFER__MSCAN_HEADER_SIZE];
+    coffer_status status;
+    coffer__mscan_write_header(header, writer->area, (uint32_t)writer->record_count);
+    status = coffer__sink_patch(writer->sink, 0, header, sizeof header, err);
+    return status ? status : coffer__sink_patch(writer->sink, sizeof header, json->data, json->len, err);
+}
+
+/* The metadata outgrew the room: a second temporary file takes the first one's place. */
+static coffer_status move_records(coffer_mscan_writer *writer, const coffer__buffer *json, uint32_t area,
+                                  coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = writer->exclusive };
+    coffer__sink *larger = NULL;
+    coffer_status status;
+    int fd = -1;
+    if ((status = coffer__sink_create(&larger, writer->path, &options, err)) ||
+        (status = coffer__mscan_write_front(larger, area, writer->record_count, json, err)) ||
+        (status = coffer__sink_read_back(&fd, writer->sink, err)) ||
+        (status =
+             coffer__sink_copy_file(larger, fd, writer->area,
+                                    writer->record_count * COFFER__MSCAN_RECORD_SIZE, writer->path, err))) {
+        coffer__sink_discard(larger);
+        return status;
+    }
+    coffer__sink_discard(writer->sink);
+    writer->sink = larger;
+    return COFFER_OK;
+}
+
+static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
+{
+    uint64_t room = writer->reserve ? writer->reserve : coffer__mscan_default_room(json->len);
+    uint64_t records_len = writer->record_count * COFFER__MSCAN_RECORD_SIZE;
+    coffer__sink *sink;
+    coffer_status status;
+    uint32_t area;
+
+    if ((status = coffer__mscan_place_records(&area, json->len, room, err)))
+        return status;
+    if (writer->spool >= 0) {
+        status = coffer__mscan_write_front(writer->sink, area, writer->record_count, json, err);
+        if (status == COFFER_OK)
+            status = coffer__sink_copy_file(writer->sink, writer->spool, 0, records_len, writer->path, err);
+    } else if (writer->area == 0)
+        status = coffer__mscan_write_front(writer->sink, area, 0, json, err);
+    else if (json->len <= writer->area - COFFER__MSCAN_HEADER_SIZE)
+        status = patch_front(writer, json, err);
+    else
+        status = move_records(writer, json, area, err);
+    if (status)
+        return status;
+    sink = writer->sink;
+    writer->sink = NULL; /* commit frees it */
+    return coffer__sink_commit(sink, err);
+}
+
+coffer_status coffer_mscan_commit(coffer_mscan_writer *writer, coffer_error *err)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    coffer_status status = still_good(writer, err);
+    if (status)
+        goto out;
+    if (writer->in_sequence) {
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "sequence %llu was begun and not ended",
+                              (unsigned long long)writer->next_sequence_id);
+        goto out;
+    }
+    if ((status = coffer__mscan_writer_compose(&json, writer, err)))
+        goto out;
+    status =
+        writer->update ? coffer__mscan_commit_append(writer, &json, err) : commit_new(writer, &json, err);
+out:
+    coffer__buffer_free(&json);
+    coffer__mscan_writer_free(writer);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* A scan that is being written. New files and appends differ in where records go and in how they are
+ * committed (mscan_write.c, mscan_append.c); the rest is one. */
+#ifndef COFFER_FORMATS_MSCAN_WRITER_H
+#define COFFER_FORMATS_MSCAN_WRITER_H
+
+#include "formats/mscan/mscan_compose.h"
+#include "formats/mscan/mscan_private.h"
+#include "io/journal.h"
+#include "io/sink.h"
+
+struct coffer_mscan_writer {
+    char *path;
+    coffer_error failure; /* the first failure that leaves the file in doubt: every later call gives it */
+
+    coffer__mscan_metadata base; /* of the file appended to, or of an empty one */
+    coffer__mscan_names names;
+    coffer__mscan_new_sequence *sequences; /* new ones; the last is open while in_sequence */
+    size_t sequence_count, sequence_capacity;
+    bool in_sequence;
+    uint64_t next_sequence_id;
+    uint64_t total_tokens;       /* of the sequences before the open one */
+    uint64_t tokens_in_sequence; /* 1 + the largest token_idx of the open one */
+    uint64_t record_count;       /* old and new */
+    uint64_t old_record_count;
+    uint32_t area;    /* where the records start; 0 in a new file until the first is written */
+    uint64_t reserve; /* room the caller asked for, 0 = default */
+
+    /* A new file. */
+    coffer__sink *sink;
+    bool exclusive;
+    int spool; /* records wait here when the sink cannot be patched, else −1 */
+
+    /* An append. */
+    coffer__update *update;
+    bool begun;     /* the journal is written */
+    bool must_move; /* bytes of an unfinished append stand where new records would go */
+    uint64_t old_size;
+};
+
+/* Frees everything, undoes everything. */
+void coffer__mscan_writer_free(coffer_mscan_writer *writer);
+coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *err);
+/* The metadata as it stands with everything added so far. */
+coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_mscan_writer *writer,
+                                           coffer_error *err);
+/* Header, metadata and spaces up to where the records start. */
+coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
+                                        const coffer__buffer *json, coffer_error *err);
+
+/* The append's half of writing and committing. */
+coffer_status coffer__mscan_append_records(coffer_mscan_writer *writer, const uint8_t *packed, size_t len,
+                                           coffer_error *err);
+coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, const coffer__buffer *json,
+                                          coffer_error *err);
+
+#endif

@@ -1,0 +1,158 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "coffer/coffer.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void failing_fills_the_error_and_gives_the_status_back(void **state)
+{
+    (void)state;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status =
+        coffer__fail(&err, COFFER_E_TRUNCATED, 15, "header says %d records, file has %d", 300, 288);
+    assert_int_equal(status, COFFER_E_TRUNCATED);
+    assert_int_equal(err.status, COFFER_E_TRUNCATED);
+    assert_int_equal(err.offset, 15);
+    assert_string_equal(err.text, "header says 300 records, file has 288");
+}
+
+static void a_missing_error_is_accepted(void **state)
+{
+    (void)state;
+    assert_int_equal(coffer__fail(NULL, COFFER_E_BAD_VALUE, 0, "%s", "unheard"), COFFER_E_BAD_VALUE);
+    assert_int_equal(coffer__fail_no_memory(NULL, 1), COFFER_E_NO_MEMORY);
+    assert_int_equal(coffer__fail_errno(NULL, "open", "x", ENOENT), COFFER_E_IO);
+}
+
+static void a_text_that_just_fits_is_whole(void **state)
+{
+    (void)state;
+    coffer_error err;
+    char text[sizeof err.text];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    coffer__fail(&err, COFFER_E_IO, 0, "%s", text);
+    assert_string_equal(err.text, text);
+}
+
+static void a_long_text_ends_in_an_ellipsis(void **state)
+{
+    (void)state;
+    coffer_error err;
+    char text[sizeof err.text + 1];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    coffer__fail(&err, COFFER_E_IO, 0, "%s", text);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_string_equal(err.text + sizeof err.text - 6, "xx…");
+}
+
+static void a_long_text_is_cut_between_characters(void **state)
+{
+    (void)state;
+    static const char *const characters[] = { "é", "€", "😀" };
+    for (size_t which = 0; which < 3; which++) {
+        for (size_t shift = 0; shift < 4; shift++) {
+            coffer_error err;
+            char text[600] = "abc";
+            text[shift] = '\0';
+            while (strlen(text) < 500)
+                strcat(text, characters[which]);
+            coffer__fail(&err, COFFER_E_IO, 0, "%s", text);
+            size_t len = strlen(err.text);
+            assert_true(coffer__utf8_valid(err.text, len));
+            assert_true(len > sizeof err.text - 1 - 4);
+            assert_string_equal(err.text + len - 3, "…");
+            assert_memory_equal(err.text, text, len - 3);
+            assert_null(strchr(err.text, '?'));
+        }
+    }
+}
+
+static void what_would_break_the_line_becomes_a_question_mark(void **state)
+{
+    (void)state;
+    coffer_error err;
+    coffer__fail(&err, COFFER_E_IO, 0, "a\nb\tc\x1b[31m\x7f \xff\xc3 \xc2\x9b é");
+    assert_string_equal(err.text, "a?b?c?[31m? ?? ?? é");
+}
+
+static void words_can_be_put_before_an_error(void **state)
+{
+    (void)state;
+    coffer_error err;
+    coffer__fail(&err, COFFER_E_BAD_VALUE, 7, "dtype is 99");
+    coffer__fail(&err, err.status, err.offset, "tensor \"wq\": %s", err.text);
+    assert_string_equal(err.text, "tensor \"wq\": dtype is 99");
+    assert_int_equal(err.offset, 7);
+}
+
+static void no_memory_says_how_much_was_wanted(void **state)
+{
+    (void)state;
+    coffer_error err;
+    assert_int_equal(coffer__fail_no_memory(&err, UINT64_MAX), COFFER_E_NO_MEMORY);
+    assert_string_equal(err.text, "out of memory for 18446744073709551615 bytes");
+    assert_true(err.offset == COFFER_OFFSET_NONE);
+}
+
+static void a_system_error_says_name_call_and_reason(void **state)
+{
+    (void)state;
+    coffer_error err;
+    assert_int_equal(coffer__fail_errno(&err, "cannot open", "run.mscan", ENOENT), COFFER_E_IO);
+    assert_string_equal(err.text, "run.mscan: cannot open: No such file or directory");
+}
+
+static void every_code_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    const char *seen[64];
+    size_t count = 0;
+    for (int code = 0; code > -64; code--) {
+        const char *name = coffer_status_name(code);
+        bool is_code =
+            code >= COFFER_E_INTERRUPTED_UPDATE || (code <= COFFER_E_IO && code >= COFFER_E_CHANGED);
+        assert_int_equal(strcmp(name, "unknown") != 0, is_code);
+        for (size_t i = 0; is_code && i < count; i++)
+            assert_string_not_equal(name, seen[i]);
+        if (is_code)
+            seen[count++] = name;
+    }
+    assert_int_equal(count, 33);
+    assert_string_equal(coffer_status_name(COFFER_E_BAD_CHECKSUM), "bad-checksum");
+    assert_string_equal(coffer_status_name(COFFER_E_UNSAFE_PATH), "unsafe-path");
+    assert_string_equal(coffer_status_name(1), "unknown");
+}
+
+static void the_version_is_that_of_the_header(void **state)
+{
+    (void)state;
+    assert_string_equal(coffer_version(), COFFER_VERSION_STRING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failing_fills_the_error_and_gives_the_status_back),
+        cmocka_unit_test(a_missing_error_is_accepted),
+        cmocka_unit_test(a_text_that_just_fits_is_whole),
+        cmocka_unit_test(a_long_text_ends_in_an_ellipsis),
+        cmocka_unit_test(a_long_text_is_cut_between_characters),
+        cmocka_unit_test(what_would_break_the_line_becomes_a_question_mark),
+        cmocka_unit_test(words_can_be_put_before_an_error),
+        cmocka_unit_test(no_memory_says_how_much_was_wanted),
+        cmocka_unit_test(a_system_error_says_name_call_and_reason),
+        cmocka_unit_test(every_code_has_a_name_of_its_own),
+        cmocka_unit_test(the_version_is_that_of_the_header),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
