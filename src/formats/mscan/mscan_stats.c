@@ -203,27 +203,19 @@ const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *sta
     return &stats->total;
 }
 
-/* n·Σx² − (Σx)² is exact in 128 bits, so that no digits are lost where the values lie close together. */
-coffer__mscan_moments coffer__mscan_moments_of(uint64_t count, const coffer_mscan_column *column)
-{
-    __extension__ typedef unsigned __int128 uint128;
-    coffer__mscan_moments moments = { 0, 0 };
-    double n = (double)count;
-    if (count > 0)
-        moments.mean = (double)column->sum / n;
-    if (count > 1) {
-        uint128 numerator = (uint128)count * column->sum_squares - (uint128)column->sum * column->sum;
-        moments.stddev = sqrt((double)numerator / (n * (n - 1)));
-    }
-    return moments;
-}
-
 double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric metric)
 {
-    return coffer__mscan_moments_of(group->count, &group->column[metric]).mean;
+    return group->count ? (double)group->column[metric].sum / (double)group->count : 0;
 }
 
+/* n·Σx² − (Σx)² is exact in 128 bits, so that no digits are lost where the values lie close together. */
 double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric)
 {
-    return coffer__mscan_moments_of(group->count, &group->column[metric]).stddev;
+    __extension__ typedef unsigned __int128 uint128;
+    const coffer_mscan_column *column = &group->column[metric];
+    double n = (double)group->count;
+    if (group->count < 2)
+        return 0;
+    uint128 numerator = (uint128)group->count * column->sum_squares - (uint128)column->sum * column->sum;
+    return sqrt((double)numerator / (n * (n - 1)));
 }

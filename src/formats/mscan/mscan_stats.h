@@ -15,11 +15,4 @@ struct coffer_mscan_stats {
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
                                      const coffer_mscan_query *query, coffer_error *err);
 
-/* Mean and sample standard deviation from exact sums. */
-typedef struct coffer__mscan_moments {
-    double mean, stddev;
-} coffer__mscan_moments;
-
-coffer__mscan_moments coffer__mscan_moments_of(uint64_t count, const coffer_mscan_column *column);
-
 #endif

@@ -1,0 +1,95 @@
+#include "formats/mscan/mscan_layers.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LAYER (INT64_C(1) << 53) /* far past any model, and digits can be added without overflow */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool contains(const char *name, size_t len, const char *part)
+{
+    return memmem(name, len, part, strlen(part)) != NULL;
+}
+
+/* The number after the first "model.layers." that one follows. */
+static bool find_number(int64_t *out, const char *name, size_t len)
+{
+    static const char prefix[] = "model.layers.";
+    const char *end = name + len;
+    while ((name = memmem(name, (size_t)(end - name), prefix, sizeof prefix - 1)) != NULL) {
+        int64_t number = 0;
+        name += sizeof prefix - 1;
+        if (name == end || !is_digit(*name))
+            continue;
+        for (; name < end && is_digit(*name) && number < MAX_LAYER; name++)
+            number = number * 10 + (*name - '0');
+        *out = number;
+        return number < MAX_LAYER;
+    }
+    return false;
+}
+
+int64_t coffer__mscan_layer_of_name(const char *name, size_t len)
+{
+    int64_t number;
+    if (find_number(&number, name, len))
+        return number;
+    if (contains(name, len, "embed_tokens"))
+        return -1;
+    if (contains(name, len, "lm_head"))
+        return COFFER__MSCAN_HEAD;
+    if (contains(name, len, "model.norm"))
+        return COFFER__MSCAN_NORM;
+    return COFFER__MSCAN_NO_LAYER;
+}
+
+typedef struct membership {
+    int64_t layer;
+    uint16_t param_id;
+} membership;
+
+static int compare_layers(const void *a, const void *b)
+{
+    const membership *x = a, *y = b;
+    return (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+coffer_status coffer__mscan_layers_new(coffer__mscan_layers **out, const coffer_mscan *scan,
+                                       coffer_mscan_scope scope, coffer_error *err)
+{
+    const coffer__mscan_metadata *metadata = &scan->metadata;
+    membership *members = coffer__alloc_array(COFFER__MSCAN_PARAM_IDS, sizeof *members);
+    coffer__mscan_layers *layers = coffer__calloc(1, sizeof *layers);
+    size_t count = 0;
+    coffer_status status = COFFER_OK;
+
+    if (!members || !layers) {
+        coffer__free(layers);
+        status = coffer__fail_no_memory(err, sizeof *layers + COFFER__MSCAN_PARAM_IDS * sizeof *members);
+        goto out;
+    }
+    for (size_t i = 0; i < metadata->param_count; i++) {
+        const coffer_mscan_param *param = &metadata->params[i];
+        int64_t layer =
+            scope == COFFER_MSCAN_SCOPE_LAYER ? coffer__mscan_layer_of_name(param->name, param->name_len) : 0;
+        if (param->id < COFFER__MSCAN_PARAM_IDS && count < COFFER__MSCAN_PARAM_IDS &&
+            layer != COFFER__MSCAN_NO_LAYER)
+            members[count++] = (membership){ layer, (uint16_t)param->id };
+    }
+    qsort(members, count, sizeof *members, compare_layers);
+    for (size_t i = 0; i < count; i++) {
+        layers->count += i == 0 || members[i].layer != members[i - 1].layer;
+        layers->of_param[members[i].param_id] = layers->count;
+    }
+    *out = layers;
+out:
+    coffer__free(members);
+    return status;
+}
