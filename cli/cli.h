@@ -93,6 +93,8 @@ void cli_install_signals(void);
 
 /* A node tree for people: aligned names and values, lists as tables, human sizes. */
 void cli_print_node(FILE *out, const coffer_node *root);
+/* The same from one child on: that one and those after it. */
+void cli_print_nodes(FILE *out, const coffer_node *first);
 /* A list of maps as a table. */
 void cli_print_table(FILE *out, const coffer_node *list);
 /* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */

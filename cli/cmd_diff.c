@@ -18,6 +18,22 @@ static int fail(const char *path, const coffer_error *err)
     return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 
+/* Which of the two a failed comparison was about: the first that has errors on its own. */
+static size_t file_at_fault(const two_files *pair)
+{
+    for (size_t i = 0; i < 2; i++) {
+        coffer_report *report = NULL;
+        if (coffer_report_new(&report, 0, NULL) != COFFER_OK)
+            break;
+        bool good = coffer_check(report, pair->src[i], NULL, NULL) == COFFER_OK &&
+                    coffer_report_total(report, COFFER_ERROR) == 0;
+        coffer_report_free(report);
+        if (!good)
+            return i;
+    }
+    return 0;
+}
+
 static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -32,16 +48,13 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     opts->progress = NULL;
     if (status == COFFER_OK)
         return CLI_OK;
-    /* The library names the file at fault where there is one. */
-    size_t second_len = strlen(pair->path[1]);
-    bool is_second = strncmp(err.text, pair->path[1], second_len) == 0 && err.text[second_len] == ':';
-    return fail(pair->path[is_second ? 1 : 0], &err);
+    return fail(pair->path[file_at_fault(pair)], &err);
 }
 
 static int print(const coffer_node *root, const two_files *pair, bool json)
 {
     const coffer_node *equal = coffer_node_find(root, "equal");
-    bool are_equal = equal && coffer_node_get_bool(equal);
+    bool are_equal = coffer_node_get_bool(equal);
     int status = CLI_OK;
     if (json) {
         status = cli_print_json(stdout, root);
@@ -51,7 +64,7 @@ static int print(const coffer_node *root, const two_files *pair, bool json)
         term_print_text(stdout, pair->path[1], strlen(pair->path[1]), 0);
         puts(are_equal ? " hold the same" : " differ");
         if (!are_equal)
-            cli_print_node(stdout, root);
+            cli_print_nodes(stdout, coffer_node_next(equal));
     }
     return cli_worse(status, are_equal ? CLI_OK : CLI_FINDINGS);
 }

@@ -43,9 +43,8 @@ static int print_for_people(const file_info *info)
     printf("%s: %s, %s\n", term_off(stdout),
            info->format ? coffer_format_title(info->format) : "format not recognised",
            term_bytes(size, coffer_source_size(info->src)));
-    const coffer_node *child = coffer_node_find(info->root, "size");
-    if (info->format && child && coffer_node_next(child))
-        cli_print_node(stdout, info->root);
+    /* File, format and size stand in the first line. */
+    cli_print_nodes(stdout, coffer_node_next(coffer_node_find(info->root, "size")));
     if (coffer_source_interrupted_update(info->src))
         printf("  %snote: interrupted update, old state shown; 'coffer repair' rolls it back%s\n",
                term_on(stdout, TERM_YELLOW), term_off(stdout));
@@ -68,6 +67,10 @@ static int show(const char *path, bool json)
     coffer__node_u64(info.root, "size", coffer_source_size(info.src), COFFER_UNIT_BYTES);
     if (known)
         coffer_describe(info.root, info.src, NULL, &info.err);
+    if (coffer__node_status(info.root, &info.err) != COFFER_OK) {
+        status = cli_fail(path, &info.err, NULL);
+        goto out;
+    }
     status = json ? print_as_json(&info) : print_for_people(&info);
 out:
     coffer_node_free(info.root);

@@ -5,10 +5,12 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "findings.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "io/temporary.h"
 #include "term.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,10 +20,9 @@ typedef struct repair_job {
     const cli_args *args;
     const char *path;
     bool in_place;
-    char *target;       /* the input itself, links resolved; in place only */
-    const char *output; /* where the result goes */
-    char *default_output;
-    char *kept; /* where the original is, in place only */
+    char *output; /* where the result is written; in place, a temporary name */
+    char *target; /* in place: the input itself, links resolved */
+    char *kept;   /* in place: where the original is now */
     const coffer_format *format;
     coffer_report *found; /* what was wrong before */
     coffer_report *done;  /* what the repair did and lost */
@@ -43,6 +44,13 @@ static int fail_system(const char *path, int error_number, const char *what, con
     return fail(path, &err, hint);
 }
 
+static char *text_of(coffer__buffer *name)
+{
+    size_t len;
+    coffer__buffer_append(name, "", 1);
+    return name->failed ? NULL : (char *)coffer__buffer_release(name, &len);
+}
+
 /* "dir/scan.mscan" becomes "dir/scan.repaired.mscan". */
 static char *repaired_name(const char *path)
 {
@@ -51,8 +59,14 @@ static char *repaired_name(const char *path)
     const char *dot = strrchr(base, '.');
     size_t stem = dot && dot > base ? (size_t)(dot - path) : strlen(path);
     coffer__buffer_printf(&name, "%.*s.repaired%s", (int)stem, path, path + stem);
-    coffer__buffer_append(&name, "", 1);
-    return name.failed ? NULL : (char *)coffer__buffer_release(&name, &stem);
+    return text_of(&name);
+}
+
+static char *suffixed(const char *path, const char *suffix)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&name, "%s%s", path, suffix);
+    return text_of(&name);
 }
 
 static int check_to(coffer_report **out, const char *path, coffer_source *src)
@@ -85,28 +99,6 @@ static int roll_back(repair_job *job)
     return status == COFFER_OK ? CLI_OK : fail(job->path, &err, NULL);
 }
 
-/* A second name for the original, so that the atomic replacement of the first cannot lose it. */
-static int keep_original(repair_job *job)
-{
-    coffer__buffer name = COFFER__BUFFER_INIT;
-    size_t len;
-    coffer__buffer_printf(&name, "%s.orig", job->target);
-    coffer__buffer_append(&name, "", 1);
-    if (name.failed)
-        return fail_system(job->path, ENOMEM, "cannot keep the original", "");
-    job->kept = (char *)coffer__buffer_release(&name, &len);
-    if (link(job->target, job->kept) == 0)
-        return CLI_OK;
-    int error_number = errno;
-    int status =
-        fail_system(job->kept, error_number, "cannot keep the original under this name",
-                    error_number == EEXIST ? "an earlier original is there; move it away first"
-                                           : "-o OUT writes the result elsewhere and leaves the file alone");
-    coffer__free(job->kept);
-    job->kept = NULL;
-    return status;
-}
-
 static bool same_file(const char *a, const char *b)
 {
     struct stat first, second;
@@ -114,24 +106,35 @@ static bool same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
+/* The result waits under a temporary name in the same folder, with the mode of the file it will replace. */
+static int begin_in_place(repair_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    struct stat st;
+    int fd;
+    job->target = realpath(job->path, NULL);
+    if (!job->target || stat(job->target, &st) != 0)
+        return fail_system(job->path, errno, "cannot be replaced", "");
+    if (coffer__temporary_create(&fd, &job->output, job->target, &err) != COFFER_OK)
+        return fail(job->path, &err, NULL);
+    if (fchmod(fd, st.st_mode & 07777) != 0) {
+        /* The result is then as readable as any new file. */
+    }
+    coffer__os_close(fd);
+    return CLI_OK;
+}
+
 static int choose_output(repair_job *job)
 {
     const char *given = cli_value(job->args, "output");
-    job->output = given;
-    if (job->in_place) {
-        job->target = realpath(job->path, NULL);
-        job->output = job->target;
-        return job->target ? CLI_OK : fail_system(job->path, errno, "cannot be replaced", "");
-    }
+    if (job->in_place)
+        return begin_in_place(job);
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
     if (given && same_file(given, job->path))
         return cli_usage(job->args, "%s is the input itself; --in-place replaces it and keeps the original",
                          given);
-    if (!given) {
-        job->default_output = repaired_name(job->path);
-        job->output = job->default_output;
-    }
+    job->output = given ? coffer__strdup(given) : repaired_name(job->path);
     return job->output ? CLI_OK : fail_system(job->path, ENOMEM, "cannot name the result", "");
 }
 
@@ -140,9 +143,6 @@ static int write_repaired(repair_job *job, coffer_source *src)
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
-    int status = job->in_place ? keep_original(job) : CLI_OK;
-    if (status)
-        return status;
     opts.keep_tail = cli_has(job->args, "keep-tail");
     opts.overwrite = job->in_place || cli_has(job->args, "force");
     opts.progress = &bar.progress;
@@ -152,15 +152,12 @@ static int write_repaired(repair_job *job, coffer_source *src)
     if (repaired == COFFER_OK)
         repaired = coffer_repair(job->done, src, job->output, &opts, &err);
     term_progress_end(&bar);
-    if (repaired == COFFER_OK) {
-        job->written = true;
-        return CLI_OK;
-    }
-    if (job->kept)
-        unlink(job->kept);
-    return fail(repaired == COFFER_E_EXISTS ? job->output : job->path, &err,
-                repaired == COFFER_E_EXISTS ? "--force replaces it, -o OUT writes elsewhere"
-                                            : "nothing was written");
+    if (repaired == COFFER_E_EXISTS)
+        return fail(job->output, &err, "--force replaces it, -o OUT writes elsewhere");
+    if (repaired != COFFER_OK)
+        return fail(job->path, &err, "nothing was written");
+    job->written = true;
+    return CLI_OK;
 }
 
 static int check_result(repair_job *job)
@@ -172,36 +169,96 @@ static int check_result(repair_job *job)
     if (!status)
         status = check_to(&job->left, job->output, src);
     coffer_source_close(src);
-    if (!status && coffer_report_total(job->left, COFFER_ERROR) > 0)
+    return status;
+}
+
+/* The original gets a second name first, so that at no moment it has none. */
+static int replace_original(repair_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    char *kept = suffixed(job->target, ".orig");
+    if (!kept)
+        return fail_system(job->path, ENOMEM, "cannot keep the original", "");
+    if (link(job->target, kept) != 0) {
+        int error_number = errno;
+        int status = fail_system(kept, error_number, "cannot keep the original under this name",
+                                 error_number == EEXIST ? "an earlier original is there; move it away first"
+                                                        : "-o OUT writes the result elsewhere");
+        coffer__free(kept);
+        return status;
+    }
+    job->kept = kept;
+    if (coffer__os_rename(job->output, job->target) != 0) {
+        int error_number = errno;
+        unlink(kept);
+        return fail_system(job->path, error_number, "cannot be replaced", "");
+    }
+    coffer__temporary_forget(job->output);
+    return coffer__file_sync_folder(job->target, &err) == COFFER_OK ? CLI_OK : fail(job->path, &err, NULL);
+}
+
+/* Whatever happened, no temporary file stays. */
+static int end_in_place(repair_job *job, int status)
+{
+    if (!job->in_place || !job->output)
+        return status;
+    cli_hold_signals();
+    if (!status)
+        status = replace_original(job);
+    if (status) {
+        coffer__os_unlink(job->output);
+        coffer__temporary_forget(job->output);
+        job->written = false;
+    }
+    cli_release_signals();
+    return status;
+}
+
+static int repair_from(repair_job *job, coffer_source *src)
+{
+    int status = choose_output(job);
+    if (!status)
+        status = write_repaired(job, src);
+    if (!status)
+        status = check_result(job);
+    status = end_in_place(job, status);
+    if (!status && job->left && coffer_report_total(job->left, COFFER_ERROR) > 0)
         status = CLI_FINDINGS;
     return status;
+}
+
+static int inspect(repair_job *job, coffer_source *src)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    if (coffer_identify(&job->format, src, &err) != COFFER_OK)
+        return fail(job->path, &err, NULL);
+    return check_to(&job->found, job->path, src);
 }
 
 static int repair(repair_job *job)
 {
     coffer_source *src = NULL;
-    coffer_error err = COFFER_ERROR_INIT;
-    int status = cli_open(&src, job->path);
-    if (status)
-        return status;
-    if (coffer_identify(&job->format, src, &err) != COFFER_OK)
-        status = fail(job->path, &err, NULL);
-    else
-        status = check_to(&job->found, job->path, src);
     bool elsewhere = cli_value(job->args, "output") != NULL;
+    int status = cli_open(&src, job->path);
+    if (!status)
+        status = inspect(job, src);
     if (!status && !elsewhere && coffer_source_interrupted_update(src)) {
-        /* The source shows the state before the update, which is what stands after rolling back. */
+        /* The check saw the state before the update, and so does whoever opens the file from here on. */
+        coffer_source_close(src);
+        src = NULL;
         status = roll_back(job);
-    }
-    if (!status && (elsewhere || needs_repair(job->found))) {
-        status = choose_output(job);
         if (!status)
-            status = write_repaired(job, src);
-        if (!status)
-            status = check_result(job);
+            status = cli_open(&src, job->path);
     }
+    if (!status && (elsewhere || needs_repair(job->found)))
+        status = repair_from(job, src);
     coffer_source_close(src);
     return status;
+}
+
+static const char *written_to(const repair_job *job)
+{
+    return job->in_place ? job->path : job->output;
 }
 
 static int print_as_json(FILE *out, const repair_job *job)
@@ -214,7 +271,7 @@ static int print_as_json(FILE *out, const repair_job *job)
     coffer__node_text(root, "format", job->format ? coffer_format_name(job->format) : NULL);
     coffer__node_bool(root, "ok", !job->left || coffer_report_total(job->left, COFFER_ERROR) == 0);
     coffer__node_bool(root, "rolled_back", job->rolled_back);
-    coffer__node_text(root, "output", job->written ? job->output : NULL);
+    coffer__node_text(root, "output", job->written ? written_to(job) : NULL);
     coffer__node_text(root, "original", job->kept);
     if (job->done)
         cli_add_findings(root, job->done);
@@ -243,14 +300,13 @@ static void print_for_people(FILE *out, const repair_job *job)
         print_line(out, job->path, ": nothing to repair", NULL);
     if (!job->written)
         return;
-    if (job->kept) {
+    if (job->kept)
         print_line(out, job->path, ": repaired in place; the original is ", job->kept);
-    } else {
+    else
         print_line(out, job->path, ": repaired into ", job->output);
-    }
     cli_print_findings(out, job->done);
     if (job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) {
-        print_line(out, job->output, " still has errors:", NULL);
+        print_line(out, written_to(job), " still has errors:", NULL);
         cli_print_findings(out, job->left);
     }
 }
@@ -258,7 +314,7 @@ static void print_for_people(FILE *out, const repair_job *job)
 static void free_job(repair_job *job)
 {
     free(job->target); /* realpath's */
-    coffer__free(job->default_output);
+    coffer__free(job->output);
     coffer__free(job->kept);
     coffer_report_free(job->found);
     coffer_report_free(job->done);

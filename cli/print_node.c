@@ -89,6 +89,23 @@ static bool is_number(const coffer_node *node)
     return kind == COFFER_NODE_U64 || kind == COFFER_NODE_I64 || kind == COFFER_NODE_F64;
 }
 
+/* Numbers stand to the right, in a column that holds nothing else. */
+static void add_columns(term_table *table, const coffer_node *list)
+{
+    bool is_text[TERM_COLUMNS_MAX] = { false };
+    size_t column = 0;
+    for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row)) {
+        column = 0;
+        for (const coffer_node *cell = coffer_node_first(row); cell && column < TERM_COLUMNS_MAX;
+             cell = coffer_node_next(cell), column++)
+            is_text[column] |= !is_number(cell) && coffer_node_get_kind(cell) != COFFER_NODE_NULL;
+    }
+    column = 0;
+    for (const coffer_node *cell = coffer_node_first(coffer_node_first(list));
+         cell && column < TERM_COLUMNS_MAX; cell = coffer_node_next(cell), column++)
+        term_table_column(table, coffer_node_get_name(cell), is_text[column] ? TERM_LEFT : TERM_RIGHT);
+}
+
 static void print_table(FILE *out, const coffer_node *list, size_t indent)
 {
     const coffer_node *first = coffer_node_first(list);
@@ -97,11 +114,10 @@ static void print_table(FILE *out, const coffer_node *list, size_t indent)
     term_table *table = term_table_new();
     size_t columns = coffer_node_count(first);
     term_table_indent(table, indent);
-    for (const coffer_node *cell = coffer_node_first(first); cell; cell = coffer_node_next(cell))
-        term_table_column(table, coffer_node_get_name(cell), is_number(cell) ? TERM_RIGHT : TERM_LEFT);
+    add_columns(table, list);
     for (const coffer_node *row = first; row; row = coffer_node_next(row)) {
         const coffer_node *cell = coffer_node_first(row);
-        for (size_t i = 0; i < columns; i++) {
+        for (size_t i = 0; i < columns && i < TERM_COLUMNS_MAX; i++) {
             char text[VALUE_MAX] = "";
             if (cell) {
                 format_scalar(text, sizeof text, cell);
@@ -165,10 +181,10 @@ static void print_short_list(FILE *out, const coffer_node *list)
     }
 }
 
-static size_t name_width(const coffer_node *map)
+static size_t name_width(const coffer_node *first)
 {
     size_t widest = 0;
-    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
+    for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
         const char *name = coffer_node_get_name(child);
         size_t width = coffer__utf8_width(name, strlen(name));
         if (width > widest)
@@ -177,7 +193,7 @@ static size_t name_width(const coffer_node *map)
     return widest > 32 ? 32 : widest;
 }
 
-static void print_children(FILE *out, const coffer_node *map, unsigned depth);
+static void print_nodes(FILE *out, const coffer_node *first, unsigned depth);
 
 static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
 {
@@ -185,13 +201,13 @@ static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
     if (coffer_node_get_kind(node) == COFFER_NODE_LIST && is_table(node))
         print_table(out, node, 2 * ((size_t)depth + 1));
     else if (depth < NODE_DEPTH_MAX)
-        print_children(out, node, depth + 1);
+        print_nodes(out, coffer_node_first(node), depth + 1);
 }
 
-static void print_children(FILE *out, const coffer_node *map, unsigned depth)
+static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
 {
-    size_t widest = name_width(map);
-    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
+    size_t widest = name_width(first);
+    for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
         char name[128];
         readable_name(name, sizeof name, coffer_node_get_name(child));
         size_t width = coffer__utf8_width(name, strlen(name));
@@ -214,7 +230,12 @@ static void print_children(FILE *out, const coffer_node *map, unsigned depth)
 
 void cli_print_node(FILE *out, const coffer_node *root)
 {
-    print_children(out, root, 1);
+    cli_print_nodes(out, coffer_node_first(root));
+}
+
+void cli_print_nodes(FILE *out, const coffer_node *first)
+{
+    print_nodes(out, first, 1);
 }
 
 static int print_json(FILE *out, const coffer_node *root, unsigned indent)

@@ -55,6 +55,7 @@ const char *term_duration(term_text out, double seconds); /* "3 min 12 s" */
 /* A table: cells are added row by row; columns are as wide as they need, numbers to the right. */
 typedef struct term_table term_table;
 typedef enum term_align { TERM_LEFT, TERM_RIGHT } term_align;
+enum { TERM_COLUMNS_MAX = 32 };
 term_table *term_table_new(void); /* NULL when out of memory; the other calls accept NULL */
 /* title : borrowed; when all are NULL there is no title line. */
 void term_table_column(term_table *table, const char *title, term_align align);

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 32, NARROWEST = 8, GAP = 2 };
+enum { NARROWEST = 8, GAP = 2 };
 
 typedef struct table_column {
     const char *title; /* borrowed */
@@ -18,7 +18,7 @@ typedef struct table_column {
 } table_column;
 
 struct term_table {
-    table_column columns[COLUMNS_MAX];
+    table_column columns[TERM_COLUMNS_MAX];
     size_t column_count;
     size_t cell_count;
     size_t indent;
@@ -37,7 +37,7 @@ term_table *term_table_new(void)
 
 void term_table_column(term_table *table, const char *title, term_align align)
 {
-    if (!table || table->column_count == COLUMNS_MAX)
+    if (!table || table->column_count == TERM_COLUMNS_MAX)
         return;
     size_t width = title ? coffer__utf8_width(title, strlen(title)) : 0;
     table->columns[table->column_count++] = (table_column){ title, align, width };
