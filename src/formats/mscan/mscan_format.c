@@ -15,6 +15,9 @@ const coffer_format coffer__mscan_format = {
     .magic = (const uint8_t *)COFFER__MSCAN_MAGIC,
     .magic_len = COFFER__MSCAN_MAGIC_SIZE,
     .probe = probe,
+    .describe = coffer__mscan_describe,
     .check = coffer__mscan_check,
+    .list = coffer__mscan_list,
     .diff = coffer__mscan_diff,
+    .repair = coffer__mscan_repair,
 };

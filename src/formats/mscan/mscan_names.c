@@ -48,7 +48,7 @@ coffer_status coffer__mscan_names_init(coffer__mscan_names *names, const coffer_
 
 void coffer__mscan_names_free(coffer__mscan_names *names)
 {
-    for (size_t id = 0; names->added > 0 && id < COFFER__MSCAN_PARAM_IDS; id++) {
+    for (size_t id = 0; names->by_id && names->added > 0 && id < COFFER__MSCAN_PARAM_IDS; id++) {
         if (names->by_id[id].owned)
             coffer__free((char *)names->by_id[id].text);
     }

@@ -1,0 +1,126 @@
+#include "formats/mscan/mscan_private.h"
+
+#include "base/limits.h"
+#include "base/report.h"
+#include "formats/mscan/mscan_damage.h"
+
+#include <string.h>
+
+typedef struct subject {
+    coffer_node *out;
+    coffer__mscan_header header;
+    coffer__mscan_metadata metadata;
+    coffer__mscan_area area;
+} subject;
+
+static void describe_scales(coffer_node *out, const char *name, const coffer__mscan_scales *scales)
+{
+    switch (scales->scope) {
+    case COFFER_MSCAN_SCALE_FILE:
+        coffer__node_printf(out, name, "value = %g + %g * raw", scales->common.offset, scales->common.scale);
+        break;
+    case COFFER_MSCAN_SCALE_PARAM:
+        coffer__node_text(out, name, "value = offset + scale * raw, with a scale for each parameter");
+        break;
+    case COFFER_MSCAN_SCALE_SEQUENCE:
+        coffer__node_text(out, name, "value = offset + scale * raw, with a scale for each sequence");
+        break;
+    case COFFER_MSCAN_SCALE_UNKNOWN:
+        coffer__node_text(out, name, "raw integers: the file does not say how values were quantised");
+        break;
+    }
+}
+
+static bool is_known_key(const coffer__json_value *value)
+{
+    static const char *const known[] = { "format_version", "model_name",   "id_to_param_name_map",
+                                         "sequences",      "quantization", "block_size" };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(value->key, known[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void describe_other_keys(const subject *of)
+{
+    const coffer__json_value *root = of->metadata.root, *value;
+    coffer_node *list = NULL;
+    for (value = coffer__json_first(root); value; value = coffer__json_next(root, value)) {
+        if (is_known_key(value))
+            continue;
+        if (!list)
+            list = coffer__node_list(of->out, "other_keys");
+        coffer__node_text_len(list, NULL, value->key, value->key_len);
+    }
+}
+
+/* Only what its traces prove; most files could be anybody's. */
+static const char *guess_writer(const subject *of)
+{
+    const coffer__mscan_metadata *metadata = &of->metadata;
+    if (of->area.overwritten_head)
+        return "MScanWriter of the Tiny-ONN scanner";
+    if (metadata->sequence_count > 0 && coffer__mscan_extent_of(metadata->sequence_values[0]).has_crc)
+        return "coffer";
+    if (strncmp(metadata->text, "{\n  \"format_version\": \"1.1\",\n  \"model_name\"", 43) == 0)
+        return "the io module of the Tiny-ONN scanner";
+    return NULL;
+}
+
+static void describe_state(const subject *of, const coffer_source *src)
+{
+    const char *writer = guess_writer(of);
+    if (writer)
+        coffer__node_text(of->out, "writer", writer);
+    if (of->area.lost > 0)
+        coffer__node_printf(of->out, "damage", "header says %lu records, %llu are %s",
+                            (unsigned long)of->header.record_count, (unsigned long long)of->area.lost,
+                            of->area.overwritten_head ? "overwritten by metadata" : "missing");
+    else if (of->area.trailing > 0)
+        coffer__node_u64(of->out, "trailing_bytes", of->area.trailing, COFFER_UNIT_BYTES);
+    if (coffer_source_interrupted_update(src))
+        coffer__node_text(of->out, "state", "interrupted update, old state shown");
+}
+
+static void describe_all(const subject *of, const coffer_source *src)
+{
+    const coffer__mscan_metadata *metadata = &of->metadata;
+    const coffer__json_value *version = coffer__json_find(metadata->root, "format_version");
+    uint64_t metadata_end = COFFER__MSCAN_HEADER_SIZE + metadata->text_len, block_size;
+
+    coffer__node_u64(of->out, "records", of->area.count, COFFER_UNIT_NONE);
+    coffer__node_u64(of->out, "total_tokens", metadata->total_tokens, COFFER_UNIT_NONE);
+    coffer__node_u64(of->out, "sequences", metadata->sequence_count, COFFER_UNIT_NONE);
+    coffer__node_u64(of->out, "params", metadata->param_count, COFFER_UNIT_NONE);
+    coffer__node_text_len(of->out, "model_name", metadata->model_name, metadata->model_name_len);
+    if (version && version->kind == COFFER__JSON_STRING)
+        coffer__node_text_len(of->out, "format_version", version->as.string, version->string_len);
+    coffer__node_u64(of->out, "records_offset", of->area.start, COFFER_UNIT_OFFSET);
+    coffer__node_u64(of->out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
+    coffer__node_u64(of->out, "metadata_room", of->header.header_len - metadata_end, COFFER_UNIT_BYTES);
+    describe_scales(of->out, "activation", &metadata->scales[COFFER_MSCAN_ACTIVATION]);
+    describe_scales(of->out, "grad_norm", &metadata->scales[COFFER_MSCAN_GRAD_NORM]);
+    if (coffer__json_u64(&block_size, coffer__json_find(metadata->root, "block_size")))
+        coffer__node_u64(of->out, "block_size", block_size, COFFER_UNIT_NONE);
+    describe_other_keys(of);
+    describe_state(of, src);
+}
+
+coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                     coffer_error *err)
+{
+    coffer_limits allowed = coffer__limits(limits);
+    subject of = { .out = out };
+    coffer_status status;
+    if ((status = coffer__mscan_read_header(&of.header, src, err)) ||
+        (status = coffer__mscan_read_metadata(&of.metadata, src, &of.header, &allowed, NULL, err)))
+        return status;
+    status = coffer__mscan_locate_records(&of.area, src, &of.header, &of.metadata, err);
+    if (status == COFFER_OK) {
+        describe_all(&of, src);
+        status = coffer__node_status(out, err);
+    }
+    coffer__mscan_metadata_free(&of.metadata);
+    return status;
+}

@@ -1,0 +1,365 @@
+/* Saving what can be saved: whole records are kept, and the metadata is made to agree with them. */
+#include "formats/mscan/mscan_writer.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "base/utf8.h"
+#include "formats/mscan/mscan_damage.h"
+#include "formats/mscan/mscan_survey.h"
+
+#include <stdio.h>
+
+#define COPY_SIZE ((size_t)1 << 20)
+
+typedef struct rescue {
+    coffer_report *report;
+    coffer_source *source;
+    const coffer_repair_opts *opts;
+    coffer_limits limits;
+    bool changed; /* something was wrong: the file is composed anew instead of copied */
+    coffer__mscan_header header;
+    coffer__mscan_metadata metadata;
+    coffer__mscan_area area;
+    coffer__mscan_survey survey;
+    coffer__mscan_names names;
+    coffer__mscan_new_sequence recovered; /* covers tokens that no sequence has */
+    coffer__mscan_draft draft;
+} rescue;
+
+static void note_change(rescue *work, coffer_status code, uint64_t offset, const char *text)
+{
+    work->changed = true;
+    coffer__report_add(work->report, code, COFFER_WARNING, offset, "%s", text);
+}
+
+/* ---- Metadata ---- */
+
+/* What the loader left out, or the ids that it found in disorder. */
+static void take_over_findings(rescue *work, const coffer_report *found)
+{
+    for (size_t i = 0; i < coffer_report_count(found); i++) {
+        const coffer_finding *finding = coffer_report_at(found, i);
+        if (finding->severity != COFFER_ERROR)
+            continue;
+        if (finding->code == COFFER_E_DUPLICATE || finding->code == COFFER_E_NOT_SORTED)
+            work->draft.renumber = true;
+        note_change(work, finding->code, finding->offset, finding->text);
+    }
+    if (work->draft.renumber)
+        coffer__report_add(work->report, COFFER_E_NOT_SORTED, COFFER_NOTE, COFFER__MSCAN_HEADER_SIZE,
+                           "the sequences got the ids 0 to %zu, in the order of the file",
+                           work->metadata.sequence_count - 1);
+}
+
+/* Text with every byte that is not UTF-8 replaced by U+FFFD. */
+static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffer_error *err)
+{
+    size_t len = work->header.header_len - COFFER__MSCAN_HEADER_SIZE;
+    char *text = coffer__malloc(len + 1);
+    coffer_status status;
+    if (!text)
+        return coffer__fail_no_memory(err, len + 1);
+    status = coffer_source_read_at(text, work->source, COFFER__MSCAN_HEADER_SIZE, len, err);
+    for (size_t at = 0; status == COFFER_OK && at < len;) {
+        size_t valid = coffer__utf8_valid_prefix(text + at, len - at);
+        coffer__buffer_append(out, text + at, valid);
+        at += valid;
+        if (at < len) {
+            coffer__buffer_append(out, "\xef\xbf\xbd", 3);
+            at++;
+        }
+    }
+    coffer__buffer_append(out, "", 1);
+    coffer__free(text);
+    if (status == COFFER_OK && out->failed)
+        status = coffer__fail_no_memory(err, len);
+    return status;
+}
+
+static coffer_status load_replaced(rescue *work, coffer_report *found, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_status status = read_as_utf8(&text, work, err);
+    size_t len = 0;
+    if (status) {
+        coffer__buffer_free(&text);
+        return status;
+    }
+    char *released = (char *)coffer__buffer_release(&text, &len);
+    return coffer__mscan_metadata_load(&work->metadata, released, len - 1, COFFER__MSCAN_HEADER_SIZE,
+                                       &work->limits, found, err);
+}
+
+static bool is_unreadable(coffer_status status)
+{
+    return status == COFFER_E_BAD_JSON || status == COFFER_E_BAD_TEXT || status == COFFER_E_DUPLICATE;
+}
+
+static coffer_status load_metadata(rescue *work, coffer_error *err)
+{
+    coffer_mscan_write_opts empty = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_report *found = NULL;
+    coffer_status status = coffer_report_new(&found, work->limits.findings, err);
+    if (status)
+        return status;
+    status = coffer__mscan_read_metadata(&work->metadata, work->source, &work->header, &work->limits, found,
+                                         &cause);
+    if (status == COFFER_E_BAD_TEXT) {
+        note_change(work, status, cause.offset, "bytes of the metadata that are no UTF-8 became U+FFFD");
+        status = load_replaced(work, found, &cause);
+    }
+    if (is_unreadable(status)) {
+        note_change(work, status, cause.offset, cause.text);
+        coffer__report_add(work->report, status, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
+                           "the metadata is lost: names and sequences are made up from the records");
+        status = coffer__mscan_compose_empty(&work->metadata, &empty, NULL, &work->limits, &cause);
+    }
+    if (status) {
+        status = coffer__fail(err, status, cause.offset, "%s", cause.text);
+        goto out;
+    }
+    take_over_findings(work, found);
+    status = coffer__report_status(found, err);
+out:
+    coffer_report_free(found);
+    return status;
+}
+
+/* ---- Records ---- */
+
+static void report_lost(rescue *work)
+{
+    const coffer__mscan_area *area = &work->area;
+    if (area->lost == 0)
+        return;
+    work->changed = true;
+    coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, area->start,
+                       area->overwritten_head
+                           ? "%llu records at the front were overwritten by metadata and are lost, %llu kept"
+                           : "%llu records at the end are missing, %llu kept",
+                       (unsigned long long)area->lost, (unsigned long long)area->count);
+}
+
+/* How many records behind the last one belong to an append that was not committed: parameters must be known,
+ * and tokens may go past the total, but not farther than one for each record. */
+static coffer_status count_tail(uint64_t *out, const rescue *work, coffer_error *err)
+{
+    uint64_t whole = work->area.trailing / COFFER__MSCAN_RECORD_SIZE;
+    uint64_t limit = work->metadata.total_tokens, taken = 0;
+    if (whole > COFFER__MSCAN_MAX_RECORDS - work->area.count)
+        whole = COFFER__MSCAN_MAX_RECORDS - work->area.count;
+    limit = limit < COFFER__MSCAN_MAX_TOKENS ? limit + whole : limit;
+    while (taken < whole) {
+        uint8_t scratch[COFFER__MSCAN_RECORD_SIZE];
+        const uint8_t *record = NULL;
+        coffer_status status = coffer__mscan_fetch(&record, work->source, work->area.start,
+                                                   work->area.count + taken, 1, scratch, err);
+        if (status)
+            return status;
+        if (!coffer__mscan_find_param(&work->metadata, coffer__mscan_load_param(record)) ||
+            coffer__mscan_load_token(record) >= limit)
+            break;
+        taken++;
+    }
+    *out = taken;
+    return coffer_source_intact(work->source, err);
+}
+
+static coffer_status settle_tail(rescue *work, coffer_error *err)
+{
+    uint64_t end = work->area.start + work->area.count * COFFER__MSCAN_RECORD_SIZE, taken = 0, dropped;
+    coffer_status status = COFFER_OK;
+    if (work->area.trailing == 0)
+        return COFFER_OK;
+    if (work->opts->keep_tail && work->area.lost == 0)
+        status = count_tail(&taken, work, err);
+    if (status)
+        return status;
+    work->changed = true;
+    work->area.count += taken;
+    dropped = work->area.trailing - taken * COFFER__MSCAN_RECORD_SIZE;
+    if (taken > 0)
+        coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
+                           "%llu records after the last one were taken in", (unsigned long long)taken);
+    if (dropped > 0)
+        coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING,
+                           end + taken * COFFER__MSCAN_RECORD_SIZE,
+                           "%llu bytes after the last record were dropped", (unsigned long long)dropped);
+    return COFFER_OK;
+}
+
+static coffer_status name_unknown_params(rescue *work, coffer_error *err)
+{
+    uint64_t named = 0;
+    for (uint32_t id = coffer__mscan_next_unknown(&work->survey, 0); id < COFFER__MSCAN_PARAM_IDS;
+         id = coffer__mscan_next_unknown(&work->survey, id + 1), named++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "unknown.%lu", (unsigned long)id);
+        coffer_status status = coffer__mscan_names_add(&work->names, (uint16_t)id, name, (size_t)len, err);
+        if (status)
+            return status;
+    }
+    work->changed = true;
+    coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING,
+                       work->area.start + work->survey.unknown_first * COFFER__MSCAN_RECORD_SIZE,
+                       "%llu parameters that the map does not have are now called unknown.ID",
+                       (unsigned long long)named);
+    return COFFER_OK;
+}
+
+/* Records past the total stay: a sequence of their own takes their tokens. */
+static void cover_tokens(rescue *work)
+{
+    static char source[] = "recovered";
+    const coffer__mscan_metadata *metadata = &work->metadata;
+    coffer__mscan_new_sequence *recovered = &work->recovered;
+
+    recovered->num_tokens = (uint64_t)work->survey.max_token + 1 - metadata->total_tokens;
+    recovered->source = source;
+    recovered->source_len = sizeof source - 1;
+    if (metadata->sequence_count > 0 &&
+        !coffer__add_u64(&recovered->sequence_id,
+                         metadata->sequences[metadata->sequence_count - 1].sequence_id, 1))
+        work->draft.renumber = true;
+    if (work->draft.renumber)
+        recovered->sequence_id = metadata->sequence_count;
+    work->draft.added = recovered;
+    work->draft.added_count = 1;
+    work->changed = true;
+    coffer__report_add(
+        work->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
+        work->area.start + work->survey.past_first * COFFER__MSCAN_RECORD_SIZE,
+        "%llu records lie past the %llu tokens of all sequences: sequence %llu, \"recovered\", "
+        "has %llu tokens for them",
+        (unsigned long long)work->survey.past_count, (unsigned long long)metadata->total_tokens,
+        (unsigned long long)recovered->sequence_id, (unsigned long long)recovered->num_tokens);
+}
+
+static coffer_status settle_records(rescue *work, coffer_error *err)
+{
+    coffer__mscan_survey_opts opts = { .source = work->source,
+                                       .area = work->area.start,
+                                       .count = work->area.count,
+                                       .metadata = &work->metadata };
+    coffer_status status = coffer__mscan_survey_records(&work->survey, &opts, err);
+    if (status == COFFER_OK && work->survey.unknown_count > 0)
+        status = name_unknown_params(work, err);
+    if (status == COFFER_OK && work->survey.past_count > 0)
+        cover_tokens(work);
+    return status;
+}
+
+/* Sequences that say where their records are must not say it of records that are gone. */
+static void settle_extents(rescue *work)
+{
+    uint64_t wrong = 0;
+    work->draft.extent_limit = work->area.overwritten_head ? 0 : work->area.count;
+    for (size_t i = 0; i < work->metadata.sequence_count; i++) {
+        coffer__mscan_extent extent = coffer__mscan_extent_of(work->metadata.sequence_values[i]);
+        wrong += extent.has_range &&
+                 !coffer__range_fits(extent.first_record, extent.num_records, work->draft.extent_limit);
+    }
+    if (wrong == 0)
+        return;
+    work->changed = true;
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
+                       "%llu sequences no longer say where their records are, and have no CRC-32",
+                       (unsigned long long)wrong);
+}
+
+/* ---- Output ---- */
+
+static coffer_status copy_bytes(coffer__sink *sink, const rescue *work, uint64_t offset, uint64_t len,
+                                coffer_error *err)
+{
+    const coffer_progress *progress = work->opts->progress;
+    uint8_t *scratch = coffer__malloc(COPY_SIZE);
+    coffer_status status = COFFER_OK;
+    if (!scratch)
+        return coffer__fail_no_memory(err, COPY_SIZE);
+    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+        size_t n = len - done < COPY_SIZE ? (size_t)(len - done) : COPY_SIZE;
+        if ((status = coffer_source_read_at(scratch, work->source, offset + done, n, err)) ||
+            (status = coffer__sink_write(sink, scratch, n, err)))
+            break;
+        done += n;
+        if (progress && progress->step(progress->context, done, len) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    coffer__free(scratch);
+    return status ? status : coffer_source_intact(work->source, err);
+}
+
+static coffer_status write_repaired(coffer__sink *sink, const rescue *work, coffer_error *err)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    coffer_status status = coffer__mscan_compose(&json, &work->draft, err);
+    uint32_t area = 0;
+    if (status == COFFER_OK)
+        status = coffer__mscan_place_records(&area, json.len, coffer__mscan_default_room(json.len), err);
+    if (status == COFFER_OK)
+        status = coffer__mscan_write_front(sink, area, work->area.count, &json, err);
+    coffer__buffer_free(&json);
+    if (status)
+        return status;
+    return copy_bytes(sink, work, work->area.start, work->area.count * COFFER__MSCAN_RECORD_SIZE, err);
+}
+
+static coffer_status write_output(const rescue *work, const char *path, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__sink_create(&sink, path, &options, err);
+    if (status)
+        return status;
+    status = work->changed ? write_repaired(sink, work, err)
+                           : copy_bytes(sink, work, 0, coffer_source_size(work->source), err);
+    if (status) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    return coffer__sink_commit(sink, err);
+}
+
+static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = coffer__mscan_read_header(&work->header, work->source, err)) ||
+        (status = load_metadata(work, err)) ||
+        (status = coffer__mscan_names_init(&work->names, &work->metadata, err)) ||
+        (status =
+             coffer__mscan_locate_records(&work->area, work->source, &work->header, &work->metadata, err)))
+        return status;
+    report_lost(work);
+    if ((status = settle_tail(work, err)) || (status = settle_records(work, err)))
+        return status;
+    settle_extents(work);
+    if (work->changed)
+        coffer__report_add(work->report, COFFER_OK, COFFER_NOTE, COFFER_OFFSET_NONE, "%llu records kept",
+                           (unsigned long long)work->area.count);
+    work->draft.base = &work->metadata;
+    work->draft.names = &work->names;
+    return write_output(work, path, err);
+}
+
+coffer_status coffer__mscan_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                   const coffer_repair_opts *opts, coffer_error *err)
+{
+    rescue *work = coffer__calloc(1, sizeof *work);
+    coffer_status status;
+    if (!work)
+        return coffer__fail_no_memory(err, sizeof *work);
+    work->report = out;
+    work->source = src;
+    work->opts = opts;
+    work->limits = coffer__limits(opts->limits);
+    status = rescue_all(work, out_path, err);
+    coffer__mscan_names_free(&work->names);
+    coffer__mscan_metadata_free(&work->metadata);
+    coffer__free(work);
+    return status ? status : coffer__report_status(out, err);
+}
