@@ -338,9 +338,6 @@ static coffer_status rescue_all(rescue *work, const char *path, coffer_error *er
     if ((status = settle_tail(work, err)) || (status = settle_records(work, err)))
         return status;
     settle_extents(work);
-    if (work->changed)
-        coffer__report_add(work->report, COFFER_OK, COFFER_NOTE, COFFER_OFFSET_NONE, "%llu records kept",
-                           (unsigned long long)work->area.count);
     work->draft.base = &work->metadata;
     work->draft.names = &work->names;
     return write_output(work, path, err);
