@@ -4,20 +4,19 @@ coffer__varint_result coffer__varint_read(uint64_t *value, const uint8_t **at, c
 {
     const uint8_t *next = *at;
     uint64_t sum = 0;
-    for (unsigned shift = 0; shift < 7 * COFFER__VARINT_MAX; shift += 7) {
+    for (unsigned shift = 0;; shift += 7) {
         if (next == end)
             return COFFER__VARINT_TRUNCATED;
         uint8_t byte = *next++;
-        if (shift == 63 && byte > 1)
+        if (shift == 63 && byte > 1) /* one bit is left; this also ends what would go on after ten bytes */
             return COFFER__VARINT_OVERFLOW;
         sum |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) {
-            *value = sum;
-            *at = next;
-            return byte == 0 && shift > 0 ? COFFER__VARINT_OVERLONG : COFFER__VARINT_OK;
-        }
+        if (byte >= 0x80)
+            continue;
+        *value = sum;
+        *at = next;
+        return byte == 0 && shift > 0 ? COFFER__VARINT_OVERLONG : COFFER__VARINT_OK;
     }
-    return COFFER__VARINT_OVERFLOW;
 }
 
 size_t coffer__varint_write(uint8_t out[COFFER__VARINT_MAX], uint64_t value)

@@ -424,6 +424,19 @@ static void the_same_key_in_two_objects_is_fine(void **state)
 {
     (void)state;
     coffer__json_free(parse("[{\"a\":1},{\"a\":{\"a\":2}},{\"b\":0,\"a\":3}]"));
+    static const unsigned counts[] = { 20, 400, 50, 3000, 20 };
+    coffer__buffer text;
+    coffer__buffer_init(&text, SIZE_MAX);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        coffer__buffer object;
+        object_of(&object, counts[i], counts[i]);
+        coffer__buffer_append(&text, i ? "," : "[", 1);
+        coffer__buffer_append(&text, object.data, object.len);
+        coffer__buffer_free(&object);
+    }
+    coffer__buffer_append(&text, "]", 1);
+    coffer__json_free(parse(coffer__buffer_text(&text)));
+    coffer__buffer_free(&text);
 }
 
 /* Keys that all want the same slot of the table, as somebody might choose them who wants us to be slow. */
