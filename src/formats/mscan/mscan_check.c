@@ -51,11 +51,12 @@ static void report_area(const checker *check)
                            "header says %lu records, file has %llu whole ones",
                            (unsigned long)check->header.record_count, (unsigned long long)area->count);
     else if (area->trailing > 0)
-        coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
-                           "%llu bytes after the last record: %llu whole records of an append that was not "
-                           "committed (repair --keep-tail takes them in)",
-                           (unsigned long long)area->trailing,
-                           (unsigned long long)(area->trailing / COFFER__MSCAN_RECORD_SIZE));
+        coffer__report_add(
+            check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
+            "bytes after the last record: %llu; whole records of an append that was not committed: "
+            "%llu (repair --keep-tail takes them in)",
+            (unsigned long long)area->trailing,
+            (unsigned long long)(area->trailing / COFFER__MSCAN_RECORD_SIZE));
 }
 
 /* ---- What our writer says about sequences ---- */
@@ -98,9 +99,9 @@ static coffer_status report_unknown_params(const checker *check, const coffer__m
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR,
                            check->area.start + survey->unknown_first * COFFER__MSCAN_RECORD_SIZE +
                                COFFER__MSCAN_PARAM_AT,
-                           "param_id not in the map: %s; %llu records, the first is record %llu",
-                           coffer__buffer_text(&ids), (unsigned long long)survey->unknown_count,
-                           (unsigned long long)survey->unknown_first);
+                           "param_id not in the map: %s (first in record %llu, in %llu of all)",
+                           coffer__buffer_text(&ids), (unsigned long long)survey->unknown_first,
+                           (unsigned long long)survey->unknown_count);
     coffer__buffer_free(&ids);
     return status;
 }
@@ -144,13 +145,13 @@ static coffer_status check_records(const checker *check, coffer_error *err)
     if (status)
         return status;
     if (survey.past_count > 0)
-        coffer__report_add(
-            check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
-            check->area.start + survey.past_first * COFFER__MSCAN_RECORD_SIZE,
-            "%llu records have a token_idx past the %llu tokens of all sequences, up to %lu; the "
-            "first is record %llu",
-            (unsigned long long)survey.past_count, (unsigned long long)check->metadata.total_tokens,
-            (unsigned long)survey.max_token, (unsigned long long)survey.past_first);
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
+                           check->area.start + survey.past_first * COFFER__MSCAN_RECORD_SIZE,
+                           "record %llu has a token_idx past the %llu tokens of all sequences (so have %llu "
+                           "in all, up to token %lu)",
+                           (unsigned long long)survey.past_first,
+                           (unsigned long long)check->metadata.total_tokens,
+                           (unsigned long long)survey.past_count, (unsigned long)survey.max_token);
     if (check->opts->full)
         report_columns(check, &survey);
     return COFFER_OK;

@@ -151,7 +151,8 @@ coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const cof
     coffer__buffer text = COFFER__BUFFER_INIT;
     const coffer__json_value *value;
     coffer__json_writer json;
-    size_t len;
+    size_t len, with_nul;
+    char *released;
 
     coffer__json_writer_init(&json, &text, 0);
     coffer__json_open_object(&json);
@@ -179,8 +180,8 @@ coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const cof
         coffer__buffer_free(&text);
         return coffer__fail_no_memory(err, len);
     }
-    return coffer__mscan_metadata_load(out, (char *)coffer__buffer_release(&text, NULL), len,
-                                       COFFER__MSCAN_HEADER_SIZE, limits, NULL, err);
+    released = (char *)coffer__buffer_release(&text, &with_nul);
+    return coffer__mscan_metadata_load(out, released, len, COFFER__MSCAN_HEADER_SIZE, limits, NULL, err);
 }
 
 /* ---- Room ---- */

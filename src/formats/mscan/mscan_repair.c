@@ -139,8 +139,8 @@ static void report_lost(rescue *work)
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, area->start,
                        area->overwritten_head
-                           ? "%llu records at the front were overwritten by metadata and are lost, %llu kept"
-                           : "%llu records at the end are missing, %llu kept",
+                           ? "records lost at the front, overwritten by metadata: %llu; kept: %llu"
+                           : "records missing at the end: %llu; kept: %llu",
                        (unsigned long long)area->lost, (unsigned long long)area->count);
 }
 
@@ -184,11 +184,11 @@ static coffer_status settle_tail(rescue *work, coffer_error *err)
     dropped = work->area.trailing - taken * COFFER__MSCAN_RECORD_SIZE;
     if (taken > 0)
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
-                           "%llu records after the last one were taken in", (unsigned long long)taken);
+                           "records after the last one, now taken in: %llu", (unsigned long long)taken);
     if (dropped > 0)
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING,
                            end + taken * COFFER__MSCAN_RECORD_SIZE,
-                           "%llu bytes after the last record were dropped", (unsigned long long)dropped);
+                           "bytes after the last record, now dropped: %llu", (unsigned long long)dropped);
     return COFFER_OK;
 }
 
@@ -206,7 +206,7 @@ static coffer_status name_unknown_params(rescue *work, coffer_error *err)
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING,
                        work->area.start + work->survey.unknown_first * COFFER__MSCAN_RECORD_SIZE,
-                       "%llu parameters that the map does not have are now called unknown.ID",
+                       "parameters that the map does not have, now called unknown.ID: %llu",
                        (unsigned long long)named);
     return COFFER_OK;
 }
@@ -230,13 +230,13 @@ static void cover_tokens(rescue *work)
     work->draft.added = recovered;
     work->draft.added_count = 1;
     work->changed = true;
-    coffer__report_add(
-        work->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
-        work->area.start + work->survey.past_first * COFFER__MSCAN_RECORD_SIZE,
-        "%llu records lie past the %llu tokens of all sequences: sequence %llu, \"recovered\", "
-        "has %llu tokens for them",
-        (unsigned long long)work->survey.past_count, (unsigned long long)metadata->total_tokens,
-        (unsigned long long)recovered->sequence_id, (unsigned long long)recovered->num_tokens);
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
+                       work->area.start + work->survey.past_first * COFFER__MSCAN_RECORD_SIZE,
+                       "records past the %llu tokens of all sequences: %llu; the new sequence %llu, "
+                       "\"recovered\", covers them up to token %lu",
+                       (unsigned long long)metadata->total_tokens,
+                       (unsigned long long)work->survey.past_count,
+                       (unsigned long long)recovered->sequence_id, (unsigned long)work->survey.max_token);
 }
 
 static coffer_status settle_records(rescue *work, coffer_error *err)
@@ -267,7 +267,7 @@ static void settle_extents(rescue *work)
         return;
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
-                       "%llu sequences no longer say where their records are, and have no CRC-32",
+                       "sequences that no longer say where their records are: %llu",
                        (unsigned long long)wrong);
 }
 
