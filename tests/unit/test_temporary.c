@@ -1,0 +1,157 @@
+#include "io/temporary.h"
+
+#include "base/memory.h"
+#include "coffer/source.h"
+#include "io/file.h"
+#include "support/temp.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *folder;
+
+static int make_folder(void **state)
+{
+    (void)state;
+    folder = temp_make();
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    temp_remove(folder);
+    return 0;
+}
+
+static char *create(const char *name, int *fd)
+{
+    char *path = NULL;
+    assert_int_equal(coffer__temporary_create(fd, &path, temp_path(folder, name), NULL), COFFER_OK);
+    return path;
+}
+
+static void discard(char *path, int fd)
+{
+    close(fd);
+    unlink(path);
+    coffer__temporary_forget(path);
+    coffer__free(path);
+}
+
+static void the_name_is_hidden_and_tells_whose_it_is(void **state)
+{
+    (void)state;
+    int fd = -1;
+    char *path = create("data.mscan", &fd);
+    const char *name = path + coffer__file_folder_len(path);
+    assert_int_equal(strncmp(name, ".data.mscan.", 12), 0);
+    assert_string_equal(name + 12 + 8, ".tmp");
+    assert_true(temp_exists(path));
+    assert_int_equal(write(fd, "x", 1), 1);
+    discard(path, fd);
+}
+
+static void a_long_name_is_cut_to_what_the_system_takes(void **state)
+{
+    (void)state;
+    char name[256];
+    int fd = -1;
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    char *path = create(name, &fd);
+    assert_int_equal(strlen(path + coffer__file_folder_len(path)), 255);
+    discard(path, fd);
+}
+
+static void a_dying_program_removes_what_it_was_writing(void **state)
+{
+    (void)state;
+    int kept_fd = -1, lost_fd = -1;
+    char *kept = create("kept", &kept_fd), *lost = create("lost", &lost_fd);
+    coffer__temporary_forget(kept);
+    coffer_remove_temporaries();
+    assert_true(temp_exists(kept));
+    assert_false(temp_exists(lost));
+    discard(kept, kept_fd);
+    discard(lost, lost_fd);
+}
+
+static void a_child_does_not_remove_what_its_parent_writes(void **state)
+{
+    (void)state;
+    int fd = -1, status = 0;
+    char *path = create("parent", &fd);
+    pid_t child = fork();
+    if (child == 0) {
+        coffer_remove_temporaries();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(temp_exists(path));
+    discard(path, fd);
+}
+
+static void more_files_than_the_table_holds_are_still_written(void **state)
+{
+    (void)state;
+    enum { MANY = 70 };
+    char *paths[MANY];
+    int fds[MANY], left = 0;
+    for (int i = 0; i < MANY; i++)
+        paths[i] = create("many", &fds[i]);
+    coffer_remove_temporaries();
+    for (int i = 0; i < MANY; i++) {
+        left += temp_exists(paths[i]);
+        discard(paths[i], fds[i]);
+    }
+    assert_int_equal(left, MANY - 64);
+    temp_assert_only(folder, NULL);
+}
+
+static void a_folder_that_is_not_there_is_an_error(void **state)
+{
+    (void)state;
+    int fd = -1;
+    char *path = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    assert_int_equal(coffer__temporary_create(&fd, &path, "/no/such/file", &err), COFFER_E_IO);
+    assert_string_equal(err.text, "/no/such/file: cannot create a file beside it: No such file or directory");
+    assert_null(path);
+    setenv("TMPDIR", "/no/such", 1);
+    assert_int_equal(coffer__temporary_unnamed(&fd, &err), COFFER_E_IO);
+    unsetenv("TMPDIR");
+    assert_int_equal(fd, -1);
+}
+
+static void a_file_without_a_name_leaves_nothing(void **state)
+{
+    (void)state;
+    int fd = -1;
+    struct stat st;
+    setenv("TMPDIR", folder, 1);
+    assert_int_equal(coffer__temporary_unnamed(&fd, NULL), COFFER_OK);
+    unsetenv("TMPDIR");
+    assert_int_equal(write(fd, "x", 1), 1);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_nlink, 0);
+    temp_assert_only(folder, NULL);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_name_is_hidden_and_tells_whose_it_is),
+        cmocka_unit_test(a_long_name_is_cut_to_what_the_system_takes),
+        cmocka_unit_test(a_dying_program_removes_what_it_was_writing),
+        cmocka_unit_test(a_child_does_not_remove_what_its_parent_writes),
+        cmocka_unit_test(more_files_than_the_table_holds_are_still_written),
+        cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+        cmocka_unit_test(a_file_without_a_name_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
