@@ -46,10 +46,8 @@ static size_t character_boundary(const char *text, size_t len)
 void coffer__format_line(char *out, size_t size, const char *format, va_list arguments)
 {
     int wanted = vsnprintf(out, size, format, arguments);
-    if (wanted < 0) {
-        out[0] = '\0';
-        return;
-    }
+    if (wanted < 0) /* longer than an int can say, or a character that the locale does not have */
+        wanted = snprintf(out, size, "%s", format);
     size_t len = (size_t)wanted;
     if (len >= size) {
         len = character_boundary(out, size - sizeof ellipsis);

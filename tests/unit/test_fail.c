@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <wchar.h>
 
 static void failing_fills_the_error_and_gives_the_status_back(void **state)
 {
@@ -85,6 +86,14 @@ static void what_would_break_the_line_becomes_a_question_mark(void **state)
     assert_string_equal(err.text, "a?b?c?[31m? ?? ?? é");
 }
 
+static void what_cannot_be_formatted_leaves_its_format(void **state)
+{
+    (void)state;
+    coffer_error err;
+    coffer__fail(&err, COFFER_E_IO, 0, "no euro in the C locale: %lc", (wint_t)0x20AC);
+    assert_string_equal(err.text, "no euro in the C locale: %lc");
+}
+
 static void words_can_be_put_before_an_error(void **state)
 {
     (void)state;
@@ -148,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_long_text_ends_in_an_ellipsis),
         cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(what_would_break_the_line_becomes_a_question_mark),
+        cmocka_unit_test(what_cannot_be_formatted_leaves_its_format),
         cmocka_unit_test(words_can_be_put_before_an_error),
         cmocka_unit_test(no_memory_says_how_much_was_wanted),
         cmocka_unit_test(a_system_error_says_name_call_and_reason),

@@ -265,7 +265,8 @@ static void a_nul_is_no_end_of_the_text(void **state)
 static void parser_and_explainer_agree_on_every_small_change(void **state)
 {
     (void)state;
-    static const char good[] = "{\"k\":[1,-2.5e1,\"\\u0041\\n\",{\"x\":null}],\"t\":true,\"é\":[[],{}]}";
+    static const char good[] =
+        "{\"k\":[1,-2.5e1,\"\\ud83d\\ude00\\n\",{\"x\":null}],\"t\":true,\"é\":[[],{}]}";
     static const char bytes[] = "{}[]\",:0-.eE\\/utn \n\x01\x80\xC3z";
     char text[sizeof good];
     for (size_t at = 0; at < sizeof good - 1; at++) {
