@@ -46,8 +46,8 @@ static int print_for_people(const file_info *info)
     /* File, format and size stand in the first line. */
     cli_print_nodes(stdout, coffer_node_next(coffer_node_find(info->root, "size")));
     if (coffer_source_interrupted_update(info->src))
-        printf("  %snote: interrupted update, old state shown; 'coffer repair' rolls it back%s\n",
-               term_on(stdout, TERM_YELLOW), term_off(stdout));
+        printf("  %shint: 'coffer repair' rolls the update back%s\n", term_on(stdout, TERM_DIM),
+               term_off(stdout));
     return info->err.status ? cli_fail(info->path, &info->err, NULL) : CLI_OK;
 }
 
@@ -72,6 +72,8 @@ static int show(const char *path, bool json)
         goto out;
     }
     status = json ? print_as_json(&info) : print_for_people(&info);
+    if (coffer_node_find(info.root, "damage"))
+        status = cli_worse(status, CLI_FINDINGS);
 out:
     coffer_node_free(info.root);
     coffer_source_close(info.src);

@@ -6,6 +6,7 @@
 #include "base/report.h"
 #include "findings.h"
 #include "io/file.h"
+#include "io/lock.h"
 #include "io/os.h"
 #include "io/temporary.h"
 #include "term.h"
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct repair_job {
     const cli_args *args;
@@ -23,6 +23,7 @@ typedef struct repair_job {
     char *output; /* where the result is written; in place, a temporary name */
     char *target; /* in place: the input itself, links resolved */
     char *kept;   /* in place: where the original is now */
+    int lock;     /* in place: keeps writers away; -1 = not held */
     const coffer_format *format;
     coffer_report *found; /* what was wrong before */
     coffer_report *done;  /* what the repair did and lost */
@@ -112,16 +113,16 @@ static int begin_in_place(repair_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     struct stat st;
     int fd;
-    job->target = realpath(job->path, NULL);
+    bool is_link = lstat(job->path, &st) == 0 && S_ISLNK(st.st_mode);
+    job->target = is_link ? realpath(job->path, NULL) : strdup(job->path);
     if (!job->target || stat(job->target, &st) != 0)
         return fail_system(job->path, errno, "cannot be replaced", "");
-    if (coffer__temporary_create(&fd, &job->output, job->target, &err) != COFFER_OK)
+    if (coffer__lock_open(&job->lock, job->target, &err) != COFFER_OK ||
+        coffer__temporary_create(&fd, &job->output, job->target, &err) != COFFER_OK)
         return fail(job->path, &err, NULL);
-    if (fchmod(fd, st.st_mode & 07777) != 0) {
-        /* The result is then as readable as any new file. */
-    }
+    int kept_mode = coffer__os_chmod(fd, st.st_mode & 07777);
     coffer__os_close(fd);
-    return CLI_OK;
+    return kept_mode == 0 ? CLI_OK : fail_system(job->path, errno, "its mode cannot be kept", "");
 }
 
 static int choose_output(repair_job *job)
@@ -154,8 +155,10 @@ static int write_repaired(repair_job *job, coffer_source *src)
     term_progress_end(&bar);
     if (repaired == COFFER_E_EXISTS)
         return fail(job->output, &err, "--force replaces it, -o OUT writes elsewhere");
-    if (repaired != COFFER_OK)
-        return fail(job->path, &err, "nothing was written");
+    if (repaired != COFFER_OK) {
+        bool about_output = strncmp(err.text, job->output, strlen(job->output)) == 0;
+        return fail(about_output ? job->output : job->path, &err, "nothing was written");
+    }
     job->written = true;
     return CLI_OK;
 }
@@ -179,7 +182,7 @@ static int replace_original(repair_job *job)
     char *kept = suffixed(job->target, ".orig");
     if (!kept)
         return fail_system(job->path, ENOMEM, "cannot keep the original", "");
-    if (link(job->target, kept) != 0) {
+    if (coffer__os_link(job->target, kept) != 0) {
         int error_number = errno;
         int status = fail_system(kept, error_number, "cannot keep the original under this name",
                                  error_number == EEXIST ? "an earlier original is there; move it away first"
@@ -190,7 +193,7 @@ static int replace_original(repair_job *job)
     job->kept = kept;
     if (coffer__os_rename(job->output, job->target) != 0) {
         int error_number = errno;
-        unlink(kept);
+        coffer__os_unlink(kept);
         return fail_system(job->path, error_number, "cannot be replaced", "");
     }
     coffer__temporary_forget(job->output);
@@ -303,7 +306,9 @@ static void print_for_people(FILE *out, const repair_job *job)
     if (job->kept)
         print_line(out, job->path, ": repaired in place; the original is ", job->kept);
     else
-        print_line(out, job->path, ": repaired into ", job->output);
+        print_line(out, job->path,
+                   needs_repair(job->found) ? ": repaired into " : ": nothing to repair; copied to ",
+                   job->output);
     cli_print_findings(out, job->done);
     if (job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) {
         print_line(out, written_to(job), " still has errors:", NULL);
@@ -313,7 +318,9 @@ static void print_for_people(FILE *out, const repair_job *job)
 
 static void free_job(repair_job *job)
 {
-    free(job->target); /* realpath's */
+    if (job->lock >= 0)
+        coffer__os_close(job->lock);
+    free(job->target); /* realpath's or strdup's */
     coffer__free(job->output);
     coffer__free(job->kept);
     coffer_report_free(job->found);
@@ -323,7 +330,9 @@ static void free_job(repair_job *job)
 
 static int run(const cli_args *args)
 {
-    repair_job job = { .args = args, .path = cli_operand(args, 0), .in_place = cli_has(args, "in-place") };
+    repair_job job = {
+        .args = args, .path = cli_operand(args, 0), .in_place = cli_has(args, "in-place"), .lock = -1
+    };
     const char *output = cli_value(args, "output");
     if (job.in_place && output)
         return cli_usage(args, "--in-place and -o exclude each other");
