@@ -98,7 +98,8 @@ const char *coffer__buffer_text(coffer__buffer *buffer)
 uint8_t *coffer__buffer_release(coffer__buffer *buffer, size_t *len)
 {
     uint8_t *data = buffer->data;
-    *len = buffer->len;
+    if (len)
+        *len = buffer->len;
     coffer__buffer_init(buffer, buffer->max);
     return data;
 }

@@ -30,7 +30,7 @@ bool coffer__buffer_printf(coffer__buffer *buffer, const char *format, ...) COFF
 uint8_t *coffer__buffer_extend(coffer__buffer *buffer, size_t len);
 /* Adds a NUL that is not counted and gives the text; "" when the buffer failed. */
 const char *coffer__buffer_text(coffer__buffer *buffer);
-/* Hands the memory over to the caller (coffer__free) and empties the buffer. */
+/* Hands the memory over to the caller (coffer__free) and empties the buffer. len : may be NULL. */
 uint8_t *coffer__buffer_release(coffer__buffer *buffer, size_t *len);
 
 #endif
