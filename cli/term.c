@@ -58,19 +58,31 @@ void term_restore(void)
         write_text(STDOUT_FILENO, reset, sizeof reset - 1);
 }
 
-unsigned term_width(FILE *out)
+/* A side of the terminal: the environment's word first, then the terminal's own. */
+static unsigned side(FILE *out, const char *variable, bool height, unsigned otherwise)
 {
-    const char *columns = getenv("COLUMNS");
+    const char *given = getenv(variable);
     struct winsize size;
-    if (columns) {
-        long value = strtol(columns, NULL, 10);
+    if (given) {
+        long value = strtol(given, NULL, 10);
         if (value > 0 && value < 10000)
             return (unsigned)value;
     }
     int fd = fileno(out);
-    if (fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return 80;
+    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) != 0)
+        return otherwise;
+    unsigned found = height ? size.ws_row : size.ws_col;
+    return found > 0 ? found : otherwise;
+}
+
+unsigned term_width(FILE *out)
+{
+    return side(out, "COLUMNS", false, 80);
+}
+
+unsigned term_height(FILE *out)
+{
+    return side(out, "LINES", true, 24);
 }
 
 const char *term_on(FILE *out, term_style style)
@@ -100,14 +112,25 @@ static unsigned cube_level(uint8_t value)
     return value < 48 ? 0 : value < 115 ? 1 : (value - 35u) / 40u;
 }
 
-void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue)
+static void use_color(FILE *out, unsigned layer, uint8_t red, uint8_t green, uint8_t blue)
 {
     if (!term_has_color(out))
         return;
     if (has_true_color())
-        fprintf(out, "\033[48;2;%u;%u;%um", red, green, blue);
+        fprintf(out, "\033[%u;2;%u;%u;%um", layer, red, green, blue);
     else
-        fprintf(out, "\033[48;5;%um", 16 + 36 * cube_level(red) + 6 * cube_level(green) + cube_level(blue));
+        fprintf(out, "\033[%u;5;%um", layer,
+                16 + 36 * cube_level(red) + 6 * cube_level(green) + cube_level(blue));
+}
+
+void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue)
+{
+    use_color(out, 48, red, green, blue);
+}
+
+void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue)
+{
+    use_color(out, 38, red, green, blue);
 }
 
 /* ---- Sizes for people ---- */

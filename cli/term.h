@@ -25,12 +25,14 @@ void term_set_color(const char *when);
 void term_set_quiet(bool value); /* no progress lines */
 bool term_has_color(FILE *out);
 bool term_is_terminal(FILE *out);
-unsigned term_width(FILE *out); /* columns; 80 when unknown; COLUMNS respected */
+unsigned term_width(FILE *out);  /* columns; 80 when unknown; COLUMNS respected */
+unsigned term_height(FILE *out); /* lines; 24 when unknown; LINES respected */
 /* Escape sequences, or "" where there is no colour. */
 const char *term_on(FILE *out, term_style style);
 const char *term_off(FILE *out);
-/* A 24-bit background for heat maps, 256 colours where the terminal has no more. */
+/* 24-bit colours for heat maps, 256 colours where the terminal has no more. */
 void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
+void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 
 #define TERM_CLEAR_LINE "\r\033[K"
 /* Tells that a line without a line break stands on stderr, so that term_restore can clear it. */
