@@ -1,9 +1,12 @@
 /* What the verbs mean for each format: the second table of the command. */
+#include "mscan/mscan_verbs.h"
 #include "verbs.h"
 
 #include <string.h>
 
 const cli_format_verb *const cli_format_verbs[] = {
+    &cli_mscan_stats,
+    &cli_mscan_replay,
     NULL,
 };
 

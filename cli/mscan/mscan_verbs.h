@@ -1,0 +1,10 @@
+/* What the verbs mean for scans: rows of cli/format_verbs.c. */
+#ifndef COFFER_CLI_MSCAN_VERBS_H
+#define COFFER_CLI_MSCAN_VERBS_H
+
+#include "cli.h"
+
+extern const cli_format_verb cli_mscan_stats;
+extern const cli_format_verb cli_mscan_replay;
+
+#endif
