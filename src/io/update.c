@@ -265,10 +265,12 @@ coffer_status coffer__update_roll_back(coffer__update *update, coffer_error *err
         return fail_again(update, err);
     if (!update->begun)
         return COFFER_OK;
-    update->begun = false;
     update->buffered = 0;
     coffer_status status = coffer__journal_roll_back(NULL, update->fd, update->path, &update->failure);
-    return status == COFFER_OK ? COFFER_OK : fail_again(update, err);
+    if (status != COFFER_OK)
+        return fail_again(update, err); /* close tries once more */
+    update->begun = false;
+    return COFFER_OK;
 }
 
 void coffer__update_close(coffer__update *update)

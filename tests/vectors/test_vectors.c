@@ -1,0 +1,147 @@
+/* Every file of tests/vectors whose format is known gives what the manifest says, over each kind of source.
+ */
+#include "base/json.h"
+#include "base/limits.h"
+#include "support/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum kind { FROM_MEMORY, BY_READING, BY_MAPPING, KINDS } kind;
+
+static const char *current; /* the vector in hand, for messages */
+
+static coffer_source *open_as(kind how, const char *path, uint8_t *bytes, size_t len)
+{
+    coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
+    coffer_source *src = NULL;
+    if (how == FROM_MEMORY)
+        return scan_source_of(bytes, len);
+    opts.access = how == BY_MAPPING ? COFFER_ACCESS_MAP : COFFER_ACCESS_READ;
+    assert_int_equal(coffer_source_open(&src, path, &opts, NULL), COFFER_OK);
+    return src;
+}
+
+static const char *text_of(const coffer__json_value *vector, const char *key)
+{
+    const coffer__json_value *value = coffer__json_find(vector, key);
+    return value && value->kind == COFFER__JSON_STRING ? value->as.string : NULL;
+}
+
+static void sum_columns(uint64_t sums[2], coffer_source *src)
+{
+    coffer_mscan *scan = scan_open(src);
+    sums[0] = sums[1] = 0;
+    for (uint64_t i = 0; i < coffer_mscan_record_count(scan); i++) {
+        coffer_mscan_record record;
+        assert_int_equal(coffer_mscan_read(&record, scan, i, 1, NULL), COFFER_OK);
+        sums[0] += record.activation;
+        sums[1] += record.grad_norm;
+    }
+    coffer_mscan_close(scan);
+}
+
+static void assert_fact(const coffer__json_value *fact, const coffer_node *described, const uint64_t sums[2])
+{
+    const coffer_node *node = coffer_node_find(described, fact->key);
+    uint64_t found;
+    if (strcmp(fact->key, "sum_activation") == 0)
+        found = sums[0];
+    else if (strcmp(fact->key, "sum_grad_norm") == 0)
+        found = sums[1];
+    else if (node)
+        found = coffer_node_get_u64(node);
+    else {
+        fail_msg("%s: info has no %s", current, fact->key);
+        return;
+    }
+    if (fact->kind != COFFER__JSON_U64 || found != fact->as.u64)
+        fail_msg("%s: %s is %llu", current, fact->key, (unsigned long long)found);
+}
+
+static void assert_facts(const coffer__json_value *facts, coffer_source *src)
+{
+    coffer_node *described = NULL;
+    uint64_t sums[2];
+    assert_int_equal(coffer_node_new(&described, NULL), COFFER_OK);
+    assert_int_equal(coffer_describe(described, src, NULL, NULL), COFFER_OK);
+    sum_columns(sums, src);
+    for (const coffer__json_value *fact = coffer__json_first(facts); fact;
+         fact = coffer__json_next(facts, fact))
+        assert_fact(fact, described, sums);
+    coffer_node_free(described);
+}
+
+static bool has_finding(const coffer_report *report, const char *code, const char *severity)
+{
+    for (size_t i = 0; i < coffer_report_count(report); i++) {
+        const coffer_finding *finding = coffer_report_at(report, i);
+        if (strcmp(coffer_status_name(finding->code), code) == 0 &&
+            strcmp(coffer_severity_name(finding->severity), severity) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void try_vector(const coffer__json_value *vector, kind how, const char *path, uint8_t *bytes,
+                       size_t len)
+{
+    const coffer__json_value *ok = coffer__json_find(vector, "ok");
+    const char *code = text_of(vector, "code");
+    coffer_source *src = open_as(how, path, bytes, len);
+    coffer_report *report = scan_check(src, false);
+    assert_non_null(ok);
+    if (ok->as.boolean != (coffer_report_total(report, COFFER_ERROR) == 0))
+        fail_msg("%s: %llu errors", current, (unsigned long long)coffer_report_total(report, COFFER_ERROR));
+    if (code && !has_finding(report, code, text_of(vector, "severity")))
+        fail_msg("%s: %s was not found", current, code);
+    if (coffer__json_find(vector, "facts"))
+        assert_facts(coffer__json_find(vector, "facts"), src);
+    coffer_report_free(report);
+    coffer_source_close(src);
+}
+
+static void try_every_kind(const coffer__json_value *vector)
+{
+    char path[4096];
+    size_t len;
+    uint8_t *bytes;
+    current = text_of(vector, "file");
+    snprintf(path, sizeof path, "%s/vectors/%s", COFFER_TEST_DATA, current);
+    bytes = temp_read(path, &len);
+    assert_non_null(bytes);
+    for (kind how = FROM_MEMORY; how < KINDS; how++)
+        try_vector(vector, how, path, bytes, len);
+    free(bytes);
+}
+
+static void every_vector_gives_what_the_manifest_says(void **state)
+{
+    coffer_limits limits = coffer__limits(NULL);
+    coffer__json *manifest = NULL;
+    const coffer__json_value *list, *vector;
+    size_t len, tried = 0;
+    uint8_t *text = temp_read(COFFER_TEST_DATA "/vectors/manifest.json", &len);
+    (void)state;
+    assert_non_null(text);
+    assert_int_equal(coffer__json_parse(&manifest, (char *)text, len, 0, &limits, NULL), COFFER_OK);
+    list = coffer__json_find(coffer__json_root(manifest), "vectors");
+    for (vector = coffer__json_first(list); vector; vector = coffer__json_next(list, vector)) {
+        if (coffer_format_by_name(text_of(vector, "format"))) {
+            try_every_kind(vector);
+            tried++;
+        }
+    }
+    assert_true(tried >= 20);
+    coffer__json_free(manifest);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_vector_gives_what_the_manifest_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
