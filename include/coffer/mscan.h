@@ -185,7 +185,8 @@ typedef struct coffer_mscan_query {
 
 typedef struct coffer_mscan_stats coffer_mscan_stats;
 
-/* One pass over the selected records on all cores. Groups that no record falls into are left out. */
+/* One pass over the selected records on all cores. Groups that no record falls into are left out; records
+ * past the last sequence are in no group of BY_SEQUENCE. */
 COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
                                                 const coffer_mscan_query *query, coffer_error *err);
 COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
@@ -200,7 +201,7 @@ COFFER_API double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_ms
 /* z-scores as the original scanner defines them: (value − mean) / sample standard deviation over all selected
  * records of a layer or of the file, 0 where the deviation is <= 1e-9. Layers come from the parameter's name:
  * "model.layers.N" → N, embed_tokens → −1, model.norm → the last layer + 1, lm_head → the last layer + 2;
- * other parameters have no layer and take no part in layer scope. */
+ * other parameters have no layer and take no part in layer scope, and those without a name in neither. */
 typedef enum coffer_mscan_scope {
     COFFER_MSCAN_SCOPE_GLOBAL = 0,
     COFFER_MSCAN_SCOPE_LAYER = 1
@@ -251,10 +252,12 @@ typedef struct coffer_mscan_grid_opts {
 
 typedef struct coffer_mscan_grid {
     uint32_t width, height;
-    uint64_t token_begin, token_end; /* what the columns cover, evenly */
-    uint64_t row_begin, row_end;     /* what the rows cover, evenly */
-    double *mean;                    /* height × width, row-major; NaN where no record falls */
-    double low, high;                /* smallest and largest mean; NaN, NaN when all cells are empty */
+    /* What the columns and rows cover, evenly: cells are powers of two wide and start at multiples of their
+     * width, so this may reach a little past what was asked for. */
+    uint64_t token_begin, token_end;
+    uint64_t row_begin, row_end;
+    double *mean;     /* height × width, row-major; NaN where no record falls */
+    double low, high; /* smallest and largest mean; NaN, NaN when all cells are empty */
 } coffer_mscan_grid;
 
 COFFER_API coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,

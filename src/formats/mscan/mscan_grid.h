@@ -1,0 +1,50 @@
+/* Cells of a heat map: what records fall into a range of rows and a range of tokens. */
+#ifndef COFFER_FORMATS_MSCAN_GRID_H
+#define COFFER_FORMATS_MSCAN_GRID_H
+
+#include "formats/mscan/mscan_private.h"
+
+typedef struct coffer__mscan_cell {
+    uint64_t sum[2]; /* by coffer_mscan_metric */
+    uint32_t count;  /* a scan has fewer than 2^32 records */
+} coffer__mscan_cell;
+
+static inline void coffer__mscan_cell_add(coffer__mscan_cell *to, const coffer__mscan_cell *from)
+{
+    to->sum[0] += from->sum[0];
+    to->sum[1] += from->sum[1];
+    to->count += from->count;
+}
+
+static inline void coffer__mscan_cell_take(coffer__mscan_cell *to, const uint8_t *record)
+{
+    to->sum[0] += coffer__load_u16(record + COFFER__MSCAN_ACTIVATION_AT);
+    to->sum[1] += coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT);
+    to->count++;
+}
+
+/* One side of a grid. A cell covers a power of two of tokens (or rows) and starts at a multiple of it: so
+ * cells of a coarse grid are unions of cells of a fine one, and a pyramid gives the same means as a look at
+ * the records. */
+typedef struct coffer__mscan_axis {
+    uint64_t begin; /* a multiple of 1 << shift */
+    unsigned shift;
+    uint32_t count; /* cells */
+} coffer__mscan_axis;
+
+/* The finest axis of at most `most` cells that covers [begin, end). */
+coffer__mscan_axis coffer__mscan_axis_over(uint64_t begin, uint64_t end, uint32_t most);
+
+static inline uint64_t coffer__mscan_axis_end(const coffer__mscan_axis *axis)
+{
+    return axis->begin + ((uint64_t)axis->count << axis->shift);
+}
+
+/* Tokens that records can name. */
+uint64_t coffer__mscan_tokens(const coffer_mscan *scan);
+/* Rows there are: parameters up to the last one with a name. Of blocks only the records know. */
+uint32_t coffer__mscan_param_rows(const coffer_mscan *scan);
+coffer_status coffer__mscan_block_rows(uint32_t *out, const coffer_mscan *scan,
+                                       const coffer_mscan_grid_opts *opts, coffer_error *err);
+
+#endif
