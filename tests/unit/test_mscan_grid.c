@@ -44,7 +44,7 @@ static double expected_mean(const sample *s, const coffer_mscan_grid *grid,
         uint64_t row_number = opts->rows == COFFER_MSCAN_ROWS_PARAM ? record->param_id : record->block_idx;
         if (record->token_idx >= TOKENS || (only_b && record->param_id != 1) ||
             record->token_idx < grid->token_begin || row_number < grid->row_begin ||
-            (opts->rows == COFFER_MSCAN_ROWS_PARAM && row_number >= 16))
+            (opts->rows == COFFER_MSCAN_ROWS_PARAM && row_number >= PARAM_ROWS))
             continue;
         if ((record->token_idx - grid->token_begin) / tokens_each != column ||
             (row_number - grid->row_begin) / rows_each != row)
@@ -110,7 +110,7 @@ static void grids_of_every_size_and_range_have_the_right_means(void **state)
     (void)state;
     for (int sorted = 0; sorted < 2; sorted++) {
         sample s;
-        open_random(&s, 3000, sorted);
+        open_random(&s, 800, sorted);
         assert_grids_are_right(&s, NULL);
         sample_close(&s);
     }
@@ -123,7 +123,7 @@ static void the_pyramid_gives_the_same_grids_when_it_is_built_and_when_it_is_rea
         char *folder = temp_make();
         const char *cache = temp_path(folder, "x.pyramid");
         sample s;
-        open_random(&s, 3000, sorted);
+        open_random(&s, 800, sorted);
         assert_grids_are_right(&s, cache);
         temp_assert_only(folder, "x.pyramid", NULL);
         sample_close(&s);
@@ -253,10 +253,51 @@ static void threads_share_a_grid_without_losing_a_record(void **state)
         opts.width = 7;
         opts.height = 2;
         opts.cache_path = cached ? temp_path(folder, "x.pyramid") : NULL;
-        open_random(&s, 500000, true);
+        open_random(&s, 400000, true);
         assert_grid_is_right(&s, &opts);
         sample_close(&s);
     }
+    temp_remove(folder);
+}
+
+static void assert_same_grid(const coffer_mscan_grid *a, const coffer_mscan_grid *b)
+{
+    assert_int_equal(a->width, b->width);
+    assert_int_equal(a->height, b->height);
+    assert_int_equal(a->token_begin, b->token_begin);
+    assert_int_equal(a->row_begin, b->row_begin);
+    assert_memory_equal(a->mean, b->mean, sizeof *a->mean * a->width * a->height);
+}
+
+/* 50 million tokens: a column of the pyramid is 4096 of them, a picture may want more. */
+static void pictures_coarser_and_finer_than_the_pyramid_agree_with_the_records(void **state)
+{
+    static const uint32_t widths[] = { 100, 10000, 100000 };
+    char *folder = temp_make();
+    coffer_mscan_record *records = malloc(3000 * sizeof *records);
+    uint64_t seed = 8;
+    sample s;
+    (void)state;
+    for (uint32_t i = 0; i < 3000; i++) {
+        uint64_t r = sample_random(&seed);
+        records[i] = (coffer_mscan_record){ i * 16000, (uint16_t)(r % 10), (uint16_t)((r >> 8) % BLOCK_ROWS),
+                                            (uint16_t)(r >> 32), (uint16_t)(r >> 48) };
+    }
+    sample_open(&s, params_json, "[{\"sequence_id\": 0, \"num_tokens\": 50000000}]", records, 3000);
+    for (size_t i = 0; i < 2 * sizeof widths / sizeof widths[0]; i++) {
+        coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
+        coffer_mscan_grid *plain = NULL, *kept = NULL;
+        opts.width = widths[i / 2];
+        opts.height = 5;
+        opts.rows = i % 2 ? COFFER_MSCAN_ROWS_PARAM : COFFER_MSCAN_ROWS_BLOCK;
+        assert_int_equal(coffer_mscan_grid_new(&plain, s.scan, &opts, NULL), COFFER_OK);
+        opts.cache_path = temp_path(folder, "x.pyramid");
+        assert_int_equal(coffer_mscan_grid_new(&kept, s.scan, &opts, NULL), COFFER_OK);
+        assert_same_grid(plain, kept);
+        coffer_mscan_grid_free(plain);
+        coffer_mscan_grid_free(kept);
+    }
+    sample_close(&s);
     temp_remove(folder);
 }
 
@@ -329,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_glob_leaves_other_parameters_out),
         cmocka_unit_test(a_range_of_rows_can_be_chosen),
         cmocka_unit_test(threads_share_a_grid_without_losing_a_record),
+        cmocka_unit_test(pictures_coarser_and_finer_than_the_pyramid_agree_with_the_records),
         cmocka_unit_test(an_empty_scan_gives_an_empty_grid),
         cmocka_unit_test(grids_that_make_no_sense_or_do_not_fit_are_refused),
         cmocka_unit_test(an_axis_is_the_finest_that_fits),

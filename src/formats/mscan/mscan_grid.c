@@ -58,7 +58,8 @@ coffer_status coffer__mscan_block_rows(uint32_t *out, const coffer_mscan *scan,
 
 typedef struct drawing {
     coffer__mscan_axis across, down;
-    unsigned row_at; /* where a record has its row */
+    unsigned row_at;    /* where a record has its row */
+    uint64_t row_limit; /* rows from here on are in no cell */
     coffer__mscan_cell *cells;
 } drawing;
 
@@ -70,8 +71,9 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
         const uint8_t *record = records + i * COFFER__MSCAN_RECORD_SIZE;
         /* What lies before the beginning wraps around and is past the end as well. */
         uint64_t column = (coffer__mscan_load_token(record) - draw->across.begin) >> draw->across.shift;
-        uint64_t row = (coffer__load_u16(record + draw->row_at) - draw->down.begin) >> draw->down.shift;
-        if (column < draw->across.count && row < draw->down.count)
+        uint64_t id = coffer__load_u16(record + draw->row_at);
+        uint64_t row = (id - draw->down.begin) >> draw->down.shift;
+        if (column < draw->across.count && row < draw->down.count && id < draw->row_limit)
             coffer__mscan_cell_take(&draw->cells[row * draw->across.count + column], record);
     }
 }
@@ -131,20 +133,21 @@ static coffer_status lay_out(drawing *draw, const coffer_mscan *scan, const coff
                              const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
     uint64_t tokens = coffer__mscan_tokens(scan);
-    uint64_t row_end = opts->row_end;
     uint32_t rows = COFFER__MSCAN_PARAM_IDS;
     coffer_status status = COFFER_OK;
     if (opts->rows == COFFER_MSCAN_ROWS_PARAM)
         rows = coffer__mscan_param_rows(scan);
-    else if (pyramid)
+    else if (opts->row_end > COFFER__MSCAN_PARAM_IDS && pyramid)
         rows = pyramid->row_count[COFFER_MSCAN_ROWS_BLOCK];
-    else if (row_end > COFFER__MSCAN_PARAM_IDS)
+    else if (opts->row_end > COFFER__MSCAN_PARAM_IDS)
         status = coffer__mscan_block_rows(&rows, scan, opts, err);
     if (status)
         return status;
+    draw->row_limit = rows;
     draw->across = coffer__mscan_axis_over(opts->token_begin,
                                            opts->token_end < tokens ? opts->token_end : tokens, opts->width);
-    draw->down = coffer__mscan_axis_over(opts->row_begin, row_end < rows ? row_end : rows, opts->height);
+    draw->down =
+        coffer__mscan_axis_over(opts->row_begin, opts->row_end < rows ? opts->row_end : rows, opts->height);
     return COFFER_OK;
 }
 

@@ -82,11 +82,12 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
         const uint8_t *record = records + i * COFFER__MSCAN_RECORD_SIZE;
         uint32_t token = coffer__mscan_load_token(record);
         size_t column = token >> columns->shift;
-        size_t param = coffer__mscan_load_param(record) >> params->shift;
+        uint16_t param_id = coffer__mscan_load_param(record);
+        size_t param = param_id >> params->shift;
         size_t block = coffer__load_u16(record + COFFER__MSCAN_BLOCK_AT) >> blocks->shift;
         if (token >= pyramid->tokens)
             continue;
-        if (param < params->count)
+        if (param_id < pyramid->row_count[COFFER_MSCAN_ROWS_PARAM])
             coffer__mscan_cell_take(&pyramid->cells[0][0][param * columns->count + column], record);
         if (block < blocks->count)
             coffer__mscan_cell_take(&pyramid->cells[1][0][block * columns->count + column], record);
