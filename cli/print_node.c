@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NODE_DEPTH_MAX = 64, SHORT_LIST = 16, VALUE_MAX = 512 };
+enum { NODE_DEPTH_MAX = 64, SHORT_LIST = 16, VALUE_MAX = 128 };
 
 static bool is_scalar(const coffer_node *node)
 {
@@ -50,7 +50,7 @@ static void format_u64(char *out, size_t size, uint64_t value, coffer_unit unit)
     }
 }
 
-/* A scalar as text; long texts are cut, a cell is no place for a novel. */
+/* What is no text, as text. */
 static void format_scalar(char *out, size_t size, const coffer_node *node)
 {
     term_text text;
@@ -70,12 +70,10 @@ static void format_scalar(char *out, size_t size, const coffer_node *node)
         else
             snprintf(out, size, "%.6g", coffer_node_get_f64(node));
         break;
-    case COFFER_NODE_TEXT:
-        snprintf(out, size, "%s", coffer_node_get_text(node, NULL));
-        break;
     case COFFER_NODE_NULL:
         snprintf(out, size, "–");
         break;
+    case COFFER_NODE_TEXT:
     case COFFER_NODE_LIST:
     case COFFER_NODE_MAP:
         snprintf(out, size, "(%zu)", coffer_node_count(node));
@@ -106,6 +104,18 @@ static void add_columns(term_table *table, const coffer_node *list)
         term_table_column(table, coffer_node_get_name(cell), is_text[column] ? TERM_LEFT : TERM_RIGHT);
 }
 
+static void add_cell(term_table *table, const coffer_node *cell)
+{
+    char text[VALUE_MAX] = "";
+    if (cell && coffer_node_get_kind(cell) == COFFER_NODE_TEXT) {
+        term_table_cell(table, coffer_node_get_text(cell, NULL));
+        return;
+    }
+    if (cell)
+        format_scalar(text, sizeof text, cell);
+    term_table_cell(table, text);
+}
+
 static void print_table(FILE *out, const coffer_node *list, size_t indent)
 {
     const coffer_node *first = coffer_node_first(list);
@@ -118,12 +128,8 @@ static void print_table(FILE *out, const coffer_node *list, size_t indent)
     for (const coffer_node *row = first; row; row = coffer_node_next(row)) {
         const coffer_node *cell = coffer_node_first(row);
         for (size_t i = 0; i < columns && i < TERM_COLUMNS_MAX; i++) {
-            char text[VALUE_MAX] = "";
-            if (cell) {
-                format_scalar(text, sizeof text, cell);
-                cell = coffer_node_next(cell);
-            }
-            term_table_cell(table, text);
+            add_cell(table, cell);
+            cell = cell ? coffer_node_next(cell) : NULL;
         }
     }
     term_table_print(table, out);

@@ -1,6 +1,7 @@
 /* The progress line on stderr. */
 #include "term.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -46,7 +47,8 @@ static void draw(const term_progress *bar, uint64_t done, uint64_t total, double
         fprintf(stderr, "  %3.0f %%", 100.0 * (double)done / (double)total);
     print_rate(bar, done, total, seconds);
     if (total > 0 && done > 0 && done <= total)
-        fprintf(stderr, "  %s left", term_duration(text, seconds * (double)(total - done) / (double)done));
+        fprintf(stderr, "  %s left",
+                term_duration(text, ceil(seconds * (double)(total - done) / (double)done)));
     fflush(stderr);
 }
 
