@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The handler reads this table without a lock while other threads change it. The version of a slot is odd
@@ -34,6 +35,19 @@ static void set_slot(struct slot *slot, uintptr_t base, size_t len)
     atomic_fetch_add(&slot->version, 1);
 }
 
+/* The bare system call: a function of that name may be someone's who wants to know of every mapping, and a
+ * signal handler is no place for that. */
+static bool map_zeros(uintptr_t at, size_t len)
+{
+#ifdef SYS_mmap2
+    long call = SYS_mmap2;
+#else
+    long call = SYS_mmap;
+#endif
+    return syscall(call, at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+           -1;
+}
+
 /* Async-signal-safe. Whether the address lies in a mapping of ours, which then has memory behind it. */
 static bool replace_lost_pages(uintptr_t address)
 {
@@ -47,8 +61,7 @@ static bool replace_lost_pages(uintptr_t address)
             continue;
         uintptr_t page = address & ~(page_size - 1);
         atomic_store(&slot->damaged, true);
-        return mmap((void *)page, base + len - page, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+        return map_zeros(page, base + len - page);
     }
     return false;
 }

@@ -48,6 +48,41 @@ void shim_observe(const shim_observer *new_observer)
     observer = new_observer;
 }
 
+#define TELL(event, ...)                                     \
+    do {                                                     \
+        if (observer && observer->event)                     \
+            observer->event(observer->context, __VA_ARGS__); \
+    } while (0)
+
+static struct {
+    const char *function;
+    int error_number;
+} refused[4];
+
+void shim_refuse(const char *function, int error_number)
+{
+    size_t i = 0;
+    if (!function) {
+        memset(refused, 0, sizeof refused);
+        return;
+    }
+    while (refused[i].function)
+        i++;
+    refused[i].function = function;
+    refused[i].error_number = error_number;
+}
+
+static bool is_refused(const char *function)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        if (refused[i].function && strcmp(refused[i].function, function) == 0) {
+            errno = refused[i].error_number;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What a function can suffer from. */
 enum { EVERY = 1, TAKES_ROOM = 2, INTERRUPTIBLE = 4, TRANSFERS = 8, ALLOCATES = 16 };
 
@@ -86,6 +121,8 @@ static bool hit(const char *function, unsigned nature)
 
 static bool fails(const char *function, unsigned nature)
 {
+    if (is_refused(function))
+        return true;
     if (!hit(function, nature))
         return false;
     errno = armed == SHIM_ENOSPC ? ENOSPC : armed == SHIM_EINTR ? EINTR : EIO;
@@ -95,7 +132,7 @@ static bool fails(const char *function, unsigned nature)
 /* The same for transfers, which may also do only a part. *len is what shall be done now. */
 static bool transfer_fails(const char *function, unsigned nature, size_t *len)
 {
-    if (armed == SHIM_SHORT) {
+    if (armed == SHIM_SHORT && !is_refused(function)) {
         if (*len > 1 && hit(function, nature))
             *len /= 2;
         return false;
@@ -148,15 +185,14 @@ WRAPPED(int, os_open, const char *path, int flags, mode_t mode)
     if (fails(ME, EVERY | INTERRUPTIBLE | (flags & O_CREAT ? TAKES_ROOM : 0)))
         return -1;
     int fd = __real_coffer__os_open(path, flags, mode);
-    if (fd >= 0 && observer)
-        observer->opened(observer->context, path, flags, fd);
+    if (fd >= 0)
+        TELL(opened, path, flags, fd);
     return fd;
 }
 
 WRAPPED(int, os_close, int fd)
 {
-    if (observer)
-        observer->closed(observer->context, fd);
+    TELL(closed, fd);
     return __real_coffer__os_close(fd);
 }
 
@@ -216,8 +252,8 @@ WRAPPED(ssize_t, os_pwrite, int fd, const void *bytes, size_t len, uint64_t offs
         return -1;
     }
     ssize_t n = __real_coffer__os_pwrite(fd, bytes, len, offset);
-    if (n > 0 && observer)
-        observer->wrote(observer->context, fd, bytes, (size_t)n, offset);
+    if (n > 0)
+        TELL(wrote, fd, bytes, (size_t)n, offset);
     return n;
 }
 
@@ -227,8 +263,8 @@ WRAPPED(ssize_t, os_write, int fd, const void *bytes, size_t len)
         return -1;
     off_t offset = lseek(fd, 0, SEEK_CUR);
     ssize_t n = __real_coffer__os_write(fd, bytes, len);
-    if (n > 0 && observer && offset >= 0)
-        observer->wrote(observer->context, fd, bytes, (size_t)n, (uint64_t)offset);
+    if (n > 0 && offset >= 0)
+        TELL(wrote, fd, bytes, (size_t)n, (uint64_t)offset);
     return n;
 }
 
@@ -237,7 +273,7 @@ static void show_copied(int fd, uint64_t offset, size_t len)
 {
     void *bytes = malloc(len);
     if (bytes && pread(fd, bytes, len, (off_t)offset) == (ssize_t)len) {
-        observer->wrote(observer->context, fd, bytes, len, offset);
+        TELL(wrote, fd, bytes, len, offset);
     } else {
         fputs("shim: cannot read back what was copied\n", stderr);
         abort();
@@ -250,7 +286,7 @@ WRAPPED(ssize_t, os_copy_range, int from, uint64_t from_offset, int to, uint64_t
     if (transfer_fails(ME, EVERY | INTERRUPTIBLE | TRANSFERS | TAKES_ROOM, &len))
         return -1;
     ssize_t n = __real_coffer__os_copy_range(from, from_offset, to, to_offset, len);
-    if (n > 0 && observer)
+    if (n > 0 && observer && observer->wrote)
         show_copied(to, to_offset, (size_t)n);
     return n;
 }
@@ -260,8 +296,8 @@ WRAPPED(int, os_truncate, int fd, uint64_t size)
     if (fails(ME, EVERY | INTERRUPTIBLE))
         return -1;
     int result = __real_coffer__os_truncate(fd, size);
-    if (result == 0 && observer)
-        observer->truncated(observer->context, fd, size);
+    if (result == 0)
+        TELL(truncated, fd, size);
     return result;
 }
 
@@ -270,8 +306,8 @@ WRAPPED(int, os_sync_data, int fd)
     if (fails(ME, EVERY | INTERRUPTIBLE | TAKES_ROOM))
         return -1;
     int result = __real_coffer__os_sync_data(fd);
-    if (result == 0 && observer)
-        observer->synced(observer->context, fd);
+    if (result == 0)
+        TELL(synced, fd);
     return result;
 }
 
@@ -280,8 +316,8 @@ WRAPPED(int, os_sync, int fd)
     if (fails(ME, EVERY | INTERRUPTIBLE | TAKES_ROOM))
         return -1;
     int result = __real_coffer__os_sync(fd);
-    if (result == 0 && observer)
-        observer->synced(observer->context, fd);
+    if (result == 0)
+        TELL(synced, fd);
     return result;
 }
 
@@ -292,8 +328,8 @@ WRAPPED(int, os_rename, const char *from, const char *to)
     if (fails(ME, EVERY | TAKES_ROOM))
         return -1;
     int result = __real_coffer__os_rename(from, to);
-    if (result == 0 && observer)
-        observer->renamed(observer->context, from, to);
+    if (result == 0)
+        TELL(renamed, from, to);
     return result;
 }
 
@@ -302,8 +338,8 @@ WRAPPED(int, os_rename_new, const char *from, const char *to)
     if (fails(ME, EVERY | TAKES_ROOM))
         return -1;
     int result = __real_coffer__os_rename_new(from, to);
-    if (result == 0 && observer)
-        observer->renamed(observer->context, from, to);
+    if (result == 0)
+        TELL(renamed, from, to);
     return result;
 }
 
@@ -312,8 +348,8 @@ WRAPPED(int, os_link, const char *from, const char *to)
     if (fails(ME, EVERY | TAKES_ROOM))
         return -1;
     int result = __real_coffer__os_link(from, to);
-    if (result == 0 && observer)
-        observer->linked(observer->context, from, to);
+    if (result == 0)
+        TELL(linked, from, to);
     return result;
 }
 
@@ -322,8 +358,8 @@ WRAPPED(int, os_unlink, const char *path)
     if (fails(ME, EVERY))
         return -1;
     int result = __real_coffer__os_unlink(path);
-    if (result == 0 && observer)
-        observer->unlinked(observer->context, path);
+    if (result == 0)
+        TELL(unlinked, path);
     return result;
 }
 

@@ -25,7 +25,11 @@ void shim_disarm(void);
 bool shim_fired(void);
 const char *shim_fired_in(void);
 
-/* Is told of every operation that changed something and succeeded. */
+/* Every call of the function ("coffer__os_link") fails with this errno, as on a system that does not know it.
+ * Up to four functions; NULL ends it for all. */
+void shim_refuse(const char *function, int error_number);
+
+/* Is told of every operation that changed something and succeeded. What is NULL is not called. */
 typedef struct shim_observer {
     void (*opened)(void *context, const char *path, int flags, int fd);
     void (*closed)(void *context, int fd);

@@ -149,6 +149,9 @@ static void workers_leave_signals_to_the_caller_but_take_their_own_faults(void *
 static void a_pool_works_in_a_child_after_fork(void **state)
 {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* the thread sanitizer knows no threads in a forked child */
+#endif
     int status = 0;
     coffer__pool *pool = new_pool(THREADS);
     assert_each_ran_once(pool, COUNT);
