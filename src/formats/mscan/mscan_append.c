@@ -27,11 +27,18 @@ static coffer_status fail_damaged(const coffer_report *report, coffer_error *err
 static coffer_status read_base(coffer_mscan_writer *writer, const coffer__mscan_header *header,
                                coffer_source *src, const coffer_limits *limits, coffer_error *err)
 {
+    coffer_error cause = COFFER_ERROR_INIT;
     coffer_report *report = NULL;
-    coffer_status status;
-    if ((status = coffer_report_new(&report, 0, err)) ||
-        (status = coffer__mscan_read_metadata(&writer->base, src, header, limits, report, err)) ||
-        (status = fail_damaged(report, err)) || (status = coffer__report_status(report, err)))
+    coffer_status status = coffer_report_new(&report, 0, err);
+    if (status)
+        return status;
+    status = coffer__mscan_read_metadata(&writer->base, src, header, limits, report, &cause);
+    if (status) {
+        status = coffer__fail(err, status, cause.offset, "%s%s", cause.text,
+                              status > COFFER_E_LIMIT ? "; repair the file before appending" : "");
+        goto out;
+    }
+    if ((status = fail_damaged(report, err)) || (status = coffer__report_status(report, err)))
         goto out;
     status = coffer__mscan_names_init(&writer->names, &writer->base, err);
 out:

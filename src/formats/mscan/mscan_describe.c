@@ -74,9 +74,10 @@ static void describe_state(const subject *of, const coffer_source *src)
     if (writer)
         coffer__node_text(of->out, "writer", writer);
     if (of->area.lost > 0)
-        coffer__node_printf(of->out, "damage", "header says %lu records, %llu are %s",
-                            (unsigned long)of->header.record_count, (unsigned long long)of->area.lost,
-                            of->area.overwritten_head ? "overwritten by metadata" : "missing");
+        coffer__node_printf(of->out, "damage", "header says %lu records; %s: %llu",
+                            (unsigned long)of->header.record_count,
+                            of->area.overwritten_head ? "overwritten by metadata" : "missing",
+                            (unsigned long long)of->area.lost);
     else if (of->area.trailing > 0)
         coffer__node_u64(of->out, "trailing_bytes", of->area.trailing, COFFER_UNIT_BYTES);
     if (coffer_source_interrupted_update(src))

@@ -1,0 +1,293 @@
+#include "formats/mscan/mscan_writer.h"
+#include "support/scan.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *folder;
+
+static int make_folder(void **state)
+{
+    (void)state;
+    folder = temp_make();
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    temp_remove(folder);
+    return 0;
+}
+
+static coffer_mscan_writer *create(const char *name)
+{
+    coffer_mscan_writer *writer = NULL;
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, name), NULL, NULL), COFFER_OK);
+    return writer;
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+    const char *path = temp_path(folder, "back.mscan");
+    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_quantization scale;
+    coffer_mscan_record records[4];
+    (void)state;
+    opts.model_name = "Qwen \"3\"";
+    opts.quantized = true;
+    opts.quantization[COFFER_MSCAN_GRAD_NORM] = (coffer_mscan_quantization){ 0.1, -2.0 };
+    opts.block_size = 64;
+    opts.extra_json = "{\"run\": {\"seed\": 3}}";
+    assert_int_equal(scan_create(path, &opts, 2, 2, NULL), COFFER_OK);
+    scan_assert_clean(path);
+
+    coffer_source *src = scan_source(path);
+    coffer_mscan *scan = scan_open(src);
+    assert_int_equal(coffer_mscan_record_count(scan), 8);
+    assert_int_equal(coffer_mscan_total_tokens(scan), 4);
+    assert_string_equal(coffer_mscan_model_name(scan), "Qwen \"3\"");
+    assert_true(coffer_mscan_quantization_of(&scale, scan, COFFER_MSCAN_GRAD_NORM, 0, 0));
+    assert_true(scale.scale == 0.1 && scale.offset == -2.0);
+    assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"run\":{\"seed\":3}"));
+    assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"block_size\":64"));
+    assert_int_equal(coffer_mscan_read(records, scan, 4, 4, NULL), COFFER_OK);
+    assert_int_equal(records[0].token_idx, 2); /* the second sequence begins after the first's two tokens */
+    assert_int_equal(records[3].token_idx, 3);
+    assert_int_equal(records[3].activation, 3);
+    coffer_mscan_close(scan);
+    coffer_source_close(src);
+}
+
+static void records_start_at_a_multiple_of_64_after_the_room_asked_for(void **state)
+{
+    const char *path = temp_path(folder, "room.mscan");
+    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    size_t len;
+    (void)state;
+    opts.reserve_bytes = 100000;
+    assert_int_equal(scan_create(path, &opts, 1, 1, NULL), COFFER_OK);
+    uint8_t *bytes = temp_read(path, &len);
+    uint32_t area = coffer__load_u32(bytes + COFFER__MSCAN_HEADER_LEN_AT);
+    assert_int_equal(area % 64, 0);
+    assert_true(area > 100000 && area < 101000);
+    assert_int_equal(len, area + 24);
+    assert_int_equal(bytes[area - 1], ' ');
+    free(bytes);
+}
+
+static void the_same_input_gives_the_same_bytes(void **state)
+{
+    size_t len;
+    (void)state;
+    assert_int_equal(scan_create(temp_path(folder, "one"), NULL, 3, 5, NULL), COFFER_OK);
+    assert_int_equal(scan_create(temp_path(folder, "two"), NULL, 3, 5, NULL), COFFER_OK);
+    uint8_t *bytes = temp_read(temp_path(folder, "one"), &len);
+    assert_true(temp_holds(temp_path(folder, "two"), bytes, len));
+    free(bytes);
+}
+
+static void metadata_that_outgrows_its_room_moves_the_records(void **state)
+{
+    const char *path = temp_path(folder, "moved.mscan");
+    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    (void)state;
+    opts.reserve_bytes = 1;
+    assert_int_equal(scan_create(path, &opts, 40, 3, NULL), COFFER_OK);
+    scan_assert_clean(path);
+    coffer_source *src = scan_source(path);
+    coffer_mscan *scan = scan_open(src);
+    assert_int_equal(coffer_mscan_record_count(scan), 240);
+    assert_int_equal(coffer_mscan_sequence_count(scan), 40);
+    coffer_mscan_close(scan);
+    coffer_source_close(src);
+}
+
+static void a_scan_without_records_is_a_scan(void **state)
+{
+    const char *path = temp_path(folder, "none.mscan");
+    coffer_mscan_writer *writer = create("none.mscan");
+    (void)state;
+    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_end_sequence(writer, 12, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    scan_assert_clean(path);
+    coffer_source *src = scan_source(path);
+    coffer_mscan *scan = scan_open(src);
+    assert_int_equal(coffer_mscan_total_tokens(scan), 12);
+    assert_int_equal(coffer_mscan_record_count(scan), 0);
+    coffer_mscan_close(scan);
+    coffer_source_close(src);
+}
+
+static void a_stream_gets_a_whole_scan(void **state)
+{
+    const char *fifo = temp_path(folder, "fifo");
+    const size_t room = 65536; /* what a pipe holds without a reader */
+    uint8_t *got = malloc(room);
+    (void)state;
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    int reading = open(fifo, O_RDONLY | O_NONBLOCK);
+    assert_true(reading >= 0);
+    assert_int_equal(scan_create(fifo, NULL, 1, 3, NULL), COFFER_OK);
+    ssize_t len = read(reading, got, room);
+    assert_true(len > 0);
+    coffer_source *src = scan_source_of(got, (size_t)len);
+    coffer_mscan *scan = scan_open(src);
+    coffer_report *report = scan_check(src, true);
+    assert_int_equal(coffer_mscan_record_count(scan), 6);
+    assert_int_equal(coffer_report_count(report), 0);
+    coffer_report_free(report);
+    coffer_mscan_close(scan);
+    coffer_source_close(src);
+    close(reading);
+    free(got);
+}
+
+static void parameters_have_one_id_each(void **state)
+{
+    coffer_mscan_writer *writer = create("params.mscan");
+    uint16_t first, again, other;
+    (void)state;
+    assert_int_equal(coffer_mscan_add_param_id(writer, 1, "x", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_add_param_id(writer, 1, "x", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_add_param_id(writer, 1, "y", NULL), COFFER_E_DUPLICATE);
+    assert_int_equal(coffer_mscan_add_param(&first, writer, "x", NULL), COFFER_OK);
+    assert_int_equal(first, 1);
+    assert_int_equal(coffer_mscan_add_param(&again, writer, "new", NULL), COFFER_OK);
+    assert_int_equal(again, 0);
+    assert_int_equal(coffer_mscan_add_param(&other, writer, "newer", NULL), COFFER_OK);
+    assert_int_equal(other, 2);
+    assert_int_equal(coffer_mscan_add_param(&other, writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
+    coffer_mscan_discard(writer);
+    assert_false(temp_exists(temp_path(folder, "params.mscan")));
+}
+
+static void a_65537th_parameter_is_refused(void **state)
+{
+    coffer_mscan_writer *writer = create("many.mscan");
+    uint16_t id;
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%u", i);
+        assert_int_equal(coffer_mscan_add_param(&id, writer, name, NULL), COFFER_OK);
+        assert_int_equal(id, i);
+    }
+    assert_int_equal(coffer_mscan_add_param(&id, writer, "p7", NULL), COFFER_OK);
+    assert_int_equal(id, 7);
+    assert_int_equal(coffer_mscan_add_param(&id, writer, "one more", NULL), COFFER_E_LIMIT);
+    coffer_mscan_discard(writer);
+}
+
+static void wrong_records_are_refused_before_anything_is_written(void **state)
+{
+    coffer_mscan_writer *writer = create("wrong.mscan");
+    coffer_mscan_record record = { 0, 0, 0, 0, 0 };
+    uint16_t id;
+    (void)state;
+    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_end_sequence(writer, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_begin_sequence(writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
+    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_DANGLING_REFERENCE);
+    assert_int_equal(coffer_mscan_add_param(&id, writer, "a", NULL), COFFER_OK);
+    record.token_idx = 9;
+    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_end_sequence(writer, 9, NULL), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_mscan_end_sequence(writer, 10, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    scan_assert_clean(temp_path(folder, "wrong.mscan"));
+}
+
+static void counts_and_tokens_stop_at_what_the_file_can_say(void **state)
+{
+    coffer_mscan_writer *writer = create("limits.mscan");
+    coffer_mscan_record record = { 0, 0, 0, 0, 0 };
+    uint16_t id;
+    (void)state;
+    assert_int_equal(coffer_mscan_add_param(&id, writer, "a", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_end_sequence(writer, (UINT64_C(1) << 32) + 1, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mscan_end_sequence(writer, (UINT64_C(1) << 32) - 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_OK); /* token 2^32 - 1 */
+    record.token_idx = 1;
+    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_LIMIT);
+    record.token_idx = 0;
+    writer->record_count = UINT32_MAX;
+    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_LIMIT);
+    coffer_mscan_discard(writer);
+}
+
+static void a_sequence_left_open_is_not_committed(void **state)
+{
+    coffer_mscan_writer *writer = create("open.mscan");
+    (void)state;
+    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_false(temp_exists(temp_path(folder, "open.mscan")));
+}
+
+static void options_that_make_no_sense_are_refused(void **state)
+{
+    static const char *const extras[] = { "[1]", "{\"sequences\": []}", "{\"format_version\": 2}",
+                                          "{\"block_size\": 1}" };
+    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer *writer;
+    (void)state;
+    opts.block_size = 64;
+    for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
+        opts.extra_json = extras[i];
+        assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL),
+                         COFFER_E_INVALID_ARGUMENT);
+    }
+    opts.extra_json = "{";
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL), COFFER_E_BAD_JSON);
+    opts.extra_json = NULL;
+    opts.quantized = true;
+    opts.quantization[0].scale = NAN;
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
+    opts.quantized = false;
+    opts.model_name = "\xc3";
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL), COFFER_E_BAD_TEXT);
+    assert_false(temp_exists(temp_path(folder, "no")));
+}
+
+static void an_exclusive_writer_leaves_an_old_file_alone(void **state)
+{
+    const char *path = temp_path(folder, "taken");
+    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    (void)state;
+    temp_write(path, "mine", 4);
+    opts.exclusive = true;
+    assert_int_equal(scan_create(path, &opts, 1, 1, NULL), COFFER_E_EXISTS);
+    assert_true(temp_holds(path, "mine", 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(records_start_at_a_multiple_of_64_after_the_room_asked_for),
+        cmocka_unit_test(the_same_input_gives_the_same_bytes),
+        cmocka_unit_test(metadata_that_outgrows_its_room_moves_the_records),
+        cmocka_unit_test(a_scan_without_records_is_a_scan),
+        cmocka_unit_test(a_stream_gets_a_whole_scan),
+        cmocka_unit_test(parameters_have_one_id_each),
+        cmocka_unit_test(a_65537th_parameter_is_refused),
+        cmocka_unit_test(wrong_records_are_refused_before_anything_is_written),
+        cmocka_unit_test(counts_and_tokens_stop_at_what_the_file_can_say),
+        cmocka_unit_test(a_sequence_left_open_is_not_committed),
+        cmocka_unit_test(options_that_make_no_sense_are_refused),
+        cmocka_unit_test(an_exclusive_writer_leaves_an_old_file_alone),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
