@@ -12,6 +12,7 @@
 #include "term.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -107,14 +108,24 @@ static bool same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
+/* What a link leads to; any other path as it was given. NULL with errno on failure. */
+static char *resolved(const char *path)
+{
+    struct stat st;
+    char real[PATH_MAX];
+    bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+    if (is_link && !realpath(path, real))
+        return NULL;
+    return coffer__strdup(is_link ? real : path);
+}
+
 /* The result waits under a temporary name in the same folder, with the mode of the file it will replace. */
 static int begin_in_place(repair_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
     struct stat st;
     int fd;
-    bool is_link = lstat(job->path, &st) == 0 && S_ISLNK(st.st_mode);
-    job->target = is_link ? realpath(job->path, NULL) : strdup(job->path);
+    job->target = resolved(job->path);
     if (!job->target || stat(job->target, &st) != 0)
         return fail_system(job->path, errno, "cannot be replaced", "");
     if (coffer__lock_open(&job->lock, job->target, &err) != COFFER_OK ||
@@ -320,7 +331,7 @@ static void free_job(repair_job *job)
 {
     if (job->lock >= 0)
         coffer__os_close(job->lock);
-    free(job->target); /* realpath's or strdup's */
+    coffer__free(job->target);
     coffer__free(job->output);
     coffer__free(job->kept);
     coffer_report_free(job->found);
