@@ -126,9 +126,10 @@ void axis_draw_color_bar(picture *canvas, picture_box bar, colormap map, const c
         shades[i] = colormap_at(map, 1 - (double)i / (SHADES - 1));
     picture_cells(canvas, bar, shades, 1, SHADES);
     picture_outline(canvas, bar, 1, tick_color);
+    ticks.count = 0;
     if (scale->logarithmic)
         axis_find_log_ticks(&ticks, scale->low, scale->high);
-    else
+    if (ticks.count < 3) /* linear, or less than a decade */
         axis_find_ticks(&ticks, scale->low, scale->high, (size_t)(bar.height / 36), false);
     for (size_t i = 0; i < ticks.count; i++) {
         axis_label label;

@@ -5,7 +5,9 @@
 #include <string.h>
 
 const cli_format_verb *const cli_format_verbs[] = {
+    &cli_mscan_get,
     &cli_mscan_stats,
+    &cli_mscan_heatmap,
     &cli_mscan_replay,
     NULL,
 };

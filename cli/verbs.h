@@ -5,6 +5,7 @@
 #include "cli.h"
 
 extern const cli_verb cli_verb_check;
+extern const cli_verb cli_verb_convert;
 extern const cli_verb cli_verb_diff;
 extern const cli_verb cli_verb_formats;
 extern const cli_verb cli_verb_generate;

@@ -29,7 +29,7 @@ static int fail(const char *what, const coffer_error *err)
 static uint16_t activation_of(size_t layer, size_t kind, unsigned block, unsigned token, const char *text)
 {
     unsigned letter = (unsigned char)text[token];
-    unsigned wave = (token * 5 + block * 3 + (unsigned)layer * 7) % 24;
+    unsigned wave = (token * (2 + (unsigned)kind) + block * 3 + (unsigned)layer * 7) % 24;
     unsigned height = wave < 12 ? wave : 24 - wave;
     unsigned value = 6000 + 900 * height + 40 * letter;
     if (kind == 1 && letter == ' ')

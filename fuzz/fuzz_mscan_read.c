@@ -69,31 +69,45 @@ static void walk_replay(const coffer_mscan *scan)
     coffer_mscan_replay_free(replay);
 }
 
-/* Grouped in any way, the groups add up to the whole. */
-static void walk_statistics(const coffer_mscan *scan, const coffer_limits *limits)
+/* However the records are grouped, the groups add up to the whole. */
+static void walk_statistics(const coffer_mscan *scan, coffer_mscan_by by, const coffer_limits *limits)
 {
-    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
-        coffer_mscan_stats *stats = NULL;
-        coffer_mscan_scores *scores = NULL;
-        uint64_t count = 0, sum = 0;
-        query.by = (coffer_mscan_by)by;
-        query.threads = 1;
-        query.limits = limits;
-        if (coffer_mscan_stats_new(&stats, scan, &query, NULL) == COFFER_OK) {
-            const coffer_mscan_group *total = coffer_mscan_stats_total(stats);
-            for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++) {
-                const coffer_mscan_group *group = coffer_mscan_stats_at(stats, i);
-                count += group->count;
-                sum += group->column[COFFER_MSCAN_ACTIVATION].sum;
-            }
-            MUST(count == total->count && sum == total->column[COFFER_MSCAN_ACTIVATION].sum);
+    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_scope scope = by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
+    coffer_mscan_stats *stats = NULL;
+    coffer_mscan_scores *scores = NULL;
+    uint64_t count = 0, sum = 0;
+    query.by = by;
+    query.threads = 1;
+    query.limits = limits;
+    if (coffer_mscan_stats_new(&stats, scan, &query, NULL) == COFFER_OK) {
+        const coffer_mscan_group *total = coffer_mscan_stats_total(stats);
+        for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++) {
+            const coffer_mscan_group *group = coffer_mscan_stats_at(stats, i);
+            count += group->count;
+            sum += group->column[COFFER_MSCAN_ACTIVATION].sum;
         }
-        coffer_mscan_stats_free(stats);
-        coffer_mscan_scope scope = by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
-        if (coffer_mscan_scores_new(&scores, scan, &query, scope, NULL) == COFFER_OK)
-            seen += coffer_mscan_scores_count(scores);
-        coffer_mscan_scores_free(scores);
+        MUST(count == total->count && sum == total->column[COFFER_MSCAN_ACTIVATION].sum);
+    }
+    coffer_mscan_stats_free(stats);
+    if (coffer_mscan_scores_new(&scores, scan, &query, scope, NULL) == COFFER_OK)
+        seen += coffer_mscan_scores_count(scores);
+    coffer_mscan_scores_free(scores);
+}
+
+static void walk_grid(const coffer_mscan *scan, const coffer_limits *limits)
+{
+    for (int rows = 0; rows < 2; rows++) {
+        coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
+        coffer_mscan_grid *grid = NULL;
+        opts.rows = (coffer_mscan_rows)rows;
+        opts.width = 16;
+        opts.height = 8;
+        opts.threads = 1;
+        opts.limits = limits;
+        if (coffer_mscan_grid_new(&grid, scan, &opts, NULL) == COFFER_OK)
+            MUST(grid->width <= 16 && grid->height <= 8);
+        coffer_mscan_grid_free(grid);
     }
 }
 
@@ -110,7 +124,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         walk_metadata(scan);
         walk_records(scan);
         walk_replay(scan);
-        walk_statistics(scan, &input.limits);
+        /* Grouping has tables of 65536 rows: one way an input keeps the fuzzer
+         * fast. */
+        walk_statistics(scan, (coffer_mscan_by)((data[0] + data[size - 1] / 8u) % 5), &input.limits);
+        walk_grid(scan, &input.limits);
     }
     coffer_mscan_close(scan);
     fuzz_input_close(&input);

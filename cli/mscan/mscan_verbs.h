@@ -4,7 +4,9 @@
 
 #include "cli.h"
 
+extern const cli_format_verb cli_mscan_get;
 extern const cli_format_verb cli_mscan_stats;
+extern const cli_format_verb cli_mscan_heatmap;
 extern const cli_format_verb cli_mscan_replay;
 
 #endif

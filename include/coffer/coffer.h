@@ -2,6 +2,7 @@
 #define COFFER_H
 
 /* Everything, for those who do not want to choose. */
+#include "coffer/convert.h"
 #include "coffer/error.h"
 #include "coffer/format.h"
 #include "coffer/limits.h"

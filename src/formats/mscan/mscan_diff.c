@@ -515,13 +515,13 @@ static coffer_status check_tolerance(double tolerance, coffer_error *err)
 }
 
 coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_source *b,
-                                 const coffer_diff_opts *given, coffer_error *err)
+                                 const coffer_diff_opts *opts, coffer_error *err)
 {
     comparison cmp = { .opts = COFFER_DIFF_OPTS_INIT };
     coffer__mscan_changes changes = { 0 };
     coffer_mscan *scan_a = NULL, *scan_b = NULL;
     coffer_mscan_open_opts open_opts = COFFER_MSCAN_OPEN_OPTS_INIT;
-    coffer__take_options(&cmp.opts, sizeof cmp.opts, given);
+    coffer__take_options(&cmp.opts, sizeof cmp.opts, opts);
     cmp.limits = coffer__limits(cmp.opts.limits);
     open_opts.limits = &cmp.limits;
     changes.max = cmp.opts.max_shown;

@@ -164,10 +164,11 @@ static coffer_status match_ids(param_match *match, coffer_error *err)
     while (!status && (i < match->a_count || j < match->b_count)) {
         const coffer_mscan_param *left = i < match->a_count ? match->a[i].param : NULL;
         const coffer_mscan_param *right = j < match->b_count ? match->b[j].param : NULL;
-        bool take_left = left && (!right || left->id <= right->id);
-        bool take_right = right && (!left || right->id <= left->id);
+        uint64_t left_id = left ? left->id : UINT64_MAX, right_id = right ? right->id : UINT64_MAX;
+        bool take_left = left && (!right || left_id <= right_id);
+        bool take_right = right && (!left || right_id <= left_id);
         char id[24];
-        snprintf(id, sizeof id, "%" PRIu64, take_left ? left->id : right->id);
+        snprintf(id, sizeof id, "%" PRIu64, take_left ? left_id : right_id);
         if (take_left && take_right)
             status = add_change(match->changes, "param-renamed", id, left->name, right->name, err);
         else if (take_left)
@@ -175,7 +176,7 @@ static coffer_status match_ids(param_match *match, coffer_error *err)
         else
             status = add_change(match->changes, "param-added", id, NULL, right->name, err);
         if (take_right)
-            map_id(match->ids, right->id, take_left ? left->id : COFFER__MSCAN_ONLY_B);
+            map_id(match->ids, right_id, take_left ? left_id : COFFER__MSCAN_ONLY_B);
         i += take_left;
         j += take_right;
     }
@@ -278,7 +279,7 @@ static coffer_status same_object(bool *same, const coffer__json_value *a, const 
                                  key_list ignored, coffer_error *err)
 {
     const coffer__json_value **left = NULL, **right = NULL;
-    size_t left_count, right_count;
+    size_t left_count = 0, right_count = 0;
     coffer_status status = sorted_members(&left, &left_count, a, ignored, err);
     if (!status)
         status = sorted_members(&right, &right_count, b, ignored, err);
@@ -383,11 +384,14 @@ static coffer_status diff_extra_sequence(coffer__mscan_changes *changes, size_t 
                                          const coffer_mscan_sequence *a, const coffer_mscan_sequence *b,
                                          coffer_error *err)
 {
+    const coffer_mscan_sequence *only = a ? a : b;
     char name[24], tokens[48];
+    if (!only)
+        return COFFER_OK;
     snprintf(name, sizeof name, "%zu", index);
-    snprintf(tokens, sizeof tokens, "%" PRIu64 " tokens", a ? a->num_tokens : b->num_tokens);
+    snprintf(tokens, sizeof tokens, "%" PRIu64 " tokens", only->num_tokens);
     return add_change(changes, a ? "sequence-removed" : "sequence-added", name, a ? tokens : NULL,
-                      b ? tokens : NULL, err);
+                      a ? NULL : tokens, err);
 }
 
 static coffer_status diff_sequences(coffer__mscan_changes *changes, const coffer__mscan_metadata *a,

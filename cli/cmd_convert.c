@@ -1,0 +1,155 @@
+/* Any file into another kind of file, by the library's table of conversions. */
+#include "verbs.h"
+
+#include "base/report.h"
+#include "term.h"
+
+#include <string.h>
+
+/* The verb's own options come first; all others are handed to the conversion, which knows which it has. A
+ * test compares this table with the library's. */
+enum { OWN_OPTIONS = 5 };
+static const cli_option options[] = {
+    { "from", 0, "KIND", NULL, "what the input is (found out from its content, else from its name)" },
+    { "to", 0, "KIND", NULL, "what to make of it (by the output's extension)" },
+    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { "list", 0, NULL, NULL, "list the conversions and their options" },
+    { "json", 0, NULL, NULL, "with --list: as JSON" },
+    { "param", 0, "GLOB", NULL, "only parameters whose name matches" },
+    { "tokens", 0, "A..B", NULL, "only these tokens, B exclusive" },
+    { "sequence", 0, "N", NULL, "only the sequence of this index" },
+    { "only", 0, "LIST", NULL, "only these columns, with commas between them, in this order" },
+    { "real", 0, NULL, NULL, "values in real units, where the file knows its scale" },
+    { "names", 0, NULL, NULL, "also the parameter's name and the sequence of each record" },
+    { "columns", 0, NULL, NULL, "a file for each column: OUT.COLUMN.npy" },
+    { "metadata", 0, "FILE", NULL, "the metadata as JSON: written beside the records, or read with them" },
+    { "model-name", 0, "NAME", NULL, "the model's name, where no metadata gives it" },
+    { "param-names", 0, "FILE", NULL, "a parameter's name a line, the first for id 0" },
+    { "sequence-lengths", 0, "N,N", NULL, "tokens of each sequence" },
+    { "quantize", 0, NULL, NULL, "real values come in: store them in 16 bits with a scale" },
+    { 0 },
+};
+
+#define OPTION_COUNT (sizeof options / sizeof *options)
+
+static void list_options(coffer_node *list, const coffer_conversion *conversion)
+{
+    for (size_t i = 0; i < coffer_conversion_option_count(conversion); i++) {
+        const coffer_convert_option *option = coffer_conversion_option_at(conversion, i);
+        coffer_node *map = coffer__node_map(list, NULL);
+        coffer__node_text(map, "name", option->name);
+        coffer__node_text(map, "argument", option->argument);
+        coffer__node_text(map, "help", option->help);
+    }
+}
+
+static int list_json(void)
+{
+    coffer_node *root = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status = coffer_node_new(&root, &err);
+    if (status == COFFER_OK) {
+        coffer_node *list = coffer__node_list(root, "conversions");
+        for (size_t i = 0; i < coffer_conversion_count(); i++) {
+            const coffer_conversion *conversion = coffer_conversion_at(i);
+            coffer_node *map = coffer__node_map(list, NULL);
+            coffer__node_text(map, "from", coffer_conversion_from(conversion));
+            coffer__node_text(map, "to", coffer_conversion_to(conversion));
+            list_options(coffer__node_list(map, "options"), conversion);
+        }
+        status = coffer__node_status(root, &err);
+    }
+    int exit_status = status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail("convert", &err, "");
+    coffer_node_free(root);
+    return exit_status;
+}
+
+static int list_for_people(void)
+{
+    for (size_t i = 0; i < coffer_conversion_count(); i++) {
+        const coffer_conversion *conversion = coffer_conversion_at(i);
+        printf("%s%s to %s%s\n", term_on(stdout, TERM_BOLD), coffer_conversion_from(conversion),
+               coffer_conversion_to(conversion), term_off(stdout));
+        for (size_t j = 0; j < coffer_conversion_option_count(conversion); j++) {
+            const coffer_convert_option *option = coffer_conversion_option_at(conversion, j);
+            int printed = printf("  --%s%s%s", option->name, option->argument ? " " : "",
+                                 option->argument ? option->argument : "");
+            printf("%*s%s\n", printed < 26 ? 26 - printed : 1, "", option->help);
+        }
+    }
+    return CLI_OK;
+}
+
+static size_t collect_settings(coffer_setting settings[OPTION_COUNT], const cli_args *args)
+{
+    size_t count = 0;
+    for (size_t i = OWN_OPTIONS; options[i].name; i++) {
+        if (cli_has(args, options[i].name))
+            settings[count++] = (coffer_setting){ options[i].name, cli_value(args, options[i].name) };
+    }
+    return count;
+}
+
+static int convert(const cli_args *args, coffer_source *src, const char *in, const char *out)
+{
+    coffer_setting settings[OPTION_COUNT];
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    opts.from = cli_value(args, "from");
+    opts.to = cli_value(args, "to");
+    opts.exclusive = !cli_has(args, "force");
+    opts.settings = settings;
+    opts.setting_count = collect_settings(settings, args);
+    term_progress_start(&bar, "converting", "of the work");
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_convert(src, out, &opts, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    const char *hint = NULL;
+    if (status == COFFER_E_EXISTS)
+        hint = "--force replaces it";
+    else if (status == COFFER_E_UNSUPPORTED || status == COFFER_E_INVALID_ARGUMENT)
+        hint = "'coffer convert --list' shows every conversion and its options";
+    return cli_fail(status == COFFER_E_EXISTS ? out : in, &err, hint);
+}
+
+static int run(const cli_args *args)
+{
+    const char *in = cli_operand(args, 0), *out = cli_operand(args, 1), *to = cli_value(args, "to");
+    coffer_source *src = NULL;
+    if (cli_has(args, "list"))
+        return cli_has(args, "json") ? list_json() : list_for_people();
+    if (!in || !out)
+        return cli_usage(args, "wants two files: what to convert, and what to make of it");
+    if (strcmp(out, "-") == 0 && !to)
+        return cli_usage(args, "standard output has no extension: --to says what to write");
+    if (strcmp(out, "-") == 0 && term_is_terminal(stdout) && !coffer_convert_is_text(to))
+        return cli_usage(args, "%s is nothing to look at: name a file, or pipe it into a program", to);
+    int status = cli_open(&src, in);
+    if (!status)
+        status = convert(args, src, in, out);
+    coffer_source_close(src);
+    return status;
+}
+
+const cli_verb cli_verb_convert = {
+    .name = "convert",
+    .usage = "IN OUT",
+    .summary = "make another kind of file out of a file",
+    .description =
+        "What comes in is recognised by its content, text without a magic by its name; what goes out by the "
+        "extension of OUT. '--list' shows what can be made of what, and the options that each conversion "
+        "has.\n"
+        "OUT appears whole or not at all. '-' is a standard stream.",
+    .examples = "  coffer convert scan.mscan scan.npy                          # numpy.load(\"scan.npy\")\n"
+                "  coffer convert scan.mscan scan.csv --metadata scan.json     # nothing is lost\n"
+                "  coffer convert scan.csv again.mscan --metadata scan.json    # and back\n"
+                "  coffer convert scan.mscan - --to jsonl --tokens 0..10 --names\n"
+                "  coffer convert measured.csv scan.mscan --quantize --sequence-lengths 128,96\n",
+    .options = options,
+    .min_operands = 0,
+    .max_operands = 2,
+    .run = run,
+};

@@ -1,0 +1,271 @@
+/* coffer heatmap, for scans. */
+#include "base/fail.h"
+#include "base/glob.h"
+#include "base/memory.h"
+#include "cli.h"
+#include "heat.h"
+#include "mscan_verbs.h"
+#include "picture.h"
+#include "term.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A cache is worth its file when a pass over the records takes longer than a blink. */
+#define RECORDS_WORTH_A_CACHE (UINT64_C(4) << 20)
+
+static const cli_option options[] = {
+    { "output", 'o', "FILE", NULL, "picture to write, .png or .svg; without it the terminal shows blocks" },
+    { "rows", 'r', "WHAT", "block|param", "what goes down the side" },
+    { "metric", 'm', "NAME", "activation|grad_norm", "what is measured" },
+    { "tokens", 't', "A..B", NULL, "only these tokens, B not included" },
+    { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
+    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },
+    { "height", 0, "PIXELS", NULL, "height of the picture (as the rows need)" },
+    { "palette", 0, "NAME", COLORMAP_CHOICES, "colours" },
+    { "low", 0, "X", NULL, "value of the first colour (the smallest mean)" },
+    { "high", 0, "X", NULL, "value of the last colour (the largest mean)" },
+    { "log", 0, NULL, NULL, "logarithmic colours" },
+    { "no-cache", 0, NULL, NULL, "keep no cache of a large scan beside it" },
+    { NULL, 0, NULL, NULL, NULL },
+};
+
+rgb heat_color(const heat_map *map, double value)
+{
+    static const rgb empty[] = {
+        [COLORMAP_VIRIDIS] = { 226, 226, 230 },
+        [COLORMAP_MAGMA] = { 226, 226, 230 },
+        [COLORMAP_GRAY] = { 196, 212, 236 },
+        [COLORMAP_COOLWARM] = { 150, 150, 150 },
+    };
+    if (isnan(value))
+        return empty[map->palette];
+    return colormap_at(map->palette, color_scale_position(&map->scale, value));
+}
+
+uint64_t heat_row_key(const heat_map *map, uint32_t row)
+{
+    const coffer_mscan_grid *grid = map->grid;
+    if (map->row_params)
+        return map->row_params[row];
+    return grid->row_begin + (grid->row_end - grid->row_begin) * row / grid->height;
+}
+
+uint64_t heat_last_token(const heat_map *map)
+{
+    uint64_t total = coffer_mscan_total_tokens(map->scan);
+    return (map->grid->token_end < total ? map->grid->token_end : total) - 1;
+}
+
+const char *heat_title(const heat_map *map)
+{
+    static const char *const titles[2][2] = { { "mean activation", "mean activation (raw)" },
+                                              { "mean grad_norm", "mean grad_norm (raw)" } };
+    return titles[map->metric][map->raw];
+}
+
+/* Rows from the first to the last parameter that matches. */
+static bool narrow_rows(coffer_mscan_grid_opts *grid, const coffer_mscan *scan)
+{
+    bool found = false;
+    for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
+        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
+        if (!coffer__glob_match(grid->param_glob, param.name, param.name_len))
+            continue;
+        if (!found)
+            grid->row_begin = param.id;
+        grid->row_end = param.id + 1;
+        found = true;
+    }
+    return found;
+}
+
+/* Where each row is one parameter, the rows of those that do not match are taken out. Gives the parameters of
+ * the rows that are left, which the caller frees, or NULL when all rows stay. */
+static uint16_t *drop_rows(coffer_mscan_grid *grid, const coffer_mscan *scan, const char *glob)
+{
+    uint16_t *params = coffer__alloc_array(grid->height, sizeof *params);
+    uint32_t kept = 0;
+    if (!params || grid->height != grid->row_end - grid->row_begin) {
+        coffer__free(params);
+        return NULL;
+    }
+    for (uint32_t row = 0; row < grid->height; row++) {
+        uint16_t id = (uint16_t)(grid->row_begin + row);
+        const char *name = coffer_mscan_param_name(scan, id);
+        if (!name || !coffer__glob_match(glob, name, strlen(name)))
+            continue;
+        memmove(grid->mean + (size_t)kept * grid->width, grid->mean + (size_t)row * grid->width,
+                grid->width * sizeof *grid->mean);
+        params[kept++] = id;
+    }
+    grid->height = kept;
+    return params;
+}
+
+/* Beside the scan as NAME.heat, where the scan is large and its folder can be written. The caller frees. */
+static char *cache_path(const cli_args *args, const coffer_mscan *scan)
+{
+    static const char extension[] = ".heat";
+    const char *path = cli_operand(args, 0);
+    if (cli_has(args, "no-cache") || strcmp(path, "-") == 0 ||
+        coffer_mscan_record_count(scan) < RECORDS_WORTH_A_CACHE)
+        return NULL;
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? coffer__strndup(path, (size_t)(slash - path) + 1) : coffer__strdup(".");
+    bool writable = folder && access(folder, W_OK) == 0;
+    coffer__free(folder);
+    size_t len = strlen(path);
+    char *cache = writable ? coffer__malloc(len + sizeof extension) : NULL;
+    if (cache) {
+        memcpy(cache, path, len);
+        memcpy(cache + len, extension, sizeof extension);
+    }
+    return cache;
+}
+
+/* The scale of the whole file turns means into real units; scales of smaller scope cannot. */
+static bool to_real_units(coffer_mscan_grid *grid, const coffer_mscan *scan, coffer_mscan_metric metric)
+{
+    coffer_mscan_quantization to;
+    if (coffer_mscan_quantization_scope(scan, metric) != COFFER_MSCAN_SCALE_FILE ||
+        !coffer_mscan_quantization_of(&to, scan, metric, 0, 0))
+        return false;
+    size_t count = (size_t)grid->width * grid->height;
+    for (size_t i = 0; i < count; i++)
+        grid->mean[i] = to.offset + to.scale * grid->mean[i];
+    double a = to.offset + to.scale * grid->low, b = to.offset + to.scale * grid->high;
+    grid->low = fmin(a, b);
+    grid->high = fmax(a, b);
+    return true;
+}
+
+static double smallest_positive(const coffer_mscan_grid *grid)
+{
+    size_t count = (size_t)grid->width * grid->height;
+    double smallest = INFINITY;
+    for (size_t i = 0; i < count; i++)
+        if (grid->mean[i] > 0 && grid->mean[i] < smallest)
+            smallest = grid->mean[i];
+    return smallest;
+}
+
+static int choose_scale(color_scale *out, const cli_args *args, const coffer_mscan_grid *grid)
+{
+    out->logarithmic = cli_has(args, "log");
+    double low = isnan(grid->low) ? 0 : grid->low, high = isnan(grid->high) ? 1 : grid->high;
+    if (out->logarithmic && !(low > 0)) {
+        low = smallest_positive(grid);
+        if (!isfinite(low))
+            return cli_usage(args, "--log: no value is larger than 0");
+    }
+    if (!cli_real(&out->low, args, "low", low) || !cli_real(&out->high, args, "high", high))
+        return CLI_USAGE;
+    if (!(out->low <= out->high) || !isfinite(out->high - out->low))
+        return cli_usage(args, "--low %g is above --high %g", out->low, out->high);
+    if (out->logarithmic && !(out->low > 0))
+        return cli_usage(args, "--log needs --low above 0, not %g", out->low);
+    return CLI_OK;
+}
+
+static int draw(const cli_args *args, heat_map *map, const heat_layout *layout)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    const char *output = cli_value(args, "output");
+    int result = choose_scale(&map->scale, args, map->grid);
+    if (result != CLI_OK)
+        return result;
+    if (output && heat_draw_picture(map, *layout, output, &err) != COFFER_OK)
+        return cli_fail(output, &err, NULL);
+    if (!output)
+        heat_draw_text(map, stdout);
+    return cli_finish(CLI_OK);
+}
+
+static int parse(coffer_mscan_grid_opts *grid, heat_layout *layout, const cli_args *args,
+                 const coffer_mscan *scan)
+{
+    uint64_t width, height;
+    const char *output = cli_value(args, "output");
+    grid->rows = cli_choice(args, "rows", 0) == 0 ? COFFER_MSCAN_ROWS_BLOCK : COFFER_MSCAN_ROWS_PARAM;
+    grid->metric = (coffer_mscan_metric)cli_choice(args, "metric", COFFER_MSCAN_ACTIVATION);
+    grid->param_glob = cli_value(args, "param");
+    if (!cli_range(&grid->token_begin, &grid->token_end, args, "tokens") ||
+        !cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE) ||
+        !cli_number(&height, args, "height", 0, 200, PICTURE_MAX_SIDE))
+        return CLI_USAGE;
+    if (output && !picture_can_write(output))
+        return cli_usage(args, "%s: pictures end in .png or .svg", output);
+    if (grid->param_glob && grid->rows == COFFER_MSCAN_ROWS_PARAM && !narrow_rows(grid, scan))
+        return cli_usage(args, "no parameter matches %s", grid->param_glob);
+    if (output) {
+        *layout = heat_layout_of(scan, grid->rows, (unsigned)width, (unsigned)height);
+        grid->width = heat_plot_width(layout);
+        grid->height = heat_plot_height(layout);
+    } else {
+        heat_text_size size = heat_text_size_of(scan, grid->rows, stdout);
+        grid->width = size.columns;
+        grid->height = size.rows;
+    }
+    return CLI_OK;
+}
+
+static int run_on(const cli_args *args, const coffer_mscan *scan)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
+    coffer_mscan_grid *grid = NULL;
+    uint16_t *row_params = NULL;
+    heat_layout layout = { 0 };
+    int result = parse(&opts, &layout, args, scan);
+    if (result != CLI_OK)
+        return result;
+    char *cache = cache_path(args, scan);
+    term_progress bar;
+    term_progress_start(&bar, "reading", "records");
+    opts.cache_path = cache;
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
+    term_progress_end(&bar);
+    coffer__free(cache);
+    if (status != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    if (opts.param_glob && opts.rows == COFFER_MSCAN_ROWS_PARAM)
+        row_params = drop_rows(grid, scan, opts.param_glob);
+    if (grid->width == 0 || grid->height == 0) {
+        coffer__fail(&err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no record is selected");
+        result = cli_fail(cli_operand(args, 0), &err, NULL);
+    } else {
+        heat_map map = { .scan = scan, .grid = grid, .rows = opts.rows, .metric = opts.metric };
+        map.row_params = row_params;
+        map.raw = !to_real_units(grid, scan, opts.metric);
+        map.palette = (colormap)cli_choice(args, "palette", COLORMAP_VIRIDIS);
+        result = draw(args, &map, &layout);
+    }
+    coffer__free(row_params);
+    coffer_mscan_grid_free(grid);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan *scan = NULL;
+    if (coffer_mscan_open(&scan, src, NULL, &err) != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    int result = run_on(args, scan);
+    coffer_mscan_close(scan);
+    return result;
+}
+
+const cli_format_verb cli_mscan_heatmap = {
+    .format = "mscan",
+    .verb = "heatmap",
+    .options = options,
+    .examples =
+        "  coffer heatmap scan.mscan                              # blocks and tokens, in the terminal\n"
+        "  coffer heatmap scan.mscan -o scan.png --rows param\n"
+        "  coffer heatmap scan.mscan -o part.svg --tokens 100..300 --param '*.mlp.*' --log\n",
+    .run = run,
+};

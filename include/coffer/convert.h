@@ -1,0 +1,65 @@
+#ifndef COFFER_CONVERT_H
+#define COFFER_CONVERT_H
+
+#include "coffer/error.h"
+#include "coffer/limits.h"
+#include "coffer/progress.h"
+#include "coffer/source.h"
+
+COFFER_BEGIN_DECLS
+
+/* Conversions between the library's formats and those of others. Each is a row of a table: from one kind of
+ * file to another, with options of its own. A program that knows no format can list them all and offer them.
+ */
+typedef struct coffer_conversion coffer_conversion;
+
+/* An option that a conversion understands. */
+typedef struct coffer_convert_option {
+    const char *name;     /* "param" */
+    const char *argument; /* "GLOB"; NULL for a switch, whose value is then not looked at */
+    const char *help;     /* one line */
+} coffer_convert_option;
+
+COFFER_API size_t coffer_conversion_count(void);
+COFFER_API const coffer_conversion *coffer_conversion_at(size_t index);
+COFFER_API const char *coffer_conversion_from(const coffer_conversion *conversion); /* "mscan" */
+COFFER_API const char *coffer_conversion_to(const coffer_conversion *conversion);   /* "npy" */
+COFFER_API size_t coffer_conversion_option_count(const coffer_conversion *conversion);
+COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer_conversion *conversion,
+                                                                    size_t index);
+
+/* Whether files of a kind ("csv") are text that a terminal can show; false for a kind that is not known. */
+COFFER_API bool coffer_convert_is_text(const char *kind);
+
+/* One option with its value. */
+typedef struct coffer_setting {
+    const char *name;
+    const char *value; /* may be NULL for a switch */
+} coffer_setting;
+
+typedef struct coffer_convert_opts {
+    uint32_t struct_size;
+    const char
+        *from;      /* kind of the input; NULL = by its content, and by its name for kinds without a magic */
+    const char *to; /* kind of the output; NULL = by the extension of its name */
+    bool exclusive; /* fail with COFFER_E_EXISTS instead of replacing a file */
+    const coffer_setting *settings;
+    size_t setting_count;
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_convert_opts;
+
+#define COFFER_CONVERT_OPTS_INIT                                            \
+    {                                                                       \
+        sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL \
+    }
+
+/* Converts a file. Every output appears whole or not at all; "-" is standard output.
+ * COFFER_E_UNSUPPORTED when there is no such conversion, with those that there are from the input's kind or
+ * to the output's in the text; COFFER_E_INVALID_ARGUMENT for a setting that the conversion does not have. */
+COFFER_API coffer_status coffer_convert(coffer_source *in, const char *out_path,
+                                        const coffer_convert_opts *opts, coffer_error *err);
+
+COFFER_END_DECLS
+
+#endif

@@ -1,0 +1,183 @@
+/* The table of conversions. A new one is a row here and a function in a file of its own. */
+#include "base/buffer.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "convert/convert.h"
+#include "convert/kinds.h"
+
+#include <string.h>
+
+static const coffer_conversion conversions[] = {
+    { "mscan", "npy", coffer__mscan_export_array_options, coffer__mscan_to_array },
+    { "mscan", "csv", coffer__mscan_export_text_options, coffer__mscan_to_csv },
+    { "mscan", "jsonl", coffer__mscan_export_text_options, coffer__mscan_to_jsonl },
+    { "mscan", "raw", coffer__mscan_export_array_options, coffer__mscan_to_array },
+    { "npy", "mscan", coffer__mscan_import_options, coffer__mscan_from_npy },
+    { "csv", "mscan", coffer__mscan_import_options, coffer__mscan_from_csv },
+    { "jsonl", "mscan", coffer__mscan_import_options, coffer__mscan_from_jsonl },
+};
+
+#define CONVERSION_COUNT (sizeof conversions / sizeof *conversions)
+
+size_t coffer_conversion_count(void)
+{
+    return CONVERSION_COUNT;
+}
+
+const coffer_conversion *coffer_conversion_at(size_t index)
+{
+    return index < CONVERSION_COUNT ? &conversions[index] : NULL;
+}
+
+const char *coffer_conversion_from(const coffer_conversion *conversion)
+{
+    return conversion->from;
+}
+
+const char *coffer_conversion_to(const coffer_conversion *conversion)
+{
+    return conversion->to;
+}
+
+size_t coffer_conversion_option_count(const coffer_conversion *conversion)
+{
+    size_t count = 0;
+    while (conversion->options[count].name)
+        count++;
+    return count;
+}
+
+const coffer_convert_option *coffer_conversion_option_at(const coffer_conversion *conversion, size_t index)
+{
+    return index < coffer_conversion_option_count(conversion) ? &conversion->options[index] : NULL;
+}
+
+static const coffer_conversion *find_conversion(const char *from, const char *to)
+{
+    for (size_t i = 0; i < CONVERSION_COUNT; i++) {
+        if (strcmp(conversions[i].from, from) == 0 && strcmp(conversions[i].to, to) == 0)
+            return &conversions[i];
+    }
+    return NULL;
+}
+
+/* "npy, csv": what can be made of `kind`, or what `kind` can be made of. */
+static void put_reachable(coffer__buffer *out, const char *kind, bool from_kind)
+{
+    const char *separator = "";
+    for (size_t i = 0; i < CONVERSION_COUNT; i++) {
+        const char *here = from_kind ? conversions[i].from : conversions[i].to;
+        const char *there = from_kind ? conversions[i].to : conversions[i].from;
+        if (strcmp(here, kind) != 0)
+            continue;
+        coffer__buffer_printf(out, "%s%s", separator, there);
+        separator = ", ";
+    }
+    if (!*separator)
+        coffer__buffer_printf(out, "nothing");
+}
+
+static coffer_status fail_no_conversion(const char *from, const char *to, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&text, "no conversion from %s to %s; from %s to: ", from, to, from);
+    put_reachable(&text, from, true);
+    coffer__buffer_printf(&text, "; to %s from: ", to);
+    put_reachable(&text, to, false);
+    coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
+    return COFFER_E_UNSUPPORTED;
+}
+
+static coffer_status fail_no_target(const char *from, const char *out_path, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&text, "the name \"%s\" does not say what to convert to; from %s to: ", out_path,
+                          from);
+    put_reachable(&text, from, true);
+    coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
+    return COFFER_E_INVALID_ARGUMENT;
+}
+
+static const coffer_convert_option *find_option(const coffer_conversion *conversion, const char *name)
+{
+    for (const coffer_convert_option *option = conversion->options; option->name; option++) {
+        if (strcmp(option->name, name) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+static coffer_status fail_unknown_setting(const coffer_conversion *conversion, const char *name,
+                                          coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&text, "from %s to %s there is no option \"%s\"; there are:", conversion->from,
+                          conversion->to, name);
+    for (const coffer_convert_option *option = conversion->options; option->name; option++)
+        coffer__buffer_printf(&text, " %s", option->name);
+    coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
+    return COFFER_E_INVALID_ARGUMENT;
+}
+
+static coffer_status check_settings(const coffer_conversion *conversion, const coffer_convert_opts *opts,
+                                    coffer_error *err)
+{
+    for (size_t i = 0; i < opts->setting_count; i++) {
+        const coffer_setting *setting = &opts->settings[i];
+        const coffer_convert_option *option = find_option(conversion, setting->name);
+        if (!option)
+            return fail_unknown_setting(conversion, setting->name, err);
+        if (option->argument && !setting->value)
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                "the option \"%s\" wants a value: %s", option->name, option->argument);
+    }
+    return COFFER_OK;
+}
+
+static coffer_status choose_kinds(const char **from, const char **to, coffer_source *in, const char *out_path,
+                                  const coffer_convert_opts *opts, coffer_error *err)
+{
+    const char *given[2] = { opts->from, opts->to };
+    for (size_t i = 0; i < 2; i++) {
+        if (given[i] && !coffer__kind_find(given[i]))
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                "\"%s\" is no kind of file that can be converted", given[i]);
+    }
+    *from = opts->from;
+    if (!*from) {
+        coffer_status status = coffer__kind_of(from, in, err);
+        if (status)
+            return status;
+    }
+    *to = opts->to ? opts->to : coffer__kind_by_name(out_path);
+    return *to ? COFFER_OK : fail_no_target(*from, out_path, err);
+}
+
+coffer_status coffer_convert(coffer_source *in, const char *out_path, const coffer_convert_opts *opts,
+                             coffer_error *err)
+{
+    coffer_convert_opts options = COFFER_CONVERT_OPTS_INIT;
+    coffer__convert_job job = { 0 };
+    coffer__take_options(&options, sizeof options, opts);
+    coffer_status status = choose_kinds(&job.from, &job.to, in, out_path, &options, err);
+    if (status)
+        return status;
+    const coffer_conversion *conversion = find_conversion(job.from, job.to);
+    if (!conversion)
+        return fail_no_conversion(job.from, job.to, err);
+    status = check_settings(conversion, &options, err);
+    if (status)
+        return status;
+    job.in = in;
+    job.out_path = out_path;
+    job.exclusive = options.exclusive;
+    job.settings = options.settings;
+    job.setting_count = options.setting_count;
+    job.limits = coffer__limits(options.limits);
+    job.progress = options.progress;
+    return conversion->run(&job, err);
+}

@@ -1,0 +1,52 @@
+/* What a conversion is inside the library: a row of the table in conversions.c, and the job it is given. */
+#ifndef COFFER_CONVERT_CONVERT_H
+#define COFFER_CONVERT_CONVERT_H
+
+#include "coffer/convert.h"
+
+/* The settings have been checked against the options of the row. */
+typedef struct coffer__convert_job {
+    coffer_source *in;
+    const char *out_path;
+    const char *from, *to;
+    bool exclusive;
+    const coffer_setting *settings;
+    size_t setting_count;
+    coffer_limits limits;
+    const coffer_progress *progress; /* may be NULL */
+} coffer__convert_job;
+
+struct coffer_conversion {
+    const char *from, *to;
+    const coffer_convert_option *options; /* ends with a NULL name */
+    coffer_status (*run)(const coffer__convert_job *job, coffer_error *err);
+};
+
+/* Value of the last setting of that name: "" for a switch, NULL when it is not there. */
+const char *coffer__job_setting(const coffer__convert_job *job, const char *name);
+static inline bool coffer__job_has(const coffer__convert_job *job, const char *name)
+{
+    return coffer__job_setting(job, name) != NULL;
+}
+/* A decimal number up to max. Untouched when the setting is not there. */
+coffer_status coffer__job_number(uint64_t *out, const coffer__convert_job *job, const char *name,
+                                 uint64_t max, coffer_error *err);
+/* "A..B" (B exclusive), "A..", "..B", or "A" alone. Untouched when the setting is not there. */
+coffer_status coffer__job_range(uint64_t *begin, uint64_t *end, const coffer__convert_job *job,
+                                const char *name, coffer_error *err);
+/* COFFER_E_CANCELLED when the caller wants no more. */
+coffer_status coffer__job_progress(const coffer__convert_job *job, uint64_t done, uint64_t total,
+                                   coffer_error *err);
+
+/* Scans: mscan_to_array.c, mscan_to_text.c, mscan_import.c. */
+extern const coffer_convert_option coffer__mscan_export_text_options[];
+extern const coffer_convert_option coffer__mscan_export_array_options[];
+extern const coffer_convert_option coffer__mscan_import_options[];
+coffer_status coffer__mscan_to_array(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mscan_to_csv(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mscan_to_jsonl(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mscan_from_npy(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mscan_from_csv(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mscan_from_jsonl(const coffer__convert_job *job, coffer_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/* Whole numbers as decimal text, fast. */
+#ifndef COFFER_CONVERT_DECIMAL_H
+#define COFFER_CONVERT_DECIMAL_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define COFFER__DECIMAL_U32 10 /* digits of the longest */
+
+/* Writes the digits without a NUL and gives the place behind them. */
+static inline char *coffer__put_u32(char *to, uint32_t value)
+{
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+    char digits[COFFER__DECIMAL_U32];
+    char *at = digits + sizeof digits;
+    while (value >= 100) {
+        at -= 2;
+        memcpy(at, pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        at -= 2;
+        memcpy(at, pairs + 2 * value, 2);
+    } else {
+        *--at = (char)('0' + value);
+    }
+    size_t len = (size_t)(digits + sizeof digits - at);
+    memcpy(to, at, len);
+    return to + len;
+}
+
+#endif

@@ -1,0 +1,124 @@
+#include "convert/kinds.h"
+
+#include "base/fail.h"
+#include "coffer/convert.h"
+#include "coffer/format.h"
+#include "convert/npy.h"
+
+#include <string.h>
+#include <strings.h>
+
+typedef struct outside_kind {
+    const char *name;
+    const char *extensions[3];                      /* NULL-terminated */
+    bool (*probe)(const uint8_t *head, size_t len); /* NULL: no magic, known by name only */
+    bool is_text;
+} outside_kind;
+
+#define HEAD_SIZE 64
+
+static const outside_kind outside_kinds[] = {
+    { "npy", { ".npy" }, coffer__npy_probe, false },
+    { "csv", { ".csv" }, NULL, true },
+    { "jsonl", { ".jsonl", ".ndjson" }, NULL, true },
+    { "raw", { ".raw" }, NULL, false },
+};
+
+#define OUTSIDE_COUNT (sizeof outside_kinds / sizeof *outside_kinds)
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+    return len > end_len && strcasecmp(text + len - end_len, end) == 0;
+}
+
+const char *coffer__kind_by_name(const char *path)
+{
+    for (size_t i = 0; i < coffer_format_count(); i++) {
+        const coffer_format *format = coffer_format_at(i);
+        if (ends_with(path, coffer_format_extension(format)))
+            return coffer_format_name(format);
+    }
+    for (size_t i = 0; i < OUTSIDE_COUNT; i++) {
+        for (const char *const *extension = outside_kinds[i].extensions; *extension; extension++) {
+            if (ends_with(path, *extension))
+                return outside_kinds[i].name;
+        }
+    }
+    return NULL;
+}
+
+const char *coffer__kind_find(const char *kind)
+{
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return coffer_format_name(format);
+    for (size_t i = 0; i < OUTSIDE_COUNT; i++) {
+        if (strcmp(outside_kinds[i].name, kind) == 0)
+            return outside_kinds[i].name;
+    }
+    return NULL;
+}
+
+bool coffer_convert_is_text(const char *kind)
+{
+    for (size_t i = 0; i < OUTSIDE_COUNT; i++) {
+        if (strcmp(outside_kinds[i].name, kind) == 0)
+            return outside_kinds[i].is_text;
+    }
+    return false;
+}
+
+static coffer_status probe_outside(const char **kind, coffer_source *src, coffer_error *err)
+{
+    uint8_t head[HEAD_SIZE];
+    uint64_t size = coffer_source_size(src);
+    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    coffer_status status = coffer_source_read_at(head, src, 0, len, err);
+    *kind = NULL;
+    for (size_t i = 0; !status && !*kind && i < OUTSIDE_COUNT; i++) {
+        if (outside_kinds[i].probe && outside_kinds[i].probe(head, len))
+            *kind = outside_kinds[i].name;
+    }
+    return status;
+}
+
+/* A name says nothing about a file that should have a magic. */
+static const char *bare_kind_by_name(const char *path)
+{
+    const char *kind = coffer__kind_by_name(path);
+    for (size_t i = 0; kind && i < OUTSIDE_COUNT; i++) {
+        if (outside_kinds[i].name == kind && !outside_kinds[i].probe)
+            return kind;
+    }
+    return NULL;
+}
+
+coffer_status coffer__kind_of(const char **kind, coffer_source *src, coffer_error *err)
+{
+    const coffer_format *format;
+    const char *found;
+    coffer_error unknown = COFFER_ERROR_INIT;
+    coffer_status identified = coffer_identify(&format, src, &unknown);
+    if (identified == COFFER_OK) {
+        *kind = coffer_format_name(format);
+        return COFFER_OK;
+    }
+    if (identified != COFFER_E_NOT_RECOGNISED && identified != COFFER_E_BAD_MAGIC) {
+        if (err)
+            *err = unknown;
+        return identified;
+    }
+    coffer_status status = probe_outside(&found, src, err);
+    if (status)
+        return status;
+    if (!found)
+        found = bare_kind_by_name(coffer_source_name(src));
+    if (!found) {
+        if (err)
+            *err = unknown;
+        return identified;
+    }
+    *kind = found;
+    return COFFER_OK;
+}

@@ -1,0 +1,114 @@
+#include "convert/number.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer than any number that a program writes, short enough for the stack. */
+#define LONGEST_REAL 400
+
+static bool parse_digits(uint64_t *out, const char *text, size_t len)
+{
+    uint64_t value = 0;
+    if (len == 0 || len > 20)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        unsigned digit = (unsigned)(text[i] - '0');
+        if (digit > 9 || __builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool parse_real(coffer__number *out, const char *text, size_t len)
+{
+    char copy[LONGEST_REAL + 1];
+    char *end;
+    if (len == 0 || len > LONGEST_REAL)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        /* strtod skips white space and takes hexadecimal; neither is a number here. */
+        if (text[i] == 'x' || text[i] == 'X' || text[i] == '\0' || (unsigned char)text[i] <= ' ')
+            return false;
+    }
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    /* The C library hands out its own "C" locale here: nothing is allocated, whatever the program has set. */
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double value = strtod_l(copy, &end, c_locale);
+    freelocale(c_locale);
+    if (end != copy + len)
+        return false;
+    *out = coffer__number_f64(value);
+    return true;
+}
+
+bool coffer__number_parse(coffer__number *out, const char *text, size_t len)
+{
+    uint64_t magnitude;
+    if (parse_digits(&magnitude, text, len)) {
+        *out = coffer__number_u64(magnitude);
+        return true;
+    }
+    if (len > 1 && text[0] == '-' && parse_digits(&magnitude, text + 1, len - 1) && magnitude <= INT64_MAX) {
+        *out = coffer__number_i64(-(int64_t)magnitude);
+        return true;
+    }
+    return parse_real(out, text, len);
+}
+
+bool coffer__number_as_u64(uint64_t *out, const coffer__number *number, uint64_t max)
+{
+    uint64_t value;
+    switch (number->kind) {
+    case COFFER__NUMBER_U64:
+        value = number->as.u64;
+        break;
+    case COFFER__NUMBER_F64:
+        /* 2^64 itself is out; NaN fails both comparisons. */
+        if (!(number->as.f64 >= 0 && number->as.f64 < 18446744073709551616.0) ||
+            number->as.f64 != floor(number->as.f64))
+            return false;
+        value = (uint64_t)number->as.f64;
+        break;
+    default:
+        return false;
+    }
+    if (value > max)
+        return false;
+    *out = value;
+    return true;
+}
+
+double coffer__number_as_f64(const coffer__number *number)
+{
+    switch (number->kind) {
+    case COFFER__NUMBER_U64:
+        return (double)number->as.u64;
+    case COFFER__NUMBER_I64:
+        return (double)number->as.i64;
+    default:
+        return number->as.f64;
+    }
+}
+
+const char *coffer__number_text(char out[COFFER__NUMBER_TEXT], const coffer__number *number)
+{
+    switch (number->kind) {
+    case COFFER__NUMBER_U64:
+        snprintf(out, COFFER__NUMBER_TEXT, "%" PRIu64, number->as.u64);
+        break;
+    case COFFER__NUMBER_I64:
+        snprintf(out, COFFER__NUMBER_TEXT, "%" PRId64, number->as.i64);
+        break;
+    default:
+        snprintf(out, COFFER__NUMBER_TEXT, "%.9g", number->as.f64);
+        break;
+    }
+    return out;
+}

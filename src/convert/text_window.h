@@ -1,0 +1,30 @@
+/* A moving window over the text of a source: what CSV and JSON lines read through. Holds one row at a time,
+ * whatever the size of the file. */
+#ifndef COFFER_CONVERT_TEXT_WINDOW_H
+#define COFFER_CONVERT_TEXT_WINDOW_H
+
+#include "coffer/source.h"
+
+typedef struct coffer__text_window {
+    coffer_source *src;
+    char *memory;
+    size_t capacity, max_capacity;
+    size_t at, end; /* the bytes in hand are memory[at, end) */
+    uint64_t next;  /* file offset of the byte after them */
+} coffer__text_window;
+
+/* max_row : a row longer than this is COFFER_E_LIMIT. A UTF-8 byte order mark is skipped. */
+coffer_status coffer__text_window_open(coffer__text_window *window, coffer_source *src, uint64_t max_row,
+                                       coffer_error *err);
+void coffer__text_window_close(coffer__text_window *window);
+/* Takes in more bytes behind those in hand, which may move. False in *grew: the text has ended. */
+coffer_status coffer__text_window_grow(bool *grew, coffer__text_window *window, coffer_error *err);
+/* File offset of the first byte in hand. */
+uint64_t coffer__text_window_offset(const coffer__text_window *window);
+
+/* The next line without its LF or CR LF, as bytes that may be changed and live until the next call; *line is
+ * NULL at the end of the text. */
+coffer_status coffer__text_window_line(char **line, size_t *len, coffer__text_window *window,
+                                       coffer_error *err);
+
+#endif
