@@ -7,6 +7,14 @@
 
 #include <string.h>
 
+static bool converts(const char *format)
+{
+    for (size_t i = 0; i < coffer_conversion_count(); i++)
+        if (strcmp(coffer_conversion_from(coffer_conversion_at(i)), format) == 0)
+            return true;
+    return false;
+}
+
 static void add_verbs(coffer_node *list, const coffer_format *format)
 {
     const struct {
@@ -15,7 +23,7 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
     } generic[] = {
         { "info", format->describe != NULL }, { "check", format->check != NULL },
         { "ls", format->list != NULL },       { "diff", format->diff != NULL },
-        { "repair", format->repair != NULL },
+        { "repair", format->repair != NULL }, { "convert", converts(format->name) },
     };
     for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
         if (generic[i].available)

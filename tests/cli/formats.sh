@@ -1,0 +1,3 @@
+# The formats with their verbs.
+coffer formats
+coffer formats --json
