@@ -315,10 +315,10 @@ static void every_kernel_takes_the_same_records_into_the_same_sums(void **state)
             coffer__mscan_tally tally;
             if (level > coffer__cpu_best())
                 continue;
-            assert_int_equal(coffer__mscan_tally_init(&tally, 1, run % 2, COFFER__MSCAN_PARAM_AT, 0, NULL),
-                             COFFER_OK);
+            assert_int_equal(coffer__mscan_tally_init(&tally, 1, run % 2, 0, NULL), COFFER_OK);
             tally.kernel = coffer__mscan_kernel_for(level);
-            coffer__mscan_tally_visit(&tally, 0, bytes, count);
+            coffer__mscan_tally_take(&tally, 0, bytes, count, bytes + COFFER__MSCAN_PARAM_AT,
+                                     COFFER__MSCAN_RECORD_SIZE);
             coffer__mscan_tally_finish(&tally);
             for (size_t p = 0; p < 5; p++) {
                 if (run == 0)

@@ -74,7 +74,7 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
         uint64_t id = coffer__load_u16(record + draw->row_at);
         uint64_t row = (id - draw->down.begin) >> draw->down.shift;
         if (column < draw->across.count && row < draw->down.count && id < draw->row_limit)
-            coffer__mscan_cell_take(&draw->cells[row * draw->across.count + column], record);
+            coffer__mscan_cell_take(&draw->cells[column * draw->down.count + row], record);
     }
 }
 
@@ -153,13 +153,14 @@ static coffer_status lay_out(drawing *draw, const coffer_mscan *scan, const coff
 
 static void fill_means(coffer_mscan_grid *grid, const coffer__mscan_cell *cells, coffer_mscan_metric metric)
 {
-    size_t count = (size_t)grid->width * grid->height;
     grid->low = grid->high = NAN;
-    for (size_t i = 0; i < count; i++) {
-        double mean = cells[i].count ? (double)cells[i].sum[metric] / cells[i].count : NAN;
-        grid->mean[i] = mean;
-        grid->low = fmin(grid->low, mean); /* a NaN gives way to a number */
-        grid->high = fmax(grid->high, mean);
+    for (size_t column = 0; column < grid->width; column++) {
+        for (size_t row = 0; row < grid->height; row++, cells++) {
+            double mean = cells->count ? (double)cells->sum[metric] / cells->count : NAN;
+            grid->mean[row * grid->width + column] = mean;
+            grid->low = fmin(grid->low, mean); /* a NaN gives way to a number */
+            grid->high = fmax(grid->high, mean);
+        }
     }
 }
 

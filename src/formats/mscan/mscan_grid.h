@@ -23,6 +23,8 @@ static inline void coffer__mscan_cell_take(coffer__mscan_cell *to, const uint8_t
     to->count++;
 }
 
+/* Tables of cells are kept column by column: records come token by token, so a pass works in one place. */
+
 /* One side of a grid. A cell covers a power of two of tokens (or rows) and starts at a multiple of it: so
  * cells of a coarse grid are unions of cells of a fine one, and a pyramid gives the same means as a look at
  * the records. */

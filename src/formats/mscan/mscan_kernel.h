@@ -43,19 +43,20 @@ static inline uint32_t coffer__mscan_row_count(const coffer__mscan_row *row)
 
 /* Takes in packed records until there are none left or a row is full; gives how many it took. A full row
  * belongs to one of the last four of them.
- * rows      : 65536 << rows_shift, zeroed before the first call; key k has rows[k << rows_shift] and, when
- *             rows_shift is 1, the one after it.
- * key_at    : where in a record its 16-bit key stands. */
+ * rows       : 65536 << rows_shift, zeroed before the first call; key k has rows[k << rows_shift] and, when
+ *              rows_shift is 1, the one after it.
+ * keys       : the first record's 16-bit key; those of the others follow, key_stride bytes apart (0: all
+ *              records have the same). */
 typedef size_t (*coffer__mscan_kernel)(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
-                                       size_t count, unsigned key_at);
+                                       size_t count, const uint8_t *keys, size_t key_stride);
 
 size_t coffer__mscan_kernel_generic(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
-                                    size_t count, unsigned key_at);
+                                    size_t count, const uint8_t *keys, size_t key_stride);
 #if defined(__x86_64__)
 size_t coffer__mscan_kernel_avx2(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
-                                 size_t count, unsigned key_at);
+                                 size_t count, const uint8_t *keys, size_t key_stride);
 size_t coffer__mscan_kernel_avx512(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
-                                   size_t count, unsigned key_at);
+                                   size_t count, const uint8_t *keys, size_t key_stride);
 #endif
 
 static inline coffer__mscan_kernel coffer__mscan_kernel_for(coffer__cpu_level level)

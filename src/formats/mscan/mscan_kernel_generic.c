@@ -32,21 +32,21 @@ static inline uint64_t take(coffer__mscan_row *row, const uint8_t *record)
 }
 
 size_t coffer__mscan_kernel_generic(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
-                                    size_t count, unsigned key_at)
+                                    size_t count, const uint8_t *keys, size_t key_stride)
 {
     coffer__mscan_row *second_rows = rows + rows_shift;
     const uint8_t *at = records;
     size_t taken = 0;
-    for (; taken + 2 <= count; taken += 2, at += 2 * COFFER__MSCAN_RECORD_SIZE) {
-        const uint8_t *next = at + COFFER__MSCAN_RECORD_SIZE;
+    for (; taken + 2 <= count; taken += 2, at += 2 * COFFER__MSCAN_RECORD_SIZE, keys += 2 * key_stride) {
         __builtin_prefetch(at + PREFETCH_BYTES);
-        uint64_t full = take(&rows[(size_t)coffer__load_u16(at + key_at) << rows_shift], at);
-        full |= take(&second_rows[(size_t)coffer__load_u16(next + key_at) << rows_shift], next);
+        uint64_t full = take(&rows[(size_t)coffer__load_u16(keys) << rows_shift], at);
+        full |= take(&second_rows[(size_t)coffer__load_u16(keys + key_stride) << rows_shift],
+                     at + COFFER__MSCAN_RECORD_SIZE);
         if (full >> 63)
             return taken + 2;
     }
     if (taken < count) {
-        take(&rows[(size_t)coffer__load_u16(at + key_at) << rows_shift], at);
+        take(&rows[(size_t)coffer__load_u16(keys) << rows_shift], at);
         taken++;
     }
     return taken;

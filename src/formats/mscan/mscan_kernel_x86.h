@@ -61,32 +61,31 @@ static inline __m256i take(coffer__mscan_row *row, const uint8_t *record, const 
     return sums;
 }
 
-static inline coffer__mscan_row *row_of(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *record,
-                                        unsigned key_at)
+static inline coffer__mscan_row *row_of(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *key)
 {
-    return &rows[(size_t)coffer__load_u16(record + key_at) << rows_shift];
+    return &rows[(size_t)coffer__load_u16(key) << rows_shift];
 }
 
 static inline size_t take_all(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
-                              size_t count, unsigned key_at)
+                              size_t count, const uint8_t *keys, size_t key_stride)
 {
     enum { STEP = COFFER__MSCAN_RECORD_SIZE };
     const constants c = load_constants();
     coffer__mscan_row *second_rows = rows + rows_shift;
     const uint8_t *at = records;
     size_t taken = 0;
-    for (; taken + 4 <= count; taken += 4, at += 4 * STEP) {
+    for (; taken + 4 <= count; taken += 4, at += 4 * STEP, keys += 4 * key_stride) {
         _mm_prefetch((const char *)at + PREFETCH_BYTES, _MM_HINT_T0);
-        __m256i s0 = take(row_of(rows, rows_shift, at, key_at), at, &c);
-        __m256i s1 = take(row_of(second_rows, rows_shift, at + STEP, key_at), at + STEP, &c);
-        __m256i s2 = take(row_of(rows, rows_shift, at + 2 * STEP, key_at), at + 2 * STEP, &c);
-        __m256i s3 = take(row_of(second_rows, rows_shift, at + 3 * STEP, key_at), at + 3 * STEP, &c);
+        __m256i s0 = take(row_of(rows, rows_shift, keys), at, &c);
+        __m256i s1 = take(row_of(second_rows, rows_shift, keys + key_stride), at + STEP, &c);
+        __m256i s2 = take(row_of(rows, rows_shift, keys + 2 * key_stride), at + 2 * STEP, &c);
+        __m256i s3 = take(row_of(second_rows, rows_shift, keys + 3 * key_stride), at + 3 * STEP, &c);
         __m256i any = _mm256_or_si256(_mm256_or_si256(s0, s1), _mm256_or_si256(s2, s3));
         if (_mm256_movemask_pd(_mm256_castsi256_pd(any)))
             return taken + 4;
     }
-    for (; taken < count; taken++, at += STEP)
-        take(row_of(rows, rows_shift, at, key_at), at, &c);
+    for (; taken < count; taken++, at += STEP, keys += key_stride)
+        take(row_of(rows, rows_shift, keys), at, &c);
     return taken;
 }
 

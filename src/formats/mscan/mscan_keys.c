@@ -86,10 +86,17 @@ coffer_status coffer__mscan_keys_find(coffer__mscan_keys *out, coffer__mscan_sel
 {
     coffer_status status = COFFER_OK;
     *out = (coffer__mscan_keys){
-        .scan = selection->scan, .by = query->by, .count = COFFER__MSCAN_KEYS, .at = COFFER__MSCAN_PARAM_AT
+        .scan = selection->scan,
+        .by = query->by,
+        .count = COFFER__MSCAN_KEYS,
+        .at = COFFER__MSCAN_PARAM_AT,
+        .in_record = true,
     };
     switch (query->by) {
     case COFFER_MSCAN_BY_ALL:
+        out->in_record = false;
+        out->count = 1;
+        break;
     case COFFER_MSCAN_BY_PARAM:
         break;
     case COFFER_MSCAN_BY_BLOCK:
@@ -99,6 +106,7 @@ coffer_status coffer__mscan_keys_find(coffer__mscan_keys *out, coffer__mscan_sel
         status = find_token_keys(out, selection, query, err);
         break;
     case COFFER_MSCAN_BY_SEQUENCE:
+        out->in_record = false;
         out->count = selection->scan->metadata.sequence_count;
         if (out->count > COFFER__MSCAN_KEYS)
             status = coffer_mscan_is_sorted(&selection->sorted, selection->scan, err);
@@ -117,6 +125,10 @@ bool coffer__mscan_key_of(coffer__mscan_key_span *out, const coffer__mscan_keys 
     *out = (coffer__mscan_key_span){ token, token, (uint64_t)token + 1 };
     if (keys->by == COFFER_MSCAN_BY_TOKEN)
         return true;
+    if (keys->by == COFFER_MSCAN_BY_ALL) {
+        *out = (coffer__mscan_key_span){ 0, 0, UINT64_MAX };
+        return true;
+    }
     sequence = coffer_mscan_sequence_of_token(keys->scan, token);
     if (sequence == SIZE_MAX) {
         *out = (coffer__mscan_key_span){ 0, metadata->total_tokens, UINT64_MAX };
@@ -126,4 +138,14 @@ bool coffer__mscan_key_of(coffer__mscan_key_span *out, const coffer__mscan_keys 
     out->begin = metadata->sequences[sequence].first_token;
     out->end = out->begin + metadata->sequences[sequence].num_tokens;
     return true;
+}
+
+size_t coffer__mscan_span_records(const coffer__mscan_key_span *span, const uint8_t *records, size_t count)
+{
+    uint64_t width = span->end - span->begin;
+    size_t i = 0;
+    while (i < count &&
+           coffer__mscan_load_token(records + i * COFFER__MSCAN_RECORD_SIZE) - span->begin < width)
+        i++;
+    return i;
 }

@@ -88,9 +88,9 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
         if (token >= pyramid->tokens)
             continue;
         if (param_id < pyramid->row_count[COFFER_MSCAN_ROWS_PARAM])
-            coffer__mscan_cell_take(&pyramid->cells[0][0][param * columns->count + column], record);
+            coffer__mscan_cell_take(&pyramid->cells[0][0][column * params->count + param], record);
         if (block < blocks->count)
-            coffer__mscan_cell_take(&pyramid->cells[1][0][block * columns->count + column], record);
+            coffer__mscan_cell_take(&pyramid->cells[1][0][column * blocks->count + block], record);
     }
 }
 
@@ -104,13 +104,13 @@ static uint64_t column_end(void *context, uint32_t token)
 /* Each cell of a level is two neighbours of the one below. */
 static void halve(coffer__mscan_pyramid *pyramid, int kind, unsigned level)
 {
-    uint32_t from_width = coffer__mscan_pyramid_width(pyramid, level - 1);
-    uint32_t to_width = coffer__mscan_pyramid_width(pyramid, level);
-    for (uint32_t band = 0; band < pyramid->bands[kind].count; band++) {
-        const coffer__mscan_cell *from = pyramid->cells[kind][level - 1] + (size_t)band * from_width;
-        coffer__mscan_cell *to = pyramid->cells[kind][level] + (size_t)band * to_width;
-        for (uint32_t column = 0; column < from_width; column++)
-            coffer__mscan_cell_add(&to[column / 2], &from[column]);
+    size_t bands = pyramid->bands[kind].count;
+    size_t columns = coffer__mscan_pyramid_width(pyramid, level - 1);
+    const coffer__mscan_cell *from = pyramid->cells[kind][level - 1];
+    for (size_t column = 0; column < columns; column++) {
+        coffer__mscan_cell *to = pyramid->cells[kind][level] + column / 2 * bands;
+        for (size_t band = 0; band < bands; band++)
+            coffer__mscan_cell_add(to++, from++);
     }
 }
 
@@ -202,13 +202,14 @@ coffer_status coffer__mscan_pyramid_draw(coffer__mscan_cell *out, coffer__mscan_
     if (!pyramid->cells[opts->rows][level] && !coffer__mscan_pyramid_load_level(pyramid, opts->rows, level) &&
         (status = build(pyramid, scan, opts, err)))
         return status;
-    for (uint32_t band = 0; band < bands->count; band++) {
-        const coffer__mscan_cell *from = pyramid->cells[opts->rows][level] + (size_t)band * width;
-        uint64_t row = (((uint64_t)band << bands->shift) - down->begin) >> down->shift;
-        if (row >= down->count)
-            continue;
-        for (uint32_t column = 0; column < across->count && first_column + column < width; column++)
-            coffer__mscan_cell_add(&out[row * across->count + column], &from[first_column + column]);
+    for (uint64_t column = 0; column < across->count && first_column + column < width; column++) {
+        const coffer__mscan_cell *from =
+            pyramid->cells[opts->rows][level] + (first_column + column) * bands->count;
+        for (uint64_t band = 0; band < bands->count; band++) {
+            uint64_t row = ((band << bands->shift) - down->begin) >> down->shift;
+            if (row < down->count)
+                coffer__mscan_cell_add(&out[column * down->count + row], &from[band]);
+        }
     }
     return COFFER_OK;
 }

@@ -14,7 +14,7 @@ typedef struct coffer__mscan_pyramid {
     coffer__mscan_axis columns;
     coffer__mscan_axis bands[2]; /* by coffer_mscan_rows */
     unsigned levels;
-    /* Row-major, by kind of rows and level; NULL until it is read. */
+    /* By kind of rows and level; NULL until it is read. */
     coffer__mscan_cell *cells[2][COFFER__MSCAN_PYRAMID_LEVELS];
     coffer_source *file; /* where levels are read from; NULL when all are in memory */
 } coffer__mscan_pyramid;

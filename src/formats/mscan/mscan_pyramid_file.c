@@ -11,7 +11,8 @@
  *   44  u32      CRC-32 of records here and there
  *   48  u32      CRC-32 of the bytes before
  *   52           the levels, parameters before blocks, fine before coarse: cells of 20 bytes (u64 sum of
- *                activation, u64 sum of grad_norm, u32 records), row-major, and a CRC-32 after each level
+ *                activation, u64 sum of grad_norm, u32 records), column by column, and a CRC-32 after each
+ * level
  *
  * The shape of the levels follows from the scan and the number of blocks. */
 #include "base/crc32.h"
@@ -136,17 +137,21 @@ bool coffer__mscan_pyramid_load_level(coffer__mscan_pyramid *pyramid, coffer_msc
 static coffer_status write_level(coffer__sink *sink, const coffer__mscan_pyramid *pyramid, int kind,
                                  unsigned level)
 {
-    uint8_t packed[CELL_SIZE];
-    size_t count = (size_t)(level_bytes(pyramid, kind, level) / CELL_SIZE);
+    uint8_t packed[256 * CELL_SIZE];
+    size_t left = (size_t)(level_bytes(pyramid, kind, level) / CELL_SIZE);
+    const coffer__mscan_cell *cell = pyramid->cells[kind][level];
     coffer__sink_crc_begin(sink);
-    for (size_t i = 0; i < count; i++) {
-        const coffer__mscan_cell *cell = &pyramid->cells[kind][level][i];
-        coffer__store_u64(packed, cell->sum[0]);
-        coffer__store_u64(packed + 8, cell->sum[1]);
-        coffer__store_u32(packed + 16, cell->count);
-        coffer_status status = coffer__sink_write(sink, packed, sizeof packed, NULL);
+    while (left > 0) {
+        size_t count = left < 256 ? left : 256;
+        for (size_t i = 0; i < count; i++, cell++) {
+            coffer__store_u64(packed + i * CELL_SIZE, cell->sum[0]);
+            coffer__store_u64(packed + i * CELL_SIZE + 8, cell->sum[1]);
+            coffer__store_u32(packed + i * CELL_SIZE + 16, cell->count);
+        }
+        coffer_status status = coffer__sink_write(sink, packed, count * CELL_SIZE, NULL);
         if (status)
             return status;
+        left -= count;
     }
     coffer__store_u32(packed, coffer__sink_crc(sink));
     return coffer__sink_write(sink, packed, CRC_SIZE, NULL);

@@ -69,8 +69,8 @@ coffer_status coffer__mscan_select_query(coffer__mscan_selection *out, const cof
                                 query->sequence, err);
 }
 
-static size_t keep_selected(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
-                            size_t count)
+size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
+                          size_t count)
 {
     const uint8_t *end = records + count * COFFER__MSCAN_RECORD_SIZE;
     uint64_t span = selection->by_token ? selection->token_end - selection->token_begin : UINT64_MAX;
@@ -83,36 +83,4 @@ static size_t keep_selected(uint8_t *out, const coffer__mscan_selection *selecti
                 (size_t)(coffer__mscan_load_token(at) - begin < span);
     }
     return kept;
-}
-
-/* Records come in token order more often than not, so the sequence of the one before is tried first. */
-static size_t replace_param_by_sequence(uint8_t *records, const coffer_mscan *scan, size_t count)
-{
-    uint64_t begin = 0, end = 0;
-    size_t sequence = 0;
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint8_t *from = records + i * COFFER__MSCAN_RECORD_SIZE;
-        uint8_t *to = records + kept * COFFER__MSCAN_RECORD_SIZE;
-        uint64_t token = coffer__mscan_load_token(from);
-        if (token < begin || token >= end) {
-            size_t found = coffer_mscan_sequence_of_token(scan, token);
-            if (found == SIZE_MAX)
-                continue;
-            sequence = found;
-            begin = scan->metadata.sequences[sequence].first_token;
-            end = begin + scan->metadata.sequences[sequence].num_tokens;
-        }
-        memmove(to, from, COFFER__MSCAN_RECORD_SIZE);
-        coffer__store_u16(to + COFFER__MSCAN_PARAM_AT, (uint16_t)sequence);
-        kept++;
-    }
-    return kept;
-}
-
-size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
-                          size_t count)
-{
-    size_t kept = keep_selected(out, selection, records, count);
-    return selection->sequence_keys ? replace_param_by_sequence(out, selection->scan, kept) : kept;
 }

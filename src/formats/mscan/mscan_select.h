@@ -10,9 +10,6 @@ typedef struct coffer__mscan_selection {
     bool sorted;           /* token_idx never decreases; found out only where it was needed, else false */
     bool by_token;         /* the tokens below must still be compared, record by record */
     bool by_param;         /* so must the parameters */
-    /* Packed records carry the index of their sequence in place of param_id; those that belong to no
-     * sequence are left out. For at most 65536 sequences. */
-    bool sequence_keys;
     uint64_t token_begin, token_end;
     uint64_t params[COFFER__MSCAN_PARAM_IDS / 64]; /* a bit for each param_id */
 } coffer__mscan_selection;
@@ -35,7 +32,7 @@ void coffer__mscan_drop_param(coffer__mscan_selection *selection, uint16_t param
 /* Whether records must go through coffer__mscan_pack before they are used. */
 static inline bool coffer__mscan_must_pack(const coffer__mscan_selection *selection)
 {
-    return selection->by_token || selection->by_param || selection->sequence_keys;
+    return selection->by_token || selection->by_param;
 }
 /* Copies the selected ones of `count` packed records; gives how many. out : room for count records. */
 size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,

@@ -16,7 +16,7 @@
 
 /* Moves the groups that have records to the front and adds them up. */
 static coffer_status take_groups(coffer_mscan_stats **out, coffer_mscan_group *groups, size_t count,
-                                 uint64_t base, coffer_mscan_by by, coffer_error *err)
+                                 uint64_t base, coffer_error *err)
 {
     coffer_mscan_stats *stats = coffer__calloc(1, sizeof *stats);
     coffer_mscan_group *smaller;
@@ -31,10 +31,6 @@ static coffer_status take_groups(coffer_mscan_stats **out, coffer_mscan_group *g
         groups[stats->count] = groups[i];
         groups[stats->count++].key = base + i;
     }
-    if (by == COFFER_MSCAN_BY_ALL && stats->count > 0) {
-        groups[0] = stats->total;
-        stats->count = 1;
-    }
     smaller = coffer__realloc(groups, stats->count ? stats->count * sizeof *groups : 1);
     stats->groups = smaller ? smaller : groups;
     *out = stats;
@@ -43,10 +39,39 @@ static coffer_status take_groups(coffer_mscan_stats **out, coffer_mscan_group *g
 
 /* ---- Up to 65536 keys: the kernels ---- */
 
+typedef struct small_tally {
+    coffer__mscan_tally sums;
+    const coffer__mscan_keys *keys;
+} small_tally;
+
+static void visit_small(void *context, uint32_t worker, const uint8_t *records, size_t count)
+{
+    small_tally *tally = context;
+    coffer__mscan_tally_take(&tally->sums, worker, records, count, records + tally->keys->at,
+                             COFFER__MSCAN_RECORD_SIZE);
+}
+
+/* Runs of records with one key that they do not carry themselves. */
+static void visit_runs(void *context, uint32_t worker, const uint8_t *records, size_t count)
+{
+    small_tally *tally = context;
+    while (count > 0) {
+        coffer__mscan_key_span span;
+        uint8_t key[2];
+        bool has_key = coffer__mscan_key_of(&span, tally->keys, coffer__mscan_load_token(records));
+        size_t run = coffer__mscan_span_records(&span, records, count);
+        coffer__store_u16(key, (uint16_t)span.key);
+        if (has_key)
+            coffer__mscan_tally_take(&tally->sums, worker, records, run, key, 0);
+        records += run * COFFER__MSCAN_RECORD_SIZE;
+        count -= run;
+    }
+}
+
 static unsigned rows_shift_for(const coffer_mscan *scan, coffer_mscan_by by)
 {
     const coffer__mscan_metadata *metadata = &scan->metadata;
-    if (by != COFFER_MSCAN_BY_PARAM && by != COFFER_MSCAN_BY_ALL)
+    if (by != COFFER_MSCAN_BY_PARAM)
         return 1;
     return metadata->param_count == 0 || metadata->params[metadata->param_count - 1].id < FEW_KEYS;
 }
@@ -60,7 +85,7 @@ static coffer_status stats_by_small_key(coffer_mscan_stats **out, coffer__mscan_
     unsigned rows_shift = rows_shift_for(selection->scan, query->by);
     uint64_t thread_bytes = COFFER__MSCAN_ROWS_BYTES(rows_shift) + COFFER__MSCAN_PASS_BYTES;
     coffer__mscan_pass pass = { .selection = selection, .progress = query->progress };
-    coffer__mscan_tally tally;
+    small_tally tally = { .keys = keys };
     coffer_mscan_group *groups;
     coffer_status status;
 
@@ -71,19 +96,19 @@ static coffer_status stats_by_small_key(coffer_mscan_stats **out, coffer__mscan_
                             (unsigned long long)limits.memory_bytes);
     pass.threads = coffer__mscan_pass_threads(selection, query->threads,
                                               (budget - COFFER__MSCAN_GROUPS_BYTES) / thread_bytes);
-    status = coffer__mscan_tally_init(&tally, pass.threads, rows_shift, keys->at, (uint16_t)keys->base, err);
+    status = coffer__mscan_tally_init(&tally.sums, pass.threads, rows_shift, (uint16_t)keys->base, err);
     if (status)
         return status;
-    pass.visit = coffer__mscan_tally_visit;
+    pass.visit = keys->in_record ? visit_small : visit_runs;
     pass.context = &tally;
     if ((status = coffer__mscan_pass_run(&pass, err)))
         goto out;
-    coffer__mscan_tally_finish(&tally);
-    groups = tally.groups;
-    tally.groups = NULL;
-    status = take_groups(out, groups, COFFER__MSCAN_KEYS, keys->base, query->by, err);
+    coffer__mscan_tally_finish(&tally.sums);
+    groups = tally.sums.groups;
+    tally.sums.groups = NULL;
+    status = take_groups(out, groups, COFFER__MSCAN_KEYS, keys->base, err);
 out:
-    coffer__mscan_tally_free(&tally);
+    coffer__mscan_tally_free(&tally.sums);
     return status;
 }
 
@@ -97,19 +122,15 @@ typedef struct wide_tally {
 static void visit_wide(void *context, uint32_t worker, const uint8_t *records, size_t count)
 {
     wide_tally *tally = context;
-    const uint8_t *end = records + count * COFFER__MSCAN_RECORD_SIZE;
     (void)worker;
-    while (records < end) {
+    while (count > 0) {
         coffer__mscan_key_span span;
-        const uint8_t *at = records;
         bool has_key = coffer__mscan_key_of(&span, tally->keys, coffer__mscan_load_token(records));
-        do {
-            at += COFFER__MSCAN_RECORD_SIZE;
-        } while (at < end && coffer__mscan_load_token(at) - span.begin < span.end - span.begin);
+        size_t run = coffer__mscan_span_records(&span, records, count);
         if (has_key)
-            coffer__mscan_add_records(&tally->groups[span.key - tally->keys->base], records,
-                                      (size_t)(at - records) / COFFER__MSCAN_RECORD_SIZE);
-        records = at;
+            coffer__mscan_add_records(&tally->groups[span.key - tally->keys->base], records, run);
+        records += run * COFFER__MSCAN_RECORD_SIZE;
+        count -= run;
     }
 }
 
@@ -151,7 +172,7 @@ static coffer_status stats_by_wide_key(coffer_mscan_stats **out, coffer__mscan_s
         coffer__free(tally.groups);
         return status;
     }
-    return take_groups(out, tally.groups, (size_t)keys->count, keys->base, query->by, err);
+    return take_groups(out, tally.groups, (size_t)keys->count, keys->base, err);
 }
 
 /* ---- The public face ---- */
@@ -165,7 +186,6 @@ coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_sel
         return status;
     if (keys.count > COFFER__MSCAN_KEYS)
         return stats_by_wide_key(out, selection, &keys, query, err);
-    selection->sequence_keys = query->by == COFFER_MSCAN_BY_SEQUENCE;
     return stats_by_small_key(out, selection, &keys, query, err);
 }
 

@@ -68,13 +68,12 @@ void coffer__mscan_add_records(coffer_mscan_group *to, const uint8_t *records, s
 }
 
 coffer_status coffer__mscan_tally_init(coffer__mscan_tally *tally, uint32_t threads, unsigned rows_shift,
-                                       unsigned key_at, uint16_t base, coffer_error *err)
+                                       uint16_t base, coffer_error *err)
 {
     const size_t alignment = alignof(coffer__mscan_row);
     size_t rows_bytes = threads * COFFER__MSCAN_ROWS_BYTES(rows_shift);
     memset(tally, 0, sizeof *tally);
     tally->kernel = coffer__mscan_kernel_for(coffer__cpu());
-    tally->key_at = key_at;
     tally->rows_shift = rows_shift;
     tally->base = base;
     tally->threads = threads;
@@ -114,10 +113,11 @@ static void drain_rows(coffer__mscan_tally *tally, coffer__mscan_row *rows, uint
 }
 
 /* Only the last records that the kernel took can have filled a row. */
-static void drain_full(coffer__mscan_tally *tally, coffer__mscan_row *rows, const uint8_t *end, size_t taken)
+static void drain_full(coffer__mscan_tally *tally, coffer__mscan_row *rows, const uint8_t *keys_end,
+                       size_t key_stride, size_t taken)
 {
     for (size_t i = 1; i <= 4 && i <= taken; i++) {
-        uint16_t key = coffer__load_u16(end - i * COFFER__MSCAN_RECORD_SIZE + tally->key_at);
+        uint16_t key = coffer__load_u16(keys_end - i * key_stride);
         const coffer__mscan_row *pair = &rows[(size_t)key << tally->rows_shift];
         if (coffer__mscan_row_count(&pair[0]) < COFFER__MSCAN_ROW_FULL &&
             coffer__mscan_row_count(&pair[tally->rows_shift]) < COFFER__MSCAN_ROW_FULL)
@@ -128,15 +128,16 @@ static void drain_full(coffer__mscan_tally *tally, coffer__mscan_row *rows, cons
     }
 }
 
-void coffer__mscan_tally_visit(void *context, uint32_t worker, const uint8_t *records, size_t count)
+void coffer__mscan_tally_take(coffer__mscan_tally *tally, uint32_t worker, const uint8_t *records,
+                              size_t count, const uint8_t *keys, size_t key_stride)
 {
-    coffer__mscan_tally *tally = context;
     coffer__mscan_row *rows = rows_of(tally, worker);
     while (count > 0) {
-        size_t taken = tally->kernel(rows, tally->rows_shift, records, count, tally->key_at);
+        size_t taken = tally->kernel(rows, tally->rows_shift, records, count, keys, key_stride);
         records += taken * COFFER__MSCAN_RECORD_SIZE;
+        keys += taken * key_stride;
         count -= taken;
-        drain_full(tally, rows, records, taken);
+        drain_full(tally, rows, keys, key_stride, taken);
     }
 }
 

@@ -16,7 +16,6 @@ void coffer__mscan_add_records(coffer_mscan_group *to, const uint8_t *records, s
 /* Sums by a 16-bit key. */
 typedef struct coffer__mscan_tally {
     coffer__mscan_kernel kernel;
-    unsigned key_at;
     unsigned rows_shift;
     uint16_t base; /* the key of groups[0]; keys wrap around */
     uint32_t threads;
@@ -32,10 +31,11 @@ typedef struct coffer__mscan_tally {
 #define COFFER__MSCAN_GROUPS_BYTES (sizeof(coffer_mscan_group) * COFFER__MSCAN_KEYS)
 
 coffer_status coffer__mscan_tally_init(coffer__mscan_tally *tally, uint32_t threads, unsigned rows_shift,
-                                       unsigned key_at, uint16_t base, coffer_error *err);
+                                       uint16_t base, coffer_error *err);
 void coffer__mscan_tally_free(coffer__mscan_tally *tally); /* its members, not itself */
-/* A coffer__mscan_visit; context is the tally. */
-void coffer__mscan_tally_visit(void *context, uint32_t worker, const uint8_t *records, size_t count);
+/* Takes in packed records; keys as for the kernel. */
+void coffer__mscan_tally_take(coffer__mscan_tally *tally, uint32_t worker, const uint8_t *records,
+                              size_t count, const uint8_t *keys, size_t key_stride);
 /* Drains every thread's rows; the groups are complete afterwards, and the caller may take them away. */
 void coffer__mscan_tally_finish(coffer__mscan_tally *tally);
 
