@@ -272,6 +272,7 @@ static void bench_peers(bench_table *table, const options *opts, uint64_t offset
 {
     const char *python = getenv("COFFER_BENCH_PYTHON");
     char script[4096], command[16384], text[4096];
+    size_t before = table->count;
     FILE *lines;
     snprintf(script, sizeof script, "%s", __FILE__);
     *strrchr(script, '/') = 0;
@@ -288,6 +289,9 @@ static void bench_peers(bench_table *table, const options *opts, uint64_t offset
     }
     if (!lines || pclose(lines) != 0)
         fprintf(stderr, "the peers did not run to their end: %s\n", command);
+    if (table->count == before)
+        snprintf(bench_add(table, "  numpy, DuckDB, Polars", 0, 0, "")->note, sizeof table->rows[0].note,
+                 "could not be run by %s (make bench-peers)", python ? python : "python3");
 }
 
 /* ---- Checking, appending, heat maps ---- */
