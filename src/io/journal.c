@@ -325,6 +325,25 @@ coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err)
     return status;
 }
 
+coffer_status coffer__journal_clear(const char *path, coffer_error *err)
+{
+    struct stat st;
+    if (!journal_exists(path))
+        return COFFER_OK;
+    if (coffer__os_stat(path, &st) == 0)
+        return coffer_roll_back(NULL, path, err);
+    if (errno != ENOENT)
+        return coffer__fail_errno(err, "cannot examine", path, errno);
+    char *journal_path = coffer__journal_path(path);
+    if (!journal_path)
+        return coffer__fail_no_memory(err, strlen(path));
+    coffer_status status = coffer__file_unlink(journal_path, err);
+    if (status == COFFER_OK)
+        status = coffer__file_sync_folder(journal_path, err);
+    coffer__free(journal_path);
+    return status;
+}
+
 /* ---- Writing ---- */
 
 struct journal_writer {

@@ -60,6 +60,10 @@ coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t fi
 /* Rolls back what an interrupted update left beside the locked file (*done, may be NULL), and removes a
  * journal that was never finished. */
 coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, coffer_error *err);
+/* Before a new file takes the path: rolls back what an interrupted update left of the old one, or removes a
+ * journal whose file is gone. Else its bytes would be laid over the new file. COFFER_E_LOCKED while an update
+ * is under way. `path` is the file's, behind symbolic links. */
+coffer_status coffer__journal_clear(const char *path, coffer_error *err);
 /* Writes the journal of the ranges, sorted and inside the file, and makes it durable. What is left after a
  * failure must be removed. */
 coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t old_size,

@@ -42,7 +42,8 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err);
  * COFFER_E_UNSUPPORTED when the sink is no such file. */
 coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err);
 
-/* Flushes, syncs, renames, syncs the folder, frees. On failure nothing of the new file is left and the old
+/* Flushes, syncs, rolls back an interrupted update of the old file (COFFER_E_LOCKED while one is under way),
+ * renames, syncs the folder, frees. On failure nothing of the new file is left and the old
  * one is untouched; only when the last sync fails the new file has the name already, complete, and a crash
  * may still bring the old one back. */
 coffer_status coffer__sink_commit(coffer__sink *sink, coffer_error *err);

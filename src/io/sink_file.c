@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
+#include "io/journal.h"
 #include "io/os.h"
 #include "io/sink_private.h"
 #include "io/temporary.h"
@@ -140,11 +141,13 @@ static int rename_exclusively(const char *from, const char *to)
 
 static coffer_status take_name(coffer__sink *sink, coffer_error *err)
 {
-    if (!sink->opts.no_sync) {
-        coffer_status status = coffer__file_sync(sink->fd, sink->name, err);
-        if (status != COFFER_OK)
-            return status;
-    }
+    coffer_status status = COFFER_OK;
+    if (!sink->opts.no_sync)
+        status = coffer__file_sync(sink->fd, sink->name, err);
+    if (status == COFFER_OK)
+        status = coffer__journal_clear(sink->path, err);
+    if (status != COFFER_OK)
+        return status;
     int result = sink->opts.exclusive ? rename_exclusively(sink->temporary, sink->path)
                                       : coffer__os_rename(sink->temporary, sink->path);
     if (result != 0)

@@ -2,6 +2,7 @@
 
 #include "base/crc32.h"
 #include "coffer/source.h"
+#include "io/journal.h"
 #include "support/temp.h"
 
 #include <fcntl.h>
@@ -188,6 +189,38 @@ static void a_file_can_be_locked_from_its_first_moment_and_stay_open(void **stat
     close(fd);
     assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
     close(other);
+}
+
+static void a_file_that_is_being_updated_is_not_replaced(void **state)
+{
+    (void)state;
+    coffer__update *update;
+    const coffer__range range = { 0, 1 };
+    const char *path = temp_path(folder, "file");
+    temp_write(path, "old", 3);
+    assert_int_equal(coffer__update_open(&update, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer__update_begin(update, &range, 1, NULL), COFFER_OK);
+    coffer__sink *sink = create("file");
+    assert_int_equal(coffer__sink_commit(sink, NULL), COFFER_E_LOCKED);
+    coffer__update_close(update);
+    assert_file("file", "old");
+    temp_assert_only(folder, "file", NULL);
+}
+
+static void what_was_written_can_be_read_back(void **state)
+{
+    (void)state;
+    int fd = -1;
+    char bytes[6] = "";
+    coffer__sink *sink = create("file");
+    write_text(sink, "hello");
+    assert_int_equal(coffer__sink_read_back(&fd, sink, NULL), COFFER_OK);
+    assert_int_equal(pread(fd, bytes, 5, 0), 5);
+    assert_string_equal(bytes, "hello");
+    coffer__sink_discard(sink);
+    assert_int_equal(coffer__sink_create(&sink, "/dev/null", NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_read_back(&fd, sink, NULL), COFFER_E_UNSUPPORTED);
+    coffer__sink_discard(sink);
 }
 
 static void a_path_that_cannot_be_written_says_why(void **state)
@@ -415,6 +448,8 @@ int main(void)
         cmocka_unit_test_setup(an_exclusive_sink_replaces_nothing, empty_folder),
         cmocka_unit_test_setup(without_syncs_the_name_is_still_taken_at_the_end, empty_folder),
         cmocka_unit_test_setup(a_file_can_be_locked_from_its_first_moment_and_stay_open, empty_folder),
+        cmocka_unit_test_setup(a_file_that_is_being_updated_is_not_replaced, empty_folder),
+        cmocka_unit_test_setup(what_was_written_can_be_read_back, empty_folder),
         cmocka_unit_test_setup(a_path_that_cannot_be_written_says_why, empty_folder),
         cmocka_unit_test_setup(a_name_that_a_folder_took_meanwhile_is_an_error, empty_folder),
         cmocka_unit_test_setup(patches_reach_what_was_written_and_what_is_buffered, empty_folder),
