@@ -70,44 +70,67 @@ static void walk_replay(const coffer_mscan *scan)
 }
 
 /* However the records are grouped, the groups add up to the whole. */
-static void walk_statistics(const coffer_mscan *scan, coffer_mscan_by by, const coffer_limits *limits)
+static void walk_statistics(const coffer_mscan *scan, const coffer_mscan_query *query)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
-    coffer_mscan_scope scope = by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
     coffer_mscan_stats *stats = NULL;
-    coffer_mscan_scores *scores = NULL;
     uint64_t count = 0, sum = 0;
-    query.by = by;
-    query.threads = 1;
-    query.limits = limits;
-    if (coffer_mscan_stats_new(&stats, scan, &query, NULL) == COFFER_OK) {
-        const coffer_mscan_group *total = coffer_mscan_stats_total(stats);
-        for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++) {
-            const coffer_mscan_group *group = coffer_mscan_stats_at(stats, i);
-            count += group->count;
-            sum += group->column[COFFER_MSCAN_ACTIVATION].sum;
-        }
-        MUST(count == total->count && sum == total->column[COFFER_MSCAN_ACTIVATION].sum);
+    if (coffer_mscan_stats_new(&stats, scan, query, NULL) != COFFER_OK)
+        return;
+    const coffer_mscan_group *total = coffer_mscan_stats_total(stats);
+    for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++) {
+        const coffer_mscan_group *group = coffer_mscan_stats_at(stats, i);
+        count += group->count;
+        sum += group->column[COFFER_MSCAN_ACTIVATION].sum;
     }
+    MUST(count == total->count && sum == total->column[COFFER_MSCAN_ACTIVATION].sum);
     coffer_mscan_stats_free(stats);
-    if (coffer_mscan_scores_new(&scores, scan, &query, scope, NULL) == COFFER_OK)
-        seen += coffer_mscan_scores_count(scores);
+}
+
+static void walk_scores(const coffer_mscan *scan, const coffer_mscan_query *query)
+{
+    coffer_mscan_scope scope = query->by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
+    coffer_mscan_scores *scores = NULL;
+    if (coffer_mscan_scores_new(&scores, scan, query, scope, NULL) != COFFER_OK)
+        return;
+    for (size_t i = 0; i < coffer_mscan_scores_count(scores); i++)
+        MUST(coffer_mscan_scores_at(scores, i)->count > 0);
     coffer_mscan_scores_free(scores);
 }
 
-static void walk_grid(const coffer_mscan *scan, const coffer_limits *limits)
+static void walk_grid(const coffer_mscan *scan, coffer_mscan_rows rows, const coffer_limits *limits)
 {
-    for (int rows = 0; rows < 2; rows++) {
-        coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
-        coffer_mscan_grid *grid = NULL;
-        opts.rows = (coffer_mscan_rows)rows;
-        opts.width = 16;
-        opts.height = 8;
-        opts.threads = 1;
-        opts.limits = limits;
-        if (coffer_mscan_grid_new(&grid, scan, &opts, NULL) == COFFER_OK)
-            MUST(grid->width <= 16 && grid->height <= 8);
-        coffer_mscan_grid_free(grid);
+    coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
+    coffer_mscan_grid *grid = NULL;
+    opts.rows = rows;
+    opts.width = 16;
+    opts.height = 8;
+    opts.threads = 1;
+    opts.limits = limits;
+    if (coffer_mscan_grid_new(&grid, scan, &opts, NULL) == COFFER_OK)
+        MUST(grid->width <= 16 && grid->height <= 8);
+    coffer_mscan_grid_free(grid);
+}
+
+/* These have tables of 65536 rows: one of them an input keeps the fuzzer fast. */
+static void walk_analysis(const coffer_mscan *scan, unsigned choice, const coffer_limits *limits)
+{
+    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    query.by = (coffer_mscan_by)(choice / 4 % 5);
+    query.threads = 1;
+    query.limits = limits;
+    switch (choice % 4) {
+    case 0:
+        walk_statistics(scan, &query);
+        break;
+    case 1:
+        walk_scores(scan, &query);
+        break;
+    case 2:
+        walk_grid(scan, COFFER_MSCAN_ROWS_PARAM, limits);
+        break;
+    default:
+        walk_grid(scan, COFFER_MSCAN_ROWS_BLOCK, limits);
+        break;
     }
 }
 
@@ -124,10 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         walk_metadata(scan);
         walk_records(scan);
         walk_replay(scan);
-        /* Grouping has tables of 65536 rows: one way an input keeps the fuzzer
-         * fast. */
-        walk_statistics(scan, (coffer_mscan_by)((data[0] + data[size - 1] / 8u) % 5), &input.limits);
-        walk_grid(scan, &input.limits);
+        walk_analysis(scan, data[size - 1] / 8u + data[size / 2], &input.limits);
     }
     coffer_mscan_close(scan);
     fuzz_input_close(&input);
