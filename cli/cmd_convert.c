@@ -107,11 +107,15 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return CLI_OK;
-    const char *hint = NULL;
+    /* Check and repair know the library's own formats, and nothing of those of others. */
+    const coffer_format *format;
+    const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
     if (status == COFFER_E_EXISTS)
         hint = "--force replaces it";
-    else if (status == COFFER_E_UNSUPPORTED || status == COFFER_E_INVALID_ARGUMENT)
+    else if (status == COFFER_E_INVALID_ARGUMENT)
         hint = "'coffer convert --list' shows every conversion and its options";
+    else if (status == COFFER_E_NOT_RECOGNISED)
+        hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
     return cli_fail(status == COFFER_E_EXISTS ? out : in, &err, hint);
 }
 

@@ -339,7 +339,7 @@ static int get_other(const get_job *job)
     size_t len;
     for (size_t i = 0; i < RECORD_OPTIONS; i++) {
         if (cli_has(job->args, record_options[i]))
-            return cli_usage(job->args, "--%s chooses among records; %s are none", record_options[i],
+            return cli_usage(job->args, "--%s chooses among records, and %s is none", record_options[i],
                              job->what);
     }
     opts.lenient = true; /* the metadata of a scan whose records are cut is still there */

@@ -82,7 +82,7 @@ static coffer_status check_scales(const coffer__mscan_export *export, coffer_err
         coffer__mscan_field field = export->fields[i];
         if (coffer__mscan_export_is_real(export, field) &&
             coffer_mscan_quantization_scope(export->scan, metric_of(field)) == COFFER_MSCAN_SCALE_UNKNOWN)
-            return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+            return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                 "no real units: the metadata has no \"quantization\" of %s",
                                 coffer__mscan_field_names[field]);
     }
@@ -202,7 +202,7 @@ coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export 
     if (coffer_mscan_quantization_scope(export->scan, metric) == COFFER_MSCAN_SCALE_SEQUENCE)
         sequence = coffer_mscan_sequence_of_token(export->scan, coffer__mscan_load_token(record));
     if (!coffer_mscan_quantization_of(&scale, export->scan, metric, param, sequence))
-        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "no real units: the metadata has no scale of %s for token %" PRIu32 ", param %u",
                             coffer__mscan_field_names[field], coffer__mscan_load_token(record), param);
     *out = scale.offset + scale.scale * coffer__mscan_field_value(record, field);

@@ -191,8 +191,10 @@ static coffer_status understand_type(coffer__npy_field *field, const char *type,
     const char *digits = at;
     if (kind == 'O')
         return complain(lit, COFFER_E_UNSUPPORTED, "Python objects, which only Python can read");
-    while (*at >= '0' && *at <= '9' && size <= COFFER__NPY_MAX_ITEM)
-        size = size * 10 + (uint64_t)(*at++ - '0');
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (size <= COFFER__NPY_MAX_ITEM)
+            size = size * 10 + (uint64_t)(*at - '0');
+    }
     if (kind == '?' && at == digits) {
         kind = 'b';
         size = 1;

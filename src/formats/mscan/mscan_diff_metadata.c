@@ -156,6 +156,18 @@ static coffer_status match_names(param_match *match, coffer_error *err)
     return status;
 }
 
+/* left or right is NULL when the other file has nothing under this id. */
+static coffer_status add_param_change(param_match *match, uint64_t param_id, const coffer_mscan_param *left,
+                                      const coffer_mscan_param *right, coffer_error *err)
+{
+    const char *what = !right ? "param-removed" : !left ? "param-added" : "param-renamed";
+    char id[24];
+    snprintf(id, sizeof id, "%" PRIu64, param_id);
+    if (right)
+        map_id(match->ids, param_id, left ? param_id : COFFER__MSCAN_ONLY_B);
+    return add_change(match->changes, what, id, left ? left->name : NULL, right ? right->name : NULL, err);
+}
+
 /* What is left is there under another name, or in one file only. */
 static coffer_status match_ids(param_match *match, coffer_error *err)
 {
@@ -165,18 +177,9 @@ static coffer_status match_ids(param_match *match, coffer_error *err)
         const coffer_mscan_param *left = i < match->a_count ? match->a[i].param : NULL;
         const coffer_mscan_param *right = j < match->b_count ? match->b[j].param : NULL;
         uint64_t left_id = left ? left->id : UINT64_MAX, right_id = right ? right->id : UINT64_MAX;
-        bool take_left = left && (!right || left_id <= right_id);
-        bool take_right = right && (!left || right_id <= left_id);
-        char id[24];
-        snprintf(id, sizeof id, "%" PRIu64, take_left ? left_id : right_id);
-        if (take_left && take_right)
-            status = add_change(match->changes, "param-renamed", id, left->name, right->name, err);
-        else if (take_left)
-            status = add_change(match->changes, "param-removed", id, left->name, NULL, err);
-        else
-            status = add_change(match->changes, "param-added", id, NULL, right->name, err);
-        if (take_right)
-            map_id(match->ids, right_id, take_left ? left_id : COFFER__MSCAN_ONLY_B);
+        uint64_t id = left_id < right_id ? left_id : right_id;
+        bool take_left = left && left_id == id, take_right = right && right_id == id;
+        status = add_param_change(match, id, take_left ? left : NULL, take_right ? right : NULL, err);
         i += take_left;
         j += take_right;
     }
