@@ -164,34 +164,53 @@ static void a_kept_pyramid_is_used_again_and_a_stale_one_replaced(void **state)
     temp_remove(folder);
 }
 
+static void assert_same_grid(const coffer_mscan_grid *a, const coffer_mscan_grid *b)
+{
+    assert_int_equal(a->width, b->width);
+    assert_int_equal(a->height, b->height);
+    assert_int_equal(a->token_begin, b->token_begin);
+    assert_int_equal(a->row_begin, b->row_begin);
+    assert_memory_equal(a->mean, b->mean, sizeof *a->mean * a->width * a->height);
+}
+
+/* Whichever bit is flipped and wherever the file is cut, and at each level. */
 static void a_damaged_pyramid_is_built_anew(void **state)
 {
     char *folder = temp_make();
     const char *cache = temp_path(folder, "x.pyramid");
-    coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
     size_t len;
     uint8_t *good;
     sample s;
     (void)state;
-    opts.cache_path = cache;
-    opts.width = 16;
-    open_random(&s, 3000, true);
-    assert_grid_is_right(&s, &opts);
-    good = temp_read(cache, &len);
-    for (size_t at = 0; at < len; at += at < 60 ? 1 : len / 50) {
-        uint8_t *bad = malloc(len);
-        memcpy(bad, good, len);
-        bad[at] ^= 0x10;
-        temp_write(cache, bad, len);
-        assert_grid_is_right(&s, &opts);
-        free(bad);
+    open_random(&s, 500, true);
+    for (uint32_t width = 16; width <= 2048; width *= 128) {
+        coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
+        coffer_mscan_grid *plain = NULL, *drawn = NULL;
+        opts.width = width;
+        assert_int_equal(coffer_mscan_grid_new(&plain, s.scan, &opts, NULL), COFFER_OK);
+        opts.cache_path = cache;
+        assert_int_equal(coffer_mscan_grid_new(&drawn, s.scan, &opts, NULL), COFFER_OK);
+        assert_same_grid(plain, drawn);
+        coffer_mscan_grid_free(drawn);
+        good = temp_read(cache, &len);
+        for (size_t at = 0; at < len; at += at < 60 ? 1 : len / 50) {
+            good[at] ^= 0x10;
+            temp_write(cache, good, len);
+            good[at] ^= 0x10;
+            assert_int_equal(coffer_mscan_grid_new(&drawn, s.scan, &opts, NULL), COFFER_OK);
+            assert_same_grid(plain, drawn);
+            coffer_mscan_grid_free(drawn);
+        }
+        for (size_t cut = 0; cut < len; cut += len / 7 + 1) {
+            temp_write(cache, good, cut);
+            assert_int_equal(coffer_mscan_grid_new(&drawn, s.scan, &opts, NULL), COFFER_OK);
+            assert_same_grid(plain, drawn);
+            coffer_mscan_grid_free(drawn);
+            assert_true(temp_holds(cache, good, len));
+        }
+        free(good);
+        coffer_mscan_grid_free(plain);
     }
-    for (size_t cut = 0; cut < len; cut += len / 7 + 1) {
-        temp_write(cache, good, cut);
-        assert_grid_is_right(&s, &opts);
-        assert_true(temp_holds(cache, good, len));
-    }
-    free(good);
     sample_close(&s);
     temp_remove(folder);
 }
@@ -258,15 +277,6 @@ static void threads_share_a_grid_without_losing_a_record(void **state)
         sample_close(&s);
     }
     temp_remove(folder);
-}
-
-static void assert_same_grid(const coffer_mscan_grid *a, const coffer_mscan_grid *b)
-{
-    assert_int_equal(a->width, b->width);
-    assert_int_equal(a->height, b->height);
-    assert_int_equal(a->token_begin, b->token_begin);
-    assert_int_equal(a->row_begin, b->row_begin);
-    assert_memory_equal(a->mean, b->mean, sizeof *a->mean * a->width * a->height);
 }
 
 /* 50 million tokens: a column of the pyramid is 4096 of them, a picture may want more. */

@@ -18,12 +18,6 @@ static void select_params(coffer__mscan_selection *out, const char *param_glob)
     }
 }
 
-void coffer__mscan_drop_param(coffer__mscan_selection *selection, uint16_t param_id)
-{
-    selection->params[param_id / 64] &= ~(UINT64_C(1) << (param_id % 64));
-    selection->by_param = true;
-}
-
 static coffer_status select_tokens(coffer__mscan_selection *out, coffer_error *err)
 {
     coffer_status status;

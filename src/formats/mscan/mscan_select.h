@@ -27,7 +27,6 @@ static inline bool coffer__mscan_has_param(const coffer__mscan_selection *select
 {
     return selection->params[param_id / 64] >> (param_id % 64) & 1;
 }
-void coffer__mscan_drop_param(coffer__mscan_selection *selection, uint16_t param_id);
 
 /* Whether records must go through coffer__mscan_pack before they are used. */
 static inline bool coffer__mscan_must_pack(const coffer__mscan_selection *selection)
