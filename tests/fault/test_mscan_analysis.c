@@ -92,14 +92,14 @@ static coffer_status analyse(const char *folder, void *context, coffer_error *er
     if ((status = coffer_source_open(&source, temp_path(folder, "x.mscan"), &opts, err)) ||
         (status = coffer_mscan_open(&scan, source, NULL, err)))
         goto out;
-    for (int by = COFFER_MSCAN_BY_ALL; status == COFFER_OK && by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
-        status = take_stats(scan, (coffer_mscan_by)by, err);
-        if (status == COFFER_OK)
-            status = take_scores(scan, (coffer_mscan_by)by, err);
-    }
-    if (status == COFFER_OK && (status = draw_grid(scan, NULL, err)) == COFFER_OK &&
-        (status = draw_grid(scan, temp_path(folder, "x.pyramid"), err)) == COFFER_OK)
-        status = draw_grid(scan, temp_path(folder, "x.pyramid"), err);
+    if ((status = take_stats(scan, COFFER_MSCAN_BY_TOKEN, err)) ||
+        (status = take_stats(scan, COFFER_MSCAN_BY_PARAM, err)) ||
+        (status = take_scores(scan, COFFER_MSCAN_BY_PARAM, err)) ||
+        (status = take_scores(scan, COFFER_MSCAN_BY_SEQUENCE, err)) ||
+        (status = draw_grid(scan, NULL, err)) ||
+        (status = draw_grid(scan, temp_path(folder, "x.pyramid"), err)))
+        goto out;
+    status = draw_grid(scan, temp_path(folder, "x.pyramid"), err);
 out:
     coffer_mscan_close(scan);
     coffer_source_close(source);

@@ -319,7 +319,7 @@ static void every_kernel_takes_the_same_records_into_the_same_sums(void **state)
             tally.kernel = coffer__mscan_kernel_for(level);
             coffer__mscan_tally_take(&tally, 0, bytes, count, bytes + COFFER__MSCAN_PARAM_AT,
                                      COFFER__MSCAN_RECORD_SIZE);
-            coffer__mscan_tally_finish(&tally);
+            coffer__mscan_tally_finish(&tally, COFFER__MSCAN_KEYS);
             for (size_t p = 0; p < 5; p++) {
                 if (run == 0)
                     expected[p] = tally.groups[param_ids[p]];

@@ -108,19 +108,17 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
     }
     if (whole < header.record_count)
         scan->record_count = whole;
-    if (!coffer__source_settled(src)) {
-        status = COFFER_E_CHANGED;
-        goto out;
-    }
-    *out = scan;
-    return COFFER_OK;
 out:
-    coffer_mscan_close(scan);
-    /* Whatever was found wrong may be a mixture of an old and a new state. */
+    /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
         status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
                               "%s changed while it was opened, try again", coffer_source_name(src));
-    return status;
+    if (status) {
+        coffer_mscan_close(scan);
+        return status;
+    }
+    *out = scan;
+    return COFFER_OK;
 }
 
 void coffer_mscan_close(coffer_mscan *scan)

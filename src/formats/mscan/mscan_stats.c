@@ -103,10 +103,10 @@ static coffer_status stats_by_small_key(coffer_mscan_stats **out, coffer__mscan_
     pass.context = &tally;
     if ((status = coffer__mscan_pass_run(&pass, err)))
         goto out;
-    coffer__mscan_tally_finish(&tally.sums);
+    coffer__mscan_tally_finish(&tally.sums, (size_t)keys->count);
     groups = tally.sums.groups;
     tally.sums.groups = NULL;
-    status = take_groups(out, groups, COFFER__MSCAN_KEYS, keys->base, err);
+    status = take_groups(out, groups, (size_t)keys->count, keys->base, err);
 out:
     coffer__mscan_tally_free(&tally.sums);
     return status;

@@ -141,10 +141,10 @@ void coffer__mscan_tally_take(coffer__mscan_tally *tally, uint32_t worker, const
     }
 }
 
-void coffer__mscan_tally_finish(coffer__mscan_tally *tally)
+void coffer__mscan_tally_finish(coffer__mscan_tally *tally, size_t key_count)
 {
     for (uint32_t worker = 0; worker < tally->threads; worker++) {
-        for (uint32_t key = 0; key < COFFER__MSCAN_KEYS; key++)
-            drain_rows(tally, rows_of(tally, worker), (uint16_t)key, 1);
+        for (size_t i = 0; i < key_count; i++)
+            drain_rows(tally, rows_of(tally, worker), (uint16_t)(tally->base + i), 1);
     }
 }

@@ -36,7 +36,8 @@ void coffer__mscan_tally_free(coffer__mscan_tally *tally); /* its members, not i
 /* Takes in packed records; keys as for the kernel. */
 void coffer__mscan_tally_take(coffer__mscan_tally *tally, uint32_t worker, const uint8_t *records,
                               size_t count, const uint8_t *keys, size_t key_stride);
-/* Drains every thread's rows; the groups are complete afterwards, and the caller may take them away. */
-void coffer__mscan_tally_finish(coffer__mscan_tally *tally);
+/* Drains every thread's rows of the first key_count keys from the base on; their groups are complete
+ * afterwards, and the caller may take them away. */
+void coffer__mscan_tally_finish(coffer__mscan_tally *tally, size_t key_count);
 
 #endif
