@@ -177,6 +177,32 @@ static void what_is_discarded_leaves_the_file_as_it_was(void **state)
     free(before);
 }
 
+static void a_reader_beside_a_writer_is_told_of_the_unfinished_update(void **state)
+{
+    const char *path = temp_path(folder, "beside.mscan");
+    coffer_mscan_writer *writer;
+    coffer_node *info = NULL;
+    (void)state;
+    assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(scan_add_sequence(writer, NULL, 100000, NULL), COFFER_OK);
+    coffer_source *src = scan_source(path);
+    coffer_report *report = scan_check(src, true);
+    assert_int_equal(coffer_report_count(report), 1);
+    assert_true(scan_has(report, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE));
+    assert_int_equal(coffer_node_new(&info, NULL), COFFER_OK);
+    assert_int_equal(coffer_describe(info, src, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(info, "records")), 2);
+    assert_string_equal(coffer_node_get_text(coffer_node_find(info, "state"), NULL),
+                        "interrupted update, old state shown");
+    coffer_node_free(info);
+    coffer_report_free(report);
+    coffer_source_close(src);
+    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(records_in(path), 200002);
+    scan_assert_clean(path);
+}
+
 static void there_is_one_writer_at_a_time(void **state)
 {
     const char *path = temp_path(folder, "locked.mscan");
@@ -245,6 +271,7 @@ int main(void)
         cmocka_unit_test(an_append_of_nothing_changes_nothing),
         cmocka_unit_test(a_parameter_alone_can_be_appended),
         cmocka_unit_test(what_is_discarded_leaves_the_file_as_it_was),
+        cmocka_unit_test(a_reader_beside_a_writer_is_told_of_the_unfinished_update),
         cmocka_unit_test(there_is_one_writer_at_a_time),
         cmocka_unit_test(damaged_files_are_refused_with_a_hint),
         cmocka_unit_test(records_without_a_sequence_are_not_appended_to),

@@ -144,26 +144,37 @@ static void report_lost(rescue *work)
                        (unsigned long long)area->lost, (unsigned long long)area->count);
 }
 
-/* How many records behind the last one belong to an append that was not committed: parameters must be known,
- * and tokens may go past the total, but not farther than one for each record. */
+/* Whether a record behind the last one belongs to an append that was not committed: its parameter must be
+ * known, and its token may lie past the total, but below the limit. */
+static bool belongs(const rescue *work, const uint8_t *record, uint64_t limit)
+{
+    return coffer__mscan_find_param(&work->metadata, coffer__mscan_load_param(record)) &&
+           coffer__mscan_load_token(record) < limit;
+}
+
+/* How many whole records of the tail are taken in: those before the first that does not belong. */
 static coffer_status count_tail(uint64_t *out, const rescue *work, coffer_error *err)
 {
+    uint8_t scratch[512 * COFFER__MSCAN_RECORD_SIZE];
+    const size_t batch = sizeof scratch / COFFER__MSCAN_RECORD_SIZE;
     uint64_t whole = work->area.trailing / COFFER__MSCAN_RECORD_SIZE;
     uint64_t limit = work->metadata.total_tokens, taken = 0;
+    bool going_on = true;
     if (whole > COFFER__MSCAN_MAX_RECORDS - work->area.count)
         whole = COFFER__MSCAN_MAX_RECORDS - work->area.count;
-    limit = limit < COFFER__MSCAN_MAX_TOKENS ? limit + whole : limit;
-    while (taken < whole) {
-        uint8_t scratch[COFFER__MSCAN_RECORD_SIZE];
-        const uint8_t *record = NULL;
-        coffer_status status = coffer__mscan_fetch(&record, work->source, work->area.start,
-                                                   work->area.count + taken, 1, scratch, err);
+    if (limit < COFFER__MSCAN_MAX_TOKENS)
+        limit += whole; /* every new token brings at least one record */
+    while (going_on && taken < whole) {
+        size_t n = whole - taken < batch ? (size_t)(whole - taken) : batch, i = 0;
+        const uint8_t *records = NULL;
+        coffer_status status = coffer__mscan_fetch(&records, work->source, work->area.start,
+                                                   work->area.count + taken, n, scratch, err);
         if (status)
             return status;
-        if (!coffer__mscan_find_param(&work->metadata, coffer__mscan_load_param(record)) ||
-            coffer__mscan_load_token(record) >= limit)
-            break;
-        taken++;
+        while (i < n && belongs(work, records + i * COFFER__MSCAN_RECORD_SIZE, limit))
+            i++;
+        taken += i;
+        going_on = i == n;
     }
     *out = taken;
     return coffer_source_intact(work->source, err);
