@@ -14,10 +14,10 @@ foreach(kind shared static)
 endforeach()
 
 # The pkg-config file finds its prefix from where it lies, so that the tree may be moved.
-set(COFFER_MODULES simdjson libisal libxxhash cairo)
+set(COFFER_MODULES simdjson libisal libxxhash)
 file(RELATIVE_PATH COFFER_PC_TO_PREFIX /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" COFFER_PC_TO_PREFIX ${COFFER_PC_TO_PREFIX})
-set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lcairo -lstdc++ -lpthread -lm")
+set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lstdc++ -lpthread -lm")
 configure_file(cmake/coffer.pc.in coffer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/coffer.pc DESTINATION ${pkgconfig_dir})
 
