@@ -203,19 +203,27 @@ static void bench_patterns(bench_table *table, const options *opts)
     }
 }
 
-/* Peak memory of a child that reads instead of mapping, so that the file's pages do not count. */
-static double peak_bytes(bool with_stats, uint32_t threads)
+#define CHILD_OPTION "--in-child" /* what peak_bytes starts this program with: FILE, then stats or open */
+
+static int run_in_child(const char *path, const char *what)
+{
+    opened scan = open_scan(path, COFFER_ACCESS_READ); /* a mapped file's pages would count as well */
+    stats_work work = { .scan = scan.scan, .by = COFFER_MSCAN_BY_PARAM, .threads = 0 };
+    if (!strcmp(what, "stats"))
+        run_stats(&work);
+    close_scan(&scan);
+    return 0;
+}
+
+/* Peak memory of a program of its own, so that nothing of this one's heap is in it. */
+static double peak_bytes(const char *what)
 {
     struct rusage usage;
     int status;
     pid_t child = fork();
     if (child == 0) {
-        opened scan = open_scan(odd_path, COFFER_ACCESS_READ);
-        stats_work work = { .scan = scan.scan, .by = COFFER_MSCAN_BY_PARAM, .threads = threads };
-        if (with_stats)
-            run_stats(&work);
-        close_scan(&scan);
-        _exit(0);
+        execl("/proc/self/exe", "bench_mscan", CHILD_OPTION, odd_path, what, (char *)NULL);
+        _exit(127);
     }
     if (child < 0 || wait4(child, &status, 0, &usage) < 0 || status != 0) {
         fputs("the child that measures memory failed\n", stderr);
@@ -226,7 +234,7 @@ static double peak_bytes(bool with_stats, uint32_t threads)
 
 static void bench_memory(bench_table *table)
 {
-    double extra = (peak_bytes(true, 0) - peak_bytes(false, 0)) / (1 << 20);
+    double extra = (peak_bytes("stats") - peak_bytes("open")) / (1 << 20);
     bench_row *row = bench_add(table, "extra memory of stats by param, all threads", extra, extra, "MiB");
     row->goal = 64;
     row->goal_is_maximum = true;
@@ -400,6 +408,8 @@ static void name_files(const char *folder)
 
 int main(int argc, char **argv)
 {
+    if (argc == 4 && !strcmp(argv[1], CHILD_OPTION))
+        return run_in_child(argv[2], argv[3]);
     options opts = read_options(argc, argv);
     bench_table table = { .count = 0 };
     double rates[2];
