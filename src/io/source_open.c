@@ -72,11 +72,18 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+/* Not the time of change: a new name or a removal leaves the bytes as they are. */
 static bool same_content(const struct stat *a, const struct stat *b)
 {
     return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A journal beside the path says something about our file only while the path still leads to it. */
+static bool is_still_at_its_path(const coffer_source *src)
+{
+    struct stat now;
+    return coffer__os_stat(src->facts.path, &now) == 0 && same_file(&now, &src->facts.file);
 }
 
 bool coffer__source_settled(const coffer_source *src)
@@ -84,9 +91,10 @@ bool coffer__source_settled(const coffer_source *src)
     struct stat now;
     if (!src->facts.path)
         return true;
-    if (coffer__os_stat(src->facts.path, &now) != 0 || !same_file(&now, &src->facts.file))
+    if (coffer__os_fstat(src->fd, &now) != 0)
         return false;
-    if (src->watches_journal && !coffer__journal_mark_holds(&src->facts.journal, src->facts.path))
+    if (src->watches_journal && is_still_at_its_path(src) &&
+        !coffer__journal_mark_holds(&src->facts.journal, src->facts.path))
         return false;
     /* Under a journal the bytes shown stay the same, whatever the writer does to the file. */
     return src->interrupted || same_content(&now, &src->facts.file);

@@ -33,8 +33,9 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
 /* The same by mapping; the descriptor is always owned. Fails where the file cannot be mapped. */
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
                                       coffer__journal *journal, coffer_error *err);
-/* False when the file behind the source was changed or replaced, or a journal appeared or went, since it was
- * opened: metadata read in between may be torn, open again. True for sources that are no files. */
+/* False when the file behind the source was changed in place, or a journal appeared or went, since it was
+ * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
+ * keeps its bytes for those who have it open. True for sources that are no files. */
 bool coffer__source_settled(const coffer_source *src);
 /* Descriptor of a file source, or −1. Borrowed. */
 int coffer__source_fd(const coffer_source *src);

@@ -246,6 +246,15 @@ static void check_scales(const checker *check)
 
 /* ---- All of it ---- */
 
+/* Header and metadata are what an append changes in place; records that are there stay as they are. */
+static coffer_status expect_settled(const checker *check, coffer_error *err)
+{
+    if (coffer__source_settled(check->source))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                        "%s changed while it was checked, try again", coffer_source_name(check->source));
+}
+
 static coffer_status check_contents(checker *check, coffer_error *err)
 {
     coffer_error found = COFFER_ERROR_INIT;
@@ -259,7 +268,7 @@ static coffer_status check_contents(checker *check, coffer_error *err)
 
     status = coffer__mscan_locate_records(&check->area, check->source, &check->header,
                                           understood ? &check->metadata : NULL, err);
-    if (status)
+    if (status || (status = expect_settled(check, err)))
         return status;
     report_area(check);
     if (!understood)
@@ -285,16 +294,12 @@ coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const 
                            "interrupted update, old state shown");
     if (is_about_the_file(status)) {
         coffer__report_add_error(out, COFFER_ERROR, &found);
-        return coffer__report_status(out, err);
-    }
-    if (status)
+        status = expect_settled(&check, err);
+    } else if (status) {
         return coffer__fail(err, status, found.offset, "%s", found.text);
-    status = check_contents(&check, err);
-    coffer__mscan_metadata_free(&check.metadata);
-    if (status)
-        return status;
-    if (!coffer__source_settled(src))
-        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s changed while it was checked, try again", coffer_source_name(src));
-    return coffer__report_status(out, err);
+    } else {
+        status = check_contents(&check, err);
+        coffer__mscan_metadata_free(&check.metadata);
+    }
+    return status ? status : coffer__report_status(out, err);
 }
