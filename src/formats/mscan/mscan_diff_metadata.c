@@ -165,6 +165,8 @@ static coffer_status add_param_change(param_match *match, uint64_t param_id, con
     snprintf(id, sizeof id, "%" PRIu64, param_id);
     if (right)
         map_id(match->ids, param_id, left ? param_id : COFFER__MSCAN_ONLY_B);
+    else
+        match->ids->identity = false; /* a record under this id is not the same record in b */
     return add_change(match->changes, what, id, left ? left->name : NULL, right ? right->name : NULL, err);
 }
 
@@ -214,9 +216,6 @@ static coffer_status diff_params(coffer__mscan_changes *changes, coffer__mscan_i
     status = match_names(&match, err);
     if (!status)
         status = match_ids(&match, err);
-    /* A record under an id that only a names is not the same record in b. */
-    if (match.a_count + match.b_count > 0)
-        ids->identity = false;
 out:
     coffer__free(match.a);
     coffer__free(match.b);
