@@ -52,7 +52,7 @@ coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const 
 coffer_status coffer__mscan_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
                                  coffer_error *err);
 coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_source *b,
-                                 const coffer_diff_opts *given, coffer_error *err);
+                                 const coffer_diff_opts *opts, coffer_error *err);
 coffer_status coffer__mscan_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                    const coffer_repair_opts *opts, coffer_error *err);
 
