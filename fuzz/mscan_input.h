@@ -5,19 +5,11 @@
 
 #include "coffer/coffer.h"
 #include "formats/mscan/mscan_layout.h"
+#include "must.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Ends the run, and so tells the fuzzer, when something that must hold does not. */
-#define MUST(condition)                                                                    \
-    do {                                                                                   \
-        if (!(condition)) {                                                                \
-            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                       \
-        }                                                                                  \
-    } while (0)
 
 typedef struct fuzz_input {
     uint8_t *bytes;

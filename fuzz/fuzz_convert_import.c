@@ -1,0 +1,59 @@
+/* Is what an importer accepts a clean scan, and does it refuse everything else without harm? */
+#include "coffer/coffer.h"
+#include "must.h"
+
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must_be_clean(const char *path)
+{
+    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
+    coffer_report *report = NULL;
+    coffer_source *source = NULL;
+    opts.full = true;
+    opts.threads = 1;
+    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
+    MUST(coffer_source_open(&source, path, NULL, NULL) == COFFER_OK);
+    MUST(coffer_check(report, source, &opts, NULL) == COFFER_OK);
+    MUST(coffer_report_total(report, COFFER_ERROR) == 0);
+    coffer_source_close(source);
+    coffer_report_free(report);
+}
+
+static const char *kind_of(const uint8_t *data, size_t size)
+{
+    if (size && data[0] == 0x93)
+        return "npy";
+    return size && data[0] == '{' ? "jsonl" : "csv";
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const coffer_setting quantize = { "quantize", NULL };
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_source *source = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    char path[64];
+
+    limits.json_bytes = 1 << 20;
+    limits.memory_bytes = 1 << 24;
+    opts.from = kind_of(data, size);
+    opts.to = "mscan";
+    opts.limits = &limits;
+    opts.settings = &quantize;
+    opts.setting_count = size % 2;
+    snprintf(path, sizeof path, "%s/coffer-fuzz-%d-import",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
+    MUST(coffer_source_from_memory(&source, data, size, NULL) == COFFER_OK);
+    if (coffer_convert(source, path, &opts, &err) == COFFER_OK) {
+        must_be_clean(path);
+        unlink(path);
+    } else {
+        MUST(err.text[0] != 0);
+        MUST(access(path, F_OK) != 0);
+    }
+    coffer_source_close(source);
+    return 0;
+}
