@@ -5,7 +5,7 @@
 #include <string.h>
 
 const cli_format_verb *const cli_format_verbs[] = {
-    &cli_mscan_get, &cli_mscan_stats, &cli_mscan_heatmap, &cli_mscan_replay, NULL,
+    &cli_mscan_get, &cli_mscan_append, &cli_mscan_stats, &cli_mscan_heatmap, &cli_mscan_replay, NULL,
 };
 
 const cli_format_verb *cli_find_format_verb(const char *verb, const char *format)

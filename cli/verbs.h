@@ -4,6 +4,7 @@
 
 #include "cli.h"
 
+extern const cli_verb cli_verb_append;
 extern const cli_verb cli_verb_check;
 extern const cli_verb cli_verb_convert;
 extern const cli_verb cli_verb_diff;

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 
+extern const cli_format_verb cli_mscan_append;
 extern const cli_format_verb cli_mscan_get;
 extern const cli_format_verb cli_mscan_stats;
 extern const cli_format_verb cli_mscan_heatmap;

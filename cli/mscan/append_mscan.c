@@ -1,0 +1,240 @@
+/* coffer append, for scans: the sequences of another scan, or of a table that can be converted into one. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "cli.h"
+#include "coffer/convert.h"
+#include "io/os.h"
+#include "io/temporary.h"
+#include "mscan_verbs.h"
+#include "term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARAM_IDS = 65536 };
+
+static const cli_option options[] = {
+    { "source", 's', "TEXT", NULL, "what was scanned, where IN does not say" },
+    { "tokens", 't', "N", NULL, "tokens of the sequence, where IN is a table (its largest token + 1)" },
+    { NULL, 0, NULL, NULL, NULL },
+};
+
+typedef struct append_job {
+    const cli_args *args;
+    const coffer_mscan *old; /* the scan as it is */
+    coffer_source *in;
+    coffer_source *converted;
+    char *temporary; /* IN as a scan, where it is a table */
+    coffer_mscan *new;
+    coffer_mscan_replay *replay;
+    coffer_mscan_writer *writer;
+    uint16_t *ids; /* by param_id of IN */
+} append_job;
+
+/* ---- IN as a scan ---- */
+
+static coffer_status convert(append_job *job, coffer_error *err)
+{
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    const char *tokens = cli_value(job->args, "tokens");
+    const coffer_setting setting = { "sequence-lengths", tokens };
+    int fd;
+    coffer_status status = coffer__temporary_create(&fd, &job->temporary, cli_operand(job->args, 0), err);
+    if (status != COFFER_OK)
+        return status;
+    coffer__os_close(fd);
+    opts.to = "mscan";
+    opts.settings = &setting;
+    opts.setting_count = tokens ? 1 : 0;
+    status = coffer_convert(job->in, job->temporary, &opts, err);
+    if (status == COFFER_OK)
+        status = coffer_source_open(&job->converted, job->temporary, NULL, err);
+    return status;
+}
+
+static coffer_status open_new(append_job *job, coffer_error *err)
+{
+    const coffer_format *format = NULL;
+    bool is_scan = coffer_identify(&format, job->in, NULL) == COFFER_OK &&
+                   strcmp(coffer_format_name(format), "mscan") == 0;
+    coffer_status status = is_scan ? COFFER_OK : convert(job, err);
+    if (status == COFFER_OK)
+        status = coffer_mscan_open(&job->new, is_scan ? job->in : job->converted, NULL, err);
+    if (status == COFFER_OK)
+        status = coffer_mscan_replay_new(&job->replay, job->new, err);
+    return status;
+}
+
+/* ---- Does it fit? ---- */
+
+/* Numbers of one file are worth the same throughout it. A table without a scale has those of FILE. */
+static coffer_status compare_scales(const append_job *job, coffer_error *err)
+{
+    static const char *const names[2] = { "activation", "grad_norm" };
+    for (int i = 0; i < 2; i++) {
+        coffer_mscan_metric metric = (coffer_mscan_metric)i;
+        coffer_mscan_quantization old, new;
+        coffer_mscan_scale_scope old_scope = coffer_mscan_quantization_scope(job->old, metric);
+        coffer_mscan_scale_scope new_scope = coffer_mscan_quantization_scope(job->new, metric);
+        bool is_table = job->temporary != NULL;
+        if (new_scope == COFFER_MSCAN_SCALE_UNKNOWN && (is_table || old_scope == new_scope))
+            continue;
+        bool same = old_scope == COFFER_MSCAN_SCALE_FILE && new_scope == COFFER_MSCAN_SCALE_FILE &&
+                    coffer_mscan_quantization_of(&old, job->old, metric, 0, 0) &&
+                    coffer_mscan_quantization_of(&new, job->new, metric, 0, 0) &&
+                    old.scale == new.scale &&old.offset == new.offset;
+        if (!same)
+            return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                "%s is quantised in another way there than in %s", names[i],
+                                cli_operand(job->args, 0));
+    }
+    return COFFER_OK;
+}
+
+/* Whether a table gave this id and no name, so that a conversion made one up. */
+static bool is_unnamed(const coffer_mscan_param *param)
+{
+    char made_up[32];
+    snprintf(made_up, sizeof made_up, "param %llu", (unsigned long long)param->id);
+    return strcmp(param->name, made_up) == 0;
+}
+
+/* A name means the same parameter in both; an id without a name is that of FILE. */
+static coffer_status match_params(append_job *job, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_param_count(job->new); i++) {
+        coffer_mscan_param param = coffer_mscan_param_at(job->new, i);
+        if (param.id >= PARAM_IDS)
+            continue;
+        uint16_t id = (uint16_t)param.id;
+        if (is_unnamed(&param) && coffer_mscan_param_name(job->old, id))
+            job->ids[id] = id;
+        else
+            status = coffer_mscan_add_param(&job->ids[id], job->writer, param.name, err);
+    }
+    return status;
+}
+
+/* ---- Copying ---- */
+
+static coffer_status write_step(append_job *job, const coffer_mscan_step *step, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < step->record_count; i++) {
+        coffer_mscan_record record = step->records[i];
+        if (!coffer_mscan_param_name(job->new, record.param_id))
+            return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
+                                "a record of token %llu has param_id %u, which has no name",
+                                (unsigned long long)step->token, record.param_id);
+        record.token_idx = (uint32_t)step->position;
+        record.param_id = job->ids[record.param_id];
+        status = coffer_mscan_write(job->writer, &record, 1, err);
+    }
+    return status;
+}
+
+static coffer_status write_sequence(append_job *job, size_t index, coffer_error *err)
+{
+    coffer_mscan_sequence sequence = coffer_mscan_sequence_at(job->new, index);
+    const char *source = sequence.source ? sequence.source : cli_value(job->args, "source");
+    coffer_status status = coffer_mscan_begin_sequence(job->writer, source, err);
+    if (status == COFFER_OK)
+        status = coffer_mscan_replay_seek(job->replay, sequence.first_token, err);
+    for (uint64_t i = 0; status == COFFER_OK && i < sequence.num_tokens; i++) {
+        coffer_mscan_step step;
+        bool more;
+        status = coffer_mscan_replay_next(&more, &step, job->replay, err);
+        if (status == COFFER_OK)
+            status = write_step(job, &step, err);
+    }
+    if (status == COFFER_OK)
+        status = coffer_mscan_end_sequence(job->writer, sequence.num_tokens, err);
+    return status;
+}
+
+static coffer_status append_sequences(append_job *job, coffer_error *err)
+{
+    job->ids = coffer__calloc(PARAM_IDS, sizeof *job->ids);
+    if (!job->ids)
+        return coffer__fail_no_memory(err, PARAM_IDS * sizeof *job->ids);
+    coffer_status status = coffer_mscan_append(&job->writer, cli_operand(job->args, 0), NULL, err);
+    if (status == COFFER_OK)
+        status = match_params(job, err);
+    for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_sequence_count(job->new); i++)
+        status = write_sequence(job, i, err);
+    if (status == COFFER_OK) {
+        cli_hold_signals();
+        status = coffer_mscan_commit(job->writer, err);
+        job->writer = NULL;
+        cli_release_signals();
+    }
+    return status;
+}
+
+static void clean_up(append_job *job)
+{
+    coffer_mscan_discard(job->writer);
+    coffer_mscan_replay_free(job->replay);
+    coffer_mscan_close(job->new);
+    coffer_source_close(job->converted);
+    if (job->temporary) {
+        coffer__os_unlink(job->temporary);
+        coffer__temporary_forget(job->temporary);
+    }
+    coffer__free(job->temporary);
+    coffer__free(job->ids);
+    coffer_source_close(job->in);
+}
+
+static int append(const cli_args *args, const coffer_mscan *old)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    append_job job = { .args = args, .old = old };
+    const char *path = cli_operand(args, 0), *in_path = cli_operand(args, 1);
+    int result = cli_open(&job.in, in_path);
+    if (result != CLI_OK)
+        return result;
+    term_text sequences, records, tokens;
+    coffer_status status = open_new(&job, &err);
+    if (status == COFFER_OK)
+        status = compare_scales(&job, &err);
+    if (status != COFFER_OK) {
+        result = cli_fail(in_path, &err, NULL);
+    } else if ((status = append_sequences(&job, &err)) != COFFER_OK) {
+        result = cli_fail(status == COFFER_E_DANGLING_REFERENCE ? in_path : path, &err, NULL);
+    } else {
+        printf("%s: sequences added: %s, with %s records of %s tokens\n", path,
+               term_count(sequences, coffer_mscan_sequence_count(job.new)),
+               term_count(records, coffer_mscan_record_count(job.new)),
+               term_count(tokens, coffer_mscan_total_tokens(job.new)));
+        result = cli_finish(CLI_OK);
+    }
+    clean_up(&job);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan *old = NULL;
+    uint64_t tokens;
+    if (strcmp(cli_operand(args, 0), "-") == 0)
+        return cli_usage(args, "a scan can be appended to in a file only, not on standard input");
+    if (!cli_number(&tokens, args, "tokens", 0, 1, UINT32_MAX))
+        return CLI_USAGE;
+    if (coffer_mscan_open(&old, src, NULL, &err) != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    int result = append(args, old);
+    coffer_mscan_close(old);
+    return result;
+}
+
+const cli_format_verb cli_mscan_append = {
+    .format = "mscan",
+    .verb = "append",
+    .options = options,
+    .examples = "  coffer append all.mscan monday.mscan            # every sequence of another scan\n"
+                "  coffer append all.mscan rows.csv --source 'Hello' --tokens 12\n",
+    .run = run,
+};
