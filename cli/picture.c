@@ -156,12 +156,13 @@ static char *printable(const char *text)
     if (!copy)
         return NULL;
     for (size_t i = 0; i < len;) {
-        uint32_t code_point;
+        uint32_t code_point = 0;
         size_t step =
             coffer__utf8_decode(&code_point, (const uint8_t *)text + i, (const uint8_t *)text + len);
         if (step == 0 || code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0)) {
-            memset(copy + i, '?', step ? step : 1);
+            bool space = code_point == '\n' || code_point == '\t' || code_point == '\r';
             step = step ? step : 1;
+            memset(copy + i, space ? ' ' : '?', step);
         }
         i += step;
     }

@@ -108,7 +108,9 @@ static void add_cell(term_table *table, const coffer_node *cell)
 {
     char text[VALUE_MAX] = "";
     if (cell && coffer_node_get_kind(cell) == COFFER_NODE_TEXT) {
-        term_table_cell(table, coffer_node_get_text(cell, NULL));
+        size_t len;
+        const char *whole = coffer_node_get_text(cell, &len);
+        term_table_cell_len(table, whole, len);
         return;
     }
     if (cell)

@@ -62,6 +62,7 @@ term_table *term_table_new(void); /* NULL when out of memory; the other calls ac
 /* title : borrowed; when all are NULL there is no title line. */
 void term_table_column(term_table *table, const char *title, term_align align);
 void term_table_cell(term_table *table, const char *text);
+void term_table_cell_len(term_table *table, const char *text, size_t len); /* may hold NULs */
 void term_table_cellf(term_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Spaces before every line. */
 void term_table_indent(term_table *table, size_t columns);

@@ -63,11 +63,16 @@ void term_table_style(term_table *table, term_style style)
 
 void term_table_cell(term_table *table, const char *text)
 {
+    term_table_cell_len(table, text, strlen(text));
+}
+
+void term_table_cell_len(term_table *table, const char *text, size_t len)
+{
     if (!table || table->column_count == 0)
         return;
     table_column *column = &table->columns[table->cell_count++ % table->column_count];
     uint8_t style = (uint8_t)table->next_style;
-    const char *end = text + strlen(text);
+    const char *end = text + len;
     size_t width = 0;
     coffer__buffer_append(&table->cells, &style, 1);
     while (text < end) {

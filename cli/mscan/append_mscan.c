@@ -137,8 +137,10 @@ static coffer_status write_step(append_job *job, const coffer_mscan_step *step, 
 static coffer_status write_sequence(append_job *job, size_t index, coffer_error *err)
 {
     coffer_mscan_sequence sequence = coffer_mscan_sequence_at(job->new, index);
-    const char *source = sequence.source ? sequence.source : cli_value(job->args, "source");
-    coffer_status status = coffer_mscan_begin_sequence(job->writer, source, err);
+    coffer_status status =
+        sequence.source
+            ? coffer_mscan_begin_sequence_len(job->writer, sequence.source, sequence.source_len, err)
+            : coffer_mscan_begin_sequence(job->writer, cli_value(job->args, "source"), err);
     if (status == COFFER_OK)
         status = coffer_mscan_replay_seek(job->replay, sequence.first_token, err);
     for (uint64_t i = 0; status == COFFER_OK && i < sequence.num_tokens; i++) {

@@ -81,26 +81,42 @@ static bool narrow_rows(coffer_mscan_grid_opts *grid, const coffer_mscan *scan)
     return found;
 }
 
-/* Where each row is one parameter, the rows of those that do not match are taken out. Gives the parameters of
- * the rows that are left, which the caller frees, or NULL when all rows stay. */
-static uint16_t *drop_rows(coffer_mscan_grid *grid, const coffer_mscan *scan, const char *glob)
+static bool is_empty(const double *means, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!isnan(means[i]))
+            return false;
+    return true;
+}
+
+/* The first of the parameters [begin, end) that can be meant by a row they share. */
+static uint16_t name_giver(const coffer_mscan *scan, uint64_t begin, uint64_t end, const char *glob)
+{
+    for (uint64_t id = begin; id < end; id++) {
+        const char *name = coffer_mscan_param_name(scan, (uint16_t)id);
+        if (name && (!glob || coffer__glob_match(glob, name, strlen(name))))
+            return (uint16_t)id;
+    }
+    return (uint16_t)begin;
+}
+
+/* Takes out the rows of parameters without records: of all modules of a model a scan may know only a few.
+ * Gives the parameter that names each row left, which the caller frees; NULL when memory is short. */
+static uint16_t *drop_empty_rows(coffer_mscan_grid *grid, const coffer_mscan *scan, const char *glob)
 {
     uint16_t *params = coffer__alloc_array(grid->height, sizeof *params);
+    uint64_t span = grid->height ? (grid->row_end - grid->row_begin) / grid->height : 0;
     uint32_t kept = 0;
-    if (!params || grid->height != grid->row_end - grid->row_begin) {
-        coffer__free(params);
-        return NULL;
-    }
-    for (uint32_t row = 0; row < grid->height; row++) {
-        uint16_t id = (uint16_t)(grid->row_begin + row);
-        const char *name = coffer_mscan_param_name(scan, id);
-        if (!name || !coffer__glob_match(glob, name, strlen(name)))
+    for (uint32_t row = 0; params && row < grid->height; row++) {
+        const double *means = grid->mean + (size_t)row * grid->width;
+        uint64_t begin = grid->row_begin + row * span;
+        if (is_empty(means, grid->width))
             continue;
-        memmove(grid->mean + (size_t)kept * grid->width, grid->mean + (size_t)row * grid->width,
-                grid->width * sizeof *grid->mean);
-        params[kept++] = id;
+        memmove(grid->mean + (size_t)kept * grid->width, means, grid->width * sizeof *means);
+        params[kept++] = name_giver(scan, begin, begin + span, glob);
     }
-    grid->height = kept;
+    if (params)
+        grid->height = kept;
     return params;
 }
 
@@ -231,8 +247,8 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
     coffer__free(cache);
     if (status != COFFER_OK)
         return cli_fail(cli_operand(args, 0), &err, NULL);
-    if (opts.param_glob && opts.rows == COFFER_MSCAN_ROWS_PARAM)
-        row_params = drop_rows(grid, scan, opts.param_glob);
+    if (opts.rows == COFFER_MSCAN_ROWS_PARAM)
+        row_params = drop_empty_rows(grid, scan, opts.param_glob);
     if (grid->width == 0 || grid->height == 0) {
         coffer__fail(&err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no record is selected");
         result = cli_fail(cli_operand(args, 0), &err, NULL);

@@ -301,6 +301,9 @@ COFFER_API coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, 
 /* Begins the next sequence. source : may be NULL. */
 COFFER_API coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const char *source,
                                                      coffer_error *err);
+/* The same for a text that may hold NULs. */
+COFFER_API coffer_status coffer_mscan_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
+                                                         size_t source_len, coffer_error *err);
 /* Adds records of the current sequence. token_idx counts from the sequence's first token. */
 COFFER_API coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const coffer_mscan_record *records,
                                             size_t count, coffer_error *err);

@@ -154,9 +154,9 @@ static coffer_status still_good(const coffer_mscan_writer *writer, coffer_error 
     return writer->failure.status;
 }
 
-static coffer_status check_name(const char *what, const char *name, coffer_error *err)
+static coffer_status check_text(const char *what, const char *text, size_t len, coffer_error *err)
 {
-    size_t len = strlen(name), valid = coffer__utf8_valid_prefix(name, len);
+    size_t valid = coffer__utf8_valid_prefix(text, len);
     if (valid == len)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "%s is not UTF-8 from byte %zu on", what,
@@ -168,7 +168,8 @@ coffer_status coffer_mscan_add_param(uint16_t *id, coffer_mscan_writer *writer, 
 {
     coffer_status status;
     uint32_t found;
-    if ((status = still_good(writer, err)) || (status = check_name("parameter name", name, err)))
+    if ((status = still_good(writer, err)) ||
+        (status = check_text("parameter name", name, strlen(name), err)))
         return status;
     found = coffer__mscan_names_find(&writer->names, name, strlen(name));
     if (found == COFFER__MSCAN_PARAM_IDS) {
@@ -189,7 +190,8 @@ coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, uint16_t id
 {
     const coffer__mscan_name *old = &writer->names.by_id[id];
     coffer_status status;
-    if ((status = still_good(writer, err)) || (status = check_name("parameter name", name, err)))
+    if ((status = still_good(writer, err)) ||
+        (status = check_text("parameter name", name, strlen(name), err)))
         return status;
     if (!old->text)
         return coffer__mscan_names_add(&writer->names, id, name, strlen(name), err);
@@ -201,7 +203,8 @@ coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, uint16_t id
 
 /* ---- Sequences ---- */
 
-static coffer_status add_sequence(coffer_mscan_writer *writer, const char *source, coffer_error *err)
+static coffer_status add_sequence(coffer_mscan_writer *writer, const char *source, size_t source_len,
+                                  coffer_error *err)
 {
     coffer__mscan_new_sequence sequence = { .sequence_id = writer->next_sequence_id,
                                             .has_extent = true,
@@ -215,7 +218,7 @@ static coffer_status add_sequence(coffer_mscan_writer *writer, const char *sourc
         writer->sequence_capacity = capacity;
     }
     if (source) {
-        sequence.source_len = strlen(source);
+        sequence.source_len = source_len;
         sequence.source = coffer__strndup(source, sequence.source_len);
         if (!sequence.source)
             return coffer__fail_no_memory(err, sequence.source_len + 1);
@@ -226,6 +229,12 @@ static coffer_status add_sequence(coffer_mscan_writer *writer, const char *sourc
 
 coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const char *source, coffer_error *err)
 {
+    return coffer_mscan_begin_sequence_len(writer, source, source ? strlen(source) : 0, err);
+}
+
+coffer_status coffer_mscan_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
+                                              size_t source_len, coffer_error *err)
+{
     coffer_status status = still_good(writer, err);
     if (status)
         return status;
@@ -233,8 +242,8 @@ coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const cha
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "sequence %llu was not ended before the next began",
                             (unsigned long long)writer->next_sequence_id);
-    if ((source && (status = check_name("source", source, err))) ||
-        (status = add_sequence(writer, source, err)))
+    if ((source && (status = check_text("source", source, source_len, err))) ||
+        (status = add_sequence(writer, source, source_len, err)))
         return status;
     writer->in_sequence = true;
     writer->tokens_in_sequence = 0;
