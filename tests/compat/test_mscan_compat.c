@@ -5,22 +5,6 @@
 
 #define FOLDER COFFER_TEST_DATA "/compat/mscan/"
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 static void the_io_modules_file_is_clean_and_complete(void **state)
 {
     coffer_source *src = scan_source(FOLDER "scanner-io-two-appends.mscan");
@@ -41,7 +25,7 @@ static void the_io_modules_file_is_clean_and_complete(void **state)
 
 static void the_io_modules_file_can_be_appended_to(void **state)
 {
-    const char *path = temp_path(folder, "grown.mscan");
+    const char *path = temp_path(temp_folder, "grown.mscan");
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     temp_copy(FOLDER "scanner-io-two-appends.mscan", path);
@@ -60,7 +44,7 @@ static void the_io_modules_file_can_be_appended_to(void **state)
 
 static void an_overwritten_head_is_named_and_the_rest_is_kept(void **state)
 {
-    const char *path = temp_path(folder, "saved.mscan");
+    const char *path = temp_path(temp_folder, "saved.mscan");
     coffer_source *src = scan_source(FOLDER "mscanwriter-overwritten-head.mscan");
     coffer_report *found = scan_check(src, false), *done = NULL;
     coffer_mscan_record record;
@@ -100,5 +84,5 @@ int main(void)
         cmocka_unit_test(the_io_modules_file_can_be_appended_to),
         cmocka_unit_test(an_overwritten_head_is_named_and_the_rest_is_kept),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

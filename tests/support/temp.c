@@ -55,6 +55,23 @@ void temp_remove(char *folder)
     free(folder);
 }
 
+char *temp_folder;
+
+int temp_setup(void **state)
+{
+    (void)state;
+    temp_folder = temp_make();
+    return 0;
+}
+
+int temp_teardown(void **state)
+{
+    (void)state;
+    temp_remove(temp_folder);
+    temp_folder = NULL;
+    return 0;
+}
+
 const char *temp_path(const char *folder, const char *name)
 {
     static char ring[4][PATH_MAX];

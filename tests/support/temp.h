@@ -18,6 +18,11 @@ void temp_remove(char *folder);
 /* Removes what is in it. */
 void temp_empty(const char *folder);
 
+/* A folder that lives as long as a test, or a group of them: give the two to cmocka. */
+extern char *temp_folder;
+int temp_setup(void **state);
+int temp_teardown(void **state);
+
 /* folder/name. Four results stay valid: they take turns in a ring. */
 const char *temp_path(const char *folder, const char *name);
 

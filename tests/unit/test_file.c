@@ -8,29 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 static void what_is_written_is_read_back(void **state)
 {
     (void)state;
     int fd = -1;
     uint64_t size = 0;
     char bytes[6] = "";
-    const char *path = temp_path(folder, "file");
+    const char *path = temp_path(temp_folder, "file");
     assert_int_equal(coffer__file_open(&fd, path, O_RDWR | O_CREAT, 0600, NULL), COFFER_OK);
     assert_int_equal(coffer__file_write(fd, "hello", 5, path, NULL), COFFER_OK);
     assert_int_equal(coffer__file_write_at(fd, "EL", 2, 1, path, NULL), COFFER_OK);
@@ -50,7 +34,7 @@ static void a_file_that_ends_too_early_has_changed(void **state)
     int fd = -1;
     char bytes[10];
     coffer_error err = COFFER_ERROR_INIT;
-    const char *path = temp_path(folder, "short");
+    const char *path = temp_path(temp_folder, "short");
     temp_write(path, "1234", 4);
     assert_int_equal(coffer__file_open(&fd, path, O_RDONLY, 0, NULL), COFFER_OK);
     assert_int_equal(coffer__file_read_at(fd, bytes, 10, 0, "short", &err), COFFER_E_CHANGED);
@@ -92,7 +76,7 @@ static void the_folder_of_a_bare_name_is_synced(void **state)
 {
     (void)state;
     assert_int_equal(coffer__file_sync_folder("bare", NULL), COFFER_OK);
-    assert_int_equal(coffer__file_sync_folder(temp_path(folder, "any"), NULL), COFFER_OK);
+    assert_int_equal(coffer__file_sync_folder(temp_path(temp_folder, "any"), NULL), COFFER_OK);
 }
 
 static void assert_resolves(const char *path, const char *expected)
@@ -107,14 +91,14 @@ static void links_are_followed_to_files_that_need_not_exist(void **state)
 {
     (void)state;
     char target[4096];
-    snprintf(target, sizeof target, "%s", temp_path(folder, "target"));
-    assert_int_equal(symlink("target", temp_path(folder, "relative")), 0);
-    assert_int_equal(symlink(temp_path(folder, "relative"), temp_path(folder, "absolute")), 0);
-    assert_resolves(temp_path(folder, "target"), target);
-    assert_resolves(temp_path(folder, "relative"), target);
-    assert_resolves(temp_path(folder, "absolute"), target);
+    snprintf(target, sizeof target, "%s", temp_path(temp_folder, "target"));
+    assert_int_equal(symlink("target", temp_path(temp_folder, "relative")), 0);
+    assert_int_equal(symlink(temp_path(temp_folder, "relative"), temp_path(temp_folder, "absolute")), 0);
+    assert_resolves(temp_path(temp_folder, "target"), target);
+    assert_resolves(temp_path(temp_folder, "relative"), target);
+    assert_resolves(temp_path(temp_folder, "absolute"), target);
     temp_write(target, "x", 1);
-    assert_resolves(temp_path(folder, "absolute"), target);
+    assert_resolves(temp_path(temp_folder, "absolute"), target);
 }
 
 static void links_in_a_circle_are_an_error(void **state)
@@ -122,8 +106,8 @@ static void links_in_a_circle_are_an_error(void **state)
     (void)state;
     char *resolved = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    assert_int_equal(symlink("circle", temp_path(folder, "circle")), 0);
-    assert_int_equal(coffer__file_resolve(&resolved, temp_path(folder, "circle"), &err), COFFER_E_IO);
+    assert_int_equal(symlink("circle", temp_path(temp_folder, "circle")), 0);
+    assert_int_equal(coffer__file_resolve(&resolved, temp_path(temp_folder, "circle"), &err), COFFER_E_IO);
     assert_non_null(strstr(err.text, "Too many levels of symbolic links"));
     assert_null(resolved);
 }
@@ -145,7 +129,7 @@ static void a_file_takes_after_another(void **state)
     (void)state;
     int fd = -1;
     struct stat st = { .st_mode = S_IFREG | 0640, .st_uid = getuid(), .st_gid = getgid() };
-    const char *path = temp_path(folder, "mode");
+    const char *path = temp_path(temp_folder, "mode");
     assert_int_equal(coffer__file_open(&fd, path, O_RDWR | O_CREAT, 0600, NULL), COFFER_OK);
     assert_int_equal(coffer__file_take_after(fd, &st, path, NULL), COFFER_OK);
     assert_int_equal(fstat(fd, &st), 0);
@@ -166,5 +150,5 @@ int main(void)
         cmocka_unit_test(a_link_to_what_has_no_path_stays_itself),
         cmocka_unit_test(a_file_takes_after_another),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

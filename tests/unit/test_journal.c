@@ -12,36 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 #define OLD "0123456789abcdefghij"
 enum { OLD_SIZE = 20 };
 
 static int write_old(void **state)
 {
     (void)state;
-    temp_empty(folder);
-    temp_write(temp_path(folder, "file"), OLD, OLD_SIZE);
+    temp_empty(temp_folder);
+    temp_write(temp_path(temp_folder, "file"), OLD, OLD_SIZE);
     return 0;
 }
 
 static const char *file(void)
 {
-    return temp_path(folder, "file");
+    return temp_path(temp_folder, "file");
 }
 
 static void assert_holds(const char *text)
@@ -80,7 +64,7 @@ static void an_update_appends_and_overwrites(void **state)
     assert_int_equal(coffer__update_commit(update, NULL), COFFER_OK);
     coffer__update_close(update);
     assert_holds("012345XX89abcdefghijtAIl!");
-    temp_assert_only(folder, "file", NULL);
+    temp_assert_only(temp_folder, "file", NULL);
 }
 
 static void large_appends_pass_the_buffer(void **state)
@@ -132,7 +116,7 @@ static void an_update_that_is_not_committed_never_was(void **state)
     coffer__update_close(update);
     coffer__update_close(NULL);
     assert_holds(OLD);
-    temp_assert_only(folder, "file", NULL);
+    temp_assert_only(temp_folder, "file", NULL);
 }
 
 static void a_handle_makes_several_updates(void **state)
@@ -195,7 +179,8 @@ static void only_one_writer_at_a_time(void **state)
     (void)state;
     coffer__update *update = open_update(), *second = NULL;
     assert_int_equal(coffer__update_open(&second, file(), NULL, NULL), COFFER_E_LOCKED);
-    assert_int_equal(coffer__update_open(&second, temp_path(folder, "missing"), NULL, NULL), COFFER_E_IO);
+    assert_int_equal(coffer__update_open(&second, temp_path(temp_folder, "missing"), NULL, NULL),
+                     COFFER_E_IO);
     assert_null(second);
     coffer__update_close(update);
 }
@@ -206,9 +191,9 @@ static void a_journal_that_cannot_be_written_ends_the_handle(void **state)
     const coffer__range range = { 0, 1 };
     coffer_error first = COFFER_ERROR_INIT, later = COFFER_ERROR_INIT;
     coffer__update *update = open_update();
-    assert_int_equal(mkdir(temp_path(folder, "file-journal"), 0700), 0);
+    assert_int_equal(mkdir(temp_path(temp_folder, "file-journal"), 0700), 0);
     assert_int_equal(coffer__update_begin(update, &range, 1, &first), COFFER_E_IO);
-    assert_int_equal(rmdir(temp_path(folder, "file-journal")), 0);
+    assert_int_equal(rmdir(temp_path(temp_folder, "file-journal")), 0);
     assert_int_equal(coffer__update_begin(update, &range, 1, &later), COFFER_E_IO);
     assert_string_equal(first.text, later.text);
     assert_int_equal(coffer__update_roll_back(update, NULL), COFFER_E_IO);
@@ -225,7 +210,7 @@ static void ranges_too_large_for_a_journal_are_refused(void **state)
     coffer__update *update = open_update();
     assert_int_equal(coffer__update_begin(update, &range, 1, &err), COFFER_E_LIMIT);
     coffer__update_close(update);
-    temp_assert_only(folder, "file", NULL);
+    temp_assert_only(temp_folder, "file", NULL);
 }
 
 static void the_journal_is_as_private_as_the_file(void **state)
@@ -234,7 +219,7 @@ static void the_journal_is_as_private_as_the_file(void **state)
     struct stat st;
     assert_int_equal(chmod(file(), 0600), 0);
     coffer__update *update = begin_update(0, 1);
-    assert_int_equal(stat(temp_path(folder, "file-journal"), &st), 0);
+    assert_int_equal(stat(temp_path(temp_folder, "file-journal"), &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     coffer__update_close(update);
 }
@@ -276,8 +261,8 @@ static void a_reader_beside_a_writer_sees_the_old_state_until_the_commit(void **
     assert_int_equal(coffer__update_overwrite(update, 10, "YYYYY", 5, NULL), COFFER_OK);
     assert_int_equal(coffer__update_flush(update, NULL), COFFER_OK);
     assert_reader_sees(file(), OLD, true);
-    assert_int_equal(symlink(file(), temp_path(folder, "link")), 0);
-    assert_reader_sees(temp_path(folder, "link"), OLD, true);
+    assert_int_equal(symlink(file(), temp_path(temp_folder, "link")), 0);
+    assert_reader_sees(temp_path(temp_folder, "link"), OLD, true);
     assert_int_equal(coffer__update_commit(update, NULL), COFFER_OK);
     assert_reader_sees(file(), "01XXX56789YYYYYfghijtail", false);
     coffer__update_close(update);
@@ -347,7 +332,7 @@ static void finish_journal(struct made *made)
 {
     coffer__store_u32(made->bytes + 20, 0);
     coffer__store_u32(made->bytes + 20, coffer__crc32(0, made->bytes, made->len));
-    temp_write(temp_path(folder, "file-journal"), made->bytes, made->len);
+    temp_write(temp_path(temp_folder, "file-journal"), made->bytes, made->len);
 }
 
 static void the_layout_is_the_one_of_the_specification(void **state)
@@ -358,11 +343,11 @@ static void the_layout_is_the_one_of_the_specification(void **state)
     make_range(&made, 1, "12", 2);
     make_range(&made, 15, "fgh", 3);
     finish_journal(&made);
-    temp_empty(folder);
+    temp_empty(temp_folder);
     temp_write(file(), OLD, OLD_SIZE);
     coffer__update *update = open_update();
     assert_int_equal(coffer__update_begin(update, ranges, 2, NULL), COFFER_OK);
-    assert_true(temp_holds(temp_path(folder, "file-journal"), made.bytes, made.len));
+    assert_true(temp_holds(temp_path(temp_folder, "file-journal"), made.bytes, made.len));
     coffer__update_close(update);
 }
 
@@ -380,7 +365,7 @@ static void ranges_in_any_order_are_laid_over_the_file(void **state)
     assert_int_equal(coffer_roll_back(&done, file(), NULL), COFFER_OK);
     assert_true(done);
     assert_holds("AB23456789XYcde");
-    temp_assert_only(folder, "file", NULL);
+    temp_assert_only(temp_folder, "file", NULL);
     assert_int_equal(coffer_roll_back(&done, file(), NULL), COFFER_OK);
     assert_false(done);
 }
@@ -393,20 +378,20 @@ static void a_journal_that_was_never_finished_is_as_none(void **state)
     make_range(&made, 0, "AB", 2);
     finish_journal(&made);
     for (size_t len = 0; len < made.len; len++) {
-        temp_write(temp_path(folder, "file-journal"), made.bytes, len);
+        temp_write(temp_path(temp_folder, "file-journal"), made.bytes, len);
         assert_reader_sees(file(), OLD, false);
     }
     for (size_t i = 0; i < made.len; i++) {
         made.bytes[i] ^= 1;
-        temp_write(temp_path(folder, "file-journal"), made.bytes, made.len);
+        temp_write(temp_path(temp_folder, "file-journal"), made.bytes, made.len);
         assert_reader_sees(file(), OLD, false);
         made.bytes[i] ^= 1;
     }
-    temp_write(temp_path(folder, "file-journal"), made.bytes, made.len - 1);
+    temp_write(temp_path(temp_folder, "file-journal"), made.bytes, made.len - 1);
     assert_int_equal(coffer_roll_back(&done, file(), NULL), COFFER_OK);
     assert_false(done);
     assert_holds(OLD);
-    temp_assert_only(folder, "file", NULL);
+    temp_assert_only(temp_folder, "file", NULL);
 }
 
 static void assert_refused(struct made *made, coffer_status expected, const char *text)
@@ -421,7 +406,7 @@ static void assert_refused(struct made *made, coffer_status expected, const char
     assert_int_equal(coffer_roll_back(NULL, file(), NULL), expected);
     assert_int_equal(coffer__update_open(&update, file(), NULL, NULL), expected);
     assert_holds(OLD);
-    assert_true(temp_exists(temp_path(folder, "file-journal")));
+    assert_true(temp_exists(temp_path(temp_folder, "file-journal")));
     assert_null(src);
 }
 
@@ -490,8 +475,8 @@ static void a_journal_larger_than_any_is_not_loaded(void **state)
 {
     (void)state;
     coffer_source *src = NULL;
-    temp_write(temp_path(folder, "file-journal"), "CFRJ", 4);
-    assert_int_equal(truncate(temp_path(folder, "file-journal"), (off_t)COFFER__JOURNAL_MAX + 1), 0);
+    temp_write(temp_path(temp_folder, "file-journal"), "CFRJ", 4);
+    assert_int_equal(truncate(temp_path(temp_folder, "file-journal"), (off_t)COFFER__JOURNAL_MAX + 1), 0);
     assert_int_equal(coffer_source_open(&src, file(), NULL, NULL), COFFER_E_LIMIT);
     assert_null(src);
 }
@@ -518,7 +503,7 @@ static void rolling_back_what_is_not_there_is_an_error(void **state)
 {
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
-    assert_int_equal(coffer_roll_back(NULL, temp_path(folder, "missing"), &err), COFFER_E_IO);
+    assert_int_equal(coffer_roll_back(NULL, temp_path(temp_folder, "missing"), &err), COFFER_E_IO);
     assert_non_null(strstr(err.text, "No such file or directory"));
 }
 
@@ -548,5 +533,5 @@ int main(void)
         cmocka_unit_test_setup(what_an_interrupted_update_left_is_undone_at_the_next_open, write_old),
         cmocka_unit_test_setup(rolling_back_what_is_not_there_is_an_error, write_old),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

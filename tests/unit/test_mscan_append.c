@@ -5,22 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 static uint64_t records_in(const char *path)
 {
     coffer_source *src = scan_source(path);
@@ -42,7 +26,7 @@ static uint32_t area_of(const char *path)
 
 static void a_sequence_is_appended_in_place(void **state)
 {
-    const char *path = temp_path(folder, "place.mscan");
+    const char *path = temp_path(temp_folder, "place.mscan");
     coffer_mscan_record record;
     (void)state;
     assert_int_equal(scan_create(path, NULL, 2, 3, NULL), COFFER_OK);
@@ -62,12 +46,12 @@ static void a_sequence_is_appended_in_place(void **state)
     assert_int_equal(record.token_idx, 6);
     coffer_mscan_close(scan);
     coffer_source_close(src);
-    temp_assert_no_litter(folder, "place.mscan", NULL);
+    temp_assert_no_litter(temp_folder, "place.mscan", NULL);
 }
 
 static void many_appends_outgrow_the_room_and_move_the_file(void **state)
 {
-    const char *path = temp_path(folder, "hundred.mscan");
+    const char *path = temp_path(temp_folder, "hundred.mscan");
     coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
     unsigned moves = 0;
     (void)state;
@@ -85,7 +69,7 @@ static void many_appends_outgrow_the_room_and_move_the_file(void **state)
 
 static void keys_that_nobody_knows_are_kept(void **state)
 {
-    const char *path = temp_path(folder, "keys.mscan");
+    const char *path = temp_path(temp_folder, "keys.mscan");
     static const char json[] =
         "{\"timestamp\": \"2025-07-12\", \"sequences\": [{\"sequence_id\": 4, \"num_tokens\": 1, \"mood\": "
         "[1, {\"x\": null}]}], \"id_to_param_name_map\": {\"9\": \"nine\", \"70000\": \"far\"}, \"z\": "
@@ -114,7 +98,7 @@ static void keys_that_nobody_knows_are_kept(void **state)
 
 static void bytes_of_an_unfinished_append_make_way(void **state)
 {
-    const char *path = temp_path(folder, "tail.mscan");
+    const char *path = temp_path(temp_folder, "tail.mscan");
     (void)state;
     temp_copy(COFFER_TEST_DATA "/vectors/mscan/trailing-bytes.mscan", path);
     assert_int_equal(scan_append(path, NULL, 2, NULL), COFFER_OK);
@@ -129,7 +113,7 @@ static void bytes_of_an_unfinished_append_make_way(void **state)
 
 static void an_append_of_nothing_changes_nothing(void **state)
 {
-    const char *path = temp_path(folder, "nothing.mscan");
+    const char *path = temp_path(temp_folder, "nothing.mscan");
     coffer_mscan_writer *writer;
     size_t len;
     (void)state;
@@ -143,7 +127,7 @@ static void an_append_of_nothing_changes_nothing(void **state)
 
 static void a_parameter_alone_can_be_appended(void **state)
 {
-    const char *path = temp_path(folder, "param.mscan");
+    const char *path = temp_path(temp_folder, "param.mscan");
     coffer_mscan_writer *writer;
     uint16_t id;
     (void)state;
@@ -161,7 +145,7 @@ static void a_parameter_alone_can_be_appended(void **state)
 
 static void what_is_discarded_leaves_the_file_as_it_was(void **state)
 {
-    const char *path = temp_path(folder, "discard.mscan");
+    const char *path = temp_path(temp_folder, "discard.mscan");
     coffer_mscan_writer *writer;
     size_t len;
     (void)state;
@@ -172,14 +156,14 @@ static void what_is_discarded_leaves_the_file_as_it_was(void **state)
     assert_int_equal(records_in(path), 2); /* a reader beside it sees the old state */
     coffer_mscan_discard(writer);
     assert_true(temp_holds(path, before, len));
-    temp_assert_no_litter(folder, "discard.mscan", "place.mscan", "hundred.mscan", "keys.mscan", "tail.mscan",
-                          "nothing.mscan", "param.mscan", NULL);
+    temp_assert_no_litter(temp_folder, "discard.mscan", "place.mscan", "hundred.mscan", "keys.mscan",
+                          "tail.mscan", "nothing.mscan", "param.mscan", NULL);
     free(before);
 }
 
 static void a_reader_beside_a_writer_is_told_of_the_unfinished_update(void **state)
 {
-    const char *path = temp_path(folder, "beside.mscan");
+    const char *path = temp_path(temp_folder, "beside.mscan");
     coffer_mscan_writer *writer;
     coffer_node *info = NULL;
     (void)state;
@@ -205,7 +189,7 @@ static void a_reader_beside_a_writer_is_told_of_the_unfinished_update(void **sta
 
 static void there_is_one_writer_at_a_time(void **state)
 {
-    const char *path = temp_path(folder, "locked.mscan");
+    const char *path = temp_path(temp_folder, "locked.mscan");
     coffer_mscan_writer *writer, *second;
     (void)state;
     assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
@@ -220,7 +204,7 @@ static void damaged_files_are_refused_with_a_hint(void **state)
 {
     static const char *const names[] = { "truncated-records", "duplicate-sequence-id", "bad-json",
                                          "count-huge" };
-    const char *path = temp_path(folder, "damaged.mscan");
+    const char *path = temp_path(temp_folder, "damaged.mscan");
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         coffer_error err = COFFER_ERROR_INIT;
@@ -236,7 +220,7 @@ static void damaged_files_are_refused_with_a_hint(void **state)
 
 static void records_without_a_sequence_are_not_appended_to(void **state)
 {
-    const char *path = temp_path(folder, "orphans.mscan");
+    const char *path = temp_path(temp_folder, "orphans.mscan");
     static const coffer_mscan_record record = { 0, 9, 0, 1, 1 };
     coffer_mscan_writer *writer;
     size_t len;
@@ -249,7 +233,7 @@ static void records_without_a_sequence_are_not_appended_to(void **state)
 
 static void the_last_sequence_id_of_all_has_no_next(void **state)
 {
-    const char *path = temp_path(folder, "last.mscan");
+    const char *path = temp_path(temp_folder, "last.mscan");
     coffer_mscan_writer *writer;
     size_t len;
     uint8_t *bytes =
@@ -277,5 +261,5 @@ int main(void)
         cmocka_unit_test(records_without_a_sequence_are_not_appended_to),
         cmocka_unit_test(the_last_sequence_id_of_all_has_no_next),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

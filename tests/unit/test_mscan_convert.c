@@ -12,22 +12,6 @@
 
 #define TWO_SEQUENCES COFFER_TEST_DATA "/vectors/mscan/two-sequences.mscan"
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 /* ---- Converting ---- */
 
 /* Settings as "name=value" or "name", NULL at the end. */
@@ -83,7 +67,7 @@ static void assert_fails(const char *in, const char *out, const char *const *set
 
 static const char *in_folder(const char *name)
 {
-    return temp_path(folder, name);
+    return temp_path(temp_folder, name);
 }
 
 static const char *write_text(const char *name, const char *text)
@@ -168,14 +152,14 @@ static void records_and_metadata_come_back_through_every_kind(void **state)
     (void)state;
     static const char *const kinds[] = { "records.npy", "records.csv", "records.jsonl" };
     for (size_t i = 0; i < 3; i++) {
-        temp_empty(folder);
+        temp_empty(temp_folder);
         char metadata[300];
         snprintf(metadata, sizeof metadata, "metadata=%s", in_folder("m.json"));
         convert(TWO_SEQUENCES, in_folder(kinds[i]), WITH(metadata));
         convert(in_folder(kinds[i]), in_folder("back.mscan"), WITH(metadata));
         assert_true(hold_the_same(TWO_SEQUENCES, in_folder("back.mscan")));
         assert_clean(in_folder("back.mscan"));
-        temp_assert_only(folder, "m.json", kinds[i], "back.mscan", NULL);
+        temp_assert_only(temp_folder, "m.json", kinds[i], "back.mscan", NULL);
     }
 }
 
@@ -184,7 +168,7 @@ static void names_and_sequences_in_columns_stand_in_for_metadata(void **state)
     (void)state;
     static const char *const kinds[] = { "records.csv", "records.jsonl" };
     for (size_t i = 0; i < 2; i++) {
-        temp_empty(folder);
+        temp_empty(temp_folder);
         convert(TWO_SEQUENCES, in_folder(kinds[i]), WITH("names"));
         convert(in_folder(kinds[i]), in_folder("back.mscan"), NULL);
         opened before = open_scan(TWO_SEQUENCES), after = open_scan(in_folder("back.mscan"));
@@ -201,7 +185,7 @@ static void names_and_sequences_in_columns_stand_in_for_metadata(void **state)
 static void the_array_is_what_numpy_expects(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.npy"), NULL);
     size_t len;
     uint8_t *bytes = temp_read(in_folder("a.npy"), &len);
@@ -219,9 +203,9 @@ static void the_array_is_what_numpy_expects(void **state)
 static void columns_go_to_files_of_their_own(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.npy"), WITH("columns"));
-    temp_assert_only(folder, "a.token_idx.npy", "a.param_id.npy", "a.block_idx.npy", "a.activation.npy",
+    temp_assert_only(temp_folder, "a.token_idx.npy", "a.param_id.npy", "a.block_idx.npy", "a.activation.npy",
                      "a.grad_norm.npy", NULL);
     coffer_source *src = NULL;
     coffer__npy npy;
@@ -244,7 +228,7 @@ static void columns_go_to_files_of_their_own(void **state)
 static void raw_bytes_are_the_array_without_its_header(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.raw"), WITH("tokens=3..5"));
     size_t len;
     uint8_t *bytes = temp_read(in_folder("a.raw"), &len);
@@ -262,7 +246,7 @@ static void raw_bytes_are_the_array_without_its_header(void **state)
 static void filters_choose_by_name_token_and_sequence(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     /* 12 tokens with 24 records each: 6 parameters and 4 blocks; the second sequence has 5 tokens. */
     convert(TWO_SEQUENCES, in_folder("p.csv"), WITH("param=*.q_proj.*"));
     assert_int_equal(lines_of(in_folder("p.csv")), 1 + 12 * 2 * 4);
@@ -285,7 +269,7 @@ static void filters_choose_by_name_token_and_sequence(void **state)
 static void columns_are_chosen_and_ordered_by_name(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.csv"), WITH("only=activation,param_name,token_idx", "tokens=0"));
     uint8_t *text = temp_read(in_folder("a.csv"), NULL);
     static const char start[] =
@@ -308,7 +292,7 @@ static void columns_are_chosen_and_ordered_by_name(void **state)
 static void real_values_become_raw_ones_and_back(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     const char *csv = write_text("real.csv", "token_idx,param_id,block_idx,activation,grad_norm\n"
                                              "0,0,0,-1.5,0\n0,1,0,2.5,1e-3\n1,0,0,0.25,5e-4\n");
     convert(csv, in_folder("q.mscan"), WITH("quantize"));
@@ -340,7 +324,7 @@ static void real_values_become_raw_ones_and_back(void **state)
 static void without_a_scale_there_are_no_real_units(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     char metadata[300];
     assert_fails(TWO_SEQUENCES, in_folder("a.csv"), WITH("real"), COFFER_E_UNSUPPORTED, "quantization");
     convert(TWO_SEQUENCES, in_folder("a.csv"), NULL);
@@ -353,7 +337,7 @@ static void without_a_scale_there_are_no_real_units(void **state)
 static void one_value_all_over_is_quantised_without_dividing_by_nothing(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     const char *csv =
         write_text("one.csv", "token_idx,param_id,block_idx,activation,grad_norm\n0,0,0,7.5,-1\n");
     convert(csv, in_folder("q.mscan"), WITH("quantize"));
@@ -366,7 +350,7 @@ static void one_value_all_over_is_quantised_without_dividing_by_nothing(void **s
 static void columns_come_in_any_order_and_any_spelling_of_a_number(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     const char *csv =
         write_text("a.csv", "\xef\xbb\xbf\"grad_norm\",activation,block_idx,param_name,token_idx\r\n"
                             "1,2.0,3,\"b, \"\"quoted\"\"\",4\r\n5,6e1,7,a,8\r\n");
@@ -387,7 +371,7 @@ static void columns_come_in_any_order_and_any_spelling_of_a_number(void **state)
 static void arrays_of_other_types_and_byte_orders_come_in(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     static const char literal[] =
         "{'descr': [('activation', '>u2'), ('', '|V1'), ('token_idx', '<i8'), ('grad_norm', '<f4'), "
         "('param_id', '|u1'), ('block_idx', '>i4')], 'fortran_order': True, 'shape': (1,), }";
@@ -414,7 +398,7 @@ static void arrays_of_other_types_and_byte_orders_come_in(void **state)
 static void lengths_and_names_can_be_given(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     char names[300];
     const char *csv = write_text("a.csv", "token_idx,param_id,block_idx,activation,grad_norm\n4,1,0,1,1\n");
     snprintf(names, sizeof names, "param-names=%s", write_text("names.txt", "first\nsecond\r\n"));
@@ -434,7 +418,7 @@ static void lengths_and_names_can_be_given(void **state)
 static void a_file_without_rows_is_a_scan_without_records(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(write_text("a.csv", "token_idx,param_id,block_idx,activation,grad_norm\n"), in_folder("a.mscan"),
             NULL);
     convert(write_text("a.jsonl", "\n"), in_folder("b.mscan"), NULL);
@@ -465,7 +449,7 @@ static void a_value_that_does_not_fit_is_named_by_line_and_column(void **state)
         { "0,0,0,1,1,1\n", "line 2 has 6 fields" },
         { "0,0,0,1,1\n\n", "line 3 has 1 fields" },
     };
-    temp_empty(folder);
+    temp_empty(temp_folder);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[200];
         snprintf(text, sizeof text, TITLE "%s", cases[i].rows);
@@ -477,7 +461,7 @@ static void a_value_that_does_not_fit_is_named_by_line_and_column(void **state)
 static void a_title_that_does_not_name_the_columns_is_refused(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     assert_fails(write_text("a.csv", ""), in_folder("a.mscan"), NULL, COFFER_E_MISSING, "empty");
     assert_fails(write_text("a.csv", "token_idx,param_id,block_idx,activation\n"), in_folder("a.mscan"), NULL,
                  COFFER_E_MISSING, "grad_norm");
@@ -504,7 +488,7 @@ static void lines_of_json_that_disagree_with_the_first_are_refused(void **state)
           "line 2, key activation", COFFER_E_BAD_VALUE },
         { "{\"token_idx\":0,", "line 2", COFFER_E_BAD_JSON },
     };
-    temp_empty(folder);
+    temp_empty(temp_folder);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[300];
         snprintf(text, sizeof text, "%s%s\n", first, cases[i].line);
@@ -517,7 +501,7 @@ static void rows_that_contradict_the_metadata_are_refused(void **state)
 {
     (void)state;
     char metadata[300];
-    temp_empty(folder);
+    temp_empty(temp_folder);
     write_text(
         "m.json",
         "{\"id_to_param_name_map\": {\"0\": \"a\"}, \"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 2}, "
@@ -538,7 +522,7 @@ static void rows_that_contradict_the_metadata_are_refused(void **state)
 static void sequences_that_overlap_or_run_wild_are_refused(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     assert_fails(write_text("a.csv", "sequence," TITLE "0,5,0,0,1,1\n1,3,0,0,1,1\n"), in_folder("a.mscan"),
                  NULL, COFFER_E_INCONSISTENT, "sequence 1 begins at token 3");
     assert_fails(write_text("a.csv", "sequence," TITLE "4000000000,5,0,0,1,1\n"), in_folder("a.mscan"), NULL,
@@ -548,7 +532,7 @@ static void sequences_that_overlap_or_run_wild_are_refused(void **state)
 static void an_array_without_the_fields_of_a_record_is_refused(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.npy"), WITH("only=activation"));
     assert_fails(in_folder("a.npy"), in_folder("a.mscan"), NULL, COFFER_E_BAD_VALUE, "without named fields");
     convert(TWO_SEQUENCES, in_folder("b.npy"), WITH("only=activation,token_idx"));
@@ -560,7 +544,7 @@ static void an_array_without_the_fields_of_a_record_is_refused(void **state)
 static void a_pair_that_is_not_in_the_table_names_those_that_are(void **state)
 {
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.csv"), NULL);
     assert_fails(in_folder("a.csv"), in_folder("b.npy"), NULL, COFFER_E_UNSUPPORTED, "from csv to: mscan");
     assert_fails(in_folder("a.csv"), in_folder("b"), NULL, COFFER_E_INVALID_ARGUMENT, "from csv to: mscan");
@@ -578,7 +562,7 @@ static void kinds_can_be_forced_and_a_name_never_beats_the_content(void **state)
     (void)state;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     temp_copy(TWO_SEQUENCES, in_folder("scan.csv"));
     opts.to = "csv";
     assert_int_equal(convert_with(in_folder("scan.csv"), in_folder("text"), &opts, NULL, &err), COFFER_OK);
@@ -612,12 +596,12 @@ static void an_output_that_exists_is_kept_when_asked_for(void **state)
     (void)state;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     const char *out = write_text("a.csv", "mine");
     opts.exclusive = true;
     assert_int_equal(convert_with(TWO_SEQUENCES, out, &opts, NULL, &err), COFFER_E_EXISTS);
     assert_text(out, "mine");
-    temp_assert_only(folder, "a.csv", NULL);
+    temp_assert_only(temp_folder, "a.csv", NULL);
 }
 
 static int stop_at_once(void *context, uint64_t done, uint64_t total)
@@ -634,14 +618,14 @@ static void a_conversion_that_is_stopped_leaves_nothing(void **state)
     coffer_progress progress = { stop_at_once, NULL };
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     opts.progress = &progress;
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(convert_with(TWO_SEQUENCES, in_folder(kinds[i]), &opts, NULL, &err),
                          COFFER_E_CANCELLED);
     assert_int_equal(convert_with(TWO_SEQUENCES, in_folder("c.npy"), &opts, WITH("columns"), &err),
                      COFFER_E_CANCELLED);
-    temp_assert_only(folder, NULL);
+    temp_assert_only(temp_folder, NULL);
 }
 
 int main(void)
@@ -673,5 +657,5 @@ int main(void)
         cmocka_unit_test(an_output_that_exists_is_kept_when_asked_for),
         cmocka_unit_test(a_conversion_that_is_stopped_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -7,22 +7,6 @@
 
 #define VECTORS COFFER_TEST_DATA "/vectors/mscan/"
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 /* Repairs into "out"; *report is coffer_report_free's, when asked for. */
 static coffer_status repair(coffer_source *src, bool keep_tail, coffer_report **report)
 {
@@ -31,7 +15,7 @@ static coffer_status repair(coffer_source *src, bool keep_tail, coffer_report **
     opts.keep_tail = keep_tail;
     opts.overwrite = true;
     assert_int_equal(coffer_report_new(&done, 0, NULL), COFFER_OK);
-    coffer_status status = coffer_repair(done, src, temp_path(folder, "out"), &opts, NULL);
+    coffer_status status = coffer_repair(done, src, temp_path(temp_folder, "out"), &opts, NULL);
     if (report)
         *report = done;
     else
@@ -59,7 +43,7 @@ static void what_is_repaired_is_clean(void **state)
         for (int keep_tail = 0; entry->d_name[0] != '.' && keep_tail < 2; keep_tail++) {
             if (repair_vector(entry->d_name, keep_tail, NULL) != COFFER_OK)
                 continue;
-            scan_assert_clean(temp_path(folder, "out"));
+            scan_assert_clean(temp_path(temp_folder, "out"));
             repaired++;
         }
     }
@@ -79,7 +63,7 @@ static void a_clean_file_is_copied_without_a_word(void **state)
         assert_int_equal(repair_vector(names[i], false, &report), COFFER_OK);
         assert_int_equal(coffer_report_count(report), 0);
         uint8_t *bytes = temp_read(path, &len);
-        assert_true(temp_holds(temp_path(folder, "out"), bytes, len));
+        assert_true(temp_holds(temp_path(temp_folder, "out"), bytes, len));
         coffer_report_free(report);
         free(bytes);
     }
@@ -87,7 +71,7 @@ static void a_clean_file_is_copied_without_a_word(void **state)
 
 static void assert_out_has(uint64_t records, uint64_t tokens, size_t sequences)
 {
-    coffer_source *src = scan_source(temp_path(folder, "out"));
+    coffer_source *src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_int_equal(coffer_mscan_record_count(scan), records);
     assert_int_equal(coffer_mscan_total_tokens(scan), tokens);
@@ -111,7 +95,7 @@ static void an_unfinished_append_is_dropped_or_taken_in(void **state)
     assert_int_equal(repair_vector("trailing-bytes.mscan", false, NULL), COFFER_OK);
     assert_out_has(288, 12, 2);
     assert_int_equal(repair_vector("trailing-bytes.mscan", true, NULL), COFFER_OK);
-    coffer_source *src = scan_source(temp_path(folder, "out"));
+    coffer_source *src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_int_equal(coffer_mscan_record_count(scan), 290);
     coffer_mscan_close(scan);
@@ -137,7 +121,7 @@ static void a_tail_is_taken_in_as_far_as_it_makes_sense(void **state)
     assert_out_has(3, 3, 2);
     assert_true(scan_has(report, COFFER_E_TRAILING_BYTES, COFFER_WARNING));
 
-    src = scan_source(temp_path(folder, "out"));
+    src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_int_equal(coffer_mscan_sequence_at(scan, 1).sequence_id, 8);
     assert_string_equal(coffer_mscan_sequence_at(scan, 1).source, "recovered");
@@ -151,7 +135,7 @@ static void names_and_tokens_that_are_missing_are_made_up(void **state)
 {
     (void)state;
     assert_int_equal(repair_vector("unknown-param.mscan", false, NULL), COFFER_OK);
-    coffer_source *src = scan_source(temp_path(folder, "out"));
+    coffer_source *src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_string_equal(coffer_mscan_param_name(scan, 77), "unknown.77");
     assert_int_equal(coffer_mscan_param_count(scan), 7);
@@ -174,7 +158,7 @@ static void ids_in_disorder_are_numbered_anew(void **state)
 {
     (void)state;
     assert_int_equal(repair_vector("duplicate-sequence-id.mscan", false, NULL), COFFER_OK);
-    coffer_source *src = scan_source(temp_path(folder, "out"));
+    coffer_source *src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_int_equal(coffer_mscan_sequence_at(scan, 0).sequence_id, 0);
     assert_int_equal(coffer_mscan_sequence_at(scan, 1).sequence_id, 1);
@@ -184,7 +168,7 @@ static void ids_in_disorder_are_numbered_anew(void **state)
 
 static void places_of_records_that_are_gone_are_forgotten(void **state)
 {
-    const char *path = temp_path(folder, "extents");
+    const char *path = temp_path(temp_folder, "extents");
     coffer_report *report;
     size_t len;
     (void)state;
@@ -193,9 +177,9 @@ static void places_of_records_that_are_gone_are_forgotten(void **state)
     coffer_source *src = scan_source_of(bytes, len - 15 * 12 - 1);
     assert_int_equal(repair(src, false, &report), COFFER_OK);
     coffer_source_close(src);
-    scan_assert_clean(temp_path(folder, "out"));
+    scan_assert_clean(temp_path(temp_folder, "out"));
     assert_non_null(strstr(scan_text(report, COFFER_E_INCONSISTENT), "where their records are: 2"));
-    src = scan_source(temp_path(folder, "out"));
+    src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_int_equal(coffer_mscan_record_count(scan), 14);
     assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"crc32\""));
@@ -211,16 +195,16 @@ static void what_cannot_be_saved_is_an_error_and_writes_nothing(void **state)
                                          "header-len-too-small.mscan", "header-len-past-end.mscan",
                                          "json-deep.mscan" };
     (void)state;
-    temp_empty(folder);
+    temp_empty(temp_folder);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_int_not_equal(repair_vector(names[i], false, NULL), COFFER_OK);
-    temp_assert_only(folder, NULL);
+    temp_assert_only(temp_folder, NULL);
 }
 
 static void an_output_that_exists_is_replaced_only_when_asked(void **state)
 {
     coffer_source *src = scan_source(VECTORS "truncated-records.mscan");
-    const char *path = temp_path(folder, "taken");
+    const char *path = temp_path(temp_folder, "taken");
     coffer_report *report = NULL;
     (void)state;
     temp_write(path, "mine", 4);
@@ -248,9 +232,9 @@ static void a_repair_can_be_cancelled(void **state)
     (void)state;
     opts.progress = &progress;
     assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    assert_int_equal(coffer_repair(report, src, temp_path(folder, "cancelled"), &opts, NULL),
+    assert_int_equal(coffer_repair(report, src, temp_path(temp_folder, "cancelled"), &opts, NULL),
                      COFFER_E_CANCELLED);
-    assert_false(temp_exists(temp_path(folder, "cancelled")));
+    assert_false(temp_exists(temp_path(temp_folder, "cancelled")));
     coffer_report_free(report);
     coffer_source_close(src);
 }
@@ -271,5 +255,5 @@ int main(void)
         cmocka_unit_test(an_output_that_exists_is_replaced_only_when_asked),
         cmocka_unit_test(a_repair_can_be_cancelled),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

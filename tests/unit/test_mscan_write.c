@@ -9,32 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 static coffer_mscan_writer *create(const char *name)
 {
     coffer_mscan_writer *writer = NULL;
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, name), NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, name), NULL, NULL), COFFER_OK);
     return writer;
 }
 
 static void what_is_written_is_read_back(void **state)
 {
-    const char *path = temp_path(folder, "back.mscan");
+    const char *path = temp_path(temp_folder, "back.mscan");
     coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
     coffer_mscan_quantization scale;
     coffer_mscan_record records[4];
@@ -66,7 +50,7 @@ static void what_is_written_is_read_back(void **state)
 
 static void records_start_at_a_multiple_of_64_after_the_room_asked_for(void **state)
 {
-    const char *path = temp_path(folder, "room.mscan");
+    const char *path = temp_path(temp_folder, "room.mscan");
     coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
     size_t len;
     (void)state;
@@ -85,16 +69,16 @@ static void the_same_input_gives_the_same_bytes(void **state)
 {
     size_t len;
     (void)state;
-    assert_int_equal(scan_create(temp_path(folder, "one"), NULL, 3, 5, NULL), COFFER_OK);
-    assert_int_equal(scan_create(temp_path(folder, "two"), NULL, 3, 5, NULL), COFFER_OK);
-    uint8_t *bytes = temp_read(temp_path(folder, "one"), &len);
-    assert_true(temp_holds(temp_path(folder, "two"), bytes, len));
+    assert_int_equal(scan_create(temp_path(temp_folder, "one"), NULL, 3, 5, NULL), COFFER_OK);
+    assert_int_equal(scan_create(temp_path(temp_folder, "two"), NULL, 3, 5, NULL), COFFER_OK);
+    uint8_t *bytes = temp_read(temp_path(temp_folder, "one"), &len);
+    assert_true(temp_holds(temp_path(temp_folder, "two"), bytes, len));
     free(bytes);
 }
 
 static void metadata_that_outgrows_its_room_moves_the_records(void **state)
 {
-    const char *path = temp_path(folder, "moved.mscan");
+    const char *path = temp_path(temp_folder, "moved.mscan");
     coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
     (void)state;
     opts.reserve_bytes = 1;
@@ -110,7 +94,7 @@ static void metadata_that_outgrows_its_room_moves_the_records(void **state)
 
 static void a_scan_without_records_is_a_scan(void **state)
 {
-    const char *path = temp_path(folder, "none.mscan");
+    const char *path = temp_path(temp_folder, "none.mscan");
     coffer_mscan_writer *writer = create("none.mscan");
     (void)state;
     assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
@@ -127,7 +111,7 @@ static void a_scan_without_records_is_a_scan(void **state)
 
 static void a_stream_gets_a_whole_scan(void **state)
 {
-    const char *fifo = temp_path(folder, "fifo");
+    const char *fifo = temp_path(temp_folder, "fifo");
     const size_t room = 65536; /* what a pipe holds without a reader */
     uint8_t *got = malloc(room);
     (void)state;
@@ -165,7 +149,7 @@ static void parameters_have_one_id_each(void **state)
     assert_int_equal(other, 2);
     assert_int_equal(coffer_mscan_add_param(&other, writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
     coffer_mscan_discard(writer);
-    assert_false(temp_exists(temp_path(folder, "params.mscan")));
+    assert_false(temp_exists(temp_path(temp_folder, "params.mscan")));
 }
 
 static void a_65537th_parameter_is_refused(void **state)
@@ -203,7 +187,7 @@ static void wrong_records_are_refused_before_anything_is_written(void **state)
     assert_int_equal(coffer_mscan_end_sequence(writer, 9, NULL), COFFER_E_INCONSISTENT);
     assert_int_equal(coffer_mscan_end_sequence(writer, 10, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
-    scan_assert_clean(temp_path(folder, "wrong.mscan"));
+    scan_assert_clean(temp_path(temp_folder, "wrong.mscan"));
 }
 
 static void counts_and_tokens_stop_at_what_the_file_can_say(void **state)
@@ -232,7 +216,7 @@ static void a_sequence_left_open_is_not_committed(void **state)
     (void)state;
     assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_false(temp_exists(temp_path(folder, "open.mscan")));
+    assert_false(temp_exists(temp_path(temp_folder, "open.mscan")));
 }
 
 static void options_that_make_no_sense_are_refused(void **state)
@@ -245,25 +229,27 @@ static void options_that_make_no_sense_are_refused(void **state)
     opts.block_size = 64;
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
         opts.extra_json = extras[i];
-        assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL),
+        assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                          COFFER_E_INVALID_ARGUMENT);
     }
     opts.extra_json = "{";
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL), COFFER_E_BAD_JSON);
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+                     COFFER_E_BAD_JSON);
     opts.extra_json = NULL;
     opts.quantized = true;
     opts.quantization[0].scale = NAN;
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL),
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_INVALID_ARGUMENT);
     opts.quantized = false;
     opts.model_name = "\xc3";
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(folder, "no"), &opts, NULL), COFFER_E_BAD_TEXT);
-    assert_false(temp_exists(temp_path(folder, "no")));
+    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+                     COFFER_E_BAD_TEXT);
+    assert_false(temp_exists(temp_path(temp_folder, "no")));
 }
 
 static void an_exclusive_writer_leaves_an_old_file_alone(void **state)
 {
-    const char *path = temp_path(folder, "taken");
+    const char *path = temp_path(temp_folder, "taken");
     coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
     (void)state;
     temp_write(path, "mine", 4);
@@ -289,5 +275,5 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(an_exclusive_writer_leaves_an_old_file_alone),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

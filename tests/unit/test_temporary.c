@@ -11,26 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_remove(folder);
-    return 0;
-}
-
 static char *create(const char *name, int *fd)
 {
     char *path = NULL;
-    assert_int_equal(coffer__temporary_create(fd, &path, temp_path(folder, name), NULL), COFFER_OK);
+    assert_int_equal(coffer__temporary_create(fd, &path, temp_path(temp_folder, name), NULL), COFFER_OK);
     return path;
 }
 
@@ -109,7 +93,7 @@ static void more_files_than_the_table_holds_are_still_written(void **state)
         discard(paths[i], fds[i]);
     }
     assert_int_equal(left, MANY - 64);
-    temp_assert_only(folder, NULL);
+    temp_assert_only(temp_folder, NULL);
 }
 
 static void a_folder_that_is_not_there_is_an_error(void **state)
@@ -132,13 +116,13 @@ static void a_file_without_a_name_leaves_nothing(void **state)
     (void)state;
     int fd = -1;
     struct stat st;
-    setenv("TMPDIR", folder, 1);
+    setenv("TMPDIR", temp_folder, 1);
     assert_int_equal(coffer__temporary_unnamed(&fd, NULL), COFFER_OK);
     unsetenv("TMPDIR");
     assert_int_equal(write(fd, "x", 1), 1);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_nlink, 0);
-    temp_assert_only(folder, NULL);
+    temp_assert_only(temp_folder, NULL);
     close(fd);
 }
 
@@ -153,5 +137,5 @@ int main(void)
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
         cmocka_unit_test(a_file_without_a_name_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }
