@@ -17,7 +17,7 @@ static const cli_option options[] = {
     { "json", 0, NULL, NULL, "with --list: as JSON" },
     { "param", 0, "GLOB", NULL, "only parameters whose name matches" },
     { "tokens", 0, "A..B", NULL, "only these tokens, B exclusive" },
-    { "sequence", 0, "N", NULL, "only the sequence of this index" },
+    { "sequence", 0, "ID", NULL, "only this sequence" },
     { "only", 0, "LIST", NULL, "only these columns, with commas between them, in this order" },
     { "real", 0, NULL, NULL, "values in real units, where the file knows its scale" },
     { "names", 0, NULL, NULL, "also the parameter's name and the sequence of each record" },

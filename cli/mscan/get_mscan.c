@@ -26,7 +26,7 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "replace an output that exists" },
     { "param", 0, "GLOB", NULL, "records: only parameters whose name matches" },
     { "tokens", 0, "A..B", NULL, "records: only these tokens, B exclusive" },
-    { "sequence", 0, "N", NULL, "records: only the sequence of this index" },
+    { "sequence", 0, "ID", NULL, "records: only this sequence" },
     { "real", 0, NULL, NULL, "records: values in real units, where the scan knows its scale" },
     { "names", 0, NULL, NULL, "records: also the parameter's name and the sequence" },
     { 0 },

@@ -13,14 +13,6 @@ bool places_sequence_of(coffer_mscan_sequence *out, const coffer_mscan *scan, ui
     return true;
 }
 
-size_t places_find_sequence(const coffer_mscan *scan, uint64_t sequence_id)
-{
-    for (size_t i = 0; i < coffer_mscan_sequence_count(scan); i++)
-        if (coffer_mscan_sequence_at(scan, i).sequence_id == sequence_id)
-            return i;
-    return SIZE_MAX;
-}
-
 const char *places_excerpt(places_text out, const coffer_mscan_sequence *sequence, size_t characters)
 {
     static const char dots[] = "…";

@@ -6,8 +6,6 @@
 
 /* The sequence of a token; false for a token past the total (a damaged scan may have such records). */
 bool places_sequence_of(coffer_mscan_sequence *out, const coffer_mscan *scan, uint64_t token);
-/* Index of the sequence with that sequence_id, or SIZE_MAX. */
-size_t places_find_sequence(const coffer_mscan *scan, uint64_t sequence_id);
 
 typedef char places_text[192];
 /* The beginning of a sequence's source on one line, at most `characters` long; "" when it has none. */

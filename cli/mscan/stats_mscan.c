@@ -67,7 +67,7 @@ static int parse(stats_request *out, const cli_args *args, const coffer_mscan *s
         !cli_number(&sequence_id, args, "sequence", 0, 0, UINT64_MAX))
         return CLI_USAGE;
     if (cli_has(args, "sequence")) {
-        out->query.sequence = places_find_sequence(scan, sequence_id);
+        out->query.sequence = coffer_mscan_find_sequence(scan, sequence_id);
         if (out->query.sequence == SIZE_MAX)
             return cli_usage(args, "the scan has no sequence %llu", (unsigned long long)sequence_id);
     }

@@ -73,6 +73,8 @@ COFFER_API coffer_mscan_sequence coffer_mscan_sequence_at(const coffer_mscan *sc
 /* Index of the sequence that a global token belongs to; SIZE_MAX when it is past the total. O(log sequences).
  */
 COFFER_API size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token);
+/* Index of the sequence with that sequence_id, or SIZE_MAX. O(sequences). */
+COFFER_API size_t coffer_mscan_find_sequence(const coffer_mscan *scan, uint64_t sequence_id);
 COFFER_API size_t coffer_mscan_param_count(const coffer_mscan *scan);
 COFFER_API coffer_mscan_param coffer_mscan_param_at(const coffer_mscan *scan,
                                                     size_t index); /* ascending id; index < count */

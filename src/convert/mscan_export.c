@@ -7,14 +7,13 @@
 #include <string.h>
 
 /* One text a line, for both tables below. */
-#define EXPORT_OPTIONS                                                                              \
-    { "param", "GLOB", "only parameters whose name matches" },                                      \
-        { "tokens", "A..B", "only these tokens, B exclusive" },                                     \
-        { "sequence", "N", "only the sequence of this index" },                                     \
-        { "only", "LIST", "only these columns, with commas between them, in this order" },          \
-        { "real", NULL, "activation and grad_norm in real units, where the scan knows its scale" }, \
-    {                                                                                               \
-        "metadata", "FILE", "the metadata as JSON beside the records (or read from there)"          \
+#define EXPORT_OPTIONS                                                                                      \
+    { "param", "GLOB", "only parameters whose name matches" },                                              \
+        { "tokens", "A..B", "only these tokens, B exclusive" }, { "sequence", "ID", "only this sequence" }, \
+        { "only", "LIST", "only these columns, with commas between them, in this order" },                  \
+        { "real", NULL, "activation and grad_norm in real units, where the scan knows its scale" },         \
+    {                                                                                                       \
+        "metadata", "FILE", "the metadata as JSON beside the records (or read from there)"                  \
     }
 
 const coffer_convert_option coffer__mscan_export_text_options[] = {
@@ -89,16 +88,31 @@ static coffer_status check_scales(const coffer__mscan_export *export, coffer_err
     return COFFER_OK;
 }
 
+/* *out is SIZE_MAX, for all, when none is asked for. */
+static coffer_status select_sequence(size_t *out, const coffer__mscan_export *export, coffer_error *err)
+{
+    uint64_t id = 0;
+    coffer_status status = coffer__job_number(&id, export->job, "sequence", UINT64_MAX, err);
+    *out = SIZE_MAX;
+    if (status || !coffer__job_setting(export->job, "sequence"))
+        return status;
+    *out = coffer_mscan_find_sequence(export->scan, id);
+    if (*out != SIZE_MAX)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                        "the scan has no sequence %" PRIu64, id);
+}
+
 static coffer_status select_records(coffer__mscan_export *export, coffer_error *err)
 {
-    uint64_t begin = 0, end = UINT64_MAX, sequence = SIZE_MAX;
+    uint64_t begin = 0, end = UINT64_MAX;
+    size_t sequence;
     coffer_status status = coffer__job_range(&begin, &end, export->job, "tokens", err);
     if (!status)
-        status = coffer__job_number(&sequence, export->job, "sequence", SIZE_MAX - 1, err);
+        status = select_sequence(&sequence, export, err);
     if (!status)
-        status =
-            coffer__mscan_select(&export->selection, export->scan, coffer__job_setting(export->job, "param"),
-                                 begin, end, (size_t)sequence, err);
+        status = coffer__mscan_select(&export->selection, export->scan,
+                                      coffer__job_setting(export->job, "param"), begin, end, sequence, err);
     return status;
 }
 

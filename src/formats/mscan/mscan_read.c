@@ -171,6 +171,14 @@ size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token)
     return low - 1; /* the last that begins at or before the token: empty ones share a start and come first */
 }
 
+size_t coffer_mscan_find_sequence(const coffer_mscan *scan, uint64_t sequence_id)
+{
+    for (size_t i = 0; i < scan->metadata.sequence_count; i++)
+        if (scan->metadata.sequences[i].sequence_id == sequence_id)
+            return i;
+    return SIZE_MAX;
+}
+
 size_t coffer_mscan_param_count(const coffer_mscan *scan)
 {
     return scan->metadata.param_count;
