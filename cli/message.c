@@ -50,6 +50,31 @@ static const char *hint_for_path(const char *path)
     return NULL;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t text_len = strlen(text), end_len = strlen(end);
+    return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
+}
+
+/* A message about a system call ends in what the system said; some of it needs a word more. */
+static const char *hint_for_system_error(const char *path, const char *text)
+{
+    static const struct {
+        int number;
+        const char *hint;
+    } hints[] = {
+        { ENOSPC, "free some space, or write to another disk; nothing half-written was left" },
+        { EDQUOT, "free some space, or write to another disk; nothing half-written was left" },
+        { EROFS, "the disk is mounted read-only; copy the file, or write to another folder" },
+        { ENOTDIR, "a part of the path is a file, not a folder" },
+        { EMFILE, "too many files are open in this process; raise 'ulimit -n'" },
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (ends_with(text, strerror(hints[i].number)))
+            return hints[i].hint;
+    return hint_for_path(path);
+}
+
 /* In a hint, '%' stands for the path. */
 static const char *hint_for(const char *path, const coffer_error *err)
 {
@@ -73,7 +98,7 @@ static const char *hint_for(const char *path, const coffer_error *err)
         return "close other programs, or ask for less at once";
     case COFFER_E_IO:
     case COFFER_E_NOT_FOUND:
-        return hint_for_path(path);
+        return hint_for_system_error(path, err->text);
     case COFFER_E_INVALID_ARGUMENT:
     case COFFER_E_UNSUPPORTED:
     case COFFER_E_CANCELLED:

@@ -11,3 +11,4 @@ mkfifo "$OLDPWD/pipe"
 { coffer check ./*.mscan; echo "exit $?" >&3; } 3>&1 >"$OLDPWD/pipe" &
 head -c 0 "$OLDPWD/pipe"
 wait
+coffer convert "$DATA/vectors/mscan/empty.mscan" /dev/full --to csv
