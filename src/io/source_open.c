@@ -93,14 +93,25 @@ bool coffer__source_settled(const coffer_source *src)
         return true;
     if (coffer__os_fstat(src->fd, &now) != 0)
         return false;
-    if (src->watches_journal && is_still_at_its_path(src) &&
-        !coffer__journal_mark_holds(&src->facts.journal, src->facts.path))
+    bool named = is_still_at_its_path(src);
+    if (src->watches_journal && named && !coffer__journal_mark_holds(&src->facts.journal, src->facts.path))
         return false;
-    /* Under a journal the bytes shown stay the same, whatever the writer does to the file. */
-    return src->interrupted || same_content(&now, &src->facts.file);
+    /* Under its journal the bytes shown stay the same, whatever the writer does to the file. A file that has
+     * lost its name may never have been the one that the journal speaks of. */
+    return src->interrupted ? named : same_content(&now, &src->facts.file);
 }
 
-/* One attempt. *settled is false when a writer was at work in between: what was opened may be torn. */
+/* After an attempt that failed: whether another file has taken the name since. What was wrong may then be
+ * that the one was read with the journal of the other. */
+static bool was_replaced(int fd, const char *resolved)
+{
+    struct stat opened, now;
+    return coffer__os_fstat(fd, &opened) == 0 && coffer__os_stat(resolved, &now) == 0 &&
+           !same_file(&opened, &now);
+}
+
+/* One attempt. *settled is false when a writer was at work in between: what was opened may be torn, and a
+ * failure may have come of that. */
 static coffer_status open_regular(coffer_source **out, bool *settled, int fd, const char *resolved,
                                   const char *name, const coffer_source_opts *opts, coffer_error *err)
 {
@@ -136,6 +147,7 @@ static coffer_status open_once(coffer_source **out, bool *settled, const char *r
 {
     struct stat st;
     int fd = coffer__file_try_open(resolved, O_RDONLY, 0);
+    *settled = true;
     if (fd < 0)
         return coffer__fail_errno(err, "cannot open", name, errno);
     coffer_status status;
@@ -147,8 +159,9 @@ static coffer_status open_once(coffer_source **out, bool *settled, const char *r
     } else if (S_ISREG(st.st_mode)) {
         regular = true;
         status = open_regular(out, settled, fd, resolved, name, opts, err);
+        if (status != COFFER_OK)
+            *settled = !was_replaced(fd, resolved);
     } else {
-        *settled = true;
         status = open_stream(out, fd, name, opts->access, err);
     }
     if (status != COFFER_OK || !regular)
@@ -160,14 +173,13 @@ static coffer_status open_settled(coffer_source **out, const char *resolved, con
                                   const coffer_source_opts *opts, coffer_error *err)
 {
     for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        coffer_source *src;
-        bool settled = false;
+        coffer_source *src = NULL;
+        bool settled;
         coffer_status status = open_once(&src, &settled, resolved, name, opts, err);
-        if (status != COFFER_OK)
-            return status;
         if (settled) {
-            *out = src;
-            return COFFER_OK;
+            if (status == COFFER_OK)
+                *out = src;
+            return status;
         }
         coffer_source_close(src);
     }

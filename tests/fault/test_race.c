@@ -1,5 +1,6 @@
 /* Others that are faster, and systems that know less. */
 #include "coffer/source.h"
+#include "io/journal.h"
 #include "io/lock.h"
 #include "io/os.h"
 #include "io/sink.h"
@@ -138,6 +139,45 @@ static void a_file_that_never_comes_to_rest_is_an_error(void **state)
     assert_null(src);
 }
 
+/* A new file takes the name and is itself being updated: the journal speaks of it, not of the one before. */
+static const char *successor;
+static coffer__update *under_way;
+
+static void replace_and_begin(void)
+{
+    const coffer__range front = { 0, 3 };
+    temp_write(temp_path(folder, "other"), successor, strlen(successor));
+    rename(temp_path(folder, "other"), file);
+    assert_int_equal(coffer__update_open(&under_way, file, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer__update_begin(under_way, &front, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer__update_overwrite(under_way, 0, "XXX", 3, NULL), COFFER_OK);
+}
+
+static void a_journal_is_not_laid_over_the_file_that_was_there_before(void **state)
+{
+    (void)state;
+    static const char *const successors[] = { "smaller", "of the same size....",
+                                              "quite a bit larger than it was" };
+    for (size_t i = 0; i < sizeof successors / sizeof successors[0]; i++) {
+        struct other other = { "/file", replace_and_begin, 1 };
+        shim_observer observer = { .opened = opened, .context = &other };
+        coffer_source *src;
+        coffer_error err = COFFER_ERROR_INIT;
+        char bytes[64] = "";
+        temp_write(file, "the file from before", 20);
+        successor = successors[i];
+        shim_observe(&observer);
+        if (coffer_source_open(&src, file, NULL, &err) != COFFER_OK)
+            fail_msg("%s", err.text);
+        shim_observe(NULL);
+        assert_int_equal(coffer_source_size(src), strlen(successor));
+        assert_int_equal(coffer_source_read_at(bytes, src, 0, strlen(successor), NULL), COFFER_OK);
+        assert_string_equal(bytes, successor);
+        coffer_source_close(src);
+        coffer__update_close(under_way);
+    }
+}
+
 static void with_another_temporary_file_of_that_name_a_new_name_is_tried(void **state)
 {
     (void)state;
@@ -236,6 +276,7 @@ int main(void)
         TEST(a_file_that_is_always_replaced_or_goes_cannot_be_locked),
         TEST(a_reader_that_a_commit_overtakes_opens_again),
         TEST(a_file_that_never_comes_to_rest_is_an_error),
+        TEST(a_journal_is_not_laid_over_the_file_that_was_there_before),
         TEST(with_another_temporary_file_of_that_name_a_new_name_is_tried),
         TEST(a_file_is_created_exclusively_with_what_the_system_has),
         TEST(a_file_is_copied_where_the_kernel_cannot),
