@@ -73,7 +73,7 @@ COFFER_API coffer_status coffer_source_read_at(void *out, coffer_source *src, ui
  * A caller that used a view asks coffer_source_intact before it trusts what it computed. */
 COFFER_API const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len);
 
-/* COFFER_E_CHANGED when the file was cut while it was mapped and zeros were seen in its place. */
+/* COFFER_E_CHANGED when the file was cut while it was mapped: zeros may have been seen in its place. */
 COFFER_API coffer_status coffer_source_intact(coffer_source *src, coffer_error *err);
 
 /* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the

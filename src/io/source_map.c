@@ -20,29 +20,39 @@ struct mapped_file {
     coffer__journal *journal;
 };
 
-static coffer_status map_intact(void *context, coffer_error *err)
+/* Whether the bytes before `end` were there. The size is looked at each time: a file that is cut inside a
+ * page has zeros in the rest of it, and no signal tells. */
+static coffer_status expect_bytes(const struct mapped_file *map, uint64_t end, coffer_error *err)
 {
-    const struct mapped_file *map = context;
-    if (map->guard < 0 || !coffer__guard_damaged(map->guard))
-        return COFFER_OK;
     uint64_t now;
+    if (map->guard < 0)
+        return COFFER_OK;
+    bool damaged = coffer__guard_damaged(map->guard);
     coffer_status status = coffer__file_size(&now, map->fd, map->name, err);
     if (status != COFFER_OK)
         return status;
-    if (now >= map->len)
+    if (now < end || (damaged && now < map->len))
+        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                            "%s: cut from %zu to %llu bytes while it was read", map->name, map->len,
+                            (unsigned long long)now);
+    if (damaged)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
                             "%s: a part of its %zu bytes could not be read, or was gone for a time",
                             map->name, map->len);
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "%s: cut from %zu to %llu bytes while it was read", map->name, map->len,
-                        (unsigned long long)now);
+    return COFFER_OK;
+}
+
+static coffer_status map_intact(void *context, coffer_error *err)
+{
+    const struct mapped_file *map = context;
+    return expect_bytes(map, map->len, err);
 }
 
 static coffer_status map_read_at(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
 {
     const struct mapped_file *map = context;
     memcpy(out, map->base + offset, len);
-    return map_intact(context, err);
+    return expect_bytes(map, offset + len, err);
 }
 
 static const uint8_t *map_view(void *context, uint64_t offset, size_t len)

@@ -271,6 +271,21 @@ static void with_too_many_mappings_files_are_read(void **state)
 
 /* ---- Settled ---- */
 
+/* The rest of the last page is zeros then, and the kernel sends no signal. */
+static void a_mapped_file_cut_inside_its_last_page_is_an_error(void **state)
+{
+    (void)state;
+    uint8_t bytes[100];
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_source *src = open_sample("cut", COFFER_ACCESS_MAP);
+    assert_int_equal(truncate(temp_path(folder, "cut"), SIZE - 50), 0);
+    assert_int_equal(coffer_source_read_at(bytes, src, 0, 100, NULL), COFFER_OK);
+    assert_int_equal(coffer_source_read_at(bytes, src, SIZE - 100, 100, &err), COFFER_E_CHANGED);
+    assert_non_null(strstr(err.text, "cut from 20000 to 19950 bytes while it was read"));
+    assert_int_equal(coffer_source_intact(src, &err), COFFER_E_CHANGED);
+    coffer_source_close(src);
+}
+
 static void a_source_is_settled_until_its_file_changes(void **state)
 {
     (void)state;
@@ -308,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_dash_is_standard_input),
         cmocka_unit_test(a_file_cut_while_it_is_read_is_an_error),
         cmocka_unit_test(with_too_many_mappings_files_are_read),
+        cmocka_unit_test(a_mapped_file_cut_inside_its_last_page_is_an_error),
         cmocka_unit_test(a_source_is_settled_until_its_file_changes),
         cmocka_unit_test(a_source_stays_settled_when_its_file_is_replaced_or_removed),
     };
