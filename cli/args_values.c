@@ -36,14 +36,6 @@ const char *cli_value(const cli_args *args, const char *option)
     return given ? given->value : NULL;
 }
 
-const char *cli_value_at(const cli_args *args, const char *option, size_t nth)
-{
-    for (size_t i = 0; i < args->given_count; i++)
-        if (strcmp(args->given[i].option->name, option) == 0 && nth-- == 0)
-            return args->given[i].value;
-    return NULL;
-}
-
 /* Reads decimal digits at *text and moves past them. */
 static bool read_digits(uint64_t *out, const char **text)
 {

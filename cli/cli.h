@@ -56,8 +56,6 @@ size_t cli_operand_count(const cli_args *args);
 const char *cli_operand(const cli_args *args, size_t index); /* NULL past the end */
 bool cli_has(const cli_args *args, const char *option);
 const char *cli_value(const cli_args *args, const char *option); /* the last one given, or NULL */
-const char *cli_value_at(const cli_args *args, const char *option,
-                         size_t nth); /* of an option given several times, or NULL */
 /* A number within bounds; the default when the option is not there. False after a message to stderr: return
  * CLI_USAGE. */
 bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value, uint64_t min,
@@ -91,9 +89,7 @@ void cli_install_signals(void);
 
 /* ---- Output ---- */
 
-/* A node tree for people: aligned names and values, lists as tables, human sizes. */
-void cli_print_node(FILE *out, const coffer_node *root);
-/* The same from one child on: that one and those after it. */
+/* A node and those after it, for people: aligned names and values, lists as tables, human sizes. */
 void cli_print_nodes(FILE *out, const coffer_node *first);
 /* A list of maps as a table. */
 void cli_print_table(FILE *out, const coffer_node *list);

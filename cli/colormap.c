@@ -60,12 +60,6 @@ rgb colormap_at(colormap map, double t)
     return (rgb){ mix(a->red, b->red, share), mix(a->green, b->green, share), mix(a->blue, b->blue, share) };
 }
 
-rgb colormap_contrast(rgb background)
-{
-    double luma = 0.299 * background.red + 0.587 * background.green + 0.114 * background.blue;
-    return luma > 140 ? (rgb){ 0, 0, 0 } : (rgb){ 255, 255, 255 };
-}
-
 double color_scale_position(const color_scale *scale, double value)
 {
     double low = scale->low, high = scale->high;
@@ -78,11 +72,4 @@ double color_scale_position(const color_scale *scale, double value)
         return 0.5;
     double t = (value - low) / (high - low);
     return t > 0 ? (t < 1 ? t : 1) : 0;
-}
-
-double color_scale_value(const color_scale *scale, double t)
-{
-    if (scale->logarithmic)
-        return exp(log(scale->low) + (log(scale->high) - log(scale->low)) * t);
-    return scale->low + (scale->high - scale->low) * t;
 }

@@ -21,8 +21,6 @@ typedef enum colormap {
 
 /* t : 0 to 1; outside values take the nearest end. */
 rgb colormap_at(colormap map, double t);
-/* Black or white, whichever reads better on that colour. */
-rgb colormap_contrast(rgb background);
 
 /* From values to [0, 1], on a linear or a logarithmic scale. */
 typedef struct color_scale {
@@ -31,7 +29,5 @@ typedef struct color_scale {
 } color_scale;
 
 double color_scale_position(const color_scale *scale, double value);
-/* The value at t in [0, 1]. */
-double color_scale_value(const color_scale *scale, double t);
 
 #endif

@@ -236,11 +236,6 @@ static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
     }
 }
 
-void cli_print_node(FILE *out, const coffer_node *root)
-{
-    cli_print_nodes(out, coffer_node_first(root));
-}
-
 void cli_print_nodes(FILE *out, const coffer_node *first)
 {
     print_nodes(out, first, 1);

@@ -5,8 +5,8 @@
 
 COFFER_BEGIN_DECLS
 
-/* What a reader may spend on a file it does not trust. NULL in place of a limits argument means the defaults.
- */
+/* What a reader may spend on a file it does not trust. NULL in place of a limits argument means the defaults,
+ * and so does a struct_size of 0. */
 typedef struct coffer_limits {
     uint32_t struct_size;
     uint32_t json_depth;   /* nesting of JSON and of typed maps */

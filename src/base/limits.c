@@ -5,6 +5,6 @@
 coffer_limits coffer__limits(const coffer_limits *given)
 {
     coffer_limits limits = COFFER_LIMITS_INIT;
-    coffer__take_options(&limits, sizeof limits, given);
+    coffer__copy_options(&limits, sizeof limits, given);
     return limits;
 }

@@ -3,10 +3,11 @@
 #ifndef COFFER_BASE_OPTIONS_H
 #define COFFER_BASE_OPTIONS_H
 
-#include <stdint.h>
+#include "base/fail.h"
+
 #include <string.h>
 
-static inline void coffer__take_options(void *defaults, uint32_t default_size, const void *given)
+static inline void coffer__copy_options(void *defaults, uint32_t default_size, const void *given)
 {
     uint32_t size;
     if (!given)
@@ -14,6 +15,21 @@ static inline void coffer__take_options(void *defaults, uint32_t default_size, c
     memcpy(&size, given, sizeof size);
     memcpy(defaults, given, size < default_size ? size : default_size);
     memcpy(defaults, &default_size, sizeof default_size);
+}
+
+/* As above, but a struct that says it ends within its own first member is refused: the caller forgot the
+ * _INIT macro, and would not notice that the settings go unread. */
+static inline coffer_status coffer__take_options(void *defaults, uint32_t default_size, const void *given,
+                                                 coffer_error *err)
+{
+    uint32_t size = default_size;
+    if (given)
+        memcpy(&size, given, sizeof size);
+    if (size < sizeof size)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "struct_size is %u: the options have to begin as their _INIT macro says", size);
+    coffer__copy_options(defaults, default_size, given);
+    return COFFER_OK;
 }
 
 #endif

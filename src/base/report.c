@@ -1,4 +1,5 @@
 #include "base/report.h"
+#include "base/array.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -65,18 +66,8 @@ bool coffer__report_full(const coffer_report *report)
 
 static bool make_room(coffer_report *report)
 {
-    size_t capacity, bytes;
-    if (report->count < report->capacity)
-        return true;
-    if (!coffer__mul_size(&capacity, report->capacity ? report->capacity : 4, 2) ||
-        !coffer__mul_size(&bytes, capacity, sizeof *report->findings))
-        return false;
-    coffer_finding *findings = coffer__realloc(report->findings, bytes);
-    if (!findings)
-        return false;
-    report->findings = findings;
-    report->capacity = capacity;
-    return true;
+    return coffer__array_reserve_one(&report->findings, &report->capacity, report->count,
+                                     sizeof *report->findings, NULL) == COFFER_OK;
 }
 
 /* Counts the finding, and keeps it if there is room. */

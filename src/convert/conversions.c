@@ -162,8 +162,10 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
 {
     coffer_convert_opts options = COFFER_CONVERT_OPTS_INIT;
     coffer__convert_job job = { 0 };
-    coffer__take_options(&options, sizeof options, opts);
-    coffer_status status = choose_kinds(&job.from, &job.to, in, out_path, &options, err);
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    status = choose_kinds(&job.from, &job.to, in, out_path, &options, err);
     if (status)
         return status;
     const coffer_conversion *conversion = find_conversion(job.from, job.to);

@@ -1,5 +1,6 @@
 #include "convert/csv.h"
 
+#include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/text_window.h"
@@ -123,18 +124,14 @@ static bool unquote(coffer__csv_field *field, char **at, char *end)
 
 static coffer_status add_field(coffer__csv_reader *reader, coffer__csv_field field, coffer_error *err)
 {
-    if (reader->row.count == reader->capacity) {
-        size_t capacity = reader->capacity ? reader->capacity * 2 : 16;
-        if (capacity > COFFER__CSV_MAX_FIELDS)
-            return coffer__fail(err, COFFER_E_LIMIT, reader->row.offset,
-                                "line %" PRIu64 " has more than %d fields", reader->row.line,
-                                COFFER__CSV_MAX_FIELDS);
-        coffer__csv_field *fields = coffer__realloc(reader->fields, capacity * sizeof *fields);
-        if (!fields)
-            return coffer__fail_no_memory(err, capacity * sizeof *fields);
-        reader->fields = fields;
-        reader->capacity = capacity;
-    }
+    if (reader->row.count == COFFER__CSV_MAX_FIELDS)
+        return coffer__fail(err, COFFER_E_LIMIT, reader->row.offset,
+                            "line %" PRIu64 " has more than %d fields", reader->row.line,
+                            COFFER__CSV_MAX_FIELDS);
+    coffer_status status = coffer__array_reserve_one(&reader->fields, &reader->capacity, reader->row.count,
+                                                     sizeof *reader->fields, err);
+    if (status)
+        return status;
     reader->fields[reader->row.count++] = field;
     return COFFER_OK;
 }

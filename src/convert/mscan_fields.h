@@ -20,12 +20,6 @@ typedef enum coffer__mscan_field {
 extern const char *const coffer__mscan_field_names[COFFER__MSCAN_FIELDS];
 /* COFFER__MSCAN_FIELDS when there is none of that name. */
 coffer__mscan_field coffer__mscan_field_find(const char *name, size_t len);
-/* Largest value of a stored field. */
-static inline uint64_t coffer__mscan_field_max(coffer__mscan_field field)
-{
-    return field == COFFER__MSCAN_TOKEN_IDX ? UINT32_MAX : UINT16_MAX;
-}
-
 static inline uint32_t coffer__mscan_field_value(const uint8_t *record, coffer__mscan_field field)
 {
     switch (field) {

@@ -1,6 +1,7 @@
 /* The first pass over the rows, and the metadata that comes out of it. */
 #include "convert/mscan_import.h"
 
+#include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/text_window.h"
@@ -191,14 +192,10 @@ typedef struct sequence_list {
 
 static coffer_status add_sequence(sequence_list *list, uint64_t num_tokens, coffer_error *err)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        coffer__mscan_new_sequence *items = coffer__realloc(list->items, capacity * sizeof *items);
-        if (!items)
-            return coffer__fail_no_memory(err, capacity * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
-    }
+    coffer_status status =
+        coffer__array_reserve_one(&list->items, &list->capacity, list->count, sizeof *list->items, err);
+    if (status)
+        return status;
     list->items[list->count] =
         (coffer__mscan_new_sequence){ .sequence_id = list->count, .num_tokens = num_tokens };
     list->count++;

@@ -2,6 +2,7 @@
  * ever evaluated. */
 #include "convert/npy.h"
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
@@ -284,17 +285,9 @@ static coffer_status place_field(coffer__npy *npy, coffer__npy_field *field, lit
 
 static coffer_status grow_fields(coffer__npy *npy, size_t *capacity, literal *lit)
 {
-    if (npy->field_count < *capacity)
-        return COFFER_OK;
     if (npy->field_count == COFFER__NPY_MAX_FIELDS)
         return complain(lit, COFFER_E_LIMIT, "more than 4096 fields");
-    size_t wanted = *capacity ? *capacity * 2 : 8;
-    coffer__npy_field *fields = coffer__realloc(npy->fields, wanted * sizeof *fields);
-    if (!fields)
-        return coffer__fail_no_memory(lit->err, wanted * sizeof *fields);
-    npy->fields = fields;
-    *capacity = wanted;
-    return COFFER_OK;
+    return coffer__array_reserve_one(&npy->fields, capacity, npy->field_count, sizeof *npy->fields, lit->err);
 }
 
 static int by_name(const void *a, const void *b)

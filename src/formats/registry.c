@@ -67,9 +67,10 @@ coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_
     coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
     coffer_error found = COFFER_ERROR_INIT;
     const coffer_format *format;
-    coffer_status status = coffer_identify(&format, src, &found);
-
-    coffer__take_options(&options, sizeof options, opts);
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    status = coffer_identify(&format, src, &found);
     if (status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC) {
         coffer__report_add_error(out, COFFER_ERROR, &found);
         return coffer__report_status(out, err);
@@ -86,12 +87,12 @@ coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_lis
 {
     coffer_list_opts options = COFFER_LIST_OPTS_INIT;
     const coffer_format *format;
-    coffer_status status = coffer_identify(&format, src, err);
-    if (status)
+    coffer_status status;
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
+        (status = coffer_identify(&format, src, err)))
         return status;
     if (!format->list)
         return fail_unsupported(format, "list", err);
-    coffer__take_options(&options, sizeof options, opts);
     return format->list(out, src, &options, err);
 }
 
@@ -101,7 +102,8 @@ coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, 
     coffer_diff_opts options = COFFER_DIFF_OPTS_INIT;
     const coffer_format *format, *other;
     coffer_status status;
-    if ((status = coffer_identify(&format, a, err)) || (status = coffer_identify(&other, b, err)))
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
+        (status = coffer_identify(&format, a, err)) || (status = coffer_identify(&other, b, err)))
         return status;
     if (format != other)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -109,7 +111,6 @@ coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, 
                             coffer_source_name(a), format->name, coffer_source_name(b), other->name);
     if (!format->diff)
         return fail_unsupported(format, "diff", err);
-    coffer__take_options(&options, sizeof options, opts);
     return format->diff(out, a, b, &options, err);
 }
 
@@ -118,11 +119,11 @@ coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *
 {
     coffer_repair_opts options = COFFER_REPAIR_OPTS_INIT;
     const coffer_format *format;
-    coffer_status status = coffer_identify(&format, src, err);
-    if (status)
+    coffer_status status;
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
+        (status = coffer_identify(&format, src, err)))
         return status;
     if (!format->repair)
         return fail_unsupported(format, "repair", err);
-    coffer__take_options(&options, sizeof options, opts);
     return format->repair(out, src, out_path, &options, err);
 }

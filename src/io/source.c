@@ -11,7 +11,9 @@ coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *op
                                 uint64_t size, const char *name, coffer_error *err)
 {
     coffer_source_ops known = { 0 };
-    coffer__take_options(&known, sizeof known, ops);
+    coffer_status status = coffer__take_options(&known, sizeof known, ops, err);
+    if (status)
+        return status;
     if (!known.read_at)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s: a source needs a read_at function", name);
@@ -55,11 +57,6 @@ const char *coffer_source_name(const coffer_source *src)
 bool coffer_source_interrupted_update(const coffer_source *src)
 {
     return src->interrupted;
-}
-
-int coffer__source_fd(const coffer_source *src)
-{
-    return src->fd;
 }
 
 coffer_status coffer_source_read_at(void *out, coffer_source *src, uint64_t offset, size_t len,

@@ -191,11 +191,13 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
                                  coffer_error *err)
 {
     coffer_source_opts known = COFFER_SOURCE_OPTS_INIT;
-    coffer__take_options(&known, sizeof known, opts);
+    coffer_status status = coffer__take_options(&known, sizeof known, opts, err);
+    if (status != COFFER_OK)
+        return status;
     if (strcmp(path, "-") == 0)
         return open_stream(out, STDIN_FILENO, "standard input", known.access, err);
     char *resolved;
-    coffer_status status = coffer__file_resolve(&resolved, path, err);
+    status = coffer__file_resolve(&resolved, path, err);
     if (status != COFFER_OK)
         return status;
     status = open_settled(out, resolved, path, &known, err);

@@ -37,7 +37,5 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
  * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
  * keeps its bytes for those who have it open. True for sources that are no files. */
 bool coffer__source_settled(const coffer_source *src);
-/* Descriptor of a file source, or −1. Borrowed. */
-int coffer__source_fd(const coffer_source *src);
 
 #endif

@@ -193,7 +193,7 @@ static void a_tree_is_printed_with_its_names_aligned(void **state)
     coffer__node_f64(row, "mean", 0.25, COFFER_UNIT_NONE);
     coffer__node_i64(coffer__node_map(root, "inner"), "low", -5, COFFER_UNIT_NONE);
     FILE *out = open_written();
-    cli_print_node(out, root);
+    cli_print_nodes(out, coffer_node_first(root));
     fclose(out);
     coffer_node_free(root);
     assert_string_equal(written, "  model name  tiny\\x1b[2J\n"

@@ -2,6 +2,7 @@
  * that are sorted by token go through in slabs of whole tokens; others are sorted in memory first. */
 #include "formats/mscan/mscan_diff.h"
 
+#include "base/array.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -115,14 +116,10 @@ static coffer_status show(comparison *cmp, difference what, coffer_error *err)
 {
     if (cmp->shown_count >= cmp->opts.max_shown)
         return COFFER_OK;
-    if (cmp->shown_count == cmp->shown_capacity) {
-        size_t capacity = cmp->shown_capacity ? cmp->shown_capacity * 2 : 32;
-        difference *shown = coffer__realloc(cmp->shown, capacity * sizeof *shown);
-        if (!shown)
-            return coffer__fail_no_memory(err, capacity * sizeof *shown);
-        cmp->shown = shown;
-        cmp->shown_capacity = capacity;
-    }
+    coffer_status status = coffer__array_reserve_one(&cmp->shown, &cmp->shown_capacity, cmp->shown_count,
+                                                     sizeof *cmp->shown, err);
+    if (status)
+        return status;
     cmp->shown[cmp->shown_count++] = what;
     return COFFER_OK;
 }
@@ -521,7 +518,7 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     coffer__mscan_changes changes = { 0 };
     coffer_mscan *scan_a = NULL, *scan_b = NULL;
     coffer_mscan_open_opts open_opts = COFFER_MSCAN_OPEN_OPTS_INIT;
-    coffer__take_options(&cmp.opts, sizeof cmp.opts, opts);
+    coffer__copy_options(&cmp.opts, sizeof cmp.opts, opts);
     cmp.limits = coffer__limits(cmp.opts.limits);
     open_opts.limits = &cmp.limits;
     changes.max = cmp.opts.max_shown;

@@ -1,5 +1,6 @@
 #include "formats/mscan/mscan_diff.h"
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json_write.h"
@@ -39,17 +40,13 @@ static coffer_status add_change(coffer__mscan_changes *changes, const char *what
     changes->total++;
     if (changes->count >= changes->max)
         return COFFER_OK;
-    if (changes->count == changes->capacity) {
-        size_t capacity = changes->capacity ? changes->capacity * 2 : 16;
-        coffer__mscan_change *items = coffer__realloc(changes->items, capacity * sizeof *items);
-        if (!items)
-            return coffer__fail_no_memory(err, capacity * sizeof *items);
-        changes->items = items;
-        changes->capacity = capacity;
-    }
+    coffer_status status = coffer__array_reserve_one(&changes->items, &changes->capacity, changes->count,
+                                                     sizeof *changes->items, err);
+    if (status)
+        return status;
     coffer__mscan_change *change = &changes->items[changes->count++];
     *change = (coffer__mscan_change){ what, NULL, NULL, NULL };
-    coffer_status status = copy_text(&change->name, name, err);
+    status = copy_text(&change->name, name, err);
     if (!status)
         status = copy_text(&change->a, a, err);
     if (!status)

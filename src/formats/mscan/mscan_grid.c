@@ -209,8 +209,8 @@ coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan 
     drawing draw = { .cells = NULL };
     coffer_status status;
 
-    coffer__take_options(&asked, sizeof asked, opts);
-    if ((status = check_options(&asked, err)))
+    if ((status = coffer__take_options(&asked, sizeof asked, opts, err)) ||
+        (status = check_options(&asked, err)))
         return status;
     if (asked.cache_path && !asked.param_glob &&
         (status = coffer__mscan_pyramid_open(&pyramid, scan, &asked, err)))

@@ -88,7 +88,8 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
     uint64_t whole;
     coffer_status status;
 
-    coffer__take_options(&options, sizeof options, opts);
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)))
+        return status;
     scan = coffer__calloc(1, sizeof *scan);
     if (!scan)
         return coffer__fail_no_memory(err, sizeof *scan);

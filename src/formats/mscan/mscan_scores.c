@@ -1,3 +1,4 @@
+#include "base/array.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -69,14 +70,10 @@ static coffer_status add_score(coffer_mscan_scores *to, size_t *capacity, coffer
 {
     if (score->count == 0)
         return COFFER_OK;
-    if (to->count == *capacity) {
-        size_t larger = *capacity ? 2 * *capacity : 64;
-        coffer_mscan_score *grown = coffer__realloc(to->scores, larger * sizeof *grown);
-        if (!grown)
-            return coffer__fail_no_memory(err, larger * sizeof *grown);
-        to->scores = grown;
-        *capacity = larger;
-    }
+    coffer_status status =
+        coffer__array_reserve_one(&to->scores, capacity, to->count, sizeof *to->scores, err);
+    if (status)
+        return status;
     finish_score(score);
     to->scores[to->count++] = *score;
     return COFFER_OK;
@@ -315,7 +312,8 @@ coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_ms
     scoring work = { .query = &asked };
     coffer_status status;
 
-    coffer__take_options(&asked, sizeof asked, query);
+    if ((status = coffer__take_options(&asked, sizeof asked, query, err)))
+        return status;
     by_param_query = asked;
     by_param_query.by = COFFER_MSCAN_BY_PARAM;
     if ((status = coffer__mscan_select_query(&selection, scan, &asked, err)) ||

@@ -195,7 +195,8 @@ coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_msca
     coffer_mscan_query asked = COFFER_MSCAN_QUERY_INIT;
     coffer__mscan_selection selection;
     coffer_status status;
-    coffer__take_options(&asked, sizeof asked, query);
+    if ((status = coffer__take_options(&asked, sizeof asked, query, err)))
+        return status;
     status = coffer__mscan_select_query(&selection, scan, &asked, err);
     return status ? status : coffer__mscan_stats_of(out, &selection, &asked, err);
 }

@@ -1,5 +1,6 @@
 #include "formats/mscan/mscan_writer.h"
 
+#include "base/array.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/limits.h"
@@ -113,11 +114,13 @@ coffer_status coffer_mscan_create(coffer_mscan_writer **out, const char *path,
 {
     coffer_mscan_write_opts options = COFFER_MSCAN_WRITE_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
-    coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);
-    coffer_status status;
+    coffer_mscan_writer *writer;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    writer = coffer__mscan_writer_new(path, err);
     if (!writer)
         return COFFER_E_NO_MEMORY;
-    coffer__take_options(&options, sizeof options, opts);
     writer->reserve = options.reserve_bytes;
     sink_options.exclusive = writer->exclusive = options.exclusive;
     if ((status = make_base(writer, &options, err)) ||
@@ -209,14 +212,10 @@ static coffer_status add_sequence(coffer_mscan_writer *writer, const char *sourc
     coffer__mscan_new_sequence sequence = { .sequence_id = writer->next_sequence_id,
                                             .has_extent = true,
                                             .first_record = writer->record_count };
-    if (writer->sequence_count == writer->sequence_capacity) {
-        size_t capacity = writer->sequence_capacity ? 2 * writer->sequence_capacity : 16;
-        void *larger = coffer__realloc(writer->sequences, capacity * sizeof sequence);
-        if (!larger)
-            return coffer__fail_no_memory(err, capacity * sizeof sequence);
-        writer->sequences = larger;
-        writer->sequence_capacity = capacity;
-    }
+    coffer_status status = coffer__array_reserve_one(&writer->sequences, &writer->sequence_capacity,
+                                                     writer->sequence_count, sizeof sequence, err);
+    if (status)
+        return status;
     if (source) {
         sequence.source_len = source_len;
         sequence.source = coffer__strndup(source, sequence.source_len);
