@@ -249,21 +249,35 @@ static int inspect(repair_job *job, coffer_source *src)
     return check_to(&job->found, job->path, src);
 }
 
+/* 1 would say that the result has findings. */
+static int open_input(coffer_source **src, const repair_job *job)
+{
+    int status = cli_open(src, job->path);
+    return status == CLI_FINDINGS ? CLI_FAILED : status;
+}
+
+/* Under a whole journal the check saw the state before the update, and so does whoever opens the file after
+ * the roll-back. A journal that was never finished just goes. */
+static int settle_journal(coffer_source **src, repair_job *job)
+{
+    bool interrupted = coffer_source_interrupted_update(*src);
+    if (interrupted) {
+        coffer_source_close(*src);
+        *src = NULL;
+    }
+    int status = roll_back(job);
+    return status || !interrupted ? status : open_input(src, job);
+}
+
 static int repair(repair_job *job)
 {
     coffer_source *src = NULL;
     bool elsewhere = cli_value(job->args, "output") != NULL;
-    int status = cli_open(&src, job->path);
+    int status = open_input(&src, job);
     if (!status)
         status = inspect(job, src);
-    if (!status && !elsewhere && coffer_source_interrupted_update(src)) {
-        /* The check saw the state before the update, and so does whoever opens the file from here on. */
-        coffer_source_close(src);
-        src = NULL;
-        status = roll_back(job);
-        if (!status)
-            status = cli_open(&src, job->path);
-    }
+    if (!status && !elsewhere && strcmp(job->path, "-") != 0)
+        status = settle_journal(&src, job);
     if (!status && (elsewhere || needs_repair(job->found)))
         status = repair_from(job, src);
     coffer_source_close(src);

@@ -25,3 +25,21 @@ echo "exit $?"
 cmp scan.mscan before && ls
 coffer repair scan.mscan
 echo "exit $?"
+
+# A journal that was never finished says nothing, and goes.
+printf CFRJ > scan.mscan-journal
+coffer repair scan.mscan
+echo "exit $?"
+cmp scan.mscan before && ls
+
+# One that does not fit the file is not applied.
+python3 - <<'END'
+import struct, zlib
+head = b"CFRJ" + struct.pack("<IQI", 1, 1000000, 0)
+open("scan.mscan-journal", "wb").write(head + struct.pack("<I", zlib.crc32(head + b"\0\0\0\0")))
+END
+coffer check scan.mscan 2>&1
+echo "exit $?"
+coffer repair scan.mscan 2>&1
+echo "exit $?"
+cmp scan.mscan before && ls
