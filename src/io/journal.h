@@ -80,7 +80,7 @@ coffer_status coffer__update_open(coffer__update **out, const char *path, bool *
 coffer_source *coffer__update_source(coffer__update *update);
 int coffer__update_fd(const coffer__update *update);
 /* Journals the old bytes of the ranges (inside the file, none overlapping) and the old size, durably. Only
- * then may the file be changed. */
+ * then may the file be changed. COFFER_E_CHANGED when another file has taken the path. */
 coffer_status coffer__update_begin(coffer__update *update, const coffer__range *ranges, size_t count,
                                    coffer_error *err);
 /* Buffered, after the end of the file; offset counts from the old end. */

@@ -63,3 +63,13 @@ coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
     return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "%s: replaced %d times while it was locked",
                         path, MAX_REPLACEMENTS);
 }
+
+coffer_status coffer__lock_check(int fd, const char *path, coffer_error *err)
+{
+    bool same = false;
+    coffer_status status = still_there(&same, fd, path, err);
+    if (status != COFFER_OK || same)
+        return status;
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                        "%s: replaced or removed while it was open for writing", path);
+}

@@ -224,6 +224,23 @@ static void the_journal_is_as_private_as_the_file(void **state)
     coffer__update_close(update);
 }
 
+static void no_journal_is_written_beside_a_file_that_replaced_the_locked_one(void **state)
+{
+    (void)state;
+    const coffer__range range = { 0, 5 };
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__update *update = open_update();
+    temp_write(temp_path(temp_folder, "other"), "another file", 12);
+    assert_int_equal(rename(temp_path(temp_folder, "other"), file()), 0);
+    assert_int_equal(coffer__update_begin(update, &range, 1, &err), COFFER_E_CHANGED);
+    assert_non_null(strstr(err.text, "file: replaced or removed while it was open for writing"));
+    temp_assert_only(temp_folder, "file", NULL);
+    assert_int_equal(unlink(file()), 0);
+    assert_int_equal(coffer__update_begin(update, &range, 1, NULL), COFFER_E_CHANGED);
+    coffer__update_close(update);
+    temp_assert_only(temp_folder, NULL);
+}
+
 /* ---- Readers beside a journal ---- */
 
 static void assert_reader_sees(const char *path, const char *text, bool interrupted)
@@ -521,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup(a_journal_that_cannot_be_written_ends_the_handle, write_old),
         cmocka_unit_test_setup(ranges_too_large_for_a_journal_are_refused, write_old),
         cmocka_unit_test_setup(the_journal_is_as_private_as_the_file, write_old),
+        cmocka_unit_test_setup(no_journal_is_written_beside_a_file_that_replaced_the_locked_one, write_old),
         cmocka_unit_test_setup(a_reader_beside_a_writer_sees_the_old_state_until_the_commit, write_old),
         cmocka_unit_test_setup(the_bytes_as_they_are_can_be_asked_for, write_old),
         cmocka_unit_test_setup(a_source_is_unsettled_by_a_journal_that_comes_or_goes, write_old),
