@@ -16,7 +16,10 @@ endif()
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    add_compile_options(-fstack-protector-strong -D_FORTIFY_SOURCE=2)
+    add_compile_options(-fstack-protector-strong)
+    if(NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "_FORTIFY_SOURCE") # a distribution's own level stays
+        add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+    endif()
     add_link_options(-Wl,-z,relro -Wl,-z,now)
 endif()
 
