@@ -154,6 +154,88 @@ static void records_survive_metadata_that_is_lost(void **state)
     assert_out_has(288, 12, 2);
 }
 
+#define NAMED "{\"id_to_param_name_map\": {\"1\": \"one {\\\"}\"}, \"sequences\": "
+
+static void assert_named(const char *json, size_t json_len, size_t sequences)
+{
+    static const coffer_mscan_record records[] = { { 0, 1, 0, 1, 1 }, { 5, 1, 0, 2, 2 } };
+    coffer_report *report;
+    size_t len;
+    uint8_t *bytes = scan_bytes(&len, "", records, 2);
+    uint8_t *whole = malloc(len + json_len);
+    assert_non_null(whole);
+    memcpy(whole, bytes, 15);
+    whole[7] = (uint8_t)(15 + json_len);
+    memcpy(whole + 15, json, json_len);
+    memcpy(whole + 15 + json_len, bytes + 15, len - 15);
+    coffer_source *src = scan_source_of(whole, len + json_len);
+    assert_int_equal(repair(src, false, &report), COFFER_OK);
+    coffer_source_close(src);
+    coffer_report_free(report);
+    free(whole);
+    free(bytes);
+
+    scan_assert_clean(temp_path(temp_folder, "out"));
+    assert_out_has(2, 6, sequences);
+    src = scan_source(temp_path(temp_folder, "out"));
+    coffer_mscan *scan = scan_open(src);
+    assert_string_equal(coffer_mscan_param_name(scan, 1), "one {\"}");
+    assert_int_equal(coffer_mscan_sequence_at(scan, sequences - 1).sequence_id, sequences - 1);
+    coffer_mscan_close(scan);
+    coffer_source_close(src);
+}
+
+static void metadata_is_kept_whatever_stands_around_it(void **state)
+{
+    static const char zeros[] = NAMED "[{\"sequence_id\": 0, \"num_tokens\": 6}]}\0\0\0";
+    static const char marked[] = "\xef\xbb\xbf " NAMED "[{\"sequence_id\": 0, \"num_tokens\": 6}]}";
+    static const char twice[] = NAMED "[{\"sequence_id\": 0, \"num_tokens\": 6}]}{\"}";
+    (void)state;
+    assert_named(zeros, sizeof zeros, 1);
+    assert_named(marked, sizeof marked - 1, 1);
+    assert_named(twice, sizeof twice - 1, 1);
+}
+
+static void a_sequence_without_a_usable_id_keeps_its_tokens(void **state)
+{
+    static const char missing[] = NAMED "[{\"num_tokens\": 2}, {\"sequence_id\": \"x\", \"num_tokens\": 4}]}";
+    (void)state;
+    assert_named(missing, sizeof missing - 1, 2);
+}
+
+static void a_head_overwritten_by_names_is_found_too(void **state)
+{
+    static const char first[] = "{\"id_to_param_name_map\": {}, \"sequences\": []}";
+    static const char last[] = "{\"id_to_param_name_map\": {\"1\": \"one\"}, "
+                               "\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 12}]}";
+    const uint64_t lost = (sizeof last - sizeof first + 11) / 12;
+    coffer_mscan_record records[12];
+    coffer_report *report;
+    size_t len;
+    (void)state;
+    for (uint32_t i = 0; i < 12; i++)
+        records[i] = (coffer_mscan_record){ i, 1, 7, (uint16_t)(100 + i), 9 };
+    uint8_t *bytes = scan_bytes(&len, first, records, 12);
+    bytes[7] = 15 + sizeof last - 1;
+    memcpy(bytes + 15, last, sizeof last - 1);
+    coffer_source *src = scan_source_of(bytes, len);
+    assert_int_equal(repair(src, false, &report), COFFER_OK);
+    coffer_source_close(src);
+    coffer_report_free(report);
+    free(bytes);
+
+    scan_assert_clean(temp_path(temp_folder, "out"));
+    assert_out_has(12 - lost, 12, 1);
+    src = scan_source(temp_path(temp_folder, "out"));
+    coffer_mscan *scan = scan_open(src);
+    coffer_mscan_record kept;
+    assert_int_equal(coffer_mscan_read(&kept, scan, 0, 1, NULL), COFFER_OK);
+    assert_int_equal(kept.token_idx, lost);
+    assert_int_equal(kept.activation, 100 + lost);
+    coffer_mscan_close(scan);
+    coffer_source_close(src);
+}
+
 static void ids_in_disorder_are_numbered_anew(void **state)
 {
     (void)state;
@@ -249,6 +331,9 @@ int main(void)
         cmocka_unit_test(a_tail_is_taken_in_as_far_as_it_makes_sense),
         cmocka_unit_test(names_and_tokens_that_are_missing_are_made_up),
         cmocka_unit_test(records_survive_metadata_that_is_lost),
+        cmocka_unit_test(metadata_is_kept_whatever_stands_around_it),
+        cmocka_unit_test(a_sequence_without_a_usable_id_keeps_its_tokens),
+        cmocka_unit_test(a_head_overwritten_by_names_is_found_too),
         cmocka_unit_test(ids_in_disorder_are_numbered_anew),
         cmocka_unit_test(places_of_records_that_are_gone_are_forgotten),
         cmocka_unit_test(what_cannot_be_saved_is_an_error_and_writes_nothing),

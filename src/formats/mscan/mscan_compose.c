@@ -40,6 +40,12 @@ static void write_names(coffer__json_writer *json, const coffer__mscan_draft *dr
     coffer__json_close_object(json);
 }
 
+static void write_u64(coffer__json_writer *json, const char *key, uint64_t value)
+{
+    coffer__json_key(json, key);
+    coffer__json_write_u64(json, value);
+}
+
 /* A sequence of base, all its keys kept but what the draft changes. */
 static void write_old_sequence(coffer__json_writer *json, const coffer__mscan_draft *draft, size_t index)
 {
@@ -47,25 +53,22 @@ static void write_old_sequence(coffer__json_writer *json, const coffer__mscan_dr
     coffer__mscan_extent extent = coffer__mscan_extent_of(entry);
     bool drop_extent =
         extent.has_range && !coffer__range_fits(extent.first_record, extent.num_records, draft->extent_limit);
+    uint64_t id = draft->renumber ? index : draft->base->sequences[index].sequence_id;
     coffer__json_open_object(json);
+    if (!coffer__json_find(entry, "sequence_id"))
+        write_u64(json, "sequence_id", id);
     for (value = coffer__json_first(entry); value; value = coffer__json_next(entry, value)) {
         bool of_extent =
             has_key(value, "first_record") || has_key(value, "num_records") || has_key(value, "crc32");
         if (drop_extent && of_extent)
             continue;
         coffer__json_key_len(json, value->key, value->key_len);
-        if (draft->renumber && has_key(value, "sequence_id"))
-            coffer__json_write_u64(json, index);
+        if (has_key(value, "sequence_id"))
+            coffer__json_write_u64(json, id);
         else
             coffer__json_write_value(json, value);
     }
     coffer__json_close_object(json);
-}
-
-static void write_u64(coffer__json_writer *json, const char *key, uint64_t value)
-{
-    coffer__json_key(json, key);
-    coffer__json_write_u64(json, value);
 }
 
 static void write_new_sequence(coffer__json_writer *json, const coffer__mscan_new_sequence *sequence)

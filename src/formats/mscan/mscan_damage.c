@@ -79,26 +79,30 @@ static coffer_status all_plausible(bool *out, coffer_source *src, uint64_t area,
 
 /* The Python MScanWriter first writes its JSON with an empty list of sequences, then at the end the full one
  * over it and over the first records. The file then lacks exactly what the list takes beyond "[]", and the
- * records end with the file. */
+ * records end with the file. Where the JSON grew in another place too, records that make sense counted from
+ * the end of the file, and none counted from the end of the metadata, tell the same. */
 static coffer_status has_overwritten_head(bool *out, coffer_source *src, const coffer__mscan_header *header,
                                           const coffer__mscan_metadata *metadata, uint64_t missing,
                                           coffer_error *err)
 {
     uint64_t lost = (missing + COFFER__MSCAN_RECORD_SIZE - 1) / COFFER__MSCAN_RECORD_SIZE;
+    bool from_end = true, from_metadata = sequences_span(metadata) != missing + 2;
     uint64_t area, left;
     size_t sample;
-    coffer_status status;
+    coffer_status status = COFFER_OK;
 
     *out = false;
-    if (sequences_span(metadata) != missing + 2 || lost >= header->record_count)
+    if (missing >= metadata->text_len || lost >= header->record_count)
         return COFFER_OK;
-    area = header->header_len - missing; /* the metadata is longer than its list, so this is no underflow */
+    area = header->header_len - missing;
     left = header->record_count - lost;
     sample = left < SAMPLE ? (size_t)left : SAMPLE;
-    *out = true;
-    status = all_plausible(out, src, area, lost, sample, metadata, err);
-    if (status == COFFER_OK)
-        status = all_plausible(out, src, area, header->record_count - sample, sample, metadata, err);
+    if ((status = all_plausible(&from_end, src, area, lost, sample, metadata, err)) ||
+        (status = all_plausible(&from_end, src, area, header->record_count - sample, sample, metadata, err)))
+        return status;
+    if (from_end && from_metadata)
+        status = all_plausible(&from_metadata, src, header->header_len, 0, sample, metadata, err);
+    *out = from_end && !from_metadata;
     return status ? status : coffer_source_intact(src, err);
 }
 

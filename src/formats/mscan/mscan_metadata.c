@@ -83,6 +83,11 @@ static void check_format_version(loader *load)
 
 /* ---- Sequences ---- */
 
+static uint64_t id_after_the_last(const coffer__mscan_metadata *metadata)
+{
+    return metadata->sequence_count ? metadata->sequences[metadata->sequence_count - 1].sequence_id + 1 : 0;
+}
+
 static coffer_status load_sequence(loader *load, const coffer__json_value *value, uint64_t position)
 {
     coffer__mscan_metadata *out = load->out;
@@ -93,9 +98,14 @@ static coffer_status load_sequence(loader *load, const coffer__json_value *value
     if (value->kind != COFFER__JSON_OBJECT)
         return refuse(load, COFFER_E_BAD_VALUE, "sequence %llu is %s, not an object",
                       (unsigned long long)position, kind_name(value));
-    if (!coffer__json_u64(&sequence.sequence_id, coffer__json_find(value, "sequence_id")))
-        return refuse(load, COFFER_E_BAD_VALUE, "sequence_id of sequence %llu is %s, not a whole number",
-                      (unsigned long long)position, kind_name(coffer__json_find(value, "sequence_id")));
+    if (!coffer__json_u64(&sequence.sequence_id, coffer__json_find(value, "sequence_id"))) {
+        coffer_status status =
+            refuse(load, COFFER_E_BAD_VALUE, "sequence_id of sequence %llu is %s, not a whole number",
+                   (unsigned long long)position, kind_name(coffer__json_find(value, "sequence_id")));
+        if (status)
+            return status;
+        sequence.sequence_id = id_after_the_last(out); /* left out, its tokens would pass to the next one */
+    }
     if (!coffer__json_u64(&sequence.num_tokens, coffer__json_find(value, "num_tokens")))
         return refuse(load, COFFER_E_BAD_VALUE, "num_tokens of sequence %llu is %s, not a whole number",
                       (unsigned long long)position, kind_name(coffer__json_find(value, "num_tokens")));
@@ -226,8 +236,9 @@ static coffer_status collect_params(loader *load, const coffer__json_value *map)
         coffer_mscan_param param = { 0 };
         coffer_status status = COFFER_OK;
         if (!parse_id(&param.id, value->key, value->key_len))
-            status = refuse(load, COFFER_E_BAD_VALUE, "parameter id \"%.40s\" is not a decimal number",
-                            value->key);
+            status =
+                refuse(load, COFFER_E_BAD_VALUE,
+                       "parameter id \"%.40s\" is not a decimal number without leading zeros", value->key);
         else if (value->kind != COFFER__JSON_STRING)
             status = refuse(load, COFFER_E_BAD_VALUE, "the name of parameter %llu is %s, not a string",
                             (unsigned long long)param.id, kind_name(value));

@@ -11,6 +11,7 @@
 #include "formats/mscan/mscan_survey.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define COPY_SIZE ((size_t)1 << 20)
 
@@ -93,6 +94,45 @@ static coffer_status load_replaced(rescue *work, coffer_report *found, coffer_er
                                        &work->limits, found, err);
 }
 
+/* Length of the object that the text begins with; 0 when it has no end, or is none. */
+static size_t object_length(const char *text, size_t len)
+{
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t at = 0; at < len && (at == 0 ? text[at] == '{' : depth > 0); at++) {
+        if (in_string && text[at] == '\\')
+            at++;
+        else if (text[at] == '"')
+            in_string = !in_string;
+        else if (!in_string && text[at] == '{')
+            depth++;
+        else if (!in_string && text[at] == '}' && --depth == 0)
+            return at + 1;
+    }
+    return 0;
+}
+
+/* Metadata between a byte order mark and zeros, or what else writers put around it; COFFER_E_BAD_JSON when
+ * there is none. */
+static coffer_status load_surrounded(rescue *work, coffer_report *found, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_status status = read_as_utf8(&text, work, err);
+    size_t len = 0, start, object;
+    if (status) {
+        coffer__buffer_free(&text);
+        return status;
+    }
+    char *released = (char *)coffer__buffer_release(&text, &len);
+    len--;
+    start = len >= 3 && memcmp(released, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    start += strspn(released + start, " \t\r\n");
+    object = object_length(released + start, len - start);
+    memmove(released, released + start, object);
+    return coffer__mscan_metadata_load(&work->metadata, released, object, COFFER__MSCAN_HEADER_SIZE + start,
+                                       &work->limits, found, err);
+}
+
 static bool is_unreadable(coffer_status status)
 {
     return status == COFFER_E_BAD_JSON || status == COFFER_E_BAD_TEXT || status == COFFER_E_DUPLICATE;
@@ -111,6 +151,15 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
     if (status == COFFER_E_BAD_TEXT) {
         note_change(work, status, cause.offset, "bytes of the metadata that are no UTF-8 became U+FFFD");
         status = load_replaced(work, found, &cause);
+    }
+    if (status == COFFER_E_BAD_JSON) {
+        coffer_error ignored = COFFER_ERROR_INIT;
+        coffer_status inside = load_surrounded(work, found, &ignored);
+        if (inside == COFFER_OK)
+            note_change(work, status, cause.offset,
+                        "bytes around the metadata that do not belong to it, now dropped");
+        if (!is_unreadable(inside))
+            status = inside;
     }
     if (is_unreadable(status)) {
         note_change(work, status, cause.offset, cause.text);
