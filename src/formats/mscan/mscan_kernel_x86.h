@@ -42,22 +42,36 @@ static inline __m256i join(__m256i products, __m256i found, __m256i flags)
 #endif
 }
 
-/* Gives the row's lanes after the addition: a top bit is set when the row is full. */
-static inline __m256i take(coffer__mscan_row *row, const uint8_t *record, const constants *c)
+/* What a record, or several of one key, add to a row. */
+typedef struct addend {
+    __m256i lanes;
+    __m128i extremes;
+} addend;
+
+static inline addend unpack(const uint8_t *record, const constants *c)
 {
     int64_t tail; /* 8 bytes from offset 4 on: never past the record's end */
     memcpy(&tail, record + COFFER__MSCAN_PARAM_AT, sizeof tail);
     __m256i values = _mm256_shuffle_epi8(_mm256_set1_epi64x(tail), c->spread);
     __m256i found = _mm256_cmpeq_epi16(values, c->matches);
     __m256i products = _mm256_mul_epu32(values, _mm256_blend_epi32(values, c->ones, 0x0F));
+    return (addend){ join(products, found, c->flags),
+                     _mm_xor_si128(_mm256_castsi256_si128(values), c->complement) };
+}
 
+static inline addend both(addend a, addend b)
+{
+    return (addend){ _mm256_add_epi64(a.lanes, b.lanes), _mm_max_epu16(a.extremes, b.extremes) };
+}
+
+/* Gives the row's lanes after the addition: a top bit is set when the row is full. */
+static inline __m256i add_to(coffer__mscan_row *row, addend what)
+{
     __m256i *lanes = (__m256i *)(void *)row->lane;
-    __m256i sums = _mm256_add_epi64(_mm256_load_si256(lanes), join(products, found, c->flags));
+    __m256i sums = _mm256_add_epi64(_mm256_load_si256(lanes), what.lanes);
     _mm256_store_si256(lanes, sums);
-
     __m128i *extremes = (__m128i *)(void *)row->extreme;
-    __m128i either = _mm_xor_si128(_mm256_castsi256_si128(values), c->complement);
-    _mm_store_si128(extremes, _mm_max_epu16(_mm_load_si128(extremes), either));
+    _mm_store_si128(extremes, _mm_max_epu16(_mm_load_si128(extremes), what.extremes));
     return sums;
 }
 
@@ -71,21 +85,29 @@ static inline size_t take_all(coffer__mscan_row *rows, unsigned rows_shift, cons
 {
     enum { STEP = COFFER__MSCAN_RECORD_SIZE };
     const constants c = load_constants();
-    coffer__mscan_row *second_rows = rows + rows_shift;
     const uint8_t *at = records;
     size_t taken = 0;
     for (; taken + 4 <= count; taken += 4, at += 4 * STEP, keys += 4 * key_stride) {
         _mm_prefetch((const char *)at + PREFETCH_BYTES, _MM_HINT_T0);
-        __m256i s0 = take(row_of(rows, rows_shift, keys), at, &c);
-        __m256i s1 = take(row_of(second_rows, rows_shift, keys + key_stride), at + STEP, &c);
-        __m256i s2 = take(row_of(rows, rows_shift, keys + 2 * key_stride), at + 2 * STEP, &c);
-        __m256i s3 = take(row_of(second_rows, rows_shift, keys + 3 * key_stride), at + 3 * STEP, &c);
-        __m256i any = _mm256_or_si256(_mm256_or_si256(s0, s1), _mm256_or_si256(s2, s3));
-        if (_mm256_movemask_pd(_mm256_castsi256_pd(any)))
+        addend a0 = unpack(at, &c), a1 = unpack(at + STEP, &c);
+        addend a2 = unpack(at + 2 * STEP, &c), a3 = unpack(at + 3 * STEP, &c);
+        coffer__mscan_row *r0 = row_of(rows, rows_shift, keys);
+        coffer__mscan_row *r1 = row_of(rows, rows_shift, keys + key_stride);
+        coffer__mscan_row *r2 = row_of(rows, rows_shift, keys + 2 * key_stride);
+        coffer__mscan_row *r3 = row_of(rows, rows_shift, keys + 3 * key_stride);
+        __m256i full;
+        if (r0 == r1 && r2 == r3 && r0 == r2) { /* a run of one key goes to its row at once */
+            full = add_to(r0, both(both(a0, a1), both(a2, a3)));
+        } else {
+            full = _mm256_or_si256(add_to(r0, a0), add_to(r1 + rows_shift, a1));
+            full = _mm256_or_si256(full, add_to(r2, a2));
+            full = _mm256_or_si256(full, add_to(r3 + rows_shift, a3));
+        }
+        if (_mm256_movemask_pd(_mm256_castsi256_pd(full)))
             return taken + 4;
     }
     for (; taken < count; taken++, at += STEP, keys += key_stride)
-        take(row_of(rows, rows_shift, keys), at, &c);
+        add_to(row_of(rows, rows_shift, keys), unpack(at, &c));
     return taken;
 }
 
