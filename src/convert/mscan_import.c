@@ -39,10 +39,15 @@ static coffer_status load_metadata(coffer__mscan_metadata *out, const char *path
         status = text ? coffer_source_read_at(text, src, 0, (size_t)size, err)
                       : coffer__fail_no_memory(err, size + 1);
     }
-    if (status)
+    if (status) {
         coffer__free(text);
-    else
-        status = coffer__mscan_metadata_load(out, text, (size_t)size, 0, limits, NULL, err);
+    } else {
+        /* Else it would seem to be about the table. */
+        coffer_error cause = COFFER_ERROR_INIT;
+        status = coffer__mscan_metadata_load(out, text, (size_t)size, 0, limits, NULL, &cause);
+        if (status)
+            coffer__fail(err, status, cause.offset, "%s: %s", path, cause.text);
+    }
     coffer_source_close(src);
     return status;
 }

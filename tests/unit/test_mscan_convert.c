@@ -517,6 +517,9 @@ static void rows_that_contradict_the_metadata_are_refused(void **state)
                  WITH(metadata), COFFER_E_INCONSISTENT, "\"b\" is not the name");
     assert_fails(write_text("a.csv", TITLE), in_folder("a.mscan"), WITH(metadata, "model-name=x"),
                  COFFER_E_INVALID_ARGUMENT, "model-name");
+    write_text("m.json", "{\"sequences\":");
+    assert_fails(write_text("a.csv", TITLE "0,0,0,1,1\n"), in_folder("a.mscan"), WITH(metadata),
+                 COFFER_E_BAD_JSON, "m.json: JSON, byte 13 of 13");
 }
 
 static void sequences_that_overlap_or_run_wild_are_refused(void **state)
