@@ -79,10 +79,13 @@ int cli_fail(const char *path, const coffer_error *err, const char *hint);
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
 /* Opens a file for a verb; on failure prints and gives the exit status, else 0. */
 int cli_open(coffer_source **out, const char *path);
+/* Which of two files an error is about. out : may be NULL. */
+const char *cli_culprit(const char *in, const char *out, const coffer_error *err);
 /* Flushes stdout and turns a write error (a full disk, a closed pipe) into an exit status. */
 int cli_finish(int status);
 /* Holds INT, TERM and HUP back while a file is changed in place. */
 void cli_hold_signals(void);
+bool cli_signal_waits(void); /* whether one is being held back */
 void cli_release_signals(void);
 /* Ctrl-C and the like: temporary files are removed, the terminal is left as it was found. */
 void cli_install_signals(void);

@@ -15,9 +15,9 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "replace an output that exists" },
     { "list", 0, NULL, NULL, "list the conversions and their options" },
     { "json", 0, NULL, NULL, "with --list: as JSON" },
-    { "param", 0, "GLOB", NULL, "only parameters whose name matches" },
-    { "tokens", 0, "A..B", NULL, "only these tokens, B exclusive" },
-    { "sequence", 0, "ID", NULL, "only this sequence" },
+    { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
+    { "tokens", 't', "A..B", NULL, "only these tokens, B not included" },
+    { "sequence", 's', "ID", NULL, "only this sequence" },
     { "only", 0, "LIST", NULL, "only these columns, with commas between them, in this order" },
     { "real", 0, NULL, NULL, "values in real units, where the file knows its scale" },
     { "names", 0, NULL, NULL, "also the parameter's name and the sequence of each record" },
@@ -101,7 +101,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     opts.exclusive = !cli_has(args, "force");
     opts.settings = settings;
     opts.setting_count = collect_settings(settings, args);
-    term_progress_start(&bar, "converting", "of the work");
+    term_progress_start(&bar, "converting", NULL);
+    bar.amount = coffer_source_size(src);
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(src, out, &opts, &err);
     term_progress_end(&bar);
@@ -116,7 +117,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
         hint = "'coffer convert --list' shows every conversion and its options";
     else if (status == COFFER_E_NOT_RECOGNISED)
         hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
-    return cli_fail(status == COFFER_E_EXISTS ? out : in, &err, hint);
+    return cli_fail(status == COFFER_E_EXISTS ? out : cli_culprit(in, out, &err), &err, hint);
 }
 
 static int run(const cli_args *args)

@@ -168,7 +168,8 @@ static int write_repaired(repair_job *job, coffer_source *src)
         return fail(job->output, &err, "--force replaces it, -o OUT writes elsewhere");
     if (repaired != COFFER_OK) {
         bool about_output = strncmp(err.text, job->output, strlen(job->output)) == 0;
-        return fail(about_output ? job->output : job->path, &err, "nothing was written");
+        return fail(about_output ? job->output : job->path, &err,
+                    repaired == COFFER_E_IO ? NULL : "nothing was written");
     }
     job->written = true;
     return CLI_OK;
@@ -375,7 +376,7 @@ static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write the result to OUT (NAME.repaired.EXT beside the file)" },
     { "in-place", 0, NULL, NULL, "replace the file; the original is kept as NAME.EXT.orig" },
     { "keep-tail", 0, NULL, NULL, "take in whole records that an unfinished append left behind" },
-    { "force", 0, NULL, NULL, "replace OUT if it exists" },
+    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, ok, rolled_back, output, original, findings" },
     { 0 },
 };

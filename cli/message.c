@@ -69,6 +69,8 @@ static const char *hint_for_system_error(const char *path, const char *text)
         { ENOTDIR, "a part of the path is a file, not a folder" },
         { EMFILE, "too many files are open in this process; raise 'ulimit -n'" },
     };
+    if (strstr(text, "cannot create a file beside it") && ends_with(text, strerror(ENOENT)))
+        return "there is no such folder; make it first, or write to another";
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (ends_with(text, strerror(hints[i].number)))
             return hints[i].hint;
@@ -120,6 +122,11 @@ static bool begins_with_path(const char *text, const char *path)
         if (*text != *path && !(*text == '?' && iscntrl((unsigned char)*path)))
             return false;
     return *text == ':';
+}
+
+const char *cli_culprit(const char *in, const char *out, const coffer_error *err)
+{
+    return out && begins_with_path(err->text, out) ? out : in;
 }
 
 static void print_error(const char *path, const coffer_error *err)

@@ -50,10 +50,11 @@ coffer_status picture_new(picture **out, const char *path, unsigned width, unsig
     coffer__buffer_init(&new_picture->bytes, SIZE_MAX);
     new_picture->path = coffer__strdup(path);
     new_picture->vector = ends_in(path, ".svg");
-    if (new_picture->vector)
+    if (new_picture->vector) {
         new_picture->surface =
             cairo_svg_surface_create_for_stream(collect, &new_picture->bytes, width, height);
-    else
+        cairo_svg_surface_set_document_unit(new_picture->surface, CAIRO_SVG_UNIT_PX);
+    } else
         new_picture->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
     new_picture->cairo = cairo_create(new_picture->surface);
     if (!new_picture->path || cairo_status(new_picture->cairo) != CAIRO_STATUS_SUCCESS) {

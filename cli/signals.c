@@ -44,6 +44,13 @@ void cli_hold_signals(void)
     mask_signals(SIG_BLOCK);
 }
 
+bool cli_signal_waits(void)
+{
+    sigset_t set;
+    return sigpending(&set) == 0 && (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1 ||
+                                     sigismember(&set, SIGHUP) == 1);
+}
+
 void cli_release_signals(void)
 {
     mask_signals(SIG_UNBLOCK);

@@ -35,6 +35,9 @@ void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 
 #define TERM_CLEAR_LINE "\r\033[K"
+/* What does not fit a line is not shown: lines that are drawn over must be as many as were counted. */
+#define TERM_NO_WRAP "\033[?7l"
+#define TERM_WRAP "\033[?7h"
 /* Tells that a line without a line break stands on stderr, so that term_restore can clear it. */
 void term_line_shown(bool shown);
 /* Puts colour, cursor and that line right again. Async-signal-safe. */

@@ -2,10 +2,11 @@
 #include "term.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
-enum { NUMBERS_WIDTH = 56 }; /* percent, rate and time left at their longest */
+enum { LEAST_WHAT = 10 }; /* columns of what is going on that the rate must leave */
 static const double first_seconds = 1.0, between_seconds = 0.1;
 
 static bool quiet;
@@ -22,33 +23,52 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void print_rate(const term_progress *bar, uint64_t done, uint64_t total, double seconds)
+typedef char progress_text[128];
+
+static void add(progress_text line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(progress_text line, const char *format, ...)
+{
+    size_t len = strlen(line);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line + len, sizeof(progress_text) - len, format, list);
+    va_end(list);
+}
+
+static void add_rate(progress_text line, const term_progress *bar, uint64_t done, uint64_t total,
+                     double seconds)
 {
     term_text text;
     double amount =
         bar->amount > 0 && total > 0 ? (double)bar->amount * ((double)done / (double)total) : (double)done;
     uint64_t rate = (uint64_t)(amount / seconds);
     if (bar->unit)
-        fprintf(stderr, "  %s %s/s", term_count(text, rate), bar->unit);
+        add(line, "  %s %s/s", term_count(text, rate), bar->unit);
     else
-        fprintf(stderr, "  %s/s", term_bytes(text, rate));
+        add(line, "  %s/s", term_bytes(text, rate));
 }
 
+/* A line that reached the terminal's edge would be there to stay: the next one could not draw over it. */
 static void draw(const term_progress *bar, uint64_t done, uint64_t total, double seconds)
 {
     term_text text;
-    fputs(TERM_CLEAR_LINE, stderr);
-    unsigned width = term_width(stderr);
-    fputs(term_on(stderr, TERM_BOLD), stderr);
-    term_print_text(stderr, bar->what, strlen(bar->what),
-                    width > NUMBERS_WIDTH + 20 ? width - NUMBERS_WIDTH : 20);
-    fputs(term_off(stderr), stderr);
+    progress_text percent = "", rate = "", left = "";
     if (total > 0)
-        fprintf(stderr, "  %3.0f %%", 100.0 * (double)done / (double)total);
-    print_rate(bar, done, total, seconds);
+        add(percent, "  %3.0f %%", 100.0 * (double)done / (double)total);
+    add_rate(rate, bar, done, total, seconds);
     if (total > 0 && done > 0 && done <= total)
-        fprintf(stderr, "  %s left",
-                term_duration(text, ceil(seconds * (double)(total - done) / (double)done)));
+        add(left, "  %s left", term_duration(text, ceil(seconds * (double)(total - done) / (double)done)));
+    size_t width = term_width(stderr) - 1, what = strlen(bar->what);
+    size_t least = (what < LEAST_WHAT ? what : LEAST_WHAT) + strlen(percent);
+    if (least + strlen(rate) + strlen(left) > width)
+        *rate = '\0';
+    if (least + strlen(left) > width)
+        *left = '\0';
+    size_t taken = strlen(percent) + strlen(rate) + strlen(left);
+    size_t room = taken + 1 < width ? width - taken : 1;
+    fprintf(stderr, TERM_CLEAR_LINE "%s", term_on(stderr, TERM_BOLD));
+    term_print_text(stderr, bar->what, what, room);
+    fprintf(stderr, "%s%s%s%s", term_off(stderr), percent, rate, left);
     fflush(stderr);
 }
 

@@ -15,6 +15,7 @@ typedef struct table_column {
     const char *title; /* borrowed */
     term_align align;
     size_t width;
+    size_t same; /* bytes that all cells begin with, which go first when the column is cut */
 } table_column;
 
 struct term_table {
@@ -40,7 +41,7 @@ void term_table_column(term_table *table, const char *title, term_align align)
     if (!table || table->column_count == TERM_COLUMNS_MAX)
         return;
     size_t width = title ? coffer__utf8_width(title, strlen(title)) : 0;
-    table->columns[table->column_count++] = (table_column){ title, align, width };
+    table->columns[table->column_count++] = (table_column){ .title = title, .align = align, .width = width };
 }
 
 void term_table_indent(term_table *table, size_t columns)
@@ -130,6 +131,57 @@ static void narrow(term_table *table, size_t width)
     }
 }
 
+static size_t common_start(const char *a, const char *b, size_t len)
+{
+    size_t common = 0;
+    while (common < len && a[common] == b[common])
+        common++;
+    return common;
+}
+
+/* Names such as model.layers.3.mlp differ behind what they have in common: finds how much of the text columns
+ * is the same in all rows, up to a dot or slash. A number is worth keeping. */
+static void find_same(term_table *table)
+{
+    const char *first[TERM_COLUMNS_MAX] = { NULL };
+    const char *at = (const char *)table->cells.data;
+    for (size_t i = 0; !table->cells.failed && i < table->cell_count; i++) {
+        size_t index = i % table->column_count;
+        table_column *column = &table->columns[index];
+        if (!first[index])
+            first[index] = at + 1;
+        else if (i < 2 * table->column_count)
+            column->same = common_start(first[index], at + 1, strlen(at + 1));
+        else
+            column->same = common_start(first[index], at + 1, column->same);
+        at += strlen(at + 1) + 2;
+    }
+    for (size_t i = 0; i < table->column_count; i++) {
+        size_t *same = &table->columns[i].same;
+        size_t plain = first[i] ? strcspn(first[i], "0123456789") : 0;
+        if (*same > plain)
+            *same = plain;
+        while (*same > 0 && first[i][*same - 1] != '.' && first[i][*same - 1] != '/')
+            --*same;
+    }
+}
+
+/* column : NULL = the text fits. */
+static void print_cut(FILE *out, const char *text, size_t len, const table_column *column)
+{
+    size_t room = column ? column->width : 0, same = column ? column->same : 0;
+    if (same > 1 && same < len) {
+        fputs("…", out);
+        text += same;
+        len -= same;
+        room--;
+        size_t width = coffer__utf8_width(text, len);
+        if (width < room)
+            return (void)fprintf(out, "%s%*s", text, (int)(room - width), "");
+    }
+    term_print_text(out, text, len, room);
+}
+
 /* Spaces are owed until text follows them, so that no line ends in any. */
 static void print_cell(FILE *out, const term_table *table, size_t index, const char *text, term_style style,
                        size_t *owed)
@@ -142,7 +194,7 @@ static void print_cell(FILE *out, const term_table *table, size_t index, const c
     *owed += (index > 0 ? GAP : 0) + (column->align == TERM_RIGHT ? pad : 0);
     if (len > 0) {
         fprintf(out, "%*s%s", (int)*owed, "", style ? term_on(out, style) : "");
-        term_print_text(out, text, len, width > column->width ? column->width : 0);
+        print_cut(out, text, len, width > column->width ? column : NULL);
         fputs(style ? term_off(out) : "", out);
         *owed = 0;
     }
@@ -164,8 +216,10 @@ void term_table_print(term_table *table, FILE *out)
     size_t owed = 0;
     if (!table)
         return;
-    if (!table->uncut && term_is_terminal(out))
+    if (!table->uncut && term_is_terminal(out)) {
+        find_same(table);
         narrow(table, term_width(out));
+    }
     if (has_titles(table))
         for (size_t i = 0; i < table->column_count; i++)
             print_cell(out, table, i, table->columns[i].title ? table->columns[i].title : "", TERM_BOLD,

@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAM_IDS = 65536 };
+enum { PARAM_IDS = 65536, STEPS_BETWEEN = 64 };
 
 static const cli_option options[] = {
-    { "source", 's', "TEXT", NULL, "what was scanned, where IN does not say" },
-    { "tokens", 't', "N", NULL, "tokens of the sequence, where IN is a table (its largest token + 1)" },
+    { "from", 0, "KIND", NULL, "what IN is (found out from its content, else from its name)" },
+    { "source", 0, "TEXT", NULL, "what was scanned, where IN does not say" },
+    { "tokens", 0, "N", NULL, "tokens of the sequence, where IN is a table (its largest token + 1)" },
     { NULL, 0, NULL, NULL, NULL },
 };
 
@@ -29,6 +30,8 @@ typedef struct append_job {
     coffer_mscan_replay *replay;
     coffer_mscan_writer *writer;
     uint16_t *ids; /* by param_id of IN */
+    uint64_t written;
+    term_progress bar;
 } append_job;
 
 /* ---- IN as a scan ---- */
@@ -43,6 +46,7 @@ static coffer_status convert(append_job *job, coffer_error *err)
     if (status != COFFER_OK)
         return status;
     coffer__os_close(fd);
+    opts.from = cli_value(job->args, "from");
     opts.to = "mscan";
     opts.settings = &setting;
     opts.setting_count = tokens ? 1 : 0;
@@ -131,6 +135,12 @@ static coffer_status write_step(append_job *job, const coffer_mscan_step *step, 
         record.param_id = job->ids[record.param_id];
         status = coffer_mscan_write(job->writer, &record, 1, err);
     }
+    job->written += step->record_count;
+    if (status != COFFER_OK || step->position % STEPS_BETWEEN != 0)
+        return status;
+    job->bar.progress.step(&job->bar, job->written, coffer_mscan_record_count(job->new));
+    if (cli_signal_waits())
+        status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "interrupted");
     return status;
 }
 
@@ -155,28 +165,31 @@ static coffer_status write_sequence(append_job *job, size_t index, coffer_error 
     return status;
 }
 
+/* A signal waits until FILE is as it was, or has all of IN: it leaves no journal behind. */
 static coffer_status append_sequences(append_job *job, coffer_error *err)
 {
     job->ids = coffer__calloc(PARAM_IDS, sizeof *job->ids);
     if (!job->ids)
         return coffer__fail_no_memory(err, PARAM_IDS * sizeof *job->ids);
+    cli_hold_signals();
+    term_progress_start(&job->bar, "appending", "records");
     coffer_status status = coffer_mscan_append(&job->writer, cli_operand(job->args, 0), NULL, err);
     if (status == COFFER_OK)
         status = match_params(job, err);
     for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_sequence_count(job->new); i++)
         status = write_sequence(job, i, err);
-    if (status == COFFER_OK) {
-        cli_hold_signals();
+    if (status == COFFER_OK)
         status = coffer_mscan_commit(job->writer, err);
-        job->writer = NULL;
-        cli_release_signals();
-    }
+    else
+        coffer_mscan_discard(job->writer);
+    job->writer = NULL;
+    term_progress_end(&job->bar);
+    cli_release_signals();
     return status;
 }
 
 static void clean_up(append_job *job)
 {
-    coffer_mscan_discard(job->writer);
     coffer_mscan_replay_free(job->replay);
     coffer_mscan_close(job->new);
     coffer_source_close(job->converted);
@@ -202,11 +215,15 @@ static int append(const cli_args *args, const coffer_mscan *old)
     if (status == COFFER_OK)
         status = compare_scales(&job, &err);
     if (status != COFFER_OK) {
-        result = cli_fail(in_path, &err, NULL);
+        const char *hint = status == COFFER_E_NOT_RECOGNISED
+                               ? "--from says what it is; 'coffer convert --list' shows what becomes a scan"
+                               : NULL;
+        result = cli_fail(in_path, &err, hint);
     } else if ((status = append_sequences(&job, &err)) != COFFER_OK) {
         result = cli_fail(status == COFFER_E_DANGLING_REFERENCE ? in_path : path, &err, NULL);
     } else {
-        printf("%s: sequences added: %s, with %s records of %s tokens\n", path,
+        term_print_text(stdout, path, strlen(path), 0);
+        printf(": sequences added: %s, with %s records of %s tokens\n",
                term_count(sequences, coffer_mscan_sequence_count(job.new)),
                term_count(records, coffer_mscan_record_count(job.new)),
                term_count(tokens, coffer_mscan_total_tokens(job.new)));

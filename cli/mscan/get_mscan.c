@@ -24,9 +24,9 @@ static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
     { "as", 0, "KIND", "npy|csv|jsonl|json|raw", "how to write it (by FILE's extension, else csv or json)" },
     { "force", 'f', NULL, NULL, "replace an output that exists" },
-    { "param", 0, "GLOB", NULL, "records: only parameters whose name matches" },
-    { "tokens", 0, "A..B", NULL, "records: only these tokens, B exclusive" },
-    { "sequence", 0, "ID", NULL, "records: only this sequence" },
+    { "param", 'p', "GLOB", NULL, "records: only parameters whose name matches" },
+    { "tokens", 't', "A..B", NULL, "records: only these tokens, B not included" },
+    { "sequence", 's', "ID", NULL, "records: only this sequence" },
     { "real", 0, NULL, NULL, "records: values in real units, where the scan knows its scale" },
     { "names", 0, NULL, NULL, "records: also the parameter's name and the sequence" },
     { 0 },
@@ -85,7 +85,8 @@ static int get_records(const get_job *job)
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return CLI_OK;
-    return cli_fail(status == COFFER_E_EXISTS ? job->output : job->path, &err, NULL);
+    return cli_fail(status == COFFER_E_EXISTS ? job->output : cli_culprit(job->path, job->output, &err), &err,
+                    NULL);
 }
 
 /* ---- Lists ---- */

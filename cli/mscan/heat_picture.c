@@ -144,7 +144,8 @@ static void draw_heading(picture *canvas, const heat_map *map, double left, doub
              map->rows == COFFER_MSCAN_ROWS_PARAM ? "parameter" : "block",
              (unsigned long long)map->grid->token_begin, (unsigned long long)heat_last_token(map),
              (unsigned long long)coffer_mscan_total_tokens(map->scan));
-    picture_text(canvas, left, 48, PICTURE_LEFT, &subtitle_font, subtitle);
+    picture_fit_text(shown, sizeof shown, canvas, &subtitle_font, PICTURE_CUT_END, subtitle, width);
+    picture_text(canvas, left, 48, PICTURE_LEFT, &subtitle_font, shown);
 }
 
 coffer_status heat_draw_picture(const heat_map *map, heat_layout layout, const char *path, coffer_error *err)

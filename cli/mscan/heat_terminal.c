@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDEST_CELL = 4, LABEL_ROOM = 1024, LEGEND_CELLS = 32 };
+enum { WIDEST_CELL = 4, LABEL_ROOM = 1024, LEGEND_CELLS = 32, LEAST_LEGEND = 4 };
 
 /* From low to high; an empty cell is a space. */
 static const char shades[] = ".:-=+*#%@";
@@ -99,10 +99,18 @@ static void print_legend(const heat_map *map, unsigned label, FILE *out)
 {
     axis_label low, high;
     double step = (map->scale.high - map->scale.low) / 1000;
-    fprintf(out, "%*s%s ", (int)label, "", axis_format(low, map->scale.low, step));
+    axis_format(low, map->scale.low, step);
+    axis_format(high, map->scale.high, step);
+    size_t texts = strlen(low) + strlen(high) + strlen(heat_title(map)) + 4, width = term_width(out);
+    size_t bar = term_has_color(out) ? LEGEND_CELLS : strlen(shades);
+    if (label + texts + bar > width)
+        label = texts + bar < width ? (unsigned)(width - texts - bar) : 0;
+    if (term_has_color(out) && texts + bar > width)
+        bar = texts + LEAST_LEGEND < width ? width - texts : LEAST_LEGEND;
+    fprintf(out, "%*s%s ", (int)label, "", low);
     if (term_has_color(out)) {
-        for (int i = 0; i < LEGEND_CELLS; i++) {
-            rgb color = colormap_at(map->palette, (double)i / (LEGEND_CELLS - 1));
+        for (size_t i = 0; i < bar; i++) {
+            rgb color = colormap_at(map->palette, (double)i / (double)(bar - 1));
             term_background(out, color.red, color.green, color.blue);
             fputc(' ', out);
         }
@@ -110,7 +118,7 @@ static void print_legend(const heat_map *map, unsigned label, FILE *out)
     } else {
         fputs(shades, out);
     }
-    fprintf(out, " %s  %s\n", axis_format(high, map->scale.high, step), heat_title(map));
+    fprintf(out, " %s  %s\n", high, heat_title(map));
 }
 
 void heat_draw_text(const heat_map *map, FILE *out)

@@ -16,7 +16,8 @@
 #define RECORDS_WORTH_A_CACHE (UINT64_C(4) << 20)
 
 static const cli_option options[] = {
-    { "output", 'o', "FILE", NULL, "picture to write, .png or .svg; without it the terminal shows blocks" },
+    { "output", 'o', "FILE", NULL,
+      "picture to write or replace, .png or .svg; without it the terminal shows blocks" },
     { "rows", 'r', "WHAT", "block|param", "what goes down the side" },
     { "metric", 'm', "NAME", "activation|grad_norm", "what is measured" },
     { "tokens", 't', "A..B", NULL, "only these tokens, B not included" },

@@ -10,7 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 65536, SOURCE_CHARACTERS = 60, VALUE_COLUMNS = 24, WIDEST_NAME = 48, WIDEST_BAR = 50 };
+enum {
+    KEYS = 65536,
+    SOURCE_CHARACTERS = 60,
+    VALUE_COLUMNS = 24,
+    LEAST_BAR = 6,
+    WIDEST_NAME = 48,
+    WIDEST_BAR = 50
+};
 
 typedef struct replay_bucket {
     uint64_t sum;
@@ -184,10 +191,12 @@ unsigned replay_frame_print_step(replay_frame *frame, const coffer_mscan_step *s
     }
     unsigned width = term_width(out);
     unsigned name_columns = widest < WIDEST_NAME ? (unsigned)widest : WIDEST_NAME;
-    if (name_columns > width / 2)
-        name_columns = width / 2;
+    unsigned most = width > VALUE_COLUMNS + 2 * LEAST_BAR ? width - VALUE_COLUMNS - LEAST_BAR : LEAST_BAR;
+    most = most < width / 2 ? most : width / 2;
+    if (name_columns > most)
+        name_columns = most;
     unsigned taken = name_columns + VALUE_COLUMNS;
-    unsigned bar_columns = width > taken + 8 ? width - taken : 8;
+    unsigned bar_columns = width > taken + LEAST_BAR ? width - taken : LEAST_BAR;
     bar_columns = bar_columns < WIDEST_BAR ? bar_columns : WIDEST_BAR;
     for (size_t i = 0; i < shown; i++)
         print_group(frame, &frame->groups[i], step->sequence, name_columns, bar_columns, out);

@@ -33,6 +33,8 @@ typedef struct replay_player {
 
 static void show(replay_player *player, const coffer_mscan_step *step)
 {
+    if (player->moving)
+        fputs(TERM_NO_WRAP, stdout);
     if (player->moving && player->drawn)
         fprintf(stdout, "\033[%uA\033[J", player->drawn);
     if (step->sequence != player->sequence) {
@@ -40,8 +42,10 @@ static void show(replay_player *player, const coffer_mscan_step *step)
         player->sequence = step->sequence;
     }
     player->drawn = replay_frame_print_step(player->frame, step, stdout);
-    if (player->moving)
+    if (player->moving) {
+        fputs(TERM_WRAP, stdout);
         fflush(stdout);
+    }
 }
 
 /* Moves *token by one, within what is shown; false at the end. */

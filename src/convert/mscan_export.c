@@ -7,13 +7,14 @@
 #include <string.h>
 
 /* One text a line, for both tables below. */
-#define EXPORT_OPTIONS                                                                                      \
-    { "param", "GLOB", "only parameters whose name matches" },                                              \
-        { "tokens", "A..B", "only these tokens, B exclusive" }, { "sequence", "ID", "only this sequence" }, \
-        { "only", "LIST", "only these columns, with commas between them, in this order" },                  \
-        { "real", NULL, "activation and grad_norm in real units, where the scan knows its scale" },         \
-    {                                                                                                       \
-        "metadata", "FILE", "the metadata as JSON beside the records (or read from there)"                  \
+#define EXPORT_OPTIONS                                                                              \
+    { "param", "GLOB", "only parameters whose name matches" },                                      \
+        { "tokens", "A..B", "only these tokens, B not included" },                                  \
+        { "sequence", "ID", "only this sequence" },                                                 \
+        { "only", "LIST", "only these columns, with commas between them, in this order" },          \
+        { "real", NULL, "activation and grad_norm in real units, where the scan knows its scale" }, \
+    {                                                                                               \
+        "metadata", "FILE", "the metadata as JSON beside the records (or read from there)"          \
     }
 
 const coffer_convert_option coffer__mscan_export_text_options[] = {

@@ -31,4 +31,12 @@ coffer convert rows.csv scaled.mscan --quantize
 coffer append all.mscan scaled.mscan
 echo "exit $?"
 cmp all.mscan before.mscan && echo "as it was"
+echo "a table in a pipe"
+coffer append all.mscan - <rows.csv
+echo "exit $?"
+coffer append all.mscan - --from csv <rows.csv
+name=$(printf 'colour\033[31m.mscan')
+cp before.mscan "$name"
+coffer append "$name" before.mscan
+rm "$name"
 ls -A

@@ -23,3 +23,5 @@ cat exists.csv
 try "$scan" exists.csv --force
 head -1 exists.csv
 ls
+coffer convert "$DATA/vectors/mscan/two-sequences.mscan" no-folder/rows.csv
+echo "exit $?"

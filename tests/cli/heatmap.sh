@@ -21,4 +21,5 @@ coffer heatmap "$scans/compact-json.mscan" -o same.png
 cmp map.png same.png && echo "the same picture for the same records"
 coffer heatmap "$scans/two-sequences.mscan" -o map.svg --rows param --palette coolwarm
 head -c 5 map.svg; echo
+grep -o ' width="[^"]*"' map.svg | head -1
 ls

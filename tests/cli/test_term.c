@@ -12,8 +12,10 @@
 #include "base/report.h"
 
 #include <math.h>
+#include <pty.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char written[4096];
 static FILE *open_written(void)
@@ -209,6 +211,51 @@ static void a_tree_is_printed_with_its_names_aligned(void **state)
                                  "    low  -5\n");
 }
 
+static size_t columns_drawn(const char *line)
+{
+    size_t columns = 0;
+    for (; *line; line++) {
+        if (*line == '\033')
+            line += strcspn(line, "mK");
+        else if (*line != '\r' && (*line & 0xc0) != 0x80)
+            columns++;
+    }
+    return columns;
+}
+
+static void a_progress_line_leaves_the_last_column_free(void **state)
+{
+    (void)state;
+    int terminal, end, old = dup(STDERR_FILENO);
+    assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
+    dup2(end, STDERR_FILENO);
+    static const char *const widths[] = { "24", "40", "60", "200" };
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        char line[1024] = "";
+        term_progress bar;
+        setenv("COLUMNS", widths[i], 1);
+        term_progress_start(&bar, "a long story of what is going on here", "records");
+        bar.started -= 100;
+        bar.progress.step(bar.progress.context, 123456789, 987654321);
+        fputs("\n", stderr);
+        bar.shown = false;
+        term_line_shown(false);
+        for (size_t len = 0; !strchr(line, '\n');) { /* stderr comes in pieces */
+            ssize_t got = read(terminal, line + len, sizeof line - 1 - len);
+            assert_true(got > 0);
+            len += (size_t)got;
+        }
+        *strchr(line, '\n') = '\0';
+        assert_true(columns_drawn(line) < strtoul(widths[i], NULL, 10));
+        assert_non_null(strstr(line, "12 %"));
+    }
+    unsetenv("COLUMNS");
+    dup2(old, STDERR_FILENO);
+    close(old);
+    close(end);
+    close(terminal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_background_uses_what_colours_there_are),
         cmocka_unit_test(the_width_follows_columns),
         cmocka_unit_test(a_tree_is_printed_with_its_names_aligned),
+        cmocka_unit_test(a_progress_line_leaves_the_last_column_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
