@@ -16,8 +16,8 @@ COFFER_BEGIN_DECLS
 
 /* Version of the library in use, which may be newer than the headers. */
 COFFER_API const char *coffer_version(void);
-/* The instruction set in use: "generic", "avx2", "avx512" or "neon". The environment variable COFFER_CPU asks
- * for one of them. */
+/* The best instruction set that the processor has: "generic", "avx2", "avx512" or "neon". The environment
+ * variable COFFER_CPU asks for one of them, and is not heeded where the processor does not have it. */
 COFFER_API const char *coffer_cpu(void);
 
 COFFER_END_DECLS

@@ -21,12 +21,12 @@ typedef struct coffer_convert_option {
 } coffer_convert_option;
 
 COFFER_API size_t coffer_conversion_count(void);
-COFFER_API const coffer_conversion *coffer_conversion_at(size_t index);
+COFFER_API const coffer_conversion *coffer_conversion_at(size_t index);             /* NULL past the end */
 COFFER_API const char *coffer_conversion_from(const coffer_conversion *conversion); /* "mscan" */
 COFFER_API const char *coffer_conversion_to(const coffer_conversion *conversion);   /* "npy" */
 COFFER_API size_t coffer_conversion_option_count(const coffer_conversion *conversion);
 COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer_conversion *conversion,
-                                                                    size_t index);
+                                                                    size_t index); /* NULL past the end */
 
 /* Whether files of a kind ("csv") are text that a terminal can show; false for a kind that is not known. */
 COFFER_API bool coffer_convert_is_text(const char *kind);
@@ -54,9 +54,10 @@ typedef struct coffer_convert_opts {
         sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL \
     }
 
-/* Converts a file. Every output appears whole or not at all; "-" is standard output.
- * COFFER_E_UNSUPPORTED when there is no such conversion, with those that there are from the input's kind or
- * to the output's in the text; COFFER_E_INVALID_ARGUMENT for a setting that the conversion does not have. */
+/* Converts a file. in : borrowed.     opts : NULL = defaults. Every output appears whole or not at all; "-"
+ * is standard output. COFFER_E_UNSUPPORTED when there is no such conversion, with those that there are from
+ * the input's kind or to the output's in the text; COFFER_E_INVALID_ARGUMENT for a setting that the
+ * conversion does not have. */
 COFFER_API coffer_status coffer_convert(coffer_source *in, const char *out_path,
                                         const coffer_convert_opts *opts, coffer_error *err);
 

@@ -8,11 +8,14 @@
 
 COFFER_BEGIN_DECLS
 
-/* The formats the library knows, and what can be done with any of them without knowing which it is. */
+/* The formats the library knows, and what can be done with any of them without knowing which it is. Sources
+ * are borrowed for the call. An `out` of type coffer_node or coffer_report is the caller's, fresh from its
+ * _new; after a failure it may hold a part. COFFER_E_UNSUPPORTED when the format of the file does not have
+ * the verb. */
 typedef struct coffer_format coffer_format;
 
 COFFER_API size_t coffer_format_count(void);
-COFFER_API const coffer_format *coffer_format_at(size_t index);
+COFFER_API const coffer_format *coffer_format_at(size_t index);          /* NULL past the end */
 COFFER_API const coffer_format *coffer_format_by_name(const char *name); /* "mscan"; NULL if there is none */
 COFFER_API const char *coffer_format_name(const coffer_format *format);
 COFFER_API const char *coffer_format_extension(const coffer_format *format); /* ".mscan" */
@@ -66,7 +69,7 @@ typedef struct coffer_diff_opts {
     uint32_t struct_size;
     double tolerance;   /* differences up to this do not count */
     uint64_t max_shown; /* how many single differences are listed */
-    uint32_t threads;
+    uint32_t threads;   /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
 } coffer_diff_opts;

@@ -194,8 +194,10 @@ COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const 
 COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
 COFFER_API size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats);
 COFFER_API const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats,
-                                                           size_t index); /* ascending key */
+                                                           size_t index); /* ascending key; index < count */
 COFFER_API const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *stats);
+/* Of the raw numbers; 0 for an empty group. Real units: offset + scale × mean, where the scale is the same
+ * for all. */
 COFFER_API double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric metric);
 /* Sample standard deviation (n − 1); 0 for fewer than two records. */
 COFFER_API double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric);
@@ -220,12 +222,14 @@ typedef struct coffer_mscan_score {
 
 typedef struct coffer_mscan_scores coffer_mscan_scores;
 
+/* query : NULL = all records in one group. */
 COFFER_API coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
                                                  const coffer_mscan_query *query, coffer_mscan_scope scope,
                                                  coffer_error *err);
 COFFER_API void coffer_mscan_scores_free(coffer_mscan_scores *scores);
 COFFER_API size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores);
-COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores, size_t index);
+COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores,
+                                                            size_t index); /* ascending key; index < count */
 
 /* ---- Heat map: a grid of mean values, blocks or parameters down, tokens across ---- */
 
@@ -262,12 +266,16 @@ typedef struct coffer_mscan_grid {
     double low, high; /* smallest and largest mean; NaN, NaN when all cells are empty */
 } coffer_mscan_grid;
 
+/* opts : NULL = defaults. Means are of raw numbers. A pyramid at cache_path that is missing, stale or damaged
+ * is built again; one that cannot be written is no failure. */
 COFFER_API coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
                                                const coffer_mscan_grid_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_grid_free(coffer_mscan_grid *grid);
 
 /* ---- Writing ---- */
 
+/* A writer serves one thread at a time, and so does a replay. A call that is refused for its arguments
+ * changes nothing; after records could not be written every further call gives that error. */
 typedef struct coffer_mscan_writer coffer_mscan_writer;
 
 typedef struct coffer_mscan_write_opts {
@@ -313,7 +321,8 @@ COFFER_API coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const c
 COFFER_API coffer_status coffer_mscan_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
                                                    coffer_error *err);
 /* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
- * file (or none) stands as before. */
+ * file (or none) stands as before. One exception: when only the last sync, that of the folder, fails, the new
+ * state stands, and a power cut may still bring the old one back. */
 COFFER_API coffer_status coffer_mscan_commit(coffer_mscan_writer *writer, coffer_error *err);
 /* Frees the writer and drops what was not committed. */
 COFFER_API void coffer_mscan_discard(coffer_mscan_writer *writer);

@@ -22,7 +22,8 @@ typedef struct coffer_report coffer_report;
 COFFER_API coffer_status coffer_report_new(coffer_report **out, size_t max_findings, coffer_error *err);
 COFFER_API void coffer_report_free(coffer_report *report);
 COFFER_API size_t coffer_report_count(const coffer_report *report); /* findings kept */
-COFFER_API const coffer_finding *coffer_report_at(const coffer_report *report, size_t index);
+COFFER_API const coffer_finding *coffer_report_at(const coffer_report *report,
+                                                  size_t index); /* NULL past the end */
 /* How many were found in all with this severity, kept or not. */
 COFFER_API uint64_t coffer_report_total(const coffer_report *report, coffer_severity severity);
 
@@ -56,6 +57,7 @@ typedef struct coffer_node coffer_node;
 COFFER_API coffer_status coffer_node_new(coffer_node **out, coffer_error *err);
 COFFER_API void coffer_node_free(coffer_node *root);
 
+/* A value asked for as a kind that it is not is 0, false or "". */
 COFFER_API coffer_node_kind coffer_node_get_kind(const coffer_node *node);
 COFFER_API coffer_unit coffer_node_get_unit(const coffer_node *node);
 COFFER_API const char *coffer_node_get_name(const coffer_node *node); /* "" in lists and for the root */
@@ -68,6 +70,7 @@ COFFER_API const char *coffer_node_get_text(const coffer_node *node, size_t *len
 COFFER_API const coffer_node *coffer_node_first(const coffer_node *node); /* first child or NULL */
 COFFER_API const coffer_node *coffer_node_next(const coffer_node *node);  /* next sibling or NULL */
 COFFER_API size_t coffer_node_count(const coffer_node *node);
+/* The first child of that name, or NULL. O(children). */
 COFFER_API const coffer_node *coffer_node_find(const coffer_node *map, const char *name);
 
 COFFER_END_DECLS
