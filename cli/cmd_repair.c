@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/lock.h"
 #include "io/os.h"
+#include "io/source_private.h"
 #include "io/temporary.h"
 #include "term.h"
 
@@ -119,8 +120,18 @@ static char *resolved(const char *path)
     return coffer__strdup(is_link ? real : path);
 }
 
+/* Under the lock: what a writer has put there since the file was opened would be lost. */
+static int expect_unchanged(const repair_job *job, coffer_source *src)
+{
+    coffer_error err = { COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was checked" };
+    struct stat read, locked;
+    bool same = fstat(src->fd, &read) == 0 && fstat(job->lock, &locked) == 0 &&
+                read.st_dev == locked.st_dev && read.st_ino == locked.st_ino;
+    return same && coffer__source_settled(src) ? CLI_OK : fail(job->path, &err, NULL);
+}
+
 /* The result waits under a temporary name in the same folder, with the mode of the file it will replace. */
-static int begin_in_place(repair_job *job)
+static int begin_in_place(repair_job *job, coffer_source *src)
 {
     coffer_error err = COFFER_ERROR_INIT;
     struct stat st;
@@ -128,19 +139,23 @@ static int begin_in_place(repair_job *job)
     job->target = resolved(job->path);
     if (!job->target || stat(job->target, &st) != 0)
         return fail_system(job->path, errno, "cannot be replaced", "");
-    if (coffer__lock_open(&job->lock, job->target, &err) != COFFER_OK ||
-        coffer__temporary_create(&fd, &job->output, job->target, &err) != COFFER_OK)
+    if (coffer__lock_open(&job->lock, job->target, &err) != COFFER_OK)
+        return fail(job->path, &err, NULL);
+    int status = expect_unchanged(job, src);
+    if (status)
+        return status;
+    if (coffer__temporary_create(&fd, &job->output, job->target, &err) != COFFER_OK)
         return fail(job->path, &err, NULL);
     int kept_mode = coffer__os_chmod(fd, st.st_mode & 07777);
     coffer__os_close(fd);
     return kept_mode == 0 ? CLI_OK : fail_system(job->path, errno, "its mode cannot be kept", "");
 }
 
-static int choose_output(repair_job *job)
+static int choose_output(repair_job *job, coffer_source *src)
 {
     const char *given = cli_value(job->args, "output");
     if (job->in_place)
-        return begin_in_place(job);
+        return begin_in_place(job, src);
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
     if (given && same_file(given, job->path))
@@ -231,7 +246,7 @@ static int end_in_place(repair_job *job, int status)
 
 static int repair_from(repair_job *job, coffer_source *src)
 {
-    int status = choose_output(job);
+    int status = choose_output(job, src);
     if (!status)
         status = write_repaired(job, src);
     if (!status)

@@ -35,7 +35,8 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
                                       coffer__journal *journal, coffer_error *err);
 /* False when the file behind the source was changed in place, or a journal appeared or went, since it was
  * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
- * keeps its bytes for those who have it open. True for sources that are no files. */
+ * keeps its bytes for those who have it open, unless a journal is laid over it. True for sources that are no
+ * files. */
 bool coffer__source_settled(const coffer_source *src);
 
 #endif
