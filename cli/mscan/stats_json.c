@@ -88,13 +88,15 @@ static void write_totals(coffer__json_writer *json, const stats_view *view, cons
     }
 }
 
-static void write_remarks(coffer__json_writer *json, const coffer_mscan_group *total)
+static void write_remarks(coffer__json_writer *json, const coffer_mscan *scan,
+                          const coffer_mscan_group *total)
 {
     stats_remark text;
     coffer__json_key(json, "notes");
     coffer__json_open_array(json);
     for (int metric = 0; metric < 2; metric++)
-        if (stats_remark_on(text, total, (coffer_mscan_metric)metric))
+        if (total ? stats_remark_on(text, total, (coffer_mscan_metric)metric)
+                  : stats_remark_on_scores(text, scan, (coffer_mscan_metric)metric))
             coffer__json_string(json, text);
     coffer__json_close_array(json);
 }
@@ -111,10 +113,9 @@ bool stats_view_print_json(const stats_view *view, const stats_view *whole, cons
     coffer__json_string_len(&json, path, strlen(path));
     coffer__json_key(&json, "format");
     coffer__json_string(&json, "mscan");
-    if (total) {
+    if (total)
         write_totals(&json, whole, total);
-        write_remarks(&json, total);
-    }
+    write_remarks(&json, view->scan, total);
     if (with_rows) {
         coffer__json_key(&json, "by");
         coffer__json_string(&json, by_names[view->by]);

@@ -130,10 +130,11 @@ static void print_remarks(const stats_view *view, const coffer_mscan_group *tota
 {
     for (int metric = 0; metric < 2; metric++) {
         stats_remark text;
-        if (stats_remark_on(text, total, (coffer_mscan_metric)metric))
+        if (total ? stats_remark_on(text, total, (coffer_mscan_metric)metric)
+                  : stats_remark_on_scores(text, view->scan, (coffer_mscan_metric)metric))
             fprintf(out, "%snote:%s %s\n", term_on(out, TERM_YELLOW), term_off(out), text);
     }
-    const char *reason = stats_view_raw_reason(view, view->columns[0]->metric);
+    const char *reason = total ? stats_view_raw_reason(view, view->columns[0]->metric) : NULL;
     if (reason)
         fprintf(out, "%sraw integers: %s%s\n", term_on(out, TERM_DIM), reason, term_off(out));
 }
@@ -155,8 +156,7 @@ static void print_for_people(const stats_view *view, const stats_request *reques
                 term_off(out));
     }
     stats_view_print_table(view, out);
-    if (total)
-        print_remarks(view, total, out);
+    print_remarks(view, total, out);
 }
 
 static int print(const stats_view *view, const stats_request *request)

@@ -272,23 +272,42 @@ size_t stats_view_row_at(const stats_view *view, size_t place)
 
 /* ---- What is worth a remark ---- */
 
+static const char *const metric_names[2] = { "activation", "grad_norm" };
+
 bool stats_remark_on(stats_remark out, const coffer_mscan_group *total, coffer_mscan_metric metric)
 {
-    static const char *const names[2] = { "activation", "grad_norm" };
     const coffer_mscan_column *column = &total->column[metric];
     if (total->count == 0)
         return false;
     if (column->zeros == total->count) {
         snprintf(out, sizeof(stats_remark), "%s is 0 in all %llu records: the writer never filled it in",
-                 names[metric], (unsigned long long)total->count);
+                 metric_names[metric], (unsigned long long)total->count);
         return true;
     }
     if (column->saturated >= (total->count + 99) / 100) {
         snprintf(out, sizeof(stats_remark), "%s is 65535 in %llu of %llu records: larger values were cut off",
-                 names[metric], (unsigned long long)column->saturated, (unsigned long long)total->count);
+                 metric_names[metric], (unsigned long long)column->saturated,
+                 (unsigned long long)total->count);
         return true;
     }
     return false;
+}
+
+bool stats_remark_on_scores(stats_remark out, const coffer_mscan *scan, coffer_mscan_metric metric)
+{
+    coffer_mscan_scale_scope scope = coffer_mscan_quantization_scope(scan, metric);
+    coffer_mscan_quantization common;
+    const char *reason = "differs by parameter";
+    if (scope == COFFER_MSCAN_SCALE_SEQUENCE)
+        reason = "differs by sequence";
+    else if (scope == COFFER_MSCAN_SCALE_FILE &&
+             coffer_mscan_quantization_of(&common, scan, metric, 0, SIZE_MAX) && common.scale <= 0)
+        reason = common.scale < 0 ? "is negative" : "is 0";
+    else if (scope != COFFER_MSCAN_SCALE_PARAM)
+        return false;
+    snprintf(out, sizeof(stats_remark), "z-scores are those of raw integers, but the scale of %s %s",
+             metric_names[metric], reason);
+    return true;
 }
 
 void stats_flush(coffer__buffer *buffer, FILE *out)

@@ -73,6 +73,8 @@ size_t stats_view_row_at(const stats_view *view, size_t place);
 typedef char stats_remark[160];
 /* Says so when a column looks like another writer's fault: empty, or cut to 16 bits. */
 bool stats_remark_on(stats_remark out, const coffer_mscan_group *total, coffer_mscan_metric metric);
+/* Whether z-scores, which are those of the raw integers, would be others in real units. */
+bool stats_remark_on_scores(stats_remark out, const coffer_mscan *scan, coffer_mscan_metric metric);
 
 /* ---- Output ---- */
 

@@ -205,7 +205,9 @@ COFFER_API double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_ms
 /* z-scores as the original scanner defines them: (value − mean) / sample standard deviation over all selected
  * records of a layer or of the file, 0 where the deviation is <= 1e-9. Layers come from the parameter's name:
  * "model.layers.N" → N, embed_tokens → −1, model.norm → the last layer + 1, lm_head → the last layer + 2;
- * other parameters have no layer and take no part in layer scope, and those without a name in neither. */
+ * other parameters have no layer and take no part in layer scope, and those without a name in neither.
+ * The values are the raw integers: in real units the scores are the same under one positive scale, and others
+ * where the scale differs by parameter or sequence. */
 typedef enum coffer_mscan_scope {
     COFFER_MSCAN_SCOPE_GLOBAL = 0,
     COFFER_MSCAN_SCOPE_LAYER = 1

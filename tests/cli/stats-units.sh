@@ -19,7 +19,9 @@ coffer stats file.mscan --raw --by param
 coffer stats file.mscan --by sequence --csv
 scan falling.mscan '{"kind": "linear", "scale": -1, "offset": 0, "scope": "file"}'
 coffer stats falling.mscan --by block
+coffer stats falling.mscan --metric sps
 scan param.mscan '{"kind": "linear", "scope": "param", "values": {"0": {"scale": 1, "offset": 0}, "1": {"scale": 10, "offset": 0}}}'
 coffer check --full param.mscan
 coffer stats param.mscan --by param
 coffer stats param.mscan --by block
+coffer stats param.mscan --metric sps --json
