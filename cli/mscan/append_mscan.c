@@ -1,6 +1,7 @@
 /* coffer append, for scans: the sequences of another scan, or of a table that can be converted into one. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "cli.h"
 #include "coffer/convert.h"
 #include "io/os.h"
@@ -17,6 +18,7 @@ static const cli_option options[] = {
     { "from", 0, "KIND", NULL, "what IN is (found out from its content, else from its name)" },
     { "source", 0, "TEXT", NULL, "what was scanned, where IN does not say" },
     { "tokens", 0, "N", NULL, "tokens of the sequence, where IN is a table (its largest token + 1)" },
+    { "json", 0, NULL, NULL, "one JSON object: file, format, sequences_added, records_added, tokens_added" },
     { NULL, 0, NULL, NULL, NULL },
 };
 
@@ -202,6 +204,33 @@ static void clean_up(append_job *job)
     coffer_source_close(job->in);
 }
 
+static int print_for_people(const char *path, const coffer_mscan *new)
+{
+    term_text sequences, records, tokens;
+    term_print_text(stdout, path, strlen(path), 0);
+    printf(": sequences added: %s, with %s records of %s tokens\n",
+           term_count(sequences, coffer_mscan_sequence_count(new)),
+           term_count(records, coffer_mscan_record_count(new)),
+           term_count(tokens, coffer_mscan_total_tokens(new)));
+    return CLI_OK;
+}
+
+static int print_json(const char *path, const coffer_mscan *new)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return cli_fail(path, &err, NULL);
+    coffer__node_text(root, "file", path);
+    coffer__node_text(root, "format", "mscan");
+    coffer__node_u64(root, "sequences_added", coffer_mscan_sequence_count(new), COFFER_UNIT_NONE);
+    coffer__node_u64(root, "records_added", coffer_mscan_record_count(new), COFFER_UNIT_NONE);
+    coffer__node_u64(root, "tokens_added", coffer_mscan_total_tokens(new), COFFER_UNIT_NONE);
+    int status = cli_print_json(stdout, root);
+    coffer_node_free(root);
+    return status;
+}
+
 static int append(const cli_args *args, const coffer_mscan *old)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -210,7 +239,6 @@ static int append(const cli_args *args, const coffer_mscan *old)
     int result = cli_open(&job.in, in_path);
     if (result != CLI_OK)
         return result;
-    term_text sequences, records, tokens;
     coffer_status status = open_new(&job, &err);
     if (status == COFFER_OK)
         status = compare_scales(&job, &err);
@@ -222,12 +250,8 @@ static int append(const cli_args *args, const coffer_mscan *old)
     } else if ((status = append_sequences(&job, &err)) != COFFER_OK) {
         result = cli_fail(status == COFFER_E_DANGLING_REFERENCE ? in_path : path, &err, NULL);
     } else {
-        term_print_text(stdout, path, strlen(path), 0);
-        printf(": sequences added: %s, with %s records of %s tokens\n",
-               term_count(sequences, coffer_mscan_sequence_count(job.new)),
-               term_count(records, coffer_mscan_record_count(job.new)),
-               term_count(tokens, coffer_mscan_total_tokens(job.new)));
-        result = cli_finish(CLI_OK);
+        result = cli_has(args, "json") ? print_json(path, job.new) : print_for_people(path, job.new);
+        result = cli_finish(result);
     }
     clean_up(&job);
     return result;

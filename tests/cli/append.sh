@@ -38,5 +38,6 @@ coffer append all.mscan - --from csv <rows.csv
 name=$(printf 'colour\033[31m.mscan')
 cp before.mscan "$name"
 coffer append "$name" before.mscan
+coffer append "$name" rows.csv --json
 rm "$name"
 ls -A
