@@ -312,6 +312,8 @@ static int get_metadata(const get_job *job, coffer_mscan *scan, const coffer__js
         path += path[8] ? 9 : 8;
     const coffer__json_value *value = find_value(root, path);
     bool wants_table = job->as == AS_CSV || job->as == AS_JSONL;
+    if (list && (job->as == AS_NPY || (job->as == AS_RAW && !value)))
+        return cli_usage(job->args, "%s can be had as csv, jsonl or json", job->what);
     if (list && job->as != AS_RAW) {
         put_list(&out, list, scan, wants_table ? job->as : AS_JSON);
     } else if (!value) {

@@ -21,3 +21,8 @@ coffer get two-sequences.mscan model_name --as npy
 echo "exit $?"
 coffer get two-sequences.mscan --as json
 echo "exit $?"
+coffer get "$DATA/vectors/mscan/two-sequences.mscan" params -o params.npy
+echo "exit $?"
+coffer get "$DATA/vectors/mscan/two-sequences.mscan" params --as raw
+echo "exit $?"
+test ! -e params.npy && echo "no file of the wrong kind"
