@@ -14,6 +14,7 @@
 
 #define MAX_ATTEMPTS 100
 #define SPOOL_CHUNK ((size_t)1 << 20)
+#define DEVICE_MAX (UINT64_C(1) << 30) /* pipes end; /dev/zero does not */
 
 static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size, const char *name,
                                      coffer_access access, coffer__journal *journal, coffer_error *err)
@@ -27,7 +28,8 @@ static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size,
 }
 
 /* Copies what a stream gives until its end. */
-static coffer_status spool(int *out, uint64_t *size, int from, const char *name, coffer_error *err)
+static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, const char *name,
+                           coffer_error *err)
 {
     int fd = -1;
     uint64_t written = 0;
@@ -42,6 +44,10 @@ static coffer_status spool(int *out, uint64_t *size, int from, const char *name,
             break;
         status = coffer__file_write_at(fd, chunk, got, written, "temporary file", err);
         written += got;
+        if (status == COFFER_OK && written > max)
+            status =
+                coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                             "%s: a device that gives more than %llu bytes", name, (unsigned long long)max);
     }
     coffer__free(chunk);
     if (status != COFFER_OK) {
@@ -56,9 +62,11 @@ static coffer_status spool(int *out, uint64_t *size, int from, const char *name,
 static coffer_status open_stream(coffer_source **out, int from, const char *name, coffer_access access,
                                  coffer_error *err)
 {
+    struct stat st;
+    bool device = coffer__os_fstat(from, &st) == 0 && S_ISCHR(st.st_mode);
     int fd = -1;
     uint64_t size = 0;
-    coffer_status status = spool(&fd, &size, from, name, err);
+    coffer_status status = spool(&fd, &size, from, device ? DEVICE_MAX : UINT64_MAX, name, err);
     if (status != COFFER_OK)
         return status;
     status = over_descriptor(out, fd, size, name, access, NULL, err);

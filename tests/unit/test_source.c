@@ -267,6 +267,15 @@ static void with_too_many_mappings_files_are_read(void **state)
         coffer__guard_remove(slots[--count]);
 }
 
+static void a_device_without_an_end_is_refused(void **state)
+{
+    (void)state;
+    coffer_source *src = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    assert_int_equal(coffer_source_open(&src, "/dev/zero", NULL, &err), COFFER_E_LIMIT);
+    assert_null(src);
+}
+
 /* ---- Settled ---- */
 
 /* The rest of the last page is zeros then, and the kernel sends no signal. */
@@ -322,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_file_cut_while_it_is_read_is_an_error),
         cmocka_unit_test(with_too_many_mappings_files_are_read),
         cmocka_unit_test(a_mapped_file_cut_inside_its_last_page_is_an_error),
+        cmocka_unit_test(a_device_without_an_end_is_refused),
         cmocka_unit_test(a_source_is_settled_until_its_file_changes),
         cmocka_unit_test(a_source_stays_settled_when_its_file_is_replaced_or_removed),
     };
