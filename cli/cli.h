@@ -79,6 +79,8 @@ int cli_fail(const char *path, const coffer_error *err, const char *hint);
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
 /* Opens a file for a verb; on failure prints and gives the exit status, else 0. */
 int cli_open(coffer_source **out, const char *path);
+/* The hint for a file that coffer_source_open refused; NULL = by status. */
+const char *cli_open_hint(const coffer_error *err);
 /* Which of two files an error is about. out : may be NULL. */
 const char *cli_culprit(const char *in, const char *out, const coffer_error *err);
 /* Flushes stdout and turns a write error (a full disk, a closed pipe) into an exit status. */

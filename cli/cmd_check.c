@@ -48,6 +48,19 @@ static void print_for_people(const char *path, const coffer_format *format, cons
     cli_print_findings(stdout, report);
 }
 
+/* A script that reads a line for each file gets one for this file too. */
+static int fail_to_read(const check_run *run, const char *path, const coffer_error *err, const char *hint)
+{
+    coffer_report *report = NULL;
+    int status = cli_fail(path, err, hint);
+    if (run->json && coffer_report_new(&report, 1, NULL) == COFFER_OK) {
+        coffer__report_add_error(report, COFFER_ERROR, err);
+        print_as_json(path, NULL, report);
+        coffer_report_free(report);
+    }
+    return status;
+}
+
 static int check_source(check_run *run, const char *path, coffer_source *src)
 {
     const coffer_format *format = NULL;
@@ -66,8 +79,7 @@ static int check_source(check_run *run, const char *path, coffer_source *src)
         run->opts.progress = NULL;
     }
     if (checked != COFFER_OK) {
-        cli_fail(path, &err, NULL);
-        status = CLI_FAILED;
+        status = fail_to_read(run, path, &err, NULL);
         goto out;
     }
     if (run->json)
@@ -84,11 +96,13 @@ out:
 static int check_file(check_run *run, const char *path)
 {
     coffer_source *src = NULL;
-    int status = cli_open(&src, path);
-    if (!status) {
+    coffer_error err = COFFER_ERROR_INIT;
+    int status;
+    if (coffer_source_open(&src, path, NULL, &err) == COFFER_OK)
         status = check_source(run, path, src);
-        coffer_source_close(src);
-    }
+    else
+        status = fail_to_read(run, path, &err, cli_open_hint(&err));
+    coffer_source_close(src);
     run->ended[status]++;
     return status;
 }

@@ -88,8 +88,11 @@ static int run(const cli_args *args)
         status = cli_open(&pair.src[1], pair.path[1]);
     if (!status && coffer_node_new(&root, &err) != COFFER_OK)
         status = fail(pair.path[0], &err);
-    if (!status)
+    if (!status) {
+        coffer__node_text(root, "file_a", pair.path[0]);
+        coffer__node_text(root, "file_b", pair.path[1]);
         status = compare(root, &pair, &opts);
+    }
     if (!status)
         status = print(root, &pair, cli_has(args, "json"));
     coffer_node_free(root);

@@ -172,17 +172,19 @@ int cli_usage(const cli_args *args, const char *format, ...)
     return CLI_USAGE;
 }
 
+const char *cli_open_hint(const coffer_error *err)
+{
+    /* Opening looks at no content but the journal's. */
+    bool bad_journal = is_about_content(err->status) && err->status != COFFER_E_UNSUPPORTED_VERSION;
+    return bad_journal ? "'%-journal' does not fit the file; without it the file is read as it is" : NULL;
+}
+
 int cli_open(coffer_source **out, const char *path)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = coffer_source_open(out, path, NULL, &err);
-    if (status == COFFER_OK)
+    if (coffer_source_open(out, path, NULL, &err) == COFFER_OK)
         return CLI_OK;
-    /* Opening looks at no content but the journal's. */
-    bool bad_journal = is_about_content(status) && status != COFFER_E_UNSUPPORTED_VERSION;
-    return cli_fail(path, &err,
-                    bad_journal ? "'%-journal' does not fit the file; without it the file is read as it is"
-                                : NULL);
+    return cli_fail(path, &err, cli_open_hint(&err));
 }
 
 int cli_finish(int status)

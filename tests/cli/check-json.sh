@@ -11,3 +11,5 @@ for line in lines:
         assert list(finding) == ["code", "severity", "offset", "text"], finding
     assert line["ok"] == all(finding["severity"] != "error" for finding in line["findings"]), line
 print(len(lines), "lines")'
+coffer check --json two-sequences.mscan not-there.mscan
+echo "exit $?"
