@@ -55,6 +55,8 @@ static void wrong_metadata_is_named_and_the_check_goes_on(void **state)
     assert_finds("{\"model_name\": 1}", COFFER_E_BAD_VALUE, COFFER_WARNING);
     assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 4294967297}]}", COFFER_E_BAD_VALUE,
                  COFFER_WARNING);
+    assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 1, \"first_record\": -1}]}",
+                 COFFER_E_BAD_VALUE, COFFER_WARNING);
     assert_finds("{\"a\": 1, \"a\": 1}", COFFER_E_DUPLICATE, COFFER_ERROR);
     assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 1, \"first_record\": 0, "
                  "\"num_records\": 1}]}",
@@ -242,6 +244,27 @@ static void info_and_ls_tell_what_is_there(void **state)
     coffer_source_close(src);
 }
 
+static void ls_counts_records_that_are_not_sorted(void **state)
+{
+    static const char json[] =
+        "{\"id_to_param_name_map\": {\"1\": \"one\"}, \"sequences\": [{\"sequence_id\": 4, "
+        "\"num_tokens\": 2}, {\"sequence_id\": 5, \"num_tokens\": 1}]}";
+    static const coffer_mscan_record records[] = { { 2, 1, 0, 1, 1 }, { 0, 1, 0, 1, 1 }, { 1, 1, 0, 1, 1 } };
+    coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
+    coffer_node *list = NULL;
+    size_t len;
+    uint8_t *bytes = scan_bytes(&len, json, records, 3);
+    coffer_source *src = scan_source_of(bytes, len);
+    (void)state;
+    assert_int_equal(coffer_node_new(&list, NULL), COFFER_OK);
+    assert_int_equal(coffer_list(list, src, &opts, NULL), COFFER_OK);
+    const coffer_node *entry = coffer_node_first(coffer_node_find(list, "entries"));
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(entry, "records")), 2);
+    coffer_node_free(list);
+    coffer_source_close(src);
+    free(bytes);
+}
+
 static void info_of_a_damaged_scan_says_so(void **state)
 {
     coffer_source *src = scan_source(COFFER_TEST_DATA "/vectors/mscan/truncated-records.mscan");
@@ -271,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_changed_record_fails_its_sequences_checksum_in_a_full_check),
         cmocka_unit_test(a_check_can_be_cancelled),
         cmocka_unit_test(info_and_ls_tell_what_is_there),
+        cmocka_unit_test(ls_counts_records_that_are_not_sorted),
         cmocka_unit_test(info_of_a_damaged_scan_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

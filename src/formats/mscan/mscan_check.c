@@ -61,11 +61,26 @@ static void report_area(const checker *check)
 
 /* ---- What our writer says about sequences ---- */
 
+/* Optional keys, but where they stand and cannot be read, nothing vouches for the records. */
+static bool is_unreadable_extent(const coffer__json_value *sequence)
+{
+    static const char *const keys[] = { "first_record", "num_records", "crc32" };
+    uint64_t number;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const coffer__json_value *value = coffer__json_find(sequence, keys[i]);
+        if (value && !coffer__json_u64(&number, value))
+            return true;
+    }
+    return false;
+}
+
 static void check_extents(const checker *check)
 {
-    uint64_t wrong = 0, first = 0;
+    uint64_t wrong = 0, first = 0, unreadable = 0, first_unreadable = 0;
     for (size_t i = 0; i < check->metadata.sequence_count; i++) {
         coffer__mscan_extent extent = coffer__mscan_extent_of(check->metadata.sequence_values[i]);
+        if (is_unreadable_extent(check->metadata.sequence_values[i]) && unreadable++ == 0)
+            first_unreadable = check->metadata.sequences[i].sequence_id;
         if (extent.has_range &&
             !coffer__range_fits(extent.first_record, extent.num_records, check->header.record_count) &&
             wrong++ == 0)
@@ -76,6 +91,11 @@ static void check_extents(const checker *check)
                            "sequence %llu has its records past the %lu there are (%llu such sequences)",
                            (unsigned long long)first, (unsigned long)check->header.record_count,
                            (unsigned long long)wrong);
+    if (unreadable > 0)
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
+                           "first_record, num_records or crc32 of sequence %llu is not a whole "
+                           "number: its records are not verified (%llu such sequences)",
+                           (unsigned long long)first_unreadable, (unsigned long long)unreadable);
 }
 
 /* ---- The records ---- */

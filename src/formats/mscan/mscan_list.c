@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/glob.h"
+#include "base/memory.h"
 #include "base/report.h"
 
 #include <string.h>
@@ -11,35 +12,58 @@ static bool matches(const char *glob, const char *text, size_t len)
     return !glob || coffer__glob_match(glob, text ? text : "", len);
 }
 
+/* Records of each sequence, by index; coffer__free. */
+static coffer_status count_records(uint64_t **out, const coffer_mscan *scan, coffer_error *err)
+{
+    size_t sequences = scan->metadata.sequence_count;
+    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats *stats = NULL;
+    coffer_status status = COFFER_OK;
+    bool sorted = false;
+    uint64_t first, *counts = coffer__calloc(sequences ? sequences : 1, sizeof *counts);
+
+    if (!counts)
+        return coffer__fail_no_memory(err, sequences * sizeof *counts);
+    query.by = COFFER_MSCAN_BY_SEQUENCE;
+    query.limits = &scan->limits;
+    status = coffer_mscan_is_sorted(&sorted, scan, err);
+    for (size_t i = 0; status == COFFER_OK && sorted && i < sequences; i++) {
+        const coffer_mscan_sequence *sequence = &scan->metadata.sequences[i];
+        status = coffer_mscan_find_tokens(&first, &counts[i], scan, sequence->first_token,
+                                          sequence->first_token + sequence->num_tokens, err);
+    }
+    if (status == COFFER_OK && !sorted && !(status = coffer_mscan_stats_new(&stats, scan, &query, err)))
+        for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++)
+            counts[coffer_mscan_stats_at(stats, i)->key] = coffer_mscan_stats_at(stats, i)->count;
+    coffer_mscan_stats_free(stats);
+    if (status)
+        coffer__free(counts);
+    else
+        *out = counts;
+    return status;
+}
+
 static coffer_status list_sequences(coffer_node *entries, const coffer_mscan *scan, const char *glob,
                                     coffer_error *err)
 {
-    bool sorted = false;
-    coffer_status status = coffer_mscan_is_sorted(&sorted, scan, err);
+    uint64_t *counts = NULL;
+    coffer_status status = count_records(&counts, scan, err);
     for (size_t i = 0; status == COFFER_OK && i < scan->metadata.sequence_count; i++) {
         const coffer_mscan_sequence *sequence = &scan->metadata.sequences[i];
-        uint64_t first = 0, count = 0;
         coffer_node *entry;
         if (!matches(glob, sequence->source, sequence->source_len))
             continue;
-        if (sorted)
-            status = coffer_mscan_find_tokens(&first, &count, scan, sequence->first_token,
-                                              sequence->first_token + sequence->num_tokens, err);
-        if (status)
-            break;
         entry = coffer__node_map(entries, NULL);
         coffer__node_u64(entry, "sequence_id", sequence->sequence_id, COFFER_UNIT_NONE);
         coffer__node_u64(entry, "num_tokens", sequence->num_tokens, COFFER_UNIT_NONE);
         coffer__node_u64(entry, "first_token", sequence->first_token, COFFER_UNIT_NONE);
-        if (sorted)
-            coffer__node_u64(entry, "records", count, COFFER_UNIT_NONE);
-        else
-            coffer__node_null(entry, "records");
+        coffer__node_u64(entry, "records", counts[i], COFFER_UNIT_NONE);
         if (sequence->source)
             coffer__node_text_len(entry, "source", sequence->source, sequence->source_len);
         else
             coffer__node_null(entry, "source");
     }
+    coffer__free(counts);
     return status;
 }
 
