@@ -259,18 +259,12 @@ static int append(const cli_args *args, const coffer_mscan *old)
 
 static int run(const cli_args *args, coffer_source *src)
 {
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_mscan *old = NULL;
     uint64_t tokens;
     if (strcmp(cli_operand(args, 0), "-") == 0)
         return cli_usage(args, "a scan can be appended to in a file only, not on standard input");
     if (!cli_number(&tokens, args, "tokens", 0, 1, UINT32_MAX))
         return CLI_USAGE;
-    if (coffer_mscan_open(&old, src, NULL, &err) != COFFER_OK)
-        return cli_fail(cli_operand(args, 0), &err, NULL);
-    int result = append(args, old);
-    coffer_mscan_close(old);
-    return result;
+    return mscan_with_scan(args, src, append);
 }
 
 const cli_format_verb cli_mscan_append = {

@@ -267,13 +267,7 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
 
 static int run(const cli_args *args, coffer_source *src)
 {
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_mscan *scan = NULL;
-    if (coffer_mscan_open(&scan, src, NULL, &err) != COFFER_OK)
-        return cli_fail(cli_operand(args, 0), &err, NULL);
-    int result = run_on(args, scan);
-    coffer_mscan_close(scan);
-    return result;
+    return mscan_with_scan(args, src, run_on);
 }
 
 const cli_format_verb cli_mscan_heatmap = {

@@ -10,4 +10,8 @@ extern const cli_format_verb cli_mscan_stats;
 extern const cli_format_verb cli_mscan_heatmap;
 extern const cli_format_verb cli_mscan_replay;
 
+/* Opens the scan, works on it and closes it; a scan that cannot be opened is told of. */
+int mscan_with_scan(const cli_args *args, coffer_source *src,
+                    int (*work)(const cli_args *args, const coffer_mscan *scan));
+
 #endif

@@ -159,19 +159,17 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
     return status == COFFER_OK ? cli_finish(CLI_OK) : cli_fail(cli_operand(args, 0), &err, NULL);
 }
 
+static int run_if_any(const cli_args *args, const coffer_mscan *scan)
+{
+    if (coffer_mscan_total_tokens(scan) > 0)
+        return run_on(args, scan);
+    fputs("the scan has no tokens\n", stdout);
+    return CLI_OK;
+}
+
 static int run(const cli_args *args, coffer_source *src)
 {
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_mscan *scan = NULL;
-    if (coffer_mscan_open(&scan, src, NULL, &err) != COFFER_OK)
-        return cli_fail(cli_operand(args, 0), &err, NULL);
-    int result = CLI_OK;
-    if (coffer_mscan_total_tokens(scan) > 0)
-        result = run_on(args, scan);
-    else
-        fputs("the scan has no tokens\n", stdout);
-    coffer_mscan_close(scan);
-    return result;
+    return mscan_with_scan(args, src, run_if_any);
 }
 
 const cli_format_verb cli_mscan_replay = {

@@ -208,18 +208,16 @@ static int run_on(const stats_request *request, const coffer_mscan *scan)
     return result;
 }
 
+static int run_request(const cli_args *args, const coffer_mscan *scan)
+{
+    stats_request request;
+    int result = parse(&request, args, scan);
+    return result == CLI_OK ? run_on(&request, scan) : result;
+}
+
 static int run(const cli_args *args, coffer_source *src)
 {
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_mscan *scan = NULL;
-    stats_request request;
-    if (coffer_mscan_open(&scan, src, NULL, &err) != COFFER_OK)
-        return cli_fail(cli_operand(args, 0), &err, NULL);
-    int result = parse(&request, args, scan);
-    if (result == CLI_OK)
-        result = run_on(&request, scan);
-    coffer_mscan_close(scan);
-    return result;
+    return mscan_with_scan(args, src, run_request);
 }
 
 const cli_format_verb cli_mscan_stats = {
