@@ -15,7 +15,12 @@ endforeach()
 
 # The pkg-config file finds its prefix from where it lies, so that the tree may be moved; not so where the packager
 # names folders outright.
-set(COFFER_MODULES simdjson libisal libxxhash)
+set(COFFER_MODULES simdjson libisal libxxhash libsodium)
+set(hdf5_flag "")
+if(HDF5_FOUND)
+    list(APPEND COFFER_MODULES hdf5)
+    list(JOIN HDF5_LDFLAGS " " hdf5_flag)
+endif()
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
     set(COFFER_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 else()
@@ -30,7 +35,7 @@ foreach(folder LIBDIR INCLUDEDIR)
         set(COFFER_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
     endif()
 endforeach()
-set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lstdc++ -lpthread -lm")
+set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lsodium ${hdf5_flag} -lstdc++ -lpthread -lm")
 configure_file(cmake/coffer.pc.in coffer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/coffer.pc DESTINATION ${pkgconfig_dir})
 

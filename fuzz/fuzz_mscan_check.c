@@ -34,7 +34,9 @@ static void describe_and_list(const fuzz_input *input)
     static const char *const lists[] = { NULL, "params", "sequences", "no such list" };
     coffer_node *node = NULL;
     MUST(coffer_node_new(&node, NULL) == COFFER_OK);
-    (void)coffer_describe(node, input->source, &input->limits, NULL);
+    coffer_describe_opts describe = COFFER_DESCRIBE_OPTS_INIT;
+    describe.limits = &input->limits;
+    (void)coffer_describe(node, input->source, &describe, NULL);
     coffer_node_free(node);
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         coffer_list_opts opts = COFFER_LIST_OPTS_INIT;

@@ -3,13 +3,17 @@
 
 /* Everything, for those who do not want to choose. */
 #include "coffer/convert.h"
+#include "coffer/dtype.h"
 #include "coffer/error.h"
 #include "coffer/format.h"
 #include "coffer/limits.h"
+#include "coffer/mcf.h"
 #include "coffer/mscan.h"
 #include "coffer/progress.h"
+#include "coffer/pycauset.h"
 #include "coffer/report.h"
 #include "coffer/source.h"
+#include "coffer/tensors.h"
 #include "coffer/version.h"
 
 COFFER_BEGIN_DECLS

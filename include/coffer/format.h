@@ -39,10 +39,24 @@ typedef struct coffer_check_opts {
         sizeof(coffer_check_opts), false, 0, NULL, NULL \
     }
 
+typedef struct coffer_describe_opts {
+    uint32_t struct_size;
+    uint64_t generation; /* an older state of the file, where the format keeps them; 0 = the active one */
+    bool hash;           /* a hash of the content that does not depend on the layout; reads everything */
+    uint32_t threads;    /* 0 = one per core */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_describe_opts;
+
+#define COFFER_DESCRIBE_OPTS_INIT                             \
+    {                                                         \
+        sizeof(coffer_describe_opts), 0, false, 0, NULL, NULL \
+    }
+
 /* Fills `out` with a summary whose keys are the public keys of `coffer info --json`, after file, format and
  * size. */
-COFFER_API coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
-                                         coffer_error *err);
+COFFER_API coffer_status coffer_describe(coffer_node *out, coffer_source *src,
+                                         const coffer_describe_opts *opts, coffer_error *err);
 
 /* Collects findings. COFFER_OK when the check ran to its end, whatever it found; an error only when the file
  * could not be read. A file that no format recognises gives the finding not-recognised or bad-magic. */
@@ -87,13 +101,15 @@ typedef struct coffer_repair_opts {
     uint32_t struct_size;
     bool keep_tail; /* take in whole records that an unfinished append left behind */
     bool overwrite; /* replace an output that exists */
+    uint64_t
+        to_generation; /* go back to an older state, where the format keeps them; 0 = the newest whole one */
     const coffer_limits *limits;
     const coffer_progress *progress;
 } coffer_repair_opts;
 
-#define COFFER_REPAIR_OPTS_INIT                              \
-    {                                                        \
-        sizeof(coffer_repair_opts), false, false, NULL, NULL \
+#define COFFER_REPAIR_OPTS_INIT                                 \
+    {                                                           \
+        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL \
     }
 
 /* Writes what can be saved of `src` to out_path (replaced atomically, never the input's own bytes in place);
@@ -101,6 +117,24 @@ typedef struct coffer_repair_opts {
  */
 COFFER_API coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                        const coffer_repair_opts *opts, coffer_error *err);
+
+typedef struct coffer_compact_opts {
+    uint32_t struct_size;
+    bool exclusive; /* fail with COFFER_E_EXISTS when out_path exists */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_compact_opts;
+
+#define COFFER_COMPACT_OPTS_INIT                       \
+    {                                                  \
+        sizeof(coffer_compact_opts), false, NULL, NULL \
+    }
+
+/* Writes a file without the bytes that nothing refers to any more, under the write lock of the old one.
+ * out_path : NULL = replace `path` atomically. `out` gets "size_before", "size_after" and what was dropped.
+ */
+COFFER_API coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
+                                        const coffer_compact_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -11,7 +11,7 @@ struct coffer_format {
     size_t magic_len;
     /* Recognises a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
     bool (*probe)(const uint8_t *head, size_t len);
-    coffer_status (*describe)(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+    coffer_status (*describe)(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                               coffer_error *err);
     coffer_status (*check)(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
                            coffer_error *err);
@@ -21,6 +21,8 @@ struct coffer_format {
                           coffer_error *err);
     coffer_status (*repair)(coffer_report *out, coffer_source *src, const char *out_path,
                             const coffer_repair_opts *opts, coffer_error *err);
+    coffer_status (*compact)(coffer_node *out, const char *path, const char *out_path,
+                             const coffer_compact_opts *opts, coffer_error *err);
 };
 
 extern const coffer_format coffer__mscan_format;

@@ -49,16 +49,18 @@ static coffer_status fail_unsupported(const coffer_format *format, const char *v
     return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s has no %s", format->name, verb);
 }
 
-coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                               coffer_error *err)
 {
+    coffer_describe_opts options = COFFER_DESCRIBE_OPTS_INIT;
     const coffer_format *format;
-    coffer_status status = coffer_identify(&format, src, err);
-    if (status)
+    coffer_status status;
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
+        (status = coffer_identify(&format, src, err)))
         return status;
     if (!format->describe)
         return fail_unsupported(format, "description", err);
-    return format->describe(out, src, limits, err);
+    return format->describe(out, src, &options, err);
 }
 
 coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
@@ -126,4 +128,23 @@ coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *
     if (!format->repair)
         return fail_unsupported(format, "repair", err);
     return format->repair(out, src, out_path, &options, err);
+}
+
+coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
+                             const coffer_compact_opts *opts, coffer_error *err)
+{
+    coffer_compact_opts options = COFFER_COMPACT_OPTS_INIT;
+    const coffer_format *format;
+    coffer_source *src = NULL;
+    coffer_status status;
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
+        (status = coffer_source_open(&src, path, NULL, err)))
+        return status;
+    status = coffer_identify(&format, src, err);
+    coffer_source_close(src);
+    if (status)
+        return status;
+    if (!format->compact)
+        return fail_unsupported(format, "dead bytes to drop", err);
+    return format->compact(out, path, out_path, &options, err);
 }

@@ -108,10 +108,10 @@ static void describe_all(const subject *of, const coffer_source *src)
     describe_state(of, src);
 }
 
-coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                                      coffer_error *err)
 {
-    coffer_limits allowed = coffer__limits(limits);
+    coffer_limits allowed = coffer__limits(opts->limits);
     subject of = { .out = out };
     coffer_status status;
     if ((status = coffer__mscan_read_header(&of.header, src, err)) ||

@@ -45,7 +45,7 @@ coffer_status coffer__mscan_fetch(const uint8_t **out, coffer_source *src, uint6
                                   size_t count, uint8_t *scratch, coffer_error *err);
 
 /* The row's functions. */
-coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                                      coffer_error *err);
 coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
                                   coffer_error *err);

@@ -1,0 +1,57 @@
+#ifndef COFFER_DTYPE_H
+#define COFFER_DTYPE_H
+
+#include "coffer/api.h"
+
+COFFER_BEGIN_DECLS
+
+/* The types of elements that the formats share. Each format has numbers and names of its own for those it can
+ * hold. Elements in memory are in the byte order of the machine's little-endian files, a complex one is a
+ * pair (real, imaginary), a BOOL is a byte of 0 or 1. */
+typedef enum coffer_dtype {
+    COFFER_DTYPE_NONE = 0,
+    COFFER_DTYPE_BOOL,
+    COFFER_DTYPE_I8,
+    COFFER_DTYPE_U8,
+    COFFER_DTYPE_I16,
+    COFFER_DTYPE_U16,
+    COFFER_DTYPE_I32,
+    COFFER_DTYPE_U32,
+    COFFER_DTYPE_I64,
+    COFFER_DTYPE_U64,
+    COFFER_DTYPE_F16,
+    COFFER_DTYPE_BF16,
+    COFFER_DTYPE_F32,
+    COFFER_DTYPE_F64,
+    COFFER_DTYPE_C32,  /* two F16 */
+    COFFER_DTYPE_C64,  /* two F32 */
+    COFFER_DTYPE_C128, /* two F64 */
+    COFFER_DTYPE_F8_E4M3,
+    COFFER_DTYPE_F8_E5M2,
+    /* Several elements to a byte, or a byte layout of their own: size 0. */
+    COFFER_DTYPE_BIT,  /* of a stored matrix */
+    COFFER_DTYPE_INT8, /* the quantised types of a model container */
+    COFFER_DTYPE_INT4,
+    COFFER_DTYPE_Q8,
+    COFFER_DTYPE_Q4,
+    COFFER_DTYPE_K6,
+    COFFER_DTYPE_K4,
+    COFFER_DTYPE_K3,
+    COFFER_DTYPE_K2,
+    COFFER_DTYPE_COUNT
+} coffer_dtype;
+
+/* "f32", "c128", "k4"; "none" for what is no type. */
+COFFER_API const char *coffer_dtype_name(coffer_dtype dtype);
+/* COFFER_DTYPE_NONE when there is none of that name. */
+COFFER_API coffer_dtype coffer_dtype_by_name(const char *name);
+/* Bytes of one element; 0 for types that are packed or quantised. */
+COFFER_API size_t coffer_dtype_size(coffer_dtype dtype);
+COFFER_API bool coffer_dtype_is_complex(coffer_dtype dtype);
+COFFER_API bool coffer_dtype_is_float(coffer_dtype dtype);   /* real, not complex, not quantised */
+COFFER_API bool coffer_dtype_is_integer(coffer_dtype dtype); /* BOOL and BIT not among them */
+COFFER_API bool coffer_dtype_is_quantised(coffer_dtype dtype);
+
+COFFER_END_DECLS
+
+#endif

@@ -1,0 +1,349 @@
+#ifndef COFFER_PYCAUSET_H
+#define COFFER_PYCAUSET_H
+
+#include "coffer/dtype.h"
+#include "coffer/error.h"
+#include "coffer/limits.h"
+#include "coffer/progress.h"
+#include "coffer/report.h"
+#include "coffer/source.h"
+
+COFFER_BEGIN_DECLS
+
+/* PYCAUSET: a matrix or vector on disk, with typed metadata. docs/formats/pycauset.md describes the file. */
+
+typedef enum coffer_pycauset_type {
+    COFFER_PYCAUSET_DENSE_FLOAT = 0,
+    COFFER_PYCAUSET_INTEGER,
+    COFFER_PYCAUSET_CAUSAL,
+    COFFER_PYCAUSET_TRIANGULAR_FLOAT,
+    COFFER_PYCAUSET_TRIANGULAR_INTEGER,
+    COFFER_PYCAUSET_SYMMETRIC,
+    COFFER_PYCAUSET_ANTISYMMETRIC,
+    COFFER_PYCAUSET_VECTOR,
+    COFFER_PYCAUSET_UNIT_VECTOR,
+    COFFER_PYCAUSET_IDENTITY,
+    COFFER_PYCAUSET_BLOCK
+} coffer_pycauset_type;
+
+typedef enum coffer_pycauset_layout {
+    COFFER_PYCAUSET_LAYOUT_NONE = 0,
+    COFFER_PYCAUSET_RAW_DENSE,
+    COFFER_PYCAUSET_RAW_TRIANGULAR
+} coffer_pycauset_layout;
+
+COFFER_API const char *coffer_pycauset_type_name(coffer_pycauset_type type);       /* "DENSE_FLOAT" */
+COFFER_API const char *coffer_pycauset_layout_name(coffer_pycauset_layout layout); /* "raw_dense" */
+/* "COMPLEX_FLOAT64", "BIT"; "MIXED" for COFFER_DTYPE_NONE (block matrices); NULL for what the format lacks.
+ */
+COFFER_API const char *coffer_pycauset_dtype_name(coffer_dtype dtype);
+
+/* ---- Metadata: a tree of typed values ---- */
+
+typedef enum coffer_pycauset_kind {
+    COFFER_PYCAUSET_BOOL = 1, /* the numbers are the tags in the file */
+    COFFER_PYCAUSET_I64 = 2,
+    COFFER_PYCAUSET_U64 = 3,
+    COFFER_PYCAUSET_F64 = 4,
+    COFFER_PYCAUSET_STRING = 5,
+    COFFER_PYCAUSET_BYTES = 6,
+    COFFER_PYCAUSET_ARRAY = 7,
+    COFFER_PYCAUSET_MAP = 8
+} coffer_pycauset_kind;
+
+/* Borrowed from the handle that it belongs to. A value asked for as a kind that it is not is 0, false, NULL
+ * or empty; every call accepts NULL for the value. */
+typedef struct coffer_pycauset_value coffer_pycauset_value;
+
+COFFER_API coffer_pycauset_kind coffer_pycauset_value_kind(const coffer_pycauset_value *value);
+COFFER_API bool coffer_pycauset_value_bool(const coffer_pycauset_value *value);
+COFFER_API int64_t coffer_pycauset_value_i64(const coffer_pycauset_value *value);  /* also a U64 that fits */
+COFFER_API uint64_t coffer_pycauset_value_u64(const coffer_pycauset_value *value); /* also an I64 that fits */
+COFFER_API double coffer_pycauset_value_f64(const coffer_pycauset_value *value);   /* any number */
+/* Of a STRING (UTF-8) or BYTES; NUL-terminated beyond its length. */
+COFFER_API const char *coffer_pycauset_value_text(const coffer_pycauset_value *value, size_t *len);
+COFFER_API size_t coffer_pycauset_value_count(const coffer_pycauset_value *value); /* of an ARRAY or MAP */
+COFFER_API const coffer_pycauset_value *coffer_pycauset_value_at(const coffer_pycauset_value *value,
+                                                                 size_t index); /* NULL past the end */
+/* Key of the child of a MAP at that index, NUL-terminated; len may be NULL. */
+COFFER_API const char *coffer_pycauset_value_key_at(const coffer_pycauset_value *map, size_t index,
+                                                    size_t *len);
+/* By path from a MAP: "properties.label", array elements by number "spacetime.2"; a dot inside a key is
+ * written
+ * "\.". NULL when there is none. O(log keys) a step. */
+COFFER_API const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_pycauset_value *map,
+                                                                   const char *path);
+
+/* ---- Reading ---- */
+
+typedef struct coffer_pycauset coffer_pycauset;
+
+typedef struct coffer_pycauset_open_opts {
+    uint32_t struct_size;
+    uint64_t generation; /* an older state of the metadata; 0 = the active one */
+    /* Where a block matrix has its children; NULL = NAME.blocks beside the source's name. */
+    const char *blocks_folder;
+    const coffer_limits *limits;
+} coffer_pycauset_open_opts;
+
+#define COFFER_PYCAUSET_OPEN_OPTS_INIT                   \
+    {                                                    \
+        sizeof(coffer_pycauset_open_opts), 0, NULL, NULL \
+    }
+
+typedef struct coffer_pycauset_info {
+    uint64_t rows, cols; /* as seen through the view; a vector has one column, or one row when transposed */
+    uint64_t stored_rows, stored_cols; /* before the transposition */
+    coffer_pycauset_type type;
+    coffer_pycauset_layout layout;
+    coffer_dtype dtype;       /* as stored: BIT, …; COFFER_DTYPE_NONE when the blocks differ */
+    coffer_dtype value_dtype; /* of the values that reading gives: BOOL for BIT; the stored type while the
+                                 scalar is 1, else F64, or C128 when type or scalar are complex */
+    bool has_diagonal;        /* of a triangular layout */
+    bool transposed, conjugated;
+    double scalar_real, scalar_imag;
+    uint64_t unit_index; /* of a UNIT_VECTOR */
+    uint64_t payload_offset, payload_length;
+    uint64_t payload_needed; /* what shape, type and layout imply; <= payload_length */
+    uint64_t generation;
+    char active_slot; /* 'A' or 'B' */
+} coffer_pycauset_info;
+
+/* Opens a matrix for reading.
+ * src : borrowed, must outlive the handle.     opts : NULL = defaults.
+ * out : owned by the caller, coffer_pycauset_close(); untouched on failure.
+ * Reads the header and one metadata block, no byte of the payload; children of a block matrix are opened when
+ * they are first read. When the active slot's metadata is damaged it fails, and never falls back to the
+ * other. Thread-safety: after success all calls with a const handle may run at the same time. */
+COFFER_API coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
+                                              const coffer_pycauset_open_opts *opts, coffer_error *err);
+COFFER_API void coffer_pycauset_close(coffer_pycauset *matrix);
+COFFER_API const coffer_pycauset_info *coffer_pycauset_get_info(const coffer_pycauset *matrix);
+COFFER_API const coffer_pycauset_value *coffer_pycauset_metadata(const coffer_pycauset *matrix);
+
+/* A cached value by name, or NULL when there is none or its signature does not match payload and view; *stale
+ * (may be NULL) tells the two apart. */
+COFFER_API const coffer_pycauset_value *coffer_pycauset_cached(const coffer_pycauset *matrix,
+                                                               const char *name, bool *stale);
+
+/* The stored bytes where they are mapped or in memory: no transposition, scalar or conjugation is applied to
+ * them, the strides make up for the transposition. COFFER_E_UNSUPPORTED when the layout has no strides (bits,
+ * triangular, no payload, COMPLEX_FLOAT16, blocks) or the source has no view. */
+typedef struct coffer_pycauset_view {
+    const void *data;
+    coffer_dtype dtype;
+    uint64_t rows, cols;
+    int64_t row_stride, col_stride; /* bytes */
+} coffer_pycauset_view;
+
+COFFER_API coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_pycauset *matrix,
+                                                  coffer_error *err);
+
+/* One element through the view, real and imaginary. Integers past 2^53 lose digits here: read_tile has them.
+ */
+COFFER_API coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix,
+                                             uint64_t row, uint64_t col, coffer_error *err);
+
+/* Values of a tile through the view (transposed, conjugated, times scalar), row by row as `dtype`
+ * (COFFER_DTYPE_NONE = value_dtype). out_stride : bytes from row to row of out; 0 = no gap.
+ * Touches only the bytes it needs. */
+typedef struct coffer_pycauset_tile {
+    uint64_t row, rows, col, cols;
+} coffer_pycauset_tile;
+
+COFFER_API coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride,
+                                                   const coffer_pycauset *matrix,
+                                                   const coffer_pycauset_tile *tile, coffer_dtype dtype,
+                                                   coffer_error *err);
+/* Whole rows [first, first + count), without a gap. */
+COFFER_API coffer_status coffer_pycauset_read_rows(void *out, const coffer_pycauset *matrix, uint64_t first,
+                                                   uint64_t count, coffer_dtype dtype, coffer_error *err);
+
+/* ---- Statistics ---- */
+
+typedef struct coffer_pycauset_stats_opts {
+    uint32_t struct_size;
+    uint32_t threads; /* 0 = one per core */
+    const coffer_progress *progress;
+} coffer_pycauset_stats_opts;
+
+#define COFFER_PYCAUSET_STATS_OPTS_INIT             \
+    {                                               \
+        sizeof(coffer_pycauset_stats_opts), 0, NULL \
+    }
+
+/* Over all rows × cols values, zeros of the layout included; complex ones by magnitude. */
+typedef struct coffer_pycauset_stats {
+    uint64_t elements, nonzero, nans, infinities;
+    double density;             /* nonzero / elements; 0 when there are none */
+    double min, max, mean, std; /* of the finite values; NaN when there are none */
+    double frobenius;           /* of the finite values */
+    bool complex_values;
+} coffer_pycauset_stats;
+
+COFFER_API coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out,
+                                                       const coffer_pycauset *matrix,
+                                                       const coffer_pycauset_stats_opts *opts,
+                                                       coffer_error *err);
+
+/* A picture: means of the real parts (magnitudes when complex) of grid_rows × grid_cols even cells. A matrix
+ * with fewer rows or columns gets a cell for each. Cells without a finite value are NaN. */
+COFFER_API coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint64_t grid_cols,
+                                                    const coffer_pycauset *matrix,
+                                                    const coffer_pycauset_stats_opts *opts,
+                                                    coffer_error *err);
+
+/* ---- Changes to metadata ---- */
+
+/* A list of changes, applied in order in one commit. Paths are as in coffer_pycauset_value_find; maps on the
+ * way are made. Keys that say what the payload is (rows, cols, matrix_type, data_type, payload_layout,
+ * payload_uuid, block_manifest, object_type, n) are refused, and so are values of the wrong kind for the keys
+ * the format knows; `view` may be changed and makes cached values stale. */
+typedef struct coffer_pycauset_changes coffer_pycauset_changes;
+
+COFFER_API coffer_status coffer_pycauset_changes_new(coffer_pycauset_changes **out, coffer_error *err);
+COFFER_API void coffer_pycauset_changes_free(coffer_pycauset_changes *changes);
+COFFER_API coffer_status coffer_pycauset_set_bool(coffer_pycauset_changes *changes, const char *path,
+                                                  bool value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_set_i64(coffer_pycauset_changes *changes, const char *path,
+                                                 int64_t value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_set_u64(coffer_pycauset_changes *changes, const char *path,
+                                                 uint64_t value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_set_f64(coffer_pycauset_changes *changes, const char *path,
+                                                 double value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_set_string(coffer_pycauset_changes *changes, const char *path,
+                                                    const char *text, size_t len, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_set_bytes(coffer_pycauset_changes *changes, const char *path,
+                                                   const void *bytes, size_t len, coffer_error *err);
+/* Objects become maps, arrays arrays; null is refused. */
+COFFER_API coffer_status coffer_pycauset_set_json(coffer_pycauset_changes *changes, const char *path,
+                                                  const char *json, size_t len, coffer_error *err);
+/* A cached value with the signature that the file has when the change is committed. */
+COFFER_API coffer_status coffer_pycauset_set_cached(coffer_pycauset_changes *changes, const char *name,
+                                                    double value, coffer_error *err);
+/* COFFER_E_NOT_FOUND at the commit when there is nothing at the path. */
+COFFER_API coffer_status coffer_pycauset_delete(coffer_pycauset_changes *changes, const char *path,
+                                                coffer_error *err);
+/* Computes CRC-32 sums of the payload, one per MiB, at the commit and keeps them in the metadata, where other
+ * programs ignore them and check --full finds them. */
+COFFER_API coffer_status coffer_pycauset_set_checksums(coffer_pycauset_changes *changes, coffer_error *err);
+
+typedef enum coffer_durability {
+    COFFER_DURABILITY_FULL = 0, /* both barriers: on disk when the call returns */
+    COFFER_DURABILITY_ORDERED,  /* the first barrier: a crash leaves old or new, perhaps old */
+    COFFER_DURABILITY_NONE      /* no barrier: scratch files */
+} coffer_durability;
+
+typedef struct coffer_pycauset_edit_opts {
+    uint32_t struct_size;
+    coffer_durability durability;
+    const coffer_limits *limits;
+} coffer_pycauset_edit_opts;
+
+#define COFFER_PYCAUSET_EDIT_OPTS_INIT                                  \
+    {                                                                   \
+        sizeof(coffer_pycauset_edit_opts), COFFER_DURABILITY_FULL, NULL \
+    }
+
+/* Holds the write lock of a file from open to close (COFFER_E_LOCKED when another has it). Readers are never
+ * held up: they see the old state or the new. */
+typedef struct coffer_pycauset_editor coffer_pycauset_editor;
+
+COFFER_API coffer_status coffer_pycauset_edit(coffer_pycauset_editor **out, const char *path,
+                                              const coffer_pycauset_edit_opts *opts, coffer_error *err);
+/* Applies all changes in one commit and gives the new generation (may be NULL). When a change cannot be
+ * applied nothing is written. After a failed write or sync the editor refuses further commits. */
+COFFER_API coffer_status coffer_pycauset_commit_changes(uint64_t *generation, coffer_pycauset_editor *editor,
+                                                        const coffer_pycauset_changes *changes,
+                                                        coffer_error *err);
+/* Metadata as of the last commit; borrowed until the next. */
+COFFER_API const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycauset_editor *editor);
+COFFER_API void coffer_pycauset_editor_close(coffer_pycauset_editor *editor);
+
+/* ---- History ---- */
+
+/* Every whole metadata block that lies in the file, oldest first. */
+typedef struct coffer_pycauset_history coffer_pycauset_history;
+
+typedef struct coffer_pycauset_generation {
+    uint64_t generation; /* of the two that the slots name it is exact, of others counted from them */
+    bool committed;      /* false: a block that no slot has ever named, left by an interrupted commit */
+    bool active;
+    uint64_t offset, length;
+    const char *date; /* from provenance; NULL when there is none. Borrowed */
+    const coffer_pycauset_value *metadata;
+} coffer_pycauset_generation;
+
+COFFER_API coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer_source *src,
+                                                      const coffer_limits *limits, coffer_error *err);
+COFFER_API void coffer_pycauset_history_close(coffer_pycauset_history *history);
+COFFER_API size_t coffer_pycauset_history_count(const coffer_pycauset_history *history);
+COFFER_API coffer_pycauset_generation coffer_pycauset_history_at(const coffer_pycauset_history *history,
+                                                                 size_t index); /* index < count */
+/* What changed from one to the next: out gets a list "changes" of maps {path, change: added|removed|changed,
+ * old, new}. before may be NULL. */
+COFFER_API coffer_status coffer_pycauset_value_diff(coffer_node *out, const coffer_pycauset_value *before,
+                                                    const coffer_pycauset_value *after, coffer_error *err);
+
+/* ---- Writing ---- */
+
+typedef struct coffer_pycauset_shape {
+    uint32_t struct_size;
+    coffer_pycauset_type type;
+    coffer_dtype dtype;  /* BIT, …; ignored for IDENTITY without a payload: F64 */
+    uint64_t rows, cols; /* as stored; a vector has cols 1 */
+    bool has_diagonal;   /* TRIANGULAR_*; the others have it by their nature or not */
+    bool transposed, conjugated;
+    double scalar_real, scalar_imag;
+    uint64_t unit_index; /* UNIT_VECTOR */
+} coffer_pycauset_shape;
+
+#define COFFER_PYCAUSET_SHAPE_INIT                                                                        \
+    {                                                                                                     \
+        sizeof(coffer_pycauset_shape), COFFER_PYCAUSET_DENSE_FLOAT, COFFER_DTYPE_F64, 0, 0, false, false, \
+            false, 1.0, 0.0, 0                                                                            \
+    }
+
+typedef struct coffer_pycauset_create_opts {
+    uint32_t struct_size;
+    bool exclusive;           /* fail with COFFER_E_EXISTS instead of replacing a file */
+    bool checksums;           /* keep CRC-32 sums of the payload, one per MiB */
+    bool no_sync;             /* scratch files */
+    const char *payload_uuid; /* 32 hexadecimal digits; NULL = from the content, so that equal input gives
+                                 equal bytes */
+} coffer_pycauset_create_opts;
+
+#define COFFER_PYCAUSET_CREATE_OPTS_INIT                               \
+    {                                                                  \
+        sizeof(coffer_pycauset_create_opts), false, false, false, NULL \
+    }
+
+typedef struct coffer_pycauset_writer coffer_pycauset_writer;
+
+/* Streams a matrix into a new file that takes its name at commit. Memory is a few rows, whatever the size. */
+COFFER_API coffer_status coffer_pycauset_create(coffer_pycauset_writer **out, const char *path,
+                                                const coffer_pycauset_shape *shape,
+                                                const coffer_pycauset_create_opts *opts, coffer_error *err);
+/* The next rows, as stored, each of all its columns, without a gap; BIT as BOOL bytes, complex as pairs. Of a
+ * triangular or symmetric matrix the part that is not stored must be what the layout implies (zero, or the
+ * mirror image, which is not looked at), else COFFER_E_INVALID_ARGUMENT. */
+COFFER_API coffer_status coffer_pycauset_write_rows(coffer_pycauset_writer *writer, const void *rows,
+                                                    uint64_t count, coffer_error *err);
+/* Metadata beside what the shape says; may be called once before commit. changes : borrowed for the call. */
+COFFER_API coffer_status coffer_pycauset_writer_metadata(coffer_pycauset_writer *writer,
+                                                         const coffer_pycauset_changes *changes,
+                                                         coffer_error *err);
+/* All rows must have come. Frees the writer, also on failure. */
+COFFER_API coffer_status coffer_pycauset_commit(coffer_pycauset_writer *writer, coffer_error *err);
+COFFER_API void coffer_pycauset_discard(coffer_pycauset_writer *writer);
+
+/* A block matrix out of files that exist: they are copied into PATH.blocks. rows and cols of blocks; children
+ * row by row. */
+COFFER_API coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
+                                                       uint64_t block_rows, uint64_t block_cols,
+                                                       const coffer_pycauset_create_opts *opts,
+                                                       coffer_error *err);
+
+COFFER_END_DECLS
+
+#endif
