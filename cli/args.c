@@ -143,6 +143,7 @@ static int add_given(parser *p, const cli_option *option, const char *value)
     cli_given *given = &p->args->given[p->args->given_count++];
     given->option = option;
     given->value = value;
+    given->operands_before = p->args->operand_count;
     /* Where the verb means something else for each format, cli_bind knows whose choices hold. */
     return p->args->verb->run ? check_choice(p->args, given) : CLI_OK;
 }

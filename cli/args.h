@@ -7,7 +7,8 @@
 
 typedef struct cli_given {
     const cli_option *option;
-    const char *value; /* NULL for a switch */
+    const char *value;      /* NULL for a switch */
+    size_t operands_before; /* how many operands stand before it */
 } cli_given;
 
 struct cli_args {

@@ -36,6 +36,20 @@ const char *cli_value(const cli_args *args, const char *option)
     return given ? given->value : NULL;
 }
 
+bool cli_next_word(cli_word *out, cli_place *place, const cli_args *args)
+{
+    if (place->options < args->given_count &&
+        args->given[place->options].operands_before <= place->operands) {
+        const cli_given *given = &args->given[place->options++];
+        *out = (cli_word){ given->option->name, given->value };
+        return true;
+    }
+    if (place->operands >= args->operand_count)
+        return false;
+    *out = (cli_word){ NULL, args->operands[place->operands++] };
+    return true;
+}
+
 /* Reads decimal digits at *text and moves past them. */
 static bool read_digits(uint64_t *out, const char **text)
 {

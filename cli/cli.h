@@ -56,6 +56,16 @@ size_t cli_operand_count(const cli_args *args);
 const char *cli_operand(const cli_args *args, size_t index); /* NULL past the end */
 bool cli_has(const cli_args *args, const char *option);
 const char *cli_value(const cli_args *args, const char *option); /* the last one given, or NULL */
+/* Options and operands one after the other, as they stand in the command line: for verbs to whom the order
+ * means something. *place begins zeroed; false past the end. */
+typedef struct cli_word {
+    const char *option; /* NULL: an operand */
+    const char *value;
+} cli_word;
+typedef struct cli_place {
+    size_t options, operands;
+} cli_place;
+bool cli_next_word(cli_word *out, cli_place *place, const cli_args *args);
 /* A number within bounds; the default when the option is not there. False after a message to stderr: return
  * CLI_USAGE. */
 bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value, uint64_t min,

@@ -51,7 +51,17 @@ static int print_for_people(const file_info *info)
     return info->err.status ? cli_fail(info->path, &info->err, NULL) : CLI_OK;
 }
 
-static int show(const char *path, bool json)
+static void describe(file_info *info, const coffer_describe_opts *how)
+{
+    coffer_describe_opts opts = *how;
+    term_progress bar;
+    term_progress_start(&bar, "hashing", NULL);
+    opts.progress = &bar.progress;
+    coffer_describe(info->root, info->src, &opts, &info->err);
+    term_progress_end(&bar);
+}
+
+static int show(const char *path, const coffer_describe_opts *how, bool json)
 {
     file_info info = { .path = path, .err = COFFER_ERROR_INIT };
     int status = cli_open(&info.src, path);
@@ -66,7 +76,7 @@ static int show(const char *path, bool json)
     coffer__node_text(info.root, "format", known ? coffer_format_name(info.format) : NULL);
     coffer__node_u64(info.root, "size", coffer_source_size(info.src), COFFER_UNIT_BYTES);
     if (known)
-        coffer_describe(info.root, info.src, NULL, &info.err);
+        describe(&info, how);
     if (coffer__node_status(info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
         goto out;
@@ -82,17 +92,27 @@ out:
 
 static int run(const cli_args *args)
 {
+    coffer_describe_opts how = COFFER_DESCRIBE_OPTS_INIT;
+    uint64_t threads;
     bool json = cli_has(args, "json");
     int status = CLI_OK;
+    if (!cli_number(&how.generation, args, "generation", 0, 1, UINT64_MAX) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024))
+        return CLI_USAGE;
+    how.hash = cli_has(args, "hash");
+    how.threads = (uint32_t)threads;
     for (size_t i = 0; i < cli_operand_count(args); i++) {
         if (i > 0 && !json)
             putchar('\n');
-        status = cli_worse(status, show(cli_operand(args, i), json));
+        status = cli_worse(status, show(cli_operand(args, i), &how, json));
     }
     return status;
 }
 
 static const cli_option options[] = {
+    { "generation", 'g', "N", NULL, "an older state of the file, where it keeps them: see 'coffer log'" },
+    { "hash", 0, NULL, NULL, "a hash of what the file holds, however it is laid out; reads all of it" },
+    { "threads", 0, "N", NULL, "hash with N threads (one per core)" },
     { "json", 0, NULL, NULL, "one line of JSON per file" },
     { 0 },
 };
@@ -105,7 +125,8 @@ const cli_verb cli_verb_info = {
         "Recognises the format by the file's content and sums up what it holds. Only the head of the file is "
         "read, however large it is. '-' is standard input.",
     .examples = "  coffer info scan.mscan\n"
-                "  coffer info --json *.mscan | jq .records   # one line of JSON per file\n",
+                "  coffer info --json *.mscan | jq .records   # one line of JSON per file\n"
+                "  coffer info m.pycauset --generation 3      # as it was then\n",
     .options = options,
     .min_operands = 1,
     .max_operands = SIZE_MAX,

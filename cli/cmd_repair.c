@@ -22,6 +22,7 @@ typedef struct repair_job {
     const cli_args *args;
     const char *path;
     bool in_place;
+    uint64_t to;  /* the generation to go back to; 0 = the newest whole one */
     char *output; /* where the result is written; in place, a temporary name */
     char *target; /* in place: the input itself, links resolved */
     char *kept;   /* in place: where the original is now */
@@ -171,6 +172,7 @@ static int write_repaired(repair_job *job, coffer_source *src)
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     opts.keep_tail = cli_has(job->args, "keep-tail");
+    opts.to_generation = job->to;
     opts.overwrite = job->in_place || cli_has(job->args, "force");
     opts.progress = &bar.progress;
     term_progress_start(&bar, "repairing", NULL);
@@ -294,7 +296,7 @@ static int repair(repair_job *job)
         status = inspect(job, src);
     if (!status && !elsewhere && strcmp(job->path, "-") != 0)
         status = settle_journal(&src, job);
-    if (!status && (elsewhere || needs_repair(job->found)))
+    if (!status && (elsewhere || job->to || needs_repair(job->found)))
         status = repair_from(job, src);
     coffer_source_close(src);
     return status;
@@ -345,10 +347,15 @@ static void print_for_people(FILE *out, const repair_job *job)
     if (!job->written)
         return;
     if (job->kept)
-        print_line(out, job->path, ": repaired in place; the original is ", job->kept);
+        print_line(out, job->path,
+                   job->to ? ": taken back in place; the original is "
+                           : ": repaired in place; the original is ",
+                   job->kept);
     else
         print_line(out, job->path,
-                   needs_repair(job->found) ? ": repaired into " : ": nothing to repair; copied to ",
+                   job->to                    ? ": taken back into "
+                   : needs_repair(job->found) ? ": repaired into "
+                                              : ": nothing to repair; copied to ",
                    job->output);
     cli_print_findings(out, job->done);
     if (job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) {
@@ -375,6 +382,8 @@ static int run(const cli_args *args)
         .args = args, .path = cli_operand(args, 0), .in_place = cli_has(args, "in-place"), .lock = -1
     };
     const char *output = cli_value(args, "output");
+    if (!cli_number(&job.to, args, "to", 0, 1, UINT64_MAX))
+        return CLI_USAGE;
     if (job.in_place && output)
         return cli_usage(args, "--in-place and -o exclude each other");
     int status = repair(&job);
@@ -391,6 +400,7 @@ static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write the result to OUT (NAME.repaired.EXT beside the file)" },
     { "in-place", 0, NULL, NULL, "replace the file; the original is kept as NAME.EXT.orig" },
     { "keep-tail", 0, NULL, NULL, "take in whole records that an unfinished append left behind" },
+    { "to", 0, "N", NULL, "go back to generation N, where the format keeps older states: see 'coffer log'" },
     { "force", 'f', NULL, NULL, "replace OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, ok, rolled_back, output, original, findings" },
     { 0 },
@@ -409,7 +419,8 @@ const cli_verb cli_verb_repair = {
                    "nothing could be saved.",
     .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
                 "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"
-                "  coffer repair scan.mscan -o saved.mscan --keep-tail\n",
+                "  coffer repair scan.mscan -o saved.mscan --keep-tail\n"
+                "  coffer repair m.pycauset --to 3 --in-place # undoes what came after generation 3\n",
     .options = options,
     .min_operands = 1,
     .max_operands = 1,

@@ -6,6 +6,7 @@
 
 extern const cli_verb cli_verb_append;
 extern const cli_verb cli_verb_check;
+extern const cli_verb cli_verb_compact;
 extern const cli_verb cli_verb_convert;
 extern const cli_verb cli_verb_diff;
 extern const cli_verb cli_verb_formats;
@@ -14,9 +15,11 @@ extern const cli_verb cli_verb_get;
 extern const cli_verb cli_verb_heatmap;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;
+extern const cli_verb cli_verb_log;
 extern const cli_verb cli_verb_ls;
 extern const cli_verb cli_verb_repair;
 extern const cli_verb cli_verb_replay;
+extern const cli_verb cli_verb_set;
 extern const cli_verb cli_verb_stats;
 extern const cli_verb cli_verb_version;
 

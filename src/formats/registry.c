@@ -60,6 +60,10 @@ coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer
         return status;
     if (!format->describe)
         return fail_unsupported(format, "description", err);
+    if (options.generation && !format->has_generations)
+        return fail_unsupported(format, "older states", err);
+    if (options.hash && !format->has_hash)
+        return fail_unsupported(format, "hash of its content", err);
     return format->describe(out, src, &options, err);
 }
 
@@ -127,6 +131,8 @@ coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *
         return status;
     if (!format->repair)
         return fail_unsupported(format, "repair", err);
+    if (options.to_generation && !format->has_generations)
+        return fail_unsupported(format, "older states", err);
     return format->repair(out, src, out_path, &options, err);
 }
 

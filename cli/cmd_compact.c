@@ -1,0 +1,94 @@
+/* Dropping what nothing refers to any more. */
+#include "verbs.h"
+
+#include "base/report.h"
+#include "term.h"
+
+#include <string.h>
+
+/* Room for the JSON keys, in the order they are shown. */
+static coffer_status begin_report(coffer_node **out, const char *path, const char *output, coffer_error *err)
+{
+    coffer_status status = coffer_node_new(out, err);
+    if (status != COFFER_OK)
+        return status;
+    coffer__node_text(*out, "file", path);
+    coffer__node_text(*out, "output", output ? output : path);
+    return COFFER_OK;
+}
+
+static void print_for_people(const char *written, const coffer_node *root)
+{
+    const coffer_node *after = coffer_node_find(root, "size_after");
+    uint64_t before = coffer_node_get_u64(coffer_node_find(root, "size_before"));
+    uint64_t left = coffer_node_get_u64(after);
+    term_text old_size, new_size, gone;
+    term_print_text(stdout, written, strlen(written), 0);
+    if (left < before)
+        printf(": %s instead of %s, %s dropped\n", term_bytes(new_size, left), term_bytes(old_size, before),
+               term_bytes(gone, before - left));
+    else
+        puts(": nothing to drop");
+    cli_print_nodes(stdout, coffer_node_next(after));
+}
+
+static int fail(const cli_args *args, const char *path, const char *output, const coffer_error *err)
+{
+    if (err->status == COFFER_E_EXISTS)
+        return cli_fail(output, err, NULL);
+    if (err->status == COFFER_E_UNSUPPORTED)
+        return cli_usage(args, "%s: %s", path, err->text);
+    return cli_fail(cli_culprit(path, output, err), err, NULL);
+}
+
+static int run(const cli_args *args)
+{
+    coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    term_progress bar;
+    const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
+    if (strcmp(path, "-") == 0)
+        return cli_usage(args, "a file is compacted where it is: standard input cannot be");
+    opts.exclusive = output && !cli_has(args, "force");
+    opts.progress = &bar.progress;
+    term_progress_start(&bar, "compacting", NULL);
+    coffer_status status = begin_report(&root, path, output, &err);
+    if (status == COFFER_OK)
+        status = coffer_compact(root, path, output, &opts, &err);
+    if (status == COFFER_OK)
+        status = coffer__node_status(root, &err);
+    term_progress_end(&bar);
+    int result = CLI_OK;
+    if (status != COFFER_OK)
+        result = fail(args, path, output, &err);
+    else if (cli_has(args, "json"))
+        result = cli_print_json(stdout, root);
+    else
+        print_for_people(output ? output : path, root);
+    coffer_node_free(root);
+    return result;
+}
+
+static const cli_option options[] = {
+    { "output", 'o', "OUT", NULL, "write to OUT and leave FILE as it is" },
+    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, what was dropped" },
+    { 0 },
+};
+
+const cli_verb cli_verb_compact = {
+    .name = "compact",
+    .usage = "FILE",
+    .summary = "write a file anew without the bytes that nothing uses any more",
+    .description =
+        "Formats that are changed by appending keep what was there before. This drops it, and with "
+        "it the older states of the file. The new file takes the place of the old one when it is "
+        "complete; writers are kept away meanwhile, readers are not.",
+    .examples = "  coffer compact m.pycauset                  # in place, atomically\n"
+                "  coffer compact m.pycauset -o small.pycauset\n",
+    .options = options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};
