@@ -20,6 +20,7 @@ extern "C" {
 struct coffer__json {
     coffer__json_value *values;
     uint8_t *strings; /* simdjson's, taken from its document: every key and string points into it */
+    char *numbers;    /* texts of the numbers that simdjson cannot read, or NULL */
 };
 
 namespace
@@ -131,6 +132,7 @@ struct input {
     size_t len;
     uint64_t base;
     uint32_t max_depth;
+    bool python; /* NaN and Infinity are numbers */
 };
 
 coffer_status fail_duplicate(const input &in, const walk &w, coffer_error *err)
@@ -147,20 +149,62 @@ coffer_status fail_syntax(const input &in, simdjson::error_code code, coffer_err
 {
     if (code == simdjson::MEMALLOC)
         return coffer__fail_no_memory(err, in.len);
-    const coffer_status status = coffer__json_explain(in.text, in.len, in.base, in.max_depth, err);
+    const coffer_status status = coffer__json_explain(in.text, in.len, in.base, in.max_depth, in.python, err);
     if (status != COFFER_OK)
         return status;
     return coffer__fail(err, COFFER_E_BAD_JSON, in.base, "JSON: %s", simdjson::error_message(code));
 }
 
+/* Numbers that simdjson cannot read. It is given a 0 in their place. */
+struct odd_numbers {
+    coffer__json_odd_number *items = nullptr;
+    size_t count = 0;
+    ~odd_numbers()
+    {
+        coffer__free(items);
+    }
+};
+
+void blank_out(uint8_t *text, const odd_numbers &odd)
+{
+    for (size_t i = 0; i < odd.count; i++) {
+        std::memset(text + odd.items[i].at, ' ', odd.items[i].len);
+        text[odd.items[i].at] = '0';
+    }
+}
+
+/* Puts the texts of the numbers back where the zeros stand. */
+bool restore(coffer__json *json, const input &in, const odd_numbers &odd)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < odd.count; i++)
+        room += odd.items[i].len + 1;
+    json->numbers = static_cast<char *>(coffer__malloc(room));
+    if (!json->numbers)
+        return false;
+    char *to = json->numbers;
+    for (size_t i = 0; i < odd.count; i++) {
+        const coffer__json_odd_number &number = odd.items[i];
+        coffer__json_value *value = &json->values[number.value];
+        std::memcpy(to, in.text + number.at, number.len);
+        to[number.len] = '\0';
+        value->kind = COFFER__JSON_NUMBER;
+        value->as.string = to;
+        value->string_len = static_cast<uint32_t>(number.len);
+        to += number.len + 1;
+    }
+    return true;
+}
+
 /* Parses a copy of the text that has the bytes behind it that simdjson may read. */
-simdjson::error_code parse_padded(simdjson::dom::parser *parser, const input &in)
+simdjson::error_code parse_padded(simdjson::dom::parser *parser, const input &in, const odd_numbers &odd)
 {
     uint8_t *padded = static_cast<uint8_t *>(coffer__malloc(in.len + simdjson::SIMDJSON_PADDING));
     if (!padded)
         return simdjson::MEMALLOC;
     std::memcpy(padded, in.text, in.len);
     std::memset(padded + in.len, 0, simdjson::SIMDJSON_PADDING);
+    blank_out(padded, odd);
     /* One level more than ours, because its first is the document. */
     simdjson::error_code code = parser->allocate(in.len, in.max_depth + 1);
     if (code == simdjson::SUCCESS)
@@ -187,7 +231,7 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
     if (status == COFFER_E_DUPLICATE)
         status = fail_duplicate(in, w, err);
     else if (status == COFFER_E_LIMIT)
-        status = coffer__json_explain(in.text, in.len, in.base, in.max_depth, err);
+        status = coffer__json_explain(in.text, in.len, in.base, in.max_depth, in.python, err);
     else if (status == COFFER_E_NO_MEMORY)
         status = coffer__fail_no_memory(err, uint64_t(w.count) * 2 * sizeof *w.keys.slots);
     coffer__json_key_table_free(&w.keys);
@@ -201,34 +245,61 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
     return COFFER_OK;
 }
 
-} // namespace
+/* What simdjson makes of the text, and once more without the numbers that it cannot read, when there are any.
+ */
+coffer_status parse(simdjson::dom::parser *parser, odd_numbers *odd, const input &in, coffer_error *err)
+{
+    simdjson::error_code code = parse_padded(parser, in, *odd);
+    if (code != simdjson::SUCCESS && code != simdjson::MEMALLOC &&
+        coffer__json_odd_numbers(&odd->items, &odd->count, in.text, in.len, in.max_depth, in.python) ==
+            COFFER_OK)
+        code = parse_padded(parser, in, *odd);
+    return code == simdjson::SUCCESS ? COFFER_OK : fail_syntax(in, code, err);
+}
 
-coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t len, uint64_t base,
-                                 const coffer_limits *limits, coffer_error *err)
+coffer_status parse_text(coffer__json **out, const char *text, size_t len, uint64_t base,
+                         const coffer_limits *limits, bool python, coffer_error *err)
 {
     const coffer_limits allowed = coffer__limits(limits);
     const uint64_t most = std::min<uint64_t>(allowed.json_bytes, UINT32_MAX - simdjson::SIMDJSON_PADDING);
     if (len > most)
         return coffer__fail(err, COFFER_E_LIMIT, base, "JSON of %zu bytes, the limit is %" PRIu64, len, most);
     const input in = { len ? text : "", len, base,
-                       std::min<uint32_t>(allowed.json_depth, COFFER__JSON_MAX_DEPTH) };
+                       std::min<uint32_t>(allowed.json_depth, COFFER__JSON_MAX_DEPTH), python };
     if (len == 0 || text[0] == '\xEF') /* newer versions of simdjson skip a byte order mark */
-        return coffer__json_explain(in.text, len, base, in.max_depth, err);
+        return coffer__json_explain(in.text, len, base, in.max_depth, in.python, err);
 
     simdjson::dom::parser parser;
-    const simdjson::error_code code = parse_padded(&parser, in);
-    if (code != simdjson::SUCCESS)
-        return fail_syntax(in, code, err);
-    coffer__json *json = static_cast<coffer__json *>(coffer__malloc(sizeof *json));
+    odd_numbers odd;
+    coffer_status status = parse(&parser, &odd, in, err);
+    if (status != COFFER_OK)
+        return status;
+    coffer__json *json = static_cast<coffer__json *>(coffer__calloc(1, sizeof *json));
     if (!json)
         return coffer__fail_no_memory(err, sizeof *json);
-    const coffer_status status = build(json, &parser, in, err);
+    status = build(json, &parser, in, err);
+    if (status == COFFER_OK && odd.count > 0 && !restore(json, in, odd))
+        status = coffer__fail_no_memory(err, in.len);
     if (status != COFFER_OK) {
-        coffer__free(json);
+        coffer__json_free(json);
         return status;
     }
     *out = json;
     return COFFER_OK;
+}
+
+} // namespace
+
+coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t len, uint64_t base,
+                                 const coffer_limits *limits, coffer_error *err)
+{
+    return parse_text(out, text, len, base, limits, false, err);
+}
+
+coffer_status coffer__json_parse_python(coffer__json **out, const char *text, size_t len, uint64_t base,
+                                        const coffer_limits *limits, coffer_error *err)
+{
+    return parse_text(out, text, len, base, limits, true, err);
 }
 
 void coffer__json_free(coffer__json *json)
@@ -236,6 +307,7 @@ void coffer__json_free(coffer__json *json)
     if (!json)
         return;
     delete[] json->strings;
+    coffer__free(json->numbers);
     coffer__free(json->values);
     coffer__free(json);
 }

@@ -17,6 +17,7 @@ typedef enum coffer__json_kind {
     COFFER__JSON_U64, /* non-negative integers */
     COFFER__JSON_I64, /* negative integers */
     COFFER__JSON_F64,
+    COFFER__JSON_NUMBER, /* one that fits neither 64 bits nor a double, kept as its text in as.string */
     COFFER__JSON_STRING,
     COFFER__JSON_ARRAY,
     COFFER__JSON_OBJECT
@@ -47,6 +48,10 @@ typedef struct coffer__json coffer__json;
  * for the rest; the message says what was expected, err->offset where. */
 coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t len, uint64_t base,
                                  const coffer_limits *limits, coffer_error *err);
+/* The same, and lets NaN, Infinity and -Infinity pass as COFFER__JSON_NUMBER: Python writes them, and the
+ * files of its programs are full of them. */
+coffer_status coffer__json_parse_python(coffer__json **out, const char *text, size_t len, uint64_t base,
+                                        const coffer_limits *limits, coffer_error *err);
 void coffer__json_free(coffer__json *json);
 const coffer__json_value *coffer__json_root(const coffer__json *json);
 const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */
@@ -57,7 +62,7 @@ const coffer__json_value *coffer__json_next(const coffer__json_value *parent,
                                             const coffer__json_value *child);
 /* A member of an object by key, or NULL (also when it is no object, or NULL). Linear. */
 const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key);
-/* Gives false when it is no such value or does not fit; accepts integers as doubles. */
+/* Gives false when it is no such value or does not fit; accepts integers as doubles, rounded. */
 bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);
 bool coffer__json_f64(double *out, const coffer__json_value *value);
 

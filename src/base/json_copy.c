@@ -31,6 +31,9 @@ void coffer__json_write_value(coffer__json_writer *writer, const coffer__json_va
     case COFFER__JSON_F64:
         coffer__json_write_f64(writer, value->as.f64);
         break;
+    case COFFER__JSON_NUMBER:
+        coffer__json_write_number(writer, value->as.string, value->string_len);
+        break;
     case COFFER__JSON_STRING:
         coffer__json_string_len(writer, value->as.string, value->string_len);
         break;

@@ -1,7 +1,9 @@
 #include "base/json_error.h"
 
+#include "base/array.h"
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -23,6 +25,9 @@ typedef struct scanner {
     uint32_t depth, max_depth;
     coffer_status status;
     const char *reason;
+    coffer__json_odd_number *odd; /* those found so far, when they are to be kept */
+    size_t odd_count, odd_capacity;
+    bool keep_odd, python;
     bool in_object[COFFER__JSON_MAX_DEPTH];
 } scanner;
 
@@ -208,6 +213,32 @@ static bool skip_digits(scanner *s)
     return s->at > first;
 }
 
+/* Remembers the number that ends at s->at, if those are wanted. */
+static step keep_odd(scanner *s, const uint8_t *first)
+{
+    size_t len = (size_t)(s->at - first);
+    if (!s->keep_odd)
+        return STEP_ENDED;
+    s->status = coffer__array_reserve_one(&s->odd, &s->odd_capacity, s->odd_count, sizeof *s->odd, NULL);
+    if (s->status)
+        return STEP_BAD;
+    s->odd[s->odd_count++] =
+        (coffer__json_odd_number){ s->values_begun - 1, (size_t)(first - s->start), len };
+    return STEP_ENDED;
+}
+
+static step scan_python_number(scanner *s, const char *literal)
+{
+    const uint8_t *first = s->at;
+    for (; *literal; literal++, s->at++) {
+        if (peek(s) != (uint8_t)*literal) {
+            s->at = first;
+            return bad(s, "expected a value");
+        }
+    }
+    return keep_odd(s, first);
+}
+
 static step scan_number(scanner *s)
 {
     const uint8_t *first = s->at;
@@ -237,8 +268,7 @@ static step scan_number(scanner *s)
     }
     if (integer ? integer_fits(first, s->at) : decimal_fits(first, s->at))
         return STEP_ENDED;
-    s->at = first;
-    return bad(s, "number out of range");
+    return keep_odd(s, first);
 }
 
 /* ---- Values ---- */
@@ -303,11 +333,23 @@ static step scan_value(scanner *s)
         return scan_literal(s, "false");
     case 'n':
         return scan_literal(s, "null");
+    case 'N':
+        if (s->python)
+            return scan_python_number(s, "NaN");
+        break;
+    case 'I':
+        if (s->python)
+            return scan_python_number(s, "Infinity");
+        break;
+    case '-':
+        if (s->python && s->end - s->at > 1 && s->at[1] == 'I')
+            return scan_python_number(s, "-Infinity");
+        return scan_number(s);
     default:
-        if (peek(s) == '-' || is_digit(peek(s)))
+        if (is_digit(peek(s)))
             return scan_number(s);
-        return bad(s, s->at < s->end ? "expected a value" : "unexpected end where a value was due");
     }
+    return bad(s, s->at < s->end ? "expected a value" : "unexpected end where a value was due");
 }
 
 static step after_value(scanner *s)
@@ -340,13 +382,14 @@ static step scan(scanner *s)
 }
 
 coffer_status coffer__json_explain(const char *text, size_t len, uint64_t base, uint32_t max_depth,
-                                   coffer_error *err)
+                                   bool python, coffer_error *err)
 {
     static const char mark[] = "\xEF\xBB\xBF";
     scanner s;
     if (len >= 3 && memcmp(text, mark, 3) == 0)
         return coffer__fail(err, COFFER_E_BAD_JSON, base, "JSON begins with a byte order mark");
     scanner_init(&s, text, len, max_depth);
+    s.python = python;
     if (scan(&s) == STEP_DONE)
         return COFFER_OK;
     uint64_t at = (uint64_t)(s.at - s.start);
@@ -354,6 +397,22 @@ coffer_status coffer__json_explain(const char *text, size_t len, uint64_t base, 
         return coffer__fail(err, COFFER_E_LIMIT, base + at,
                             "JSON is nested deeper than %" PRIu32 " at byte %" PRIu64, max_depth, at);
     return coffer__fail(err, s.status, base + at, "JSON, byte %" PRIu64 " of %zu: %s", at, len, s.reason);
+}
+
+coffer_status coffer__json_odd_numbers(coffer__json_odd_number **out, size_t *count, const char *text,
+                                       size_t len, uint32_t max_depth, bool python)
+{
+    scanner s;
+    scanner_init(&s, text, len, max_depth);
+    s.keep_odd = true;
+    s.python = python;
+    if (scan(&s) != STEP_DONE) {
+        coffer__free(s.odd);
+        return s.status == COFFER_E_NO_MEMORY ? COFFER_E_NO_MEMORY : COFFER_E_BAD_JSON;
+    }
+    *out = s.odd;
+    *count = s.odd_count;
+    return COFFER_OK;
 }
 
 size_t coffer__json_key_position(const char *text, size_t len, uint64_t index)

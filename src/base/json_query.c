@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_container(const coffer__json_value *value)
@@ -52,6 +54,13 @@ bool coffer__json_f64(double *out, const coffer__json_value *value)
     case COFFER__JSON_F64:
         *out = value->as.f64;
         return true;
+    case COFFER__JSON_NUMBER: { /* of those, only integers are finite: no decimal point, no locale */
+        double rounded = strtod(value->as.string, NULL);
+        if (!isfinite(rounded))
+            return false;
+        *out = rounded;
+        return true;
+    }
     default:
         return false;
     }

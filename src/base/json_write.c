@@ -202,6 +202,12 @@ void coffer__json_write_f64(coffer__json_writer *writer, double value)
     put_decimal(writer, printed);
 }
 
+void coffer__json_write_number(coffer__json_writer *writer, const char *text, size_t len)
+{
+    begin_item(writer);
+    coffer__buffer_append(writer->out, text, len);
+}
+
 void coffer__json_write_bool(coffer__json_writer *writer, bool value)
 {
     begin_item(writer);

@@ -31,6 +31,8 @@ void coffer__json_write_u64(coffer__json_writer *writer, uint64_t value);
 void coffer__json_write_i64(coffer__json_writer *writer, int64_t value);
 void coffer__json_write_f64(coffer__json_writer *writer,
                             double value); /* shortest that reads back the same; NaN and infinities as null */
+/* A number as its text has it. */
+void coffer__json_write_number(coffer__json_writer *writer, const char *text, size_t len);
 void coffer__json_write_bool(coffer__json_writer *writer, bool value);
 void coffer__json_write_null(coffer__json_writer *writer);
 /* Copies a parsed value, and all below it. */

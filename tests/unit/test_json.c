@@ -11,6 +11,7 @@
 #include "base/json_error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -210,14 +211,6 @@ static const mistake mistakes[] = {
     { "0x10", COFFER_E_BAD_JSON, 1, "text goes on after the value" },
     { "NaN", COFFER_E_BAD_JSON, 0, "expected a value" },
     { "[Infinity]", COFFER_E_BAD_JSON, 1, "expected a value" },
-    { "[18446744073709551616]", COFFER_E_BAD_JSON, 1, "number out of range" },
-    { "[99999999999999999999999]", COFFER_E_BAD_JSON, 1, "number out of range" },
-    { "-9223372036854775809", COFFER_E_BAD_JSON, 0, "number out of range" },
-    { "[1e309]", COFFER_E_BAD_JSON, 1, "number out of range" },
-    { "[1,-1.8e308]", COFFER_E_BAD_JSON, 3, "number out of range" },
-    { "1.7976931348623159e308", COFFER_E_BAD_JSON, 0, "number out of range" },
-    { "0.00017976931348623159e312", COFFER_E_BAD_JSON, 0, "number out of range" },
-    { "1e99999999999999999999999", COFFER_E_BAD_JSON, 0, "number out of range" },
     { "// note\n1", COFFER_E_BAD_JSON, 0, "expected a value" },
     { "[1,/**/2]", COFFER_E_BAD_JSON, 3, "expected a value" },
     { "[1,\f2]", COFFER_E_BAD_JSON, 3, "expected a value" },
@@ -276,7 +269,7 @@ static void parser_and_explainer_agree_on_every_small_change(void **state)
             coffer__json *json = NULL;
             coffer_error err = COFFER_ERROR_INIT;
             coffer_status parsed = coffer__json_parse(&json, text, sizeof text - 1, 0, NULL, &err);
-            coffer_status explained = coffer__json_explain(text, sizeof text - 1, 0, 256, NULL);
+            coffer_status explained = coffer__json_explain(text, sizeof text - 1, 0, 256, false, NULL);
             if (parsed != explained && parsed != COFFER_E_DUPLICATE)
                 fail_msg("%s: %d %s, but %d", text, parsed, err.text, explained);
             coffer__json_free(json);
@@ -314,8 +307,60 @@ static void numbers_at_the_edge_of_the_range_are_read(void **state)
         coffer__json *json = parse(texts[i]);
         assert_int_equal(coffer__json_root(json)->kind, COFFER__JSON_F64);
         coffer__json_free(json);
-        assert_int_equal(coffer__json_explain(texts[i], strlen(texts[i]), 0, 4, NULL), COFFER_OK);
+        assert_int_equal(coffer__json_explain(texts[i], strlen(texts[i]), 0, 4, false, NULL), COFFER_OK);
     }
+}
+
+static void numbers_that_fit_no_type_are_kept_as_their_text(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "18446744073709551616",
+                                         "99999999999999999999999",
+                                         "-9223372036854775809",
+                                         "1000000000000000019884624838656",
+                                         "1e309",
+                                         "-1.8e308",
+                                         "1.7976931348623159e308",
+                                         "0.00017976931348623159e312",
+                                         "1e99999999999999999999999" };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char around[200];
+        double rounded = 0;
+        snprintf(around, sizeof around, "{\"a\":[1,%s ,\"x\"],\"b\":%s}", texts[i], texts[i]);
+        coffer__json *json = parse(around);
+        const coffer__json_value *b = coffer__json_find(coffer__json_root(json), "b");
+        const coffer__json_value *in_a = coffer__json_find(coffer__json_root(json), "a") + 2;
+        assert_int_equal(b->kind, COFFER__JSON_NUMBER);
+        assert_string_equal(b->as.string, texts[i]);
+        assert_string_equal(in_a->as.string, texts[i]);
+        assert_string_equal((in_a + 1)->as.string, "x");
+        bool integer = !strpbrk(texts[i], "e.");
+        assert_int_equal(coffer__json_f64(&rounded, b), integer);
+        assert_true(rounded == (integer ? strtod(texts[i], NULL) : 0));
+        coffer__json_free(json);
+    }
+}
+
+static void what_python_calls_numbers_is_read_only_where_it_is_asked_for(void **state)
+{
+    (void)state;
+    const char text[] = "[NaN, Infinity,-Infinity, 1]";
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__json *json = NULL;
+    assert_int_equal(coffer__json_parse(&json, text, strlen(text), 0, NULL, &err), COFFER_E_BAD_JSON);
+    assert_int_equal(err.offset, 1);
+    assert_int_equal(coffer__json_parse_python(&json, text, strlen(text), 0, NULL, &err), COFFER_OK);
+    const coffer__json_value *first = coffer__json_first(coffer__json_root(json));
+    double value;
+    assert_string_equal(first[0].as.string, "NaN");
+    assert_string_equal(first[2].as.string, "-Infinity");
+    assert_int_equal(first[3].kind, COFFER__JSON_U64);
+    assert_false(coffer__json_f64(&value, &first[1]));
+    coffer__json_free(json);
+    const char wrong[] = "[NaN, Infinite]";
+    assert_int_equal(coffer__json_parse_python(&json, wrong, strlen(wrong), 0, NULL, &err),
+                     COFFER_E_BAD_JSON);
+    assert_int_equal(err.offset, 6);
 }
 
 /* ---- Limits ---- */
@@ -512,6 +557,8 @@ int main(void)
         cmocka_unit_test(parser_and_explainer_agree_on_every_small_change),
         cmocka_unit_test(every_cut_of_a_text_is_refused_where_it_was_cut),
         cmocka_unit_test(numbers_at_the_edge_of_the_range_are_read),
+        cmocka_unit_test(numbers_that_fit_no_type_are_kept_as_their_text),
+        cmocka_unit_test(what_python_calls_numbers_is_read_only_where_it_is_asked_for),
         cmocka_unit_test(depth_is_limited_to_the_level),
         cmocka_unit_test(size_is_limited_before_anything_is_read),
         cmocka_unit_test(a_key_that_stands_twice_is_found_among_any_number),

@@ -326,6 +326,7 @@ static coffer_status same_value(bool *same, const coffer__json_value *a, const c
     case COFFER__JSON_BOOL:
         *same = a->as.boolean == b->as.boolean;
         return COFFER_OK;
+    case COFFER__JSON_NUMBER:
     case COFFER__JSON_STRING:
         *same = a->string_len == b->string_len && memcmp(a->as.string, b->as.string, a->string_len) == 0;
         return COFFER_OK;

@@ -43,6 +43,7 @@ static const char *kind_name(const coffer__json_value *value)
         [COFFER__JSON_U64] = "a number",
         [COFFER__JSON_I64] = "a negative number",
         [COFFER__JSON_F64] = "a number with a fraction",
+        [COFFER__JSON_NUMBER] = "a number out of range",
         [COFFER__JSON_STRING] = "a string",
         [COFFER__JSON_ARRAY] = "an array",
         [COFFER__JSON_OBJECT] = "an object",
