@@ -3,9 +3,8 @@
 #include "base/glob.h"
 #include "base/memory.h"
 #include "cli.h"
-#include "heat.h"
 #include "mscan_verbs.h"
-#include "picture.h"
+#include "scan_heat.h"
 #include "term.h"
 
 #include <math.h>
@@ -16,54 +15,36 @@
 #define RECORDS_WORTH_A_CACHE (UINT64_C(4) << 20)
 
 static const cli_option options[] = {
-    { "output", 'o', "FILE", NULL,
-      "picture to write or replace, .png or .svg; without it the terminal shows blocks" },
+    HEAT_OUTPUT_OPTION,
     { "rows", 'r', "WHAT", "block|param", "what goes down the side" },
     { "metric", 'm', "NAME", "activation|grad_norm", "what is measured" },
     { "tokens", 't', "A..B", NULL, "only these tokens, B not included" },
     { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
-    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },
-    { "height", 0, "PIXELS", NULL, "height of the picture (as the rows need)" },
-    { "palette", 0, "NAME", COLORMAP_CHOICES, "colours" },
-    { "low", 0, "X", NULL, "value of the first colour (the smallest mean)" },
-    { "high", 0, "X", NULL, "value of the last colour (the largest mean)" },
-    { "log", 0, NULL, NULL, "logarithmic colours" },
+    HEAT_OPTIONS,
     { "no-cache", 0, NULL, NULL, "keep no cache of a large scan beside it" },
     { NULL, 0, NULL, NULL, NULL },
 };
 
-rgb heat_color(const heat_map *map, double value)
+uint64_t scan_heat_row_key(const scan_heat *heat, uint32_t row)
 {
-    static const rgb empty[] = {
-        [COLORMAP_VIRIDIS] = { 226, 226, 230 },
-        [COLORMAP_MAGMA] = { 226, 226, 230 },
-        [COLORMAP_GRAY] = { 196, 212, 236 },
-        [COLORMAP_COOLWARM] = { 150, 150, 150 },
-    };
-    if (isnan(value))
-        return empty[map->palette];
-    return colormap_at(map->palette, color_scale_position(&map->scale, value));
-}
-
-uint64_t heat_row_key(const heat_map *map, uint32_t row)
-{
-    const coffer_mscan_grid *grid = map->grid;
-    if (map->row_params)
-        return map->row_params[row];
+    const coffer_mscan_grid *grid = heat->grid;
+    if (heat->row_params)
+        return heat->row_params[row];
     return grid->row_begin + (grid->row_end - grid->row_begin) * row / grid->height;
 }
 
-uint64_t heat_last_token(const heat_map *map)
+uint64_t scan_heat_last_token(const scan_heat *heat)
 {
-    uint64_t total = coffer_mscan_total_tokens(map->scan);
-    return (map->grid->token_end < total ? map->grid->token_end : total) - 1;
+    uint64_t total = coffer_mscan_total_tokens(heat->scan);
+    return (heat->grid->token_end < total ? heat->grid->token_end : total) - 1;
 }
 
-const char *heat_title(const heat_map *map)
+/* "mean activation (raw)". */
+static const char *title_of(coffer_mscan_metric metric, bool raw)
 {
     static const char *const titles[2][2] = { { "mean activation", "mean activation (raw)" },
                                               { "mean grad_norm", "mean grad_norm (raw)" } };
-    return titles[map->metric][map->raw];
+    return titles[metric][raw];
 }
 
 /* Rows from the first to the last parameter that matches. */
@@ -158,70 +139,37 @@ static bool to_real_units(coffer_mscan_grid *grid, const coffer_mscan *scan, cof
     return true;
 }
 
-static double smallest_positive(const coffer_mscan_grid *grid)
-{
-    size_t count = (size_t)grid->width * grid->height;
-    double smallest = INFINITY;
-    for (size_t i = 0; i < count; i++)
-        if (grid->mean[i] > 0 && grid->mean[i] < smallest)
-            smallest = grid->mean[i];
-    return smallest;
-}
-
-static int choose_scale(color_scale *out, const cli_args *args, const coffer_mscan_grid *grid)
-{
-    out->logarithmic = cli_has(args, "log");
-    double low = isnan(grid->low) ? 0 : grid->low, high = isnan(grid->high) ? 1 : grid->high;
-    if (out->logarithmic && !(low > 0)) {
-        low = smallest_positive(grid);
-        if (!isfinite(low))
-            return cli_usage(args, "--log: no value is larger than 0");
-    }
-    if (!cli_real(&out->low, args, "low", low) || !cli_real(&out->high, args, "high", high))
-        return CLI_USAGE;
-    if (!(out->low <= out->high) || !isfinite(out->high - out->low))
-        return cli_usage(args, "--low %g is above --high %g", out->low, out->high);
-    if (out->logarithmic && !(out->low > 0))
-        return cli_usage(args, "--log needs --low above 0, not %g", out->low);
-    return CLI_OK;
-}
-
-static int draw(const cli_args *args, heat_map *map, const heat_layout *layout)
+static int draw(const cli_args *args, scan_heat *heat, const heat_layout *layout)
 {
     coffer_error err = COFFER_ERROR_INIT;
     const char *output = cli_value(args, "output");
-    int result = choose_scale(&map->scale, args, map->grid);
+    int result = heat_choose_scale(&heat->map, args, heat->grid->low, heat->grid->high);
     if (result != CLI_OK)
         return result;
-    if (output && heat_draw_picture(map, *layout, output, &err) != COFFER_OK)
+    if (output && scan_heat_draw_picture(heat, layout, output, &err) != COFFER_OK)
         return cli_fail(output, &err, NULL);
     if (!output)
-        heat_draw_text(map, stdout);
+        scan_heat_draw_text(heat, stdout);
     return cli_finish(CLI_OK);
 }
 
 static int parse(coffer_mscan_grid_opts *grid, heat_layout *layout, const cli_args *args,
                  const coffer_mscan *scan)
 {
-    uint64_t width, height;
-    const char *output = cli_value(args, "output");
     grid->rows = cli_choice(args, "rows", 0) == 0 ? COFFER_MSCAN_ROWS_BLOCK : COFFER_MSCAN_ROWS_PARAM;
     grid->metric = (coffer_mscan_metric)cli_choice(args, "metric", COFFER_MSCAN_ACTIVATION);
     grid->param_glob = cli_value(args, "param");
-    if (!cli_range(&grid->token_begin, &grid->token_end, args, "tokens") ||
-        !cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE) ||
-        !cli_number(&height, args, "height", 0, 200, PICTURE_MAX_SIDE))
+    if (!cli_range(&grid->token_begin, &grid->token_end, args, "tokens") || heat_layout_of(layout, args))
         return CLI_USAGE;
-    if (output && !picture_can_write(output))
-        return cli_usage(args, "%s: pictures end in .png or .svg", output);
     if (grid->param_glob && grid->rows == COFFER_MSCAN_ROWS_PARAM && !narrow_rows(grid, scan))
         return cli_usage(args, "no parameter matches %s", grid->param_glob);
-    if (output) {
-        *layout = heat_layout_of(scan, grid->rows, (unsigned)width, (unsigned)height);
+    if (cli_value(args, "output")) {
+        if (grid->rows == COFFER_MSCAN_ROWS_PARAM)
+            scan_heat_fit_names(layout, scan);
         grid->width = heat_plot_width(layout);
         grid->height = heat_plot_height(layout);
     } else {
-        heat_text_size size = heat_text_size_of(scan, grid->rows, stdout);
+        heat_text_size size = scan_heat_text_size(scan, grid->rows, stdout);
         grid->width = size.columns;
         grid->height = size.rows;
     }
@@ -254,11 +202,12 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
         coffer__fail(&err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no record is selected");
         result = cli_fail(cli_operand(args, 0), &err, NULL);
     } else {
-        heat_map map = { .scan = scan, .grid = grid, .rows = opts.rows, .metric = opts.metric };
-        map.row_params = row_params;
-        map.raw = !to_real_units(grid, scan, opts.metric);
-        map.palette = (colormap)cli_choice(args, "palette", COLORMAP_VIRIDIS);
-        result = draw(args, &map, &layout);
+        scan_heat heat = { .scan = scan, .grid = grid, .rows = opts.rows, .row_params = row_params };
+        bool raw = !to_real_units(grid, scan, opts.metric);
+        heat.map = (heat_map){ .cells = grid->mean, .columns = grid->width, .rows = grid->height };
+        heat.map.title = title_of(opts.metric, raw);
+        heat.map.palette = (colormap)cli_choice(args, "palette", COLORMAP_VIRIDIS);
+        result = draw(args, &heat, &layout);
     }
     coffer__free(row_params);
     coffer_mscan_grid_free(grid);
