@@ -28,6 +28,9 @@ COFFER_API size_t coffer_conversion_option_count(const coffer_conversion *conver
 COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer_conversion *conversion,
                                                                     size_t index); /* NULL past the end */
 
+/* The kind of a file, "mcf" or "safetensors": by its content, and by its name for kinds without a magic. As
+ * coffer_identify when it is none. */
+COFFER_API coffer_status coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err);
 /* Whether files of a kind ("csv") are text that a terminal can show; false for a kind that is not known. */
 COFFER_API bool coffer_convert_is_text(const char *kind);
 

@@ -17,11 +17,12 @@ typedef struct coffer_tensors coffer_tensors;
 typedef struct coffer_tensors_opts {
     uint32_t struct_size;
     const coffer_limits *limits;
+    coffer_access access; /* of the files that are opened by path */
 } coffer_tensors_opts;
 
-#define COFFER_TENSORS_OPTS_INIT          \
-    {                                     \
-        sizeof(coffer_tensors_opts), NULL \
+#define COFFER_TENSORS_OPTS_INIT                              \
+    {                                                         \
+        sizeof(coffer_tensors_opts), NULL, COFFER_ACCESS_AUTO \
     }
 
 typedef struct coffer_tensor {

@@ -94,6 +94,11 @@ static const char *bare_kind_by_name(const char *path)
     return NULL;
 }
 
+coffer_status coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err)
+{
+    return coffer__kind_of(out, src, err);
+}
+
 coffer_status coffer__kind_of(const char **kind, coffer_source *src, coffer_error *err)
 {
     const coffer_format *format;

@@ -1,0 +1,83 @@
+/* A set of tensors from the inside. A kind of file is a reader: a row of the table in tensors_open.c, and the
+ * functions below. Its `open` adds the tensors in any order; the set copies names and shapes, sorts, looks
+ * up, converts. */
+#ifndef COFFER_CONVERT_TENSORS_H
+#define COFFER_CONVERT_TENSORS_H
+
+#include "coffer/tensors.h"
+
+/* One tensor of the set. */
+typedef struct coffer__tensor_entry {
+    coffer_tensor tensor; /* its name and dims are in `memory` */
+    size_t index;         /* the reader's own number of it */
+    size_t part;          /* which of the set's files */
+    void *memory;
+} coffer__tensor_entry;
+
+typedef struct coffer__tensor_reader {
+    const char *kind;       /* as in kinds.c */
+    const char *shown_kind; /* what coffer_tensors_kind says */
+    /* Adds the file as a part (coffer__tensors_add_part) and its tensors; may set set->state. On failure
+     * `close` is called all the same, for what state there is. */
+    coffer_status (*open)(coffer_tensors *set, coffer_source *src, coffer_error *err);
+    /* Bytes of a payload; the range has been checked. NULL: they lie in the part, at the tensor's offset. */
+    coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+                          uint64_t begin, size_t len, coffer_error *err);
+    /* Elements [first, first + count) of a tensor whose type is not plain, as float32. first and count are
+     * whole rows, a row being the last dimension; the range has been checked. NULL: all are plain. */
+    coffer_status (*decode)(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+                            uint64_t first, uint64_t count, coffer_error *err);
+    /* Metadata into `out`, a map. NULL: there is none. Failures stick in the node. */
+    coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+    void (*close)(void *state); /* NULL and a NULL state allowed */
+} coffer__tensor_reader;
+
+typedef struct coffer__tensors_part {
+    coffer_source *src;
+    bool owned;
+} coffer__tensors_part;
+
+struct coffer_tensors {
+    const coffer__tensor_reader *reader;
+    void *state; /* the reader's */
+    coffer_limits limits;
+    coffer_access access;  /* for files that the reader opens */
+    coffer_source *opened; /* closed with the set; may be NULL */
+    coffer__tensors_part *parts;
+    size_t part_count, part_capacity;
+    coffer__tensor_entry *entries; /* sorted by name once the set is open */
+    size_t count, capacity;
+};
+
+/* ---- For readers, while they open ---- */
+
+/* owned : closed with the set, and at once when this fails. */
+coffer_status coffer__tensors_add_part(coffer_tensors *set, coffer_source *src, bool owned,
+                                       coffer_error *err);
+/* A tensor of the part that was added last. name, dims : copied (name_len bytes, not NUL-terminated; text
+ * that is not UTF-8 or holds a NUL is COFFER_E_BAD_TEXT). type_name : must outlive the set. elements and file
+ * are filled in. */
+coffer_status coffer__tensors_add(coffer_tensors *set, const coffer_tensor *tensor, size_t name_len,
+                                  size_t index, coffer_error *err);
+/* The number of elements of a shape. COFFER_E_SIZE_MISMATCH when it does not fit into 64 bits. */
+coffer_status coffer__tensors_elements(uint64_t *out, uint32_t rank, const uint64_t *dims, coffer_error *err);
+
+/* ---- For users inside the library ---- */
+
+const coffer__tensor_entry *coffer__tensors_entry(const coffer_tensors *set, size_t tensor);
+/* The file that holds the payload as it is, at tensor->offset; NULL when it does not stand in a file. */
+coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor);
+
+/* Opens by a reader that the caller has chosen. opts : all members there. owned : src is closed with the set,
+ * unless this fails. */
+coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensor_reader *reader,
+                                        coffer_source *src, bool owned, const coffer_tensors_opts *opts,
+                                        coffer_error *err);
+
+/* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, npz_tensors.c, npy_tensors.c. */
+extern const coffer__tensor_reader coffer__tensors_mcf;
+extern const coffer__tensor_reader coffer__tensors_safetensors;
+/* src is model.safetensors.index.json; the shards lie beside it. */
+extern const coffer__tensor_reader coffer__tensors_safetensors_index;
+
+#endif
