@@ -112,5 +112,8 @@ void cli_print_table(FILE *out, const coffer_node *list);
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */
 int cli_print_json_line(FILE *out, const coffer_node *root);
+/* Bytes into a file that appears whole or not at all; path : NULL = standard output. 0, or the exit status
+ * after a message. */
+int cli_write_out(const char *path, bool replace, const void *bytes, size_t len);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/buffer.h"
 #include "base/json_write.h"
 #include "convert/csv.h"
-#include "io/sink.h"
 #include "term.h"
 
 #include <string.h>
@@ -285,22 +284,6 @@ static int fail_unknown(const get_job *job, const coffer__json_value *root)
     return status;
 }
 
-static int write_out(const get_job *job, const coffer__buffer *bytes)
-{
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer__sink *sink = NULL;
-    coffer__sink_opts opts = { .exclusive = !job->force };
-    const char *output = job->output ? job->output : "-";
-    coffer_status status = coffer__sink_create(&sink, output, &opts, &err);
-    if (status == COFFER_OK)
-        status = coffer__sink_write(sink, bytes->data, bytes->len, &err);
-    if (status == COFFER_OK)
-        status = coffer__sink_commit(sink, &err);
-    else
-        coffer__sink_discard(sink);
-    return status == COFFER_OK ? CLI_OK : cli_fail(output, &err, NULL);
-}
-
 static int get_metadata(const get_job *job, coffer_mscan *scan, const coffer__json *json)
 {
     static const char prefix[] = "metadata";
@@ -327,7 +310,7 @@ static int get_metadata(const get_job *job, coffer_mscan *scan, const coffer__js
     } else {
         put_value(&out, value, job->as);
     }
-    int status = write_out(job, &out);
+    int status = cli_write_out(job->output, job->force, out.data, out.len);
     coffer__buffer_free(&out);
     return status;
 }
