@@ -1,0 +1,64 @@
+/* ZIP archives, for reading: the directory at the end, members that are stored or deflated, ZIP64. A member's
+ * name is text for people and for look-up, and never a path. Nothing is trusted: members lie inside the file
+ * and do not overlap, a member gives exactly the bytes that it declares, and its CRC-32 is checked.
+ *
+ *   local header + bytes of each member | a central header for each | [ZIP64 end, locator] | end record
+ */
+#ifndef COFFER_CONVERT_ZIP_H
+#define COFFER_CONVERT_ZIP_H
+
+#include "coffer/limits.h"
+#include "coffer/source.h"
+
+typedef enum coffer__zip_method {
+    COFFER__ZIP_STORED = 0, /* the numbers are those of the file */
+    COFFER__ZIP_DEFLATED = 8
+} coffer__zip_method;
+
+typedef struct coffer__zip_member {
+    const char *name; /* NUL-terminated UTF-8, borrowed from the archive */
+    uint16_t method;
+    bool encrypted;
+    uint32_t crc;
+    uint64_t size;   /* of the contents */
+    uint64_t packed; /* of their bytes in the file */
+    uint64_t offset; /* of those */
+} coffer__zip_member;
+
+typedef struct coffer__zip coffer__zip;
+
+bool coffer__zip_probe(const uint8_t *head, size_t len);
+/* Reads the directory and every local header. src : borrowed, must outlive the archive. limits : NULL =
+ * defaults. */
+coffer_status coffer__zip_open(coffer__zip **out, coffer_source *src, const coffer_limits *limits,
+                               coffer_error *err);
+void coffer__zip_close(coffer__zip *zip);
+size_t coffer__zip_count(const coffer__zip *zip);
+/* In the order of the directory. index < count. */
+const coffer__zip_member *coffer__zip_at(const coffer__zip *zip, size_t index);
+size_t coffer__zip_find(const coffer__zip *zip, const char *name); /* SIZE_MAX: none. O(log members) */
+
+/* ---- The contents of a member ---- */
+
+/* COFFER_E_UNSUPPORTED for an encrypted member and for other ways to pack than the two above. */
+typedef struct coffer__zip_stream coffer__zip_stream;
+
+coffer_status coffer__zip_stream_open(coffer__zip_stream **out, const coffer__zip *zip, size_t index,
+                                      coffer_error *err);
+void coffer__zip_stream_close(coffer__zip_stream *stream);
+/* The next bytes, as many as asked for unless the contents end: *got is then less. With the last byte the
+ * CRC-32 is checked: COFFER_E_BAD_CHECKSUM. */
+coffer_status coffer__zip_stream_read(void *out, size_t len, size_t *got, coffer__zip_stream *stream,
+                                      coffer_error *err);
+
+typedef enum coffer__zip_access {
+    COFFER__ZIP_FORWARD, /* read from front to back; a step back of more than 64 KiB starts over */
+    COFFER__ZIP_RANDOM   /* any order: checked at once, and what is deflated goes to a temporary file */
+} coffer__zip_access;
+
+/* A member as a source, which borrows the archive. A stored one that is opened for any order has views where
+ * the archive has. */
+coffer_status coffer__zip_source(coffer_source **out, const coffer__zip *zip, size_t index,
+                                 coffer__zip_access access, coffer_error *err);
+
+#endif
