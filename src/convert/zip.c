@@ -162,10 +162,11 @@ static bool take_zip64(coffer__zip_member *member, uint64_t *header_at, const ui
 
 static coffer_status check_sizes(const coffer__zip_member *member, uint64_t at, coffer_error *err)
 {
-    uint64_t most = member->packed;
-    if (member->method == COFFER__ZIP_DEFLATED && !coffer__mul_u64(&most, member->packed, MAX_RATIO))
+    uint64_t most;
+    bool deflated = member->method == COFFER__ZIP_DEFLATED, stored = member->method == COFFER__ZIP_STORED;
+    if (!coffer__mul_u64(&most, member->packed, MAX_RATIO))
         most = UINT64_MAX;
-    if (member->size > most || (member->method == COFFER__ZIP_STORED && member->size != member->packed))
+    if ((deflated && member->size > most) || (stored && member->size != member->packed))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, at,
                             "member \"%s\": %" PRIu64 " bytes cannot come out of %" PRIu64, member->name,
                             member->size, member->packed);
