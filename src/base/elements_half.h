@@ -1,0 +1,33 @@
+/* Bits of the small floating-point types, for the kernels. A signalling NaN becomes a quiet one everywhere,
+ * as the processor's own conversions have it. */
+#ifndef COFFER_BASE_ELEMENTS_HALF_H
+#define COFFER_BASE_ELEMENTS_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t coffer__float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float coffer__float_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Cuts the number to float and sets the last bit when something was cut off ("round to odd"): rounding the
+ * result to a type that is at least two bits narrower is then the same as rounding the number itself. */
+float coffer__float_odd(double value);
+
+float coffer__f8_e4m3_to_f32(uint8_t bits);
+float coffer__f8_e5m2_to_f32(uint8_t bits);
+/* What is out of range becomes NaN in E4M3, which has no infinity, and infinity in E5M2. */
+uint8_t coffer__f8_e4m3_from_f32(float value);
+uint8_t coffer__f8_e5m2_from_f32(float value);
+
+#endif
