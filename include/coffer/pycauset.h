@@ -269,6 +269,7 @@ typedef struct coffer_pycauset_generation {
     uint64_t generation; /* of the two that the slots name it is exact, of others counted from them */
     bool committed;      /* false: a block that no slot has ever named, left by an interrupted commit */
     bool active;
+    char slot; /* 'A' or 'B' where a slot names it now, else 0 */
     uint64_t offset, length;
     const char *date; /* from provenance; NULL when there is none. Borrowed */
     const coffer_pycauset_value *metadata;
