@@ -1,11 +1,10 @@
 #include "base/json_write.h"
 
+#include "base/real.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void coffer__json_writer_init(coffer__json_writer *writer, coffer__buffer *out, unsigned indent)
@@ -168,38 +167,15 @@ void coffer__json_write_i64(coffer__json_writer *writer, int64_t value)
     coffer__buffer_printf(writer->out, "%" PRIi64, value);
 }
 
-/* printf writes the decimal point of the host's locale, in one or more bytes: it becomes a '.'. A number
- * without point or exponent gets ".0", so that it reads back as the same kind. */
-static void put_decimal(coffer__json_writer *writer, const char *printed)
-{
-    char text[48];
-    size_t len = 0;
-    bool marked = false;
-    for (; *printed; printed++) {
-        bool point = !strchr("0123456789+-e", *printed);
-        if (!point || !marked)
-            text[len++] = point ? '.' : *printed;
-        marked |= point || *printed == 'e';
-    }
-    coffer__buffer_append(writer->out, text, len);
-    if (!marked)
-        put(writer, ".0");
-}
-
 void coffer__json_write_f64(coffer__json_writer *writer, double value)
 {
-    char printed[48];
+    char text[COFFER__REAL_TEXT];
     if (!isfinite(value)) {
         coffer__json_write_null(writer);
         return;
     }
     begin_item(writer);
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(printed, sizeof printed, "%.*g", digits, value);
-        if (strtod(printed, NULL) == value)
-            break;
-    }
-    put_decimal(writer, printed);
+    coffer__buffer_append(writer->out, text, (size_t)(coffer__put_f64(text, value) - text));
 }
 
 void coffer__json_write_number(coffer__json_writer *writer, const char *text, size_t len)

@@ -1,14 +1,10 @@
 #include "convert/number.h"
 
+#include "base/real.h"
+
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* Longer than any number that a program writes, short enough for the stack. */
-#define LONGEST_REAL 400
 
 static bool parse_digits(uint64_t *out, const char *text, size_t len)
 {
@@ -25,29 +21,6 @@ static bool parse_digits(uint64_t *out, const char *text, size_t len)
     return true;
 }
 
-static bool parse_real(coffer__number *out, const char *text, size_t len)
-{
-    char copy[LONGEST_REAL + 1];
-    char *end;
-    if (len == 0 || len > LONGEST_REAL)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        /* strtod skips white space and takes hexadecimal; neither is a number here. */
-        if (text[i] == 'x' || text[i] == 'X' || text[i] == '\0' || (unsigned char)text[i] <= ' ')
-            return false;
-    }
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    /* The C library hands out its own "C" locale here: nothing is allocated, whatever the program has set. */
-    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double value = strtod_l(copy, &end, c_locale);
-    freelocale(c_locale);
-    if (end != copy + len)
-        return false;
-    *out = coffer__number_f64(value);
-    return true;
-}
-
 bool coffer__number_parse(coffer__number *out, const char *text, size_t len)
 {
     uint64_t magnitude;
@@ -59,7 +32,11 @@ bool coffer__number_parse(coffer__number *out, const char *text, size_t len)
         *out = coffer__number_i64(-(int64_t)magnitude);
         return true;
     }
-    return parse_real(out, text, len);
+    double real;
+    if (!coffer__parse_f64(&real, text, len))
+        return false;
+    *out = coffer__number_f64(real);
+    return true;
 }
 
 bool coffer__number_as_u64(uint64_t *out, const coffer__number *number, uint64_t max)

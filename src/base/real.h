@@ -1,0 +1,24 @@
+/* Floating-point numbers as decimal text and back: exact, without a locale, without an allocation. */
+#ifndef COFFER_BASE_REAL_H
+#define COFFER_BASE_REAL_H
+
+#include "coffer/api.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+COFFER_BEGIN_DECLS
+
+#define COFFER__REAL_TEXT 32 /* bytes that a number takes at most */
+
+/* The fewest digits that read back as the same number, always with a point or an exponent ("1.0", "1e+22"),
+ * or "nan", "inf", "-inf". Writes no NUL and gives the place behind the text. */
+char *coffer__put_f64(char *to, double value);
+char *coffer__put_f32(char *to, float value); /* the fewest that read back as the same float */
+/* The whole text must be one number, as strtod takes it in the C locale, but for hexadecimal and white space.
+ */
+bool coffer__parse_f64(double *out, const char *text, size_t len);
+
+COFFER_END_DECLS
+
+#endif
