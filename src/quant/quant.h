@@ -1,0 +1,104 @@
+/* The quantised types of a model container: where the parts of a payload lie, and how its rows become
+ * numbers.
+ *
+ *   family   types         regions, each from a 64-byte boundary on
+ *   blocks   q8 q4         f16 scale × rows·bpr | codes
+ *   supers   k6 k4 k3 k2   f16 super-scale × rows·spr | u8 sub-scale × rows·bpr | codes
+ *   whole    int8 int4     f32 scale | f32 zero point, of activations only | codes
+ *
+ *   bpr = ceil(cols / 32) blocks and spr = ceil(bpr / 8) supers a row. Codes are two's complement, least
+ *   significant bit first; a row of blocks is padded to a whole one, the codes of int8 and int4 are dense. */
+#ifndef COFFER_QUANT_QUANT_H
+#define COFFER_QUANT_QUANT_H
+
+#include "coffer/dtype.h"
+#include "coffer/error.h"
+
+#define COFFER__QUANT_BLOCK 32
+#define COFFER__QUANT_SUPER 256
+#define COFFER__QUANT_REGION_ALIGN 64
+
+typedef enum coffer__quant_family {
+    COFFER__QUANT_BLOCKS,
+    COFFER__QUANT_SUPERS,
+    COFFER__QUANT_WHOLE
+} coffer__quant_family;
+
+enum { COFFER__QUANT_TYPE_COUNT = 8 };
+
+typedef struct coffer__quant_type {
+    coffer_dtype dtype;
+    coffer__quant_family family;
+    uint8_t bits;                    /* of a code */
+    uint16_t block_size, super_size; /* in elements, as QuantInfo has them; 0 where there are none */
+    uint8_t index;                   /* of the row: kernels have a table of the same order */
+} coffer__quant_type;
+
+/* NULL for a type that is not quantised. */
+const coffer__quant_type *coffer__quant_find_type(coffer_dtype dtype);
+
+typedef enum coffer__quant_part {
+    COFFER__QUANT_SCALES, /* or super-scales */
+    COFFER__QUANT_SUBS,   /* sub-scales, or the zero point; empty where the type has none */
+    COFFER__QUANT_CODES,
+    COFFER__QUANT_PART_COUNT
+} coffer__quant_part;
+
+/* Bytes of a payload, counted from its start. */
+typedef struct coffer__quant_region {
+    uint64_t offset, size;
+} coffer__quant_region;
+
+typedef struct coffer__quant_layout {
+    const coffer__quant_type *type;
+    uint64_t rows, cols; /* cols : the product of all dims but the first */
+    uint64_t blocks_per_row, supers_per_row;
+    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
+    uint64_t size; /* of the payload */
+} coffer__quant_layout;
+
+/* Where everything lies in a tensor of that type and shape. activations : int8 and int4 with a zero point.
+ * COFFER_E_BAD_VALUE when the type cannot have the shape or activations, COFFER_E_SIZE_MISMATCH when the
+ * payload does not fit into 64 bits. No elements, no payload. */
+coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, uint32_t rank,
+                                 const uint64_t *dims, bool activations, coffer_error *err);
+
+/* ---- Decoding ---- */
+
+/* Rows [first, first + count), count × cols values, from a whole payload in memory. The most negative code
+ * and the upper bits of a sub-scale, which no writer uses, count as the plain numbers that they are. */
+void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
+                               uint64_t first, uint64_t count);
+
+/* Reads bytes of the payload. */
+typedef coffer_status (*coffer__quant_read)(void *context, void *out, uint64_t offset, size_t len,
+                                            coffer_error *err);
+/* The same from a payload that is read piece by piece, through a small buffer; only what belongs to the rows
+ * is read. */
+coffer_status coffer__quant_read_rows(float *out, const coffer__quant_layout *layout, uint64_t first,
+                                      uint64_t count, coffer__quant_read read, void *context,
+                                      coffer_error *err);
+
+/* ---- Kernels ---- */
+
+/* A run of elements of one row. Of blocks and supers it begins at a block, or super, of its own, and each
+ * pointer is at what belongs to that one. */
+typedef struct coffer__quant_run {
+    const uint8_t *parts[COFFER__QUANT_PART_COUNT]; /* NULL for an empty one */
+    size_t skip; /* codes in the first byte that belong to elements before the run: int4 alone */
+    size_t elements;
+} coffer__quant_run;
+
+typedef void (*coffer__quant_decode_f32)(float *out, const coffer__quant_run *run);
+
+/* One table for each instruction set, indexed by coffer__quant_type.index. */
+typedef struct coffer__quant_kernels {
+    coffer__quant_decode_f32 decode_f32[COFFER__QUANT_TYPE_COUNT];
+} coffer__quant_kernels;
+
+/* Written for reading: what every other set must equal bit for bit. */
+extern const coffer__quant_kernels coffer__quant_reference;
+/* The set for this processor. */
+const coffer__quant_kernels *coffer__quant_kernels_in_use(void);
+
+#endif

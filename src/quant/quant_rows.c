@@ -1,0 +1,172 @@
+/* Rows of a payload: which bytes belong to them, and the way through the kernels. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "quant/quant.h"
+
+/* Elements that go through the buffer of coffer__quant_read_rows at a time: a multiple of a super. */
+#define PIECE_ELEMENTS ((uint64_t)65536)
+
+const coffer__quant_kernels *coffer__quant_kernels_in_use(void)
+{
+    return &coffer__quant_reference;
+}
+
+/* Some rows from column 0 on, whole, or a part of one row that begins at a super. */
+typedef struct quant_piece {
+    uint64_t row, rows, col;
+    uint64_t elements; /* of each row */
+} quant_piece;
+
+static uint64_t divide_up(uint64_t value, uint64_t by)
+{
+    return value / by + (value % by != 0);
+}
+
+static uint64_t block_bytes(const coffer__quant_type *type)
+{
+    return type->bits * COFFER__QUANT_BLOCK / 8u;
+}
+
+static coffer__quant_region region_at(const coffer__quant_layout *layout, coffer__quant_part part,
+                                      uint64_t first, uint64_t size)
+{
+    return (coffer__quant_region){ layout->regions[part].offset + first, size };
+}
+
+/* The bytes of each region that belong to the piece: rows follow each other, so they are one range. */
+static void locate(coffer__quant_region out[COFFER__QUANT_PART_COUNT], const coffer__quant_layout *layout,
+                   const quant_piece *piece)
+{
+    uint64_t before = piece->rows - 1, bytes = block_bytes(layout->type);
+    uint64_t block = piece->row * layout->blocks_per_row + piece->col / COFFER__QUANT_BLOCK;
+    uint64_t blocks = before * layout->blocks_per_row + divide_up(piece->elements, COFFER__QUANT_BLOCK);
+    uint64_t super = piece->row * layout->supers_per_row + piece->col / COFFER__QUANT_SUPER;
+    uint64_t supers = before * layout->supers_per_row + divide_up(piece->elements, COFFER__QUANT_SUPER);
+    uint64_t first = piece->row * layout->cols + piece->col;
+    uint64_t end = first + before * layout->cols + piece->elements;
+
+    out[COFFER__QUANT_SCALES] = layout->regions[COFFER__QUANT_SCALES];
+    out[COFFER__QUANT_SUBS] = layout->regions[COFFER__QUANT_SUBS];
+    switch (layout->type->family) {
+    case COFFER__QUANT_BLOCKS:
+        out[COFFER__QUANT_SCALES] = region_at(layout, COFFER__QUANT_SCALES, 2 * block, 2 * blocks);
+        out[COFFER__QUANT_CODES] = region_at(layout, COFFER__QUANT_CODES, block * bytes, blocks * bytes);
+        break;
+    case COFFER__QUANT_SUPERS:
+        out[COFFER__QUANT_SCALES] = region_at(layout, COFFER__QUANT_SCALES, 2 * super, 2 * supers);
+        out[COFFER__QUANT_SUBS] = region_at(layout, COFFER__QUANT_SUBS, block, blocks);
+        out[COFFER__QUANT_CODES] = region_at(layout, COFFER__QUANT_CODES, block * bytes, blocks * bytes);
+        break;
+    case COFFER__QUANT_WHOLE:
+        if (layout->type->bits == 4) {
+            first /= 2;
+            end = divide_up(end, 2);
+        }
+        out[COFFER__QUANT_CODES] = region_at(layout, COFFER__QUANT_CODES, first, end - first);
+        break;
+    }
+}
+
+/* parts : the bytes that `locate` names. */
+static void decode_piece(float *out, const coffer__quant_layout *layout, const quant_piece *piece,
+                         const uint8_t *const parts[COFFER__QUANT_PART_COUNT])
+{
+    const coffer__quant_type *type = layout->type;
+    coffer__quant_decode_f32 decode = coffer__quant_kernels_in_use()->decode_f32[type->index];
+    coffer__quant_run run = { .elements = (size_t)piece->elements };
+    uint64_t scales = type->family == COFFER__QUANT_SUPERS ? layout->supers_per_row : layout->blocks_per_row;
+
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
+        run.parts[i] = parts[i];
+    if (type->family == COFFER__QUANT_WHOLE) {
+        run.skip = type->bits == 4 ? (size_t)((piece->row * layout->cols + piece->col) % 2) : 0;
+        run.elements = (size_t)((piece->rows - 1) * layout->cols + piece->elements);
+        decode(out, &run);
+        return;
+    }
+    for (uint64_t row = 0; row < piece->rows; row++, out += piece->elements) {
+        run.parts[COFFER__QUANT_SCALES] = parts[COFFER__QUANT_SCALES] + 2 * row * scales;
+        if (type->family == COFFER__QUANT_SUPERS)
+            run.parts[COFFER__QUANT_SUBS] = parts[COFFER__QUANT_SUBS] + row * layout->blocks_per_row;
+        run.parts[COFFER__QUANT_CODES] =
+            parts[COFFER__QUANT_CODES] + row * layout->blocks_per_row * block_bytes(type);
+        decode(out, &run);
+    }
+}
+
+void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
+                               uint64_t first, uint64_t count)
+{
+    quant_piece rows = { .row = first, .rows = count, .elements = layout->cols };
+    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
+    const uint8_t *parts[COFFER__QUANT_PART_COUNT];
+    if (!count || !layout->cols)
+        return;
+    locate(regions, layout, &rows);
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
+        parts[i] = regions[i].size ? payload + regions[i].offset : NULL;
+    decode_piece(out, layout, &rows, parts);
+}
+
+/* Where each part of a piece goes in the buffer: the codes take at most a byte an element. */
+#define SUBS_AT (PIECE_ELEMENTS / COFFER__QUANT_BLOCK * 2)
+#define CODES_AT (SUBS_AT + PIECE_ELEMENTS / COFFER__QUANT_BLOCK)
+#define BUFFER_SIZE (CODES_AT + PIECE_ELEMENTS)
+
+static coffer_status read_piece(float *out, uint8_t *buffer, const coffer__quant_layout *layout,
+                                const quant_piece *piece, coffer__quant_read read, void *context,
+                                coffer_error *err)
+{
+    static const size_t places[COFFER__QUANT_PART_COUNT] = { 0, SUBS_AT, CODES_AT };
+    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
+    const uint8_t *parts[COFFER__QUANT_PART_COUNT] = { NULL };
+    locate(regions, layout, piece);
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++) {
+        if (!regions[i].size)
+            continue;
+        coffer_status status =
+            read(context, buffer + places[i], regions[i].offset, (size_t)regions[i].size, err);
+        if (status)
+            return status;
+        parts[i] = buffer + places[i];
+    }
+    decode_piece(out, layout, piece, parts);
+    return COFFER_OK;
+}
+
+/* As many whole rows as the buffer takes, padded as they are, or the next part of a row that is too long. */
+static quant_piece next_piece(const coffer__quant_layout *layout, uint64_t row, uint64_t rows_left,
+                              uint64_t col)
+{
+    uint64_t padded = divide_up(layout->cols, COFFER__QUANT_SUPER) * COFFER__QUANT_SUPER;
+    uint64_t left = layout->cols - col, rows = PIECE_ELEMENTS / padded;
+    if (col || !rows)
+        return (quant_piece){ row, 1, col, left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS };
+    return (quant_piece){ row, rows < rows_left ? rows : rows_left, 0, layout->cols };
+}
+
+coffer_status coffer__quant_read_rows(float *out, const coffer__quant_layout *layout, uint64_t first,
+                                      uint64_t count, coffer__quant_read read, void *context,
+                                      coffer_error *err)
+{
+    uint64_t row = first, end = first + count, col = 0;
+    coffer_status status = COFFER_OK;
+    uint8_t *buffer;
+    if (!count || !layout->cols)
+        return COFFER_OK;
+    buffer = coffer__malloc(BUFFER_SIZE);
+    if (!buffer)
+        return coffer__fail_no_memory(err, BUFFER_SIZE);
+    while (!status && row < end) {
+        quant_piece piece = next_piece(layout, row, end - row, col);
+        status = read_piece(out, buffer, layout, &piece, read, context, err);
+        out += piece.rows * piece.elements;
+        col += piece.elements;
+        if (col == layout->cols) {
+            row += piece.rows;
+            col = 0;
+        }
+    }
+    coffer__free(buffer);
+    return status;
+}
