@@ -295,13 +295,18 @@ static void real_to_complex(uint8_t *out, coffer_dtype to, const uint8_t *in, co
     }
 }
 
-void coffer__elements_convert(void *out, coffer_dtype to, const void *in, coffer_dtype from, size_t count)
+void coffer__elements_convert_by(const coffer__elements_kernels *kernels, void *out, coffer_dtype to,
+                                 const void *in, coffer_dtype from, size_t count)
 {
-    const coffer__elements_kernels *kernels = coffer__elements_kernels_for(coffer__cpu());
     if (coffer_dtype_is_complex(from))
         convert_real(out, part_of(to), in, part_of(from), 2 * count, kernels);
     else if (coffer_dtype_is_complex(to))
         real_to_complex(out, to, in, from, count, kernels);
     else
         convert_real(out, to, in, from, count, kernels);
+}
+
+void coffer__elements_convert(void *out, coffer_dtype to, const void *in, coffer_dtype from, size_t count)
+{
+    coffer__elements_convert_by(coffer__elements_kernels_for(coffer__cpu()), out, to, in, from, count);
 }

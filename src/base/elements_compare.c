@@ -101,8 +101,8 @@ static void compare_reals(coffer__differences *block, double *distances, const u
                           double tolerance, const coffer__elements_kernels *kernels)
 {
     double x[COFFER__ELEMENTS_BLOCK], y[COFFER__ELEMENTS_BLOCK];
-    coffer__elements_convert(x, COFFER_DTYPE_F64, a, a_type, count);
-    coffer__elements_convert(y, COFFER_DTYPE_F64, b, b_type, count);
+    coffer__elements_convert_by(kernels, x, COFFER_DTYPE_F64, a, a_type, count);
+    coffer__elements_convert_by(kernels, y, COFFER_DTYPE_F64, b, b_type, count);
     coffer__block_pad(x, count);
     coffer__block_pad(y, count);
     gather(block, distances, x, y, count, tolerance, kernels);
@@ -118,8 +118,8 @@ static void compare_complexes(coffer__differences *block, double *distances, con
                               double tolerance, const coffer__elements_kernels *kernels)
 {
     double x[2 * COFFER__ELEMENTS_BLOCK], y[2 * COFFER__ELEMENTS_BLOCK];
-    coffer__elements_convert(x, COFFER_DTYPE_C128, a, a_type, count);
-    coffer__elements_convert(y, COFFER_DTYPE_C128, b, b_type, count);
+    coffer__elements_convert_by(kernels, x, COFFER_DTYPE_C128, a, a_type, count);
+    coffer__elements_convert_by(kernels, y, COFFER_DTYPE_C128, b, b_type, count);
     coffer__block_pad(x, 2 * count);
     coffer__block_pad(y, 2 * count);
     /* Sums of squares and products over the parts are those over the numbers. */

@@ -10,7 +10,7 @@
 /* Elements are summed in blocks of this many, each about its own mean. */
 #define COFFER__ELEMENTS_BLOCK 512
 /* A block is padded with NaN to a multiple of this. */
-#define COFFER__ELEMENTS_STEP 16
+#define COFFER__ELEMENTS_STEP 8
 
 typedef struct coffer__moments {
     uint64_t finite, nans, zeros;
@@ -42,6 +42,10 @@ extern const coffer__elements_kernels coffer__elements_generic;
 #if defined(__x86_64__)
 extern const coffer__elements_kernels coffer__elements_avx2, coffer__elements_avx512;
 #endif
+
+/* coffer__elements_convert with the kernels at hand. */
+void coffer__elements_convert_by(const coffer__elements_kernels *kernels, void *out, coffer_dtype to,
+                                 const void *in, coffer_dtype from, size_t count);
 
 static inline const coffer__elements_kernels *coffer__elements_kernels_for(coffer__cpu_level level)
 {

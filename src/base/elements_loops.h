@@ -13,8 +13,8 @@
 #include <immintrin.h>
 #endif
 
-typedef double f64x8 __attribute__((vector_size(64)));
-typedef int64_t i64x8 __attribute__((vector_size(64)));
+typedef double f64x4 __attribute__((vector_size(32)));
+typedef int64_t i64x4 __attribute__((vector_size(32)));
 
 /* ---- Conversions that the compiler knows ---- */
 
@@ -164,131 +164,159 @@ static void f32_to_bf16(void *out, const void *in, size_t count)
 
 /* ---- Sums ---- */
 
-#define ALL(value) ((f64x8){ value, value, value, value, value, value, value, value })
+#define ALL(value) ((f64x4){ value, value, value, value })
 /* mask ? yes : no, lane by lane */
-#define CHOOSE(mask, yes, no) ((f64x8)(((mask) & (i64x8)(yes)) | (~(mask) & (i64x8)(no))))
-#define ZERO_UNLESS(mask, value) ((f64x8)((mask) & (i64x8)(value)))
+#define CHOOSE(mask, yes, no) ((f64x4)(((mask) & (i64x4)(yes)) | (~(mask) & (i64x4)(no))))
+#define ZERO_UNLESS(mask, value) ((f64x4)((mask) & (i64x4)(value)))
 #define FINITE(value) ((value) - (value) == 0)
+#define LOAD(vector, from) memcpy(&(vector), from, sizeof(vector))
 
-static double add_lanes(const double lanes[8])
+static double add_lanes(const f64x4 *vector)
 {
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    double lanes[4];
+    memcpy(lanes, vector, sizeof lanes);
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-static uint64_t count_lanes(const int64_t lanes[8])
+static double least_lane(const f64x4 *vector)
 {
-    int64_t sum = 0;
-    for (int i = 0; i < 8; i++)
-        sum += lanes[i];
-    return (uint64_t)-sum; /* a true comparison is −1 */
+    double lanes[4];
+    memcpy(lanes, vector, sizeof lanes);
+    for (int i = 1; i < 4; i++)
+        lanes[0] = lanes[i] < lanes[0] ? lanes[i] : lanes[0];
+    return lanes[0];
 }
 
-static void survey(coffer__moments *out, const double *in, size_t count)
+static double greatest_lane(const f64x4 *vector)
 {
-    f64x8 low = ALL(INFINITY), high = ALL(-INFINITY), sum0 = ALL(0.0), sum1 = ALL(0.0);
-    i64x8 finite = { 0 }, nans = { 0 }, zeros = { 0 };
-    for (size_t i = 0; i < count; i += 16) {
-        f64x8 a, b;
-        memcpy(&a, in + i, sizeof a);
-        memcpy(&b, in + i + 8, sizeof b);
-        i64x8 a_finite = FINITE(a), b_finite = FINITE(b);
-        finite += a_finite + b_finite;
-        nans += (a != a) + (b != b);
-        zeros += (a == 0) + (b == 0);
-        sum0 += ZERO_UNLESS(a_finite, a);
-        sum1 += ZERO_UNLESS(b_finite, b);
-        f64x8 a_low = CHOOSE(a_finite, a, ALL(INFINITY)), b_low = CHOOSE(b_finite, b, ALL(INFINITY));
-        f64x8 a_high = CHOOSE(a_finite, a, ALL(-INFINITY)), b_high = CHOOSE(b_finite, b, ALL(-INFINITY));
-        a_low = CHOOSE(a_low < b_low, a_low, b_low);
-        a_high = CHOOSE(a_high > b_high, a_high, b_high);
-        low = CHOOSE(a_low < low, a_low, low);
-        high = CHOOSE(a_high > high, a_high, high);
+    double lanes[4];
+    memcpy(lanes, vector, sizeof lanes);
+    for (int i = 1; i < 4; i++)
+        lanes[0] = lanes[i] > lanes[0] ? lanes[i] : lanes[0];
+    return lanes[0];
+}
+
+static uint64_t count_lanes(const i64x4 *vector)
+{
+    int64_t lanes[4];
+    memcpy(lanes, vector, sizeof lanes);
+    return (uint64_t) - (lanes[0] + lanes[1] + lanes[2] + lanes[3]); /* a true comparison is −1 */
+}
+
+/* Right when all numbers are finite, which the sum then shows: a NaN or an infinity stays in it. */
+static bool survey_finite(coffer__moments *out, const double *in, size_t count)
+{
+    f64x4 low0 = ALL(INFINITY), low1 = low0, high0 = ALL(-INFINITY), high1 = high0;
+    f64x4 sum0 = ALL(0.0), sum1 = sum0;
+    i64x4 zeros0 = { 0 }, zeros1 = { 0 };
+    for (size_t i = 0; i < count; i += 8) {
+        f64x4 a, b;
+        LOAD(a, in + i);
+        LOAD(b, in + i + 4);
+        sum0 += a;
+        sum1 += b;
+        zeros0 += a == 0;
+        zeros1 += b == 0;
+        low0 = CHOOSE(a < low0, a, low0);
+        low1 = CHOOSE(b < low1, b, low1);
+        high0 = CHOOSE(a > high0, a, high0);
+        high1 = CHOOSE(b > high1, b, high1);
     }
     sum0 += sum1;
-    double sums[8], lows[8], highs[8];
-    int64_t counts[3][8];
-    memcpy(sums, &sum0, sizeof sums);
-    memcpy(lows, &low, sizeof lows);
-    memcpy(highs, &high, sizeof highs);
-    memcpy(counts[0], &finite, sizeof counts[0]);
-    memcpy(counts[1], &nans, sizeof counts[1]);
-    memcpy(counts[2], &zeros, sizeof counts[2]);
-    out->finite = count_lanes(counts[0]);
-    out->nans = count_lanes(counts[1]);
-    out->zeros = count_lanes(counts[2]);
-    out->min = lows[0];
-    out->max = highs[0];
-    for (int i = 1; i < 8; i++) {
-        out->min = lows[i] < out->min ? lows[i] : out->min;
-        out->max = highs[i] > out->max ? highs[i] : out->max;
+    zeros0 += zeros1;
+    low0 = CHOOSE(low1 < low0, low1, low0);
+    high0 = CHOOSE(high1 > high0, high1, high0);
+    double sum = add_lanes(&sum0);
+    *out = (coffer__moments){
+        .finite = count,
+        .zeros = count_lanes(&zeros0),
+        .min = least_lane(&low0),
+        .max = greatest_lane(&high0),
+        .mean = sum / (double)count,
+    };
+    return isfinite(sum);
+}
+
+static void survey_mixed(coffer__moments *out, const double *in, size_t count)
+{
+    f64x4 low = ALL(INFINITY), high = ALL(-INFINITY), sum = ALL(0.0);
+    i64x4 finite = { 0 }, nans = { 0 }, zeros = { 0 };
+    for (size_t i = 0; i < count; i += 4) {
+        f64x4 a;
+        LOAD(a, in + i);
+        i64x4 is_finite = FINITE(a);
+        finite += is_finite;
+        nans += a != a;
+        zeros += a == 0;
+        sum += ZERO_UNLESS(is_finite, a);
+        low = CHOOSE(is_finite & (a < low), a, low);
+        high = CHOOSE(is_finite & (a > high), a, high);
     }
-    out->mean = out->finite ? add_lanes(sums) / (double)out->finite : 0.0;
+    *out = (coffer__moments){
+        .finite = count_lanes(&finite),
+        .nans = count_lanes(&nans),
+        .zeros = count_lanes(&zeros),
+        .min = least_lane(&low),
+        .max = greatest_lane(&high),
+    };
+    double mean = out->finite ? add_lanes(&sum) / (double)out->finite : 0.0;
+    /* Numbers so large that their sum overflows are taken about 0. */
+    out->mean = isfinite(mean) ? mean : 0.0;
 }
 
 static void moments(coffer__moments *out, const double *in, size_t count)
 {
-    survey(out, in, count);
-    /* Numbers so large that their sum overflows are taken about 0. */
-    double mean = out->mean = isfinite(out->mean) ? out->mean : 0.0;
-    f64x8 sum0 = ALL(0.0), sum1 = ALL(0.0), square0 = ALL(0.0), square1 = ALL(0.0);
-    for (size_t i = 0; i < count; i += 16) {
-        f64x8 a, b;
-        memcpy(&a, in + i, sizeof a);
-        memcpy(&b, in + i + 8, sizeof b);
-        f64x8 from_a = ZERO_UNLESS(FINITE(a), a - mean), from_b = ZERO_UNLESS(FINITE(b), b - mean);
-        sum0 += from_a;
-        sum1 += from_b;
-        square0 += from_a * from_a;
-        square1 += from_b * from_b;
+    if (!survey_finite(out, in, count))
+        survey_mixed(out, in, count);
+    double mean = out->mean;
+    f64x4 sum0 = ALL(0.0), sum1 = sum0, square0 = sum0, square1 = sum0;
+    for (size_t i = 0; i < count; i += 8) {
+        f64x4 a, b;
+        LOAD(a, in + i);
+        LOAD(b, in + i + 4);
+        a = ZERO_UNLESS(FINITE(a), a - mean);
+        b = ZERO_UNLESS(FINITE(b), b - mean);
+        sum0 += a;
+        sum1 += b;
+        square0 += a * a;
+        square1 += b * b;
     }
     sum0 += sum1;
     square0 += square1;
-    double lanes[8];
-    memcpy(lanes, &sum0, sizeof lanes);
-    out->deviations = add_lanes(lanes);
-    memcpy(lanes, &square0, sizeof lanes);
-    out->squares = add_lanes(lanes);
+    out->deviations = add_lanes(&sum0);
+    out->squares = add_lanes(&square0);
 }
 
 static void differences(coffer__differences *out, const double *a_in, const double *b_in, size_t count,
                         double tolerance)
 {
-    f64x8 largest = ALL(0.0), squares = ALL(0.0), a_squares = ALL(0.0), b_squares = ALL(0.0);
-    f64x8 products = ALL(0.0);
-    i64x8 differing = { 0 };
-    for (size_t i = 0; i < count; i += 8) {
-        f64x8 a, b;
-        memcpy(&a, a_in + i, sizeof a);
-        memcpy(&b, b_in + i, sizeof b);
-        i64x8 same = (a == b) | ((a != a) & (b != b));
-        f64x8 apart = ZERO_UNLESS(~same & INT64_MAX, a - b);
+    f64x4 largest = ALL(0.0), squares = largest, a_squares = largest, b_squares = largest, products = largest;
+    i64x4 differing = { 0 };
+    for (size_t i = 0; i < count; i += 4) {
+        f64x4 a, b;
+        LOAD(a, a_in + i);
+        LOAD(b, b_in + i);
+        i64x4 same = (a == b) | ((a != a) & (b != b));
+        f64x4 apart = ZERO_UNLESS(~same & INT64_MAX, a - b);
         apart = CHOOSE(apart != apart, ALL(INFINITY), apart);
         differing += apart > tolerance;
         largest = CHOOSE(apart > largest, apart, largest);
         squares += apart * apart;
-        i64x8 both_finite = FINITE(a) & FINITE(b);
+        i64x4 both_finite = FINITE(a) & FINITE(b);
         a = ZERO_UNLESS(both_finite, a);
         b = ZERO_UNLESS(both_finite, b);
         a_squares += a * a;
         b_squares += b * b;
         products += a * b;
     }
-    double lanes[8];
-    int64_t counts[8];
-    memcpy(counts, &differing, sizeof counts);
-    out->differing = count_lanes(counts);
-    memcpy(lanes, &largest, sizeof lanes);
-    out->max_abs = 0.0;
-    for (int i = 0; i < 8; i++)
-        out->max_abs = lanes[i] > out->max_abs ? lanes[i] : out->max_abs;
-    memcpy(lanes, &squares, sizeof lanes);
-    out->squares = add_lanes(lanes);
-    memcpy(lanes, &a_squares, sizeof lanes);
-    out->a_squares = add_lanes(lanes);
-    memcpy(lanes, &b_squares, sizeof lanes);
-    out->b_squares = add_lanes(lanes);
-    memcpy(lanes, &products, sizeof lanes);
-    out->products = add_lanes(lanes);
+    *out = (coffer__differences){
+        .differing = count_lanes(&differing),
+        .max_abs = greatest_lane(&largest),
+        .squares = add_lanes(&squares),
+        .a_squares = add_lanes(&a_squares),
+        .b_squares = add_lanes(&b_squares),
+        .products = add_lanes(&products),
+    };
 }
 
 #define FROM(type) [COFFER_DTYPE_##type]

@@ -63,15 +63,16 @@ static void take_block(coffer__summary *summary, const coffer__moments *block, s
 }
 
 /* The numbers themselves, or the magnitudes of complex ones. */
-static void load_block(double *block, const uint8_t *from, coffer_dtype dtype, size_t count)
+static void load_block(double *block, const uint8_t *from, coffer_dtype dtype, size_t count,
+                       const coffer__elements_kernels *kernels)
 {
     double pairs[2 * COFFER__ELEMENTS_BLOCK];
     if (coffer_dtype_is_complex(dtype)) {
-        coffer__elements_convert(pairs, COFFER_DTYPE_C128, from, dtype, count);
+        coffer__elements_convert_by(kernels, pairs, COFFER_DTYPE_C128, from, dtype, count);
         for (size_t i = 0; i < count; i++)
             block[i] = coffer__magnitude(pairs[2 * i], pairs[2 * i + 1]);
     } else {
-        coffer__elements_convert(block, COFFER_DTYPE_F64, from, dtype, count);
+        coffer__elements_convert_by(kernels, block, COFFER_DTYPE_F64, from, dtype, count);
     }
     coffer__block_pad(block, count);
 }
@@ -86,7 +87,7 @@ void coffer__summary_add(coffer__summary *summary, const void *elements, coffer_
         size_t n = count - done < COFFER__ELEMENTS_BLOCK ? count - done : COFFER__ELEMENTS_BLOCK;
         size_t padded = coffer__block_padded(n);
         coffer__moments found;
-        load_block(block, from + done * size, dtype, n);
+        load_block(block, from + done * size, dtype, n, kernels);
         kernels->moments(&found, block, padded);
         take_block(summary, &found, n, padded - n);
     }
