@@ -119,6 +119,59 @@ coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t 
     return coffer__number_u64(bits);
 }
 
+/* The letters and sizes of the types that both NumPy and the library have. */
+static const struct shared_type {
+    coffer_dtype dtype;
+    char kind;
+    uint8_t size;
+} shared_types[] = {
+    { COFFER_DTYPE_BOOL, 'b', 1 }, { COFFER_DTYPE_I8, 'i', 1 },    { COFFER_DTYPE_U8, 'u', 1 },
+    { COFFER_DTYPE_I16, 'i', 2 },  { COFFER_DTYPE_U16, 'u', 2 },   { COFFER_DTYPE_I32, 'i', 4 },
+    { COFFER_DTYPE_U32, 'u', 4 },  { COFFER_DTYPE_I64, 'i', 8 },   { COFFER_DTYPE_U64, 'u', 8 },
+    { COFFER_DTYPE_F16, 'f', 2 },  { COFFER_DTYPE_F32, 'f', 4 },   { COFFER_DTYPE_F64, 'f', 8 },
+    { COFFER_DTYPE_C64, 'c', 8 },  { COFFER_DTYPE_C128, 'c', 16 },
+};
+
+#define SHARED_TYPES (sizeof shared_types / sizeof *shared_types)
+
+coffer_dtype coffer__npy_dtype(const coffer__npy_field *field)
+{
+    for (size_t i = 0; i < SHARED_TYPES; i++) {
+        if (shared_types[i].kind == field->kind && shared_types[i].size == field->size)
+            return shared_types[i].dtype;
+    }
+    return COFFER_DTYPE_NONE;
+}
+
+bool coffer__npy_field_of(coffer__npy_field *out, coffer_dtype dtype)
+{
+    for (size_t i = 0; i < SHARED_TYPES; i++) {
+        if (shared_types[i].dtype == dtype) {
+            *out = (coffer__npy_field){ .kind = shared_types[i].kind,
+                                        .size = shared_types[i].size,
+                                        .elements = 1 };
+            return true;
+        }
+    }
+    return false;
+}
+
+void coffer__npy_swap(void *elements, coffer_dtype dtype, size_t count)
+{
+    uint8_t *at = elements;
+    size_t size = coffer_dtype_size(dtype);
+    if (coffer_dtype_is_complex(dtype)) {
+        size /= 2;
+        count *= 2;
+    }
+    for (size_t i = 0; size == 2 && i < count; i++)
+        coffer__store_u16(at + 2 * i, __builtin_bswap16(coffer__load_u16(at + 2 * i)));
+    for (size_t i = 0; size == 4 && i < count; i++)
+        coffer__store_u32(at + 4 * i, __builtin_bswap32(coffer__load_u32(at + 4 * i)));
+    for (size_t i = 0; size == 8 && i < count; i++)
+        coffer__store_u64(at + 8 * i, __builtin_bswap64(coffer__load_u64(at + 8 * i)));
+}
+
 static bool is_ascii(const char *text)
 {
     for (; *text; text++) {

@@ -57,7 +57,16 @@ bool coffer__npy_field_of(coffer__npy_field *out, coffer_dtype dtype);
 /* One number of the field, from an item's bytes, whatever the byte order. */
 coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t *item);
 
+/* The library's type of a field's elements, whatever their byte order; COFFER_DTYPE_NONE when there is none.
+ */
+coffer_dtype coffer__npy_dtype(const coffer__npy_field *field);
+/* Turns elements of a big-endian array round in place, both halves of a complex one for itself. */
+void coffer__npy_swap(void *elements, coffer_dtype dtype, size_t count);
+
 /* ---- Writing ---- */
+
+/* The field of a plain array of this type, without a name. False when NumPy has no such type. */
+bool coffer__npy_field_of(coffer__npy_field *out, coffer_dtype dtype);
 
 /* Appends magic, version and header for `npy` (data_offset is not looked at). Names and kinds as above;
  * the oldest version that can hold the header is taken, as NumPy does. */

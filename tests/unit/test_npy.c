@@ -345,6 +345,37 @@ static void a_header_too_long_for_version_1_is_written_as_version_2(void **state
     close_file(&f);
 }
 
+static void every_type_that_numpy_has_leads_there_and_back(void **state)
+{
+    (void)state;
+    coffer__npy_field field;
+    for (int i = 0; i < COFFER_DTYPE_COUNT; i++) {
+        coffer_dtype dtype = (coffer_dtype)i;
+        if (!coffer__npy_field_of(&field, dtype))
+            continue;
+        assert_int_equal(coffer__npy_dtype(&field), dtype);
+        assert_int_equal(field.size, coffer_dtype_size(dtype));
+    }
+    assert_false(coffer__npy_field_of(&field, COFFER_DTYPE_C32));
+    assert_false(coffer__npy_field_of(&field, COFFER_DTYPE_BF16));
+    assert_int_equal(coffer__npy_dtype(&(coffer__npy_field){ .kind = 'f', .size = 16 }), COFFER_DTYPE_NONE);
+    assert_int_equal(coffer__npy_dtype(&(coffer__npy_field){ .kind = 'S', .size = 8 }), COFFER_DTYPE_NONE);
+}
+
+static void elements_of_any_size_are_turned_round(void **state)
+{
+    (void)state;
+    uint8_t bytes[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    coffer__npy_swap(bytes, COFFER_DTYPE_U8, 8);
+    assert_memory_equal(bytes, ((uint8_t[]){ 1, 2, 3, 4, 5, 6, 7, 8 }), 8);
+    coffer__npy_swap(bytes, COFFER_DTYPE_C64, 1);
+    assert_memory_equal(bytes, ((uint8_t[]){ 4, 3, 2, 1, 8, 7, 6, 5 }), 8);
+    coffer__npy_swap(bytes, COFFER_DTYPE_F64, 1);
+    assert_memory_equal(bytes, ((uint8_t[]){ 5, 6, 7, 8, 1, 2, 3, 4 }), 8);
+    coffer__npy_swap(bytes, COFFER_DTYPE_F16, 4);
+    assert_memory_equal(bytes, ((uint8_t[]){ 6, 5, 8, 7, 2, 1, 4, 3 }), 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +393,8 @@ int main(void)
         cmocka_unit_test(a_header_reads_back_as_it_was_written),
         cmocka_unit_test(a_plain_ascii_header_is_version_1_and_as_numpy_writes_it),
         cmocka_unit_test(a_header_too_long_for_version_1_is_written_as_version_2),
+        cmocka_unit_test(every_type_that_numpy_has_leads_there_and_back),
+        cmocka_unit_test(elements_of_any_size_are_turned_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
