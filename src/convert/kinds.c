@@ -4,6 +4,7 @@
 #include "coffer/convert.h"
 #include "coffer/format.h"
 #include "convert/npy.h"
+#include "convert/safetensors.h"
 
 #include <string.h>
 #include <strings.h>
@@ -19,6 +20,8 @@ typedef struct outside_kind {
 
 static const outside_kind outside_kinds[] = {
     { "npy", { ".npy" }, coffer__npy_probe, false },
+    { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false },
+    { "safetensors-index", { ".safetensors.index.json" }, NULL, true },
     { "csv", { ".csv" }, NULL, true },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true },
     { "raw", { ".raw" }, NULL, false },
