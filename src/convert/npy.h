@@ -49,11 +49,6 @@ const coffer__npy_field *coffer__npy_find(const coffer__npy *npy, const char *na
 
 /* Whether an element of the field is a number that coffer__npy_number can load. */
 bool coffer__npy_is_number(const coffer__npy_field *field);
-/* The type of the field's elements, whatever their byte order; COFFER_DTYPE_NONE when we have none like it.
- */
-coffer_dtype coffer__npy_dtype(const coffer__npy_field *field);
-/* An unnamed field of one such element, little-endian; false when NumPy has no such type. */
-bool coffer__npy_field_of(coffer__npy_field *out, coffer_dtype dtype);
 /* One number of the field, from an item's bytes, whatever the byte order. */
 coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t *item);
 
