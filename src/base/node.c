@@ -1,69 +1,23 @@
 #include "base/report.h"
 
-#include "base/checked.h"
+#include "base/arena.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/node.h"
 
-#include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCK_BYTES 4000
-
-/* Nodes and texts lie in blocks that the root owns, so that a list of millions frees in a moment. */
-typedef struct block {
-    struct block *previous;
-    size_t used, size;
-    alignas(max_align_t) char bytes[];
-} block;
-
+/* Nodes and texts lie in memory that the root owns, so that a list of millions frees in a moment. */
 typedef struct root_node {
     coffer_node node; /* first: a root is known by node.root == &node */
-    block *blocks;
-    bool failed;
+    coffer__arena memory;
 } root_node;
 
 static root_node *root_of(const coffer_node *node)
 {
     return (root_node *)node->root;
-}
-
-static void *take(root_node *root, size_t size)
-{
-    uint64_t rounded;
-    if (root->failed)
-        return NULL;
-    block *newest = root->blocks;
-    if (!coffer__align_up(&rounded, size, alignof(max_align_t)) || rounded > SIZE_MAX / 2) {
-        root->failed = true;
-        return NULL;
-    }
-    if (!newest || newest->size - newest->used < rounded) {
-        size_t room = rounded > BLOCK_BYTES ? (size_t)rounded : BLOCK_BYTES;
-        newest = coffer__malloc(sizeof *newest + room);
-        if (!newest) {
-            root->failed = true;
-            return NULL;
-        }
-        *newest = (block){ .previous = root->blocks, .used = 0, .size = room };
-        root->blocks = newest;
-    }
-    void *memory = newest->bytes + newest->used;
-    newest->used += (size_t)rounded;
-    return memory;
-}
-
-static const char *take_text(root_node *root, const char *text, size_t len)
-{
-    char *copy = take(root, len + 1);
-    if (!copy)
-        return NULL;
-    if (len > 0)
-        memcpy(copy, text, len);
-    copy[len] = '\0';
-    return copy;
 }
 
 /* Appends a node to its parent; NULL when the tree has failed. */
@@ -72,8 +26,8 @@ static coffer_node *add(coffer_node *parent, const char *name, coffer_node_kind 
     if (!parent)
         return NULL;
     root_node *root = root_of(parent);
-    const char *own_name = name ? take_text(root, name, strlen(name)) : "";
-    coffer_node *node = take(root, sizeof *node);
+    const char *own_name = name ? coffer__arena_text(&root->memory, name, strlen(name)) : "";
+    coffer_node *node = coffer__arena_take(&root->memory, sizeof *node);
     if (!own_name || !node)
         return NULL;
     *node = (coffer_node){ .root = parent->root, .name = own_name, .kind = kind, .unit = unit };
@@ -102,11 +56,7 @@ void coffer_node_free(coffer_node *root)
 {
     if (!root)
         return;
-    block *next;
-    for (block *at = root_of(root)->blocks; at; at = next) {
-        next = at->previous;
-        coffer__free(at);
-    }
+    coffer__arena_free(&root_of(root)->memory);
     coffer__free(root_of(root));
 }
 
@@ -165,7 +115,7 @@ void coffer__node_text_len(coffer_node *parent, const char *name, const char *te
 {
     if (!parent)
         return;
-    const char *copy = take_text(root_of(parent), text, len);
+    const char *copy = coffer__arena_text(&root_of(parent)->memory, text, len);
     coffer_node *node = copy ? add(parent, name, COFFER_NODE_TEXT, COFFER_UNIT_NONE) : NULL;
     if (node) {
         node->as.text = copy;
@@ -181,7 +131,7 @@ void coffer__node_printf(coffer_node *parent, const char *name, const char *form
     va_start(arguments, format);
     va_copy(again, arguments);
     int len = vsnprintf(NULL, 0, format, arguments);
-    char *text = len < 0 ? NULL : take(root_of(parent), (size_t)len + 1);
+    char *text = len < 0 ? NULL : coffer__arena_take(&root_of(parent)->memory, (size_t)len + 1);
     if (text)
         vsnprintf(text, (size_t)len + 1, format, again);
     va_end(again);
@@ -195,7 +145,7 @@ void coffer__node_printf(coffer_node *parent, const char *name, const char *form
 
 coffer_status coffer__node_status(const coffer_node *root, coffer_error *err)
 {
-    if (!root_of(root)->failed)
+    if (!root_of(root)->memory.failed)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory for the summary");
 }

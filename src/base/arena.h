@@ -1,0 +1,24 @@
+/* Memory that is taken piece by piece and given back all at once. */
+#ifndef COFFER_BASE_ARENA_H
+#define COFFER_BASE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct coffer__arena {
+    struct coffer__arena_block *blocks;
+    bool failed; /* sticks: take as often as you like, then ask once */
+} coffer__arena;
+
+#define COFFER__ARENA_INIT \
+    {                      \
+        NULL, false        \
+    }
+
+/* Aligned for any type, not zeroed; NULL when there is no memory. */
+void *coffer__arena_take(coffer__arena *arena, size_t size);
+/* A copy with a NUL after it. */
+char *coffer__arena_text(coffer__arena *arena, const char *text, size_t len);
+void coffer__arena_free(coffer__arena *arena); /* leaves it empty and usable */
+
+#endif

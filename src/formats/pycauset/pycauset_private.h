@@ -1,0 +1,199 @@
+/* What the files of this folder share. */
+#ifndef COFFER_FORMATS_PYCAUSET_PRIVATE_H
+#define COFFER_FORMATS_PYCAUSET_PRIVATE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "coffer/format.h"
+#include "coffer/pycauset.h"
+#include "formats/pycauset/pycauset_layout.h"
+
+#include <stdatomic.h>
+
+/* ---- Metadata (pycauset_value.c, pycauset_decode.c, pycauset_encode.c) ---- */
+
+struct coffer_pycauset_value {
+    const char *key; /* in a map, NUL-terminated; else NULL */
+    union {
+        bool boolean;
+        int64_t i64;
+        uint64_t u64;
+        double f64;
+        const char *text;                             /* NUL-terminated beyond its length */
+        const struct coffer_pycauset_value *children; /* of a map sorted by key */
+    } as;
+    uint32_t count; /* bytes of text, or children */
+    uint16_t key_len;
+    uint8_t kind; /* coffer_pycauset_kind */
+};
+
+/* A decoded tree in one piece of memory. */
+typedef struct coffer__pycauset_tree {
+    const coffer_pycauset_value *root; /* a map */
+    void *memory;
+    size_t memory_bytes;
+    bool unsorted; /* the file had the keys of some map in another order */
+} coffer__pycauset_tree;
+
+/* Decodes a whole value, a map. bytes must not change meanwhile: hand in a copy of what is mapped. base :
+ * file offset of bytes[0]. out is untouched on failure. */
+coffer_status coffer__pycauset_decode(coffer__pycauset_tree *out, const uint8_t *bytes, size_t len,
+                                      uint64_t base, const coffer_limits *limits, coffer_error *err);
+void coffer__pycauset_tree_free(coffer__pycauset_tree *tree);
+
+/* Appends the value. False when the buffer failed. */
+bool coffer__pycauset_encode(coffer__buffer *out, const coffer_pycauset_value *value);
+/* Appends a whole metadata block, framing and all; its place in the file must be 16-aligned. */
+coffer_status coffer__pycauset_encode_block(coffer__buffer *out, const coffer_pycauset_value *root,
+                                            coffer_error *err);
+
+/* Order of keys: that of their bytes, which is that of their code points. */
+int coffer__pycauset_compare_keys(const char *a, size_t a_len, const char *b, size_t b_len);
+/* A child of a map by its plain key, or NULL. *at (may be NULL) is where it is, or would have to be put. */
+const coffer_pycauset_value *coffer__pycauset_child(const coffer_pycauset_value *map, const char *key,
+                                                    size_t len, size_t *at);
+/* The same with a key in the program's text. */
+const coffer_pycauset_value *coffer__pycauset_get_key(const coffer_pycauset_value *map, const char *key);
+/* Whether a STRING is this text. */
+bool coffer__pycauset_text_is(const coffer_pycauset_value *value, const char *text);
+/* A whole number that is not negative. */
+bool coffer__pycauset_is_u64(uint64_t *out, const coffer_pycauset_value *value);
+/* Any number. */
+bool coffer__pycauset_is_f64(double *out, const coffer_pycauset_value *value);
+bool coffer__pycauset_equal(const coffer_pycauset_value *a, const coffer_pycauset_value *b);
+/* Adds the value to a map or list of nodes; bytes as hexadecimal digits. */
+void coffer__pycauset_to_node(coffer_node *parent, const char *name, const coffer_pycauset_value *value);
+
+/* ---- Header (pycauset_header.c) ---- */
+
+typedef struct coffer__pycauset_slot {
+    uint64_t generation;
+    uint64_t payload_offset, payload_length;
+    uint64_t metadata_offset, metadata_length;
+    uint64_t hot_offset, hot_length;
+    bool crc_matches;
+    bool reserved_zero;
+    coffer_status fault; /* COFFER_OK: valid */
+} coffer__pycauset_slot;
+
+typedef struct coffer__pycauset_header {
+    coffer__pycauset_slot slots[2]; /* A, B */
+    int active;                     /* 0, 1; −1 when none is valid */
+} coffer__pycauset_header;
+
+/* Reads preamble and slots. Fails when the preamble is not that of a file of ours, not when no slot is valid.
+ */
+coffer_status coffer__pycauset_read_header(coffer__pycauset_header *out, coffer_source *src,
+                                           coffer_error *err);
+/* Fails with the reason for each slot when none is valid. */
+coffer_status coffer__pycauset_expect_active(const coffer__pycauset_header *header, coffer_source *src,
+                                             coffer_error *err);
+/* Puts into words why a slot is not valid; COFFER_OK when it is. file_size : that it was judged by. */
+coffer_status coffer__pycauset_explain_slot(const coffer__pycauset_header *header, int which,
+                                            uint64_t file_size, coffer_error *err);
+/* Judges crc_matches and the ranges, and fills in `fault`. */
+void coffer__pycauset_judge_slot(coffer__pycauset_slot *slot, uint64_t file_size);
+void coffer__pycauset_store_slot(uint8_t out[COFFER__PYCAUSET_SLOT_SIZE], const coffer__pycauset_slot *slot);
+void coffer__pycauset_store_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZE], const coffer__pycauset_slot *a,
+                                   const coffer__pycauset_slot *b);
+/* A header as a new file has it: A is the generation, at least 1, B the one before, both name the same. */
+void coffer__pycauset_store_fresh_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZE],
+                                         const coffer__pycauset_slot *slot);
+
+/* Reads the metadata block in [offset, offset + length), which lies inside the file. */
+coffer_status coffer__pycauset_read_block(coffer__pycauset_tree *out, coffer_source *src, uint64_t offset,
+                                          uint64_t length, const coffer_limits *limits, coffer_error *err);
+
+/* ---- What the keys mean (pycauset_shape.c, pycauset_interpret.c) ---- */
+
+bool coffer__pycauset_type_by_name(coffer_pycauset_type *out, const coffer_pycauset_value *name);
+bool coffer__pycauset_layout_by_name(coffer_pycauset_layout *out, const coffer_pycauset_value *name);
+/* COFFER_DTYPE_NONE for MIXED. */
+bool coffer__pycauset_dtype_by_name(coffer_dtype *out, const coffer_pycauset_value *name);
+/* The layout that a type has; of IDENTITY, UNIT_VECTOR and BLOCK: none. */
+coffer_pycauset_layout coffer__pycauset_layout_of(coffer_pycauset_type type);
+
+/* Bytes of one row of `count` stored elements of a dense (BIT: padded to 64 bytes; F16 parts of C32 for one
+ * of its two planes) or triangular (padded to 8 bytes) layout. False when it overflows. */
+bool coffer__pycauset_dense_row_bytes(uint64_t *out, coffer_dtype dtype, uint64_t count);
+bool coffer__pycauset_triangle_row_bytes(uint64_t *out, coffer_dtype dtype, uint64_t count);
+/* Bytes of a triangle whose rows have longest, longest − 1, … 1 elements; of one plane of C32. Row i of the
+ * triangle begins at triangle(longest) − triangle(longest − i). */
+bool coffer__pycauset_triangle_bytes(uint64_t *out, coffer_dtype dtype, uint64_t longest);
+/* What shape, type and layout imply: reads type, dtype, has_diagonal, stored_rows and stored_cols. False when
+ * it overflows. */
+bool coffer__pycauset_payload_needed(uint64_t *out, const coffer_pycauset_info *info);
+
+/* Fills in all of *out that the metadata says; payload_needed too, payload_offset … active_slot are left as
+ * they are. offset : of the block, for messages. */
+coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer_pycauset_value *root,
+                                         uint64_t offset, coffer_error *err);
+/* "t=0;c=0;sr=1;si=0" */
+#define COFFER__PYCAUSET_SIGNATURE_SIZE 96
+void coffer__pycauset_view_signature(char out[COFFER__PYCAUSET_SIGNATURE_SIZE],
+                                     const coffer_pycauset_info *info);
+/* Whether an entry of `cached` has a value and the signature of this payload and view. */
+bool coffer__pycauset_is_fresh(const coffer_pycauset_value *entry, const coffer_pycauset_value *root,
+                               const char *view_signature);
+
+/* ---- The open file (pycauset_read.c) ---- */
+
+struct coffer__pycauset_blocks; /* children of a block matrix (pycauset_blocks.c) */
+
+struct coffer_pycauset {
+    coffer_source *source; /* borrowed */
+    coffer_limits limits;
+    coffer__pycauset_header header;
+    coffer_pycauset_info info;
+    coffer__pycauset_tree metadata;
+    uint64_t metadata_offset, metadata_length;
+    char view_signature[COFFER__PYCAUSET_SIGNATURE_SIZE];
+    char *blocks_folder; /* as the caller gave it, or NULL */
+    /* NULL until they are first read. */
+    _Atomic(struct coffer__pycauset_blocks *) blocks;
+};
+
+/* ---- Changes (pycauset_changes.c, pycauset_apply.c) ---- */
+
+/* A list that may also set the keys that say what the payload is: how a writer builds its metadata. */
+coffer_status coffer__pycauset_system_changes_new(coffer_pycauset_changes **out, coffer_error *err);
+bool coffer__pycauset_wants_checksums(const coffer_pycauset_changes *changes);
+/* The metadata after the changes. before : NULL for none. The result lies in `memory` and borrows from before
+ * and changes. sums : of the payload, a little-endian u32 for each group; NULL when the list does not want
+ * them. */
+coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__arena *memory,
+                                     const coffer_pycauset_value *before,
+                                     const coffer_pycauset_changes *changes, const coffer__buffer *sums,
+                                     coffer_error *err);
+
+/* ---- Checksums (pycauset_checksum.c) ---- */
+
+/* Appends the sums of the payload's payload_needed bytes. */
+coffer_status coffer__pycauset_sum_payload(coffer__buffer *out, coffer_source *src,
+                                           const coffer_pycauset_info *info, coffer_error *err);
+/* Compares them with what the metadata says, if it says anything. */
+coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer_pycauset *matrix,
+                                                const coffer_check_opts *opts, coffer_error *err);
+
+/* ---- Children (pycauset_blocks.c) ---- */
+
+void coffer__pycauset_blocks_free(struct coffer__pycauset_blocks *blocks); /* NULL allowed */
+/* Findings about manifest and children; opts->full goes into the children's payloads. */
+coffer_status coffer__pycauset_check_blocks(coffer_report *out, const coffer_pycauset *matrix,
+                                            const coffer_check_opts *opts, coffer_error *err);
+
+/* The row's functions. */
+coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
+                                        const coffer_describe_opts *opts, coffer_error *err);
+coffer_status coffer__pycauset_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                     coffer_error *err);
+coffer_status coffer__pycauset_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                    coffer_error *err);
+coffer_status coffer__pycauset_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                                    const coffer_diff_opts *opts, coffer_error *err);
+coffer_status coffer__pycauset_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                      const coffer_repair_opts *opts, coffer_error *err);
+coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const char *out_path,
+                                       const coffer_compact_opts *opts, coffer_error *err);
+
+#endif

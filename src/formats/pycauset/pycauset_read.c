@@ -1,0 +1,107 @@
+/* Opening a matrix. */
+#include "formats/pycauset/pycauset_private.h"
+
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+
+#include <string.h>
+
+static coffer_status check_payload(const coffer_pycauset *matrix, coffer_error *err)
+{
+    const coffer_pycauset_info *info = &matrix->info;
+    if (info->payload_needed <= info->payload_length)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_SIZE_MISMATCH, matrix->metadata_offset,
+                        "%llu x %llu of %s need a payload of %llu bytes, it has %llu",
+                        (unsigned long long)info->rows, (unsigned long long)info->cols,
+                        coffer_pycauset_dtype_name(info->dtype), (unsigned long long)info->payload_needed,
+                        (unsigned long long)info->payload_length);
+}
+
+static coffer_status read_state(coffer_pycauset *matrix, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = coffer__pycauset_read_block(&matrix->metadata, matrix->source, matrix->metadata_offset,
+                                              matrix->metadata_length, &matrix->limits, err)) ||
+        (status = coffer__pycauset_interpret(&matrix->info, matrix->metadata.root, matrix->metadata_offset,
+                                             err)) ||
+        (status = check_payload(matrix, err)))
+        return status;
+    coffer__pycauset_view_signature(matrix->view_signature, &matrix->info);
+    return COFFER_OK;
+}
+
+static coffer_status open_active(coffer_pycauset *matrix, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = coffer__pycauset_read_header(&matrix->header, matrix->source, err)) ||
+        (status = coffer__pycauset_expect_active(&matrix->header, matrix->source, err)))
+        return status;
+    const coffer__pycauset_slot *slot = &matrix->header.slots[matrix->header.active];
+    matrix->info.payload_offset = slot->payload_offset;
+    matrix->info.payload_length = slot->payload_length;
+    matrix->info.active_slot = "AB"[matrix->header.active];
+    matrix->info.generation = slot->generation;
+    matrix->metadata_offset = slot->metadata_offset;
+    matrix->metadata_length = slot->metadata_length;
+    return read_state(matrix, err);
+}
+
+coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
+                                   const coffer_pycauset_open_opts *opts, coffer_error *err)
+{
+    coffer_pycauset_open_opts options = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    coffer_pycauset *matrix = coffer__calloc(1, sizeof *matrix);
+    if (!matrix)
+        return coffer__fail_no_memory(err, sizeof *matrix);
+    matrix->source = src;
+    matrix->limits = coffer__limits(options.limits);
+    if (options.blocks_folder && !(matrix->blocks_folder = coffer__strdup(options.blocks_folder)))
+        status = coffer__fail_no_memory(err, strlen(options.blocks_folder) + 1);
+    if (status == COFFER_OK)
+        status = open_active(matrix, err);
+    if (status == COFFER_OK)
+        status = coffer_source_intact(src, err);
+    if (status) {
+        coffer_pycauset_close(matrix);
+        return status;
+    }
+    *out = matrix;
+    return COFFER_OK;
+}
+
+void coffer_pycauset_close(coffer_pycauset *matrix)
+{
+    if (!matrix)
+        return;
+    coffer__pycauset_tree_free(&matrix->metadata);
+    coffer__free(matrix->blocks_folder);
+    coffer__free(matrix);
+}
+
+const coffer_pycauset_info *coffer_pycauset_get_info(const coffer_pycauset *matrix)
+{
+    return &matrix->info;
+}
+
+const coffer_pycauset_value *coffer_pycauset_metadata(const coffer_pycauset *matrix)
+{
+    return matrix->metadata.root;
+}
+
+const coffer_pycauset_value *coffer_pycauset_cached(const coffer_pycauset *matrix, const char *name,
+                                                    bool *stale)
+{
+    const coffer_pycauset_value *root = matrix->metadata.root;
+    const coffer_pycauset_value *entry =
+        coffer__pycauset_get_key(coffer__pycauset_get_key(root, "cached"), name);
+    bool fresh = entry && coffer__pycauset_is_fresh(entry, root, matrix->view_signature);
+    if (stale)
+        *stale = entry && !fresh;
+    return fresh ? coffer__pycauset_get_key(entry, "value") : NULL;
+}
