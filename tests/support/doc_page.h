@@ -1,0 +1,25 @@
+/* The worked example of a page in docs/formats: a dump in a block marked ```hex, a table of its fields, and a
+ * table of facts. Whatever does not hold fails the test. */
+#ifndef COFFER_TESTS_DOC_PAGE_H
+#define COFFER_TESTS_DOC_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DOC_LONGEST_EXAMPLE = 16384 };
+
+typedef struct doc_dump {
+    uint8_t bytes[DOC_LONGEST_EXAMPLE];
+    size_t size;
+} doc_dump;
+
+/* Lines of sixteen bytes with their offset and characters; a line "*" stands for zeros up to the next. */
+void doc_parse_dump(doc_dump *out, const char *page);
+/* Rows "| 0x00 | bytes | field | value |": the bytes are those of the dump, the value is what they give
+ * little-endian, or in quotes the bytes themselves. Gives the number of rows. */
+size_t doc_check_byte_table(const char *page, const doc_dump *dump);
+/* Rows of the table "| fact | value |" against what the library says. Gives their number. */
+size_t doc_check_facts(const char *page, uint64_t (*fact)(const void *context, const char *name),
+                       const void *context);
+
+#endif
