@@ -235,6 +235,7 @@ static coffer_status build_value(decoder *of, coffer_pycauset_value *value)
 {
     value->kind = *of->at++;
     value->count = 0;
+    value->room = 0;
     switch (value->kind) {
     case COFFER_PYCAUSET_BOOL:
         value->as.boolean = *of->at++ != 0;

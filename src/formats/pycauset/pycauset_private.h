@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/json.h"
 #include "coffer/format.h"
 #include "coffer/pycauset.h"
 #include "formats/pycauset/pycauset_layout.h"
@@ -25,6 +26,7 @@ struct coffer_pycauset_value {
     uint32_t count; /* bytes of text, or children */
     uint16_t key_len;
     uint8_t kind; /* coffer_pycauset_kind */
+    uint8_t room; /* log2 of the capacity of a list that is being changed in place; else 0 */
 };
 
 /* A decoded tree in one piece of memory. */
@@ -61,6 +63,9 @@ bool coffer__pycauset_is_u64(uint64_t *out, const coffer_pycauset_value *value);
 /* Any number. */
 bool coffer__pycauset_is_f64(double *out, const coffer_pycauset_value *value);
 bool coffer__pycauset_equal(const coffer_pycauset_value *a, const coffer_pycauset_value *b);
+/* Fills in all but the key; what it needs lies in `memory`. null is refused. */
+coffer_status coffer__pycauset_from_json(coffer_pycauset_value *out, coffer__arena *memory,
+                                         const coffer__json_value *json, coffer_error *err);
 /* Adds the value to a map or list of nodes; bytes as hexadecimal digits. */
 void coffer__pycauset_to_node(coffer_node *parent, const char *name, const coffer_pycauset_value *value);
 
@@ -166,7 +171,7 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
                                      const coffer_pycauset_changes *changes, const coffer__buffer *sums,
                                      coffer_error *err);
 
-/* ---- Checksums (pycauset_checksum.c) ---- */
+/* ---- Checksums (pycauset_sums.c, pycauset_checksum.c) ---- */
 
 /* Appends the sums of the payload's payload_needed bytes. */
 coffer_status coffer__pycauset_sum_payload(coffer__buffer *out, coffer_source *src,

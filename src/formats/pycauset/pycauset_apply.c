@@ -1,0 +1,397 @@
+/* Carrying out a list of changes: lists on the way to a change are copied once, all else is shared with the
+ * tree before. */
+#include "formats/pycauset/pycauset_changes.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+#define FIRST_ROOM 4 /* log2 */
+
+typedef struct editing {
+    coffer__arena *memory;
+    const coffer__pycauset_change *change;
+    coffer_error *err;
+} editing;
+
+static coffer_status fail_no_memory(const editing *of)
+{
+    return coffer__fail_no_memory(of->err, 0);
+}
+
+/* ---- Lists that can be written to ---- */
+
+/* The children of a list of our own with room for one more. */
+static coffer_pycauset_value *open_list(const editing *of, coffer_pycauset_value *list)
+{
+    uint8_t room = list->room ? list->room : FIRST_ROOM;
+    coffer_pycauset_value *own;
+    while (((size_t)1 << room) <= list->count)
+        room++;
+    if (room == list->room) /* already ours: the const is for those who read */
+        return (coffer_pycauset_value *)(uintptr_t)list->as.children;
+    own = coffer__arena_take(of->memory, sizeof *own << room);
+    if (!own)
+        return NULL;
+    if (list->count > 0)
+        memcpy(own, list->as.children, list->count * sizeof *own);
+    list->as.children = own;
+    list->room = room;
+    return own;
+}
+
+static coffer_pycauset_value *insert(const editing *of, coffer_pycauset_value *list, size_t at)
+{
+    coffer_pycauset_value *children = list->count < UINT32_MAX ? open_list(of, list) : NULL;
+    if (!children)
+        return NULL;
+    memmove(children + at + 1, children + at, (list->count - at) * sizeof *children);
+    list->count++;
+    children[at] = (coffer_pycauset_value){ .kind = 0 };
+    return &children[at];
+}
+
+/* The lists of the result are as good as decoded ones: nobody changes them in place any more. */
+static void close_lists(coffer_pycauset_value *value)
+{
+    bool list = value->kind == COFFER_PYCAUSET_MAP || value->kind == COFFER_PYCAUSET_ARRAY;
+    if (!list || value->room == 0)
+        return;
+    coffer_pycauset_value *children = (coffer_pycauset_value *)(uintptr_t)value->as.children;
+    value->room = 0;
+    for (uint32_t i = 0; i < value->count; i++)
+        close_lists(&children[i]);
+}
+
+/* ---- One change ---- */
+
+static const char *kind_name(const coffer_pycauset_value *value)
+{
+    static const char *const names[] = { "nothing",  "a bool", "a number", "a number", "a number",
+                                         "a string", "bytes",  "an array", "a map" };
+    return names[value->kind];
+}
+
+static coffer_status fail_not_found(const editing *of, size_t step)
+{
+    return coffer__fail(of->err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "there is no \"%s\" to delete",
+                        of->change->path[step].text);
+}
+
+/* Where a key or index leads in a list. *found is NULL when there is nothing yet and `create` may put it
+ * there. */
+static coffer_status locate(const editing *of, size_t *at, bool *found, const coffer_pycauset_value *list,
+                            size_t step)
+{
+    const coffer__pycauset_key *key = &of->change->path[step];
+    if (list->kind == COFFER_PYCAUSET_MAP) {
+        *found = coffer__pycauset_child(list, key->text, key->len, at) != NULL;
+        return COFFER_OK;
+    }
+    if (list->kind != COFFER_PYCAUSET_ARRAY)
+        return coffer__fail(of->err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "\"%s\" is %s: there can be no \"%s\" in it",
+                            step > 0 ? of->change->path[step - 1].text : "", kind_name(list), key->text);
+    uint64_t index = 0;
+    bool number = key->len <= 10;
+    for (size_t i = 0; i < key->len && number; i++) {
+        number = key->text[i] >= '0' && key->text[i] <= '9';
+        index = index * 10 + (uint64_t)(key->text[i] - '0');
+    }
+    if (!number || index > list->count)
+        return coffer__fail(of->err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "\"%s\" is an array of %lu: \"%s\" is no index of it or the next",
+                            of->change->path[step - 1].text, (unsigned long)list->count, key->text);
+    *at = (size_t)index;
+    *found = index < list->count;
+    return COFFER_OK;
+}
+
+static coffer_status put(const editing *of, coffer_pycauset_value *list, size_t step,
+                         const coffer_pycauset_value *value)
+{
+    const coffer__pycauset_key *key = &of->change->path[step];
+    coffer_pycauset_value *child;
+    size_t at;
+    bool found;
+    coffer_status status = locate(of, &at, &found, list, step);
+    if (status)
+        return status;
+    if (found) {
+        child = open_list(of, list);
+        child = child ? child + at : NULL;
+    } else if ((child = insert(of, list, at))) {
+        child->kind = COFFER_PYCAUSET_MAP; /* unless the value takes its place */
+        if (list->kind == COFFER_PYCAUSET_MAP) {
+            child->key = key->text;
+            child->key_len = key->len;
+        }
+    }
+    if (!child)
+        return fail_no_memory(of);
+    if (step + 1 < of->change->steps)
+        return put(of, child, step + 1, value);
+    child->kind = value->kind;
+    child->as = value->as;
+    child->count = value->count;
+    child->room = 0;
+    return COFFER_OK;
+}
+
+static coffer_status drop(const editing *of, coffer_pycauset_value *list, size_t step)
+{
+    coffer_pycauset_value *children;
+    size_t at;
+    bool found;
+    coffer_status status = locate(of, &at, &found, list, step);
+    if (status)
+        return status;
+    if (!found)
+        return fail_not_found(of, step);
+    if (!(children = open_list(of, list)))
+        return fail_no_memory(of);
+    if (step + 1 < of->change->steps)
+        return drop(of, &children[at], step + 1);
+    list->count--;
+    memmove(children + at, children + at + 1, (list->count - at) * sizeof *children);
+    return COFFER_OK;
+}
+
+/* ---- Values with more to them ---- */
+
+/* A map of what is given, whose keys are in order. */
+static coffer_status make_map(const editing *of, coffer_pycauset_value *out,
+                              const coffer_pycauset_value *children, uint32_t count)
+{
+    coffer_pycauset_value *own = coffer__arena_take(of->memory, count * sizeof *own);
+    if (!own)
+        return fail_no_memory(of);
+    memcpy(own, children, count * sizeof *own);
+    *out = (coffer_pycauset_value){ .kind = COFFER_PYCAUSET_MAP, .as.children = own, .count = count };
+    return COFFER_OK;
+}
+
+#define KEYED(name) .key = (name), .key_len = sizeof(name) - 1
+
+static coffer_status sign(const editing *of, coffer_pycauset_value *out, const coffer_pycauset_value *root,
+                          const char *view_signature)
+{
+    const coffer_pycauset_value *uuid = coffer__pycauset_get_key(root, "payload_uuid");
+    size_t len = strlen(view_signature);
+    coffer_pycauset_value signature[2], entry[2];
+    coffer_status status;
+    if (!uuid || uuid->kind != COFFER_PYCAUSET_STRING)
+        return coffer__fail(of->err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                            "a cached value needs the payload_uuid, which the metadata does not have");
+    signature[0] = (coffer_pycauset_value){ KEYED("payload_uuid"), .kind = COFFER_PYCAUSET_STRING,
+                                            .as.text = uuid->as.text, .count = uuid->count };
+    signature[1] = (coffer_pycauset_value){ KEYED("view_signature"), .kind = COFFER_PYCAUSET_STRING,
+                                            .as.text = coffer__arena_text(of->memory, view_signature, len),
+                                            .count = (uint32_t)len };
+    entry[1] = of->change->value;
+    if (!signature[1].as.text)
+        return fail_no_memory(of);
+    if ((status = make_map(of, &entry[0], signature, 2)))
+        return status;
+    entry[0].key = "signature";
+    entry[0].key_len = sizeof "signature" - 1;
+    entry[1].key = "value";
+    entry[1].key_len = sizeof "value" - 1;
+    return make_map(of, out, entry, 2);
+}
+
+static coffer_status make_checksums(const editing *of, coffer_pycauset_value *out,
+                                    const coffer_pycauset_value *root, const coffer__buffer *sums)
+{
+    coffer_pycauset_info info = { .rows = 0 };
+    coffer_status status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, of->err);
+    if (status)
+        return status;
+    char *text = coffer__arena_text(of->memory, (const char *)sums->data, sums->len);
+    if (!text)
+        return fail_no_memory(of);
+    coffer_pycauset_value children[3] = {
+        { KEYED("crc32"), .kind = COFFER_PYCAUSET_BYTES, .as.text = text, .count = (uint32_t)sums->len },
+        { KEYED("group_bytes"), .kind = COFFER_PYCAUSET_U64, .as.u64 = COFFER__PYCAUSET_CHECKSUM_GROUP },
+        { KEYED("length"), .kind = COFFER_PYCAUSET_U64, .as.u64 = info.payload_needed },
+    };
+    return make_map(of, out, children, 3);
+}
+
+/* ---- The whole list ---- */
+
+static bool begins_with(const coffer__pycauset_change *change, const char *key)
+{
+    return strcmp(change->path[0].text, key) == 0;
+}
+
+static bool touches(const coffer_pycauset_changes *changes, const char *key)
+{
+    for (size_t i = 0; i < changes->count; i++) {
+        if (begins_with(&changes->items[i], key))
+            return true;
+    }
+    return false;
+}
+
+static coffer_status apply_one(const editing *of, coffer_pycauset_value *root, const char *view_signature,
+                               const coffer__buffer *sums)
+{
+    coffer_pycauset_value made = of->change->value;
+    coffer_status status = COFFER_OK;
+    switch (of->change->kind) {
+    case COFFER__PYCAUSET_DELETE:
+        return drop(of, root, 0);
+    case COFFER__PYCAUSET_SET_CACHED:
+        status = sign(of, &made, root, view_signature);
+        break;
+    case COFFER__PYCAUSET_SET_CHECKSUMS:
+        status = make_checksums(of, &made, root, sums);
+        break;
+    case COFFER__PYCAUSET_SET:
+        break;
+    }
+    return status ? status : put(of, root, 0, &made);
+}
+
+/* `only` : changes of this key alone; NULL = all. */
+static coffer_status apply_all(coffer_pycauset_value *root, coffer__arena *memory,
+                               const coffer_pycauset_changes *changes, const char *only,
+                               const char *view_signature, const coffer__buffer *sums, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < changes->count && status == COFFER_OK; i++) {
+        editing of = { memory, &changes->items[i], err };
+        if (!only || begins_with(of.change, only))
+            status = apply_one(&of, root, view_signature, sums);
+    }
+    close_lists(root);
+    return status;
+}
+
+/* The signature of cached values is that of the view after all changes, whatever their order. */
+static coffer_status find_signature(char out[COFFER__PYCAUSET_SIGNATURE_SIZE], coffer__arena *memory,
+                                    const coffer_pycauset_value *before,
+                                    const coffer_pycauset_changes *changes, coffer_error *err)
+{
+    coffer_pycauset_value root = *before;
+    coffer_pycauset_info info = { .rows = 0 };
+    coffer_status status = apply_all(&root, memory, changes, "view", "", NULL, err);
+    if (status || (status = coffer__pycauset_interpret(&info, &root, COFFER_OFFSET_NONE, err)))
+        return status;
+    coffer__pycauset_view_signature(out, &info);
+    return COFFER_OK;
+}
+
+/* rows and cols are those of the view: turning it turns them, so that the payload stays what it is. */
+static coffer_status turn_shape(coffer_pycauset_value *root, coffer__arena *memory,
+                                const coffer_pycauset_value *before, coffer_error *err)
+{
+    static const coffer__pycauset_key keys[2] = { { "rows", 4 }, { "cols", 4 } };
+    const char *path = "view.is_transposed";
+    coffer_status status = COFFER_OK;
+    if (coffer_pycauset_value_bool(coffer_pycauset_value_find(before, path)) ==
+        coffer_pycauset_value_bool(coffer_pycauset_value_find(root, path)))
+        return COFFER_OK;
+    for (int i = 0; i < 2 && status == COFFER_OK; i++) {
+        coffer__pycauset_change change = { COFFER__PYCAUSET_SET, &keys[i], 1, { .kind = 0 } };
+        const coffer_pycauset_value *other = coffer__pycauset_get_key(before, keys[1 - i].text);
+        editing of = { memory, &change, err };
+        if (other)
+            status = put(&of, root, 0, other);
+    }
+    close_lists(root);
+    return status;
+}
+
+/* ---- What the result must be ---- */
+
+static coffer_status expect_map(const coffer_pycauset_value *root, const char *key, coffer_error *err)
+{
+    const coffer_pycauset_value *value = coffer__pycauset_get_key(root, key);
+    if (!value || value->kind == COFFER_PYCAUSET_MAP)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "\"%s\" has to be a map, not %s",
+                        key, kind_name(value));
+}
+
+static coffer_status expect_cached(const coffer_pycauset_value *root, const coffer__pycauset_change *change,
+                                   coffer_error *err)
+{
+    const coffer_pycauset_value *cached = coffer__pycauset_get_key(root, "cached");
+    for (uint32_t i = 0; cached && i < cached->count; i++) {
+        const coffer_pycauset_value *entry = &cached->as.children[i];
+        bool named = change->steps == 1 || strcmp(change->path[1].text, entry->key) == 0;
+        if (named &&
+            (!coffer__pycauset_get_key(entry, "value") ||
+             !coffer__pycauset_get_key(coffer__pycauset_get_key(entry, "signature"), "payload_uuid")))
+            return coffer__fail(
+                err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                "\"cached.%s\" has to have a value and a signature: without one it would never "
+                "be taken as valid",
+                entry->key);
+    }
+    return COFFER_OK;
+}
+
+static coffer_status expect_seed(const coffer_pycauset_value *root, const coffer_pycauset_value *before,
+                                 coffer_error *err)
+{
+    const coffer_pycauset_value *seed = coffer__pycauset_get_key(root, "seed");
+    if (coffer__pycauset_text_is(coffer__pycauset_get_key(before, "matrix_type"), "UNIT_VECTOR"))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "\"seed\" is reserved: it is the place of the one in this unit vector");
+    if (seed && seed->kind != COFFER_PYCAUSET_U64 && seed->kind != COFFER_PYCAUSET_I64)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "\"seed\" has to be a whole number, not %s", kind_name(seed));
+    return COFFER_OK;
+}
+
+static coffer_status expect_known_keys(const coffer_pycauset_value *root, const coffer_pycauset_value *before,
+                                       const coffer_pycauset_changes *changes, coffer_error *err)
+{
+    static const char *const maps[] = { "properties", "cached", "provenance" };
+    coffer_pycauset_info info = { .rows = 0 };
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0] && status == COFFER_OK; i++) {
+        if (touches(changes, maps[i]))
+            status = expect_map(root, maps[i], err);
+    }
+    for (size_t i = 0; i < changes->count && status == COFFER_OK; i++) {
+        if (begins_with(&changes->items[i], "cached"))
+            status = expect_cached(root, &changes->items[i], err);
+    }
+    if (status == COFFER_OK && touches(changes, "seed"))
+        status = expect_seed(root, before, err);
+    if (status == COFFER_OK && touches(changes, "view") &&
+        (status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err)))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the matrix cannot be seen that way: %s", err ? err->text : "");
+    return status;
+}
+
+coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__arena *memory,
+                                     const coffer_pycauset_value *before,
+                                     const coffer_pycauset_changes *changes, const coffer__buffer *sums,
+                                     coffer_error *err)
+{
+    static const coffer_pycauset_value empty = { .kind = COFFER_PYCAUSET_MAP };
+    char view_signature[COFFER__PYCAUSET_SIGNATURE_SIZE] = "";
+    coffer_pycauset_value *root = coffer__arena_take(memory, sizeof *root);
+    coffer_status status = COFFER_OK;
+    if (!root)
+        return coffer__fail_no_memory(err, sizeof *root);
+    if (!before)
+        before = &empty;
+    *root = *before;
+    if (!changes->system && touches(changes, "cached"))
+        status = find_signature(view_signature, memory, before, changes, err);
+    if (status || (status = apply_all(root, memory, changes, NULL, view_signature, sums, err)))
+        return status;
+    if (!changes->system && ((status = turn_shape(root, memory, before, err)) ||
+                             (status = expect_known_keys(root, before, changes, err))))
+        return status;
+    *out = root;
+    return COFFER_OK;
+}

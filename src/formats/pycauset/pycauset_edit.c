@@ -1,0 +1,266 @@
+/* Commits: append the new block, sync, write the inactive slot, sync. */
+#include "formats/pycauset/pycauset_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "io/file.h"
+#include "io/lock.h"
+#include "io/source_private.h"
+
+#include <string.h>
+
+struct coffer_pycauset_editor {
+    int fd; /* holds the lock */
+    char *path;
+    coffer_durability durability;
+    coffer_limits limits;
+    uint64_t size; /* of the file, as we left it */
+    coffer__pycauset_header header;
+    uint8_t inactive[COFFER__PYCAUSET_SLOT_SIZE]; /* as it stands in the file */
+    coffer_pycauset_info info;
+    coffer__pycauset_tree metadata;
+    coffer__buffer block; /* reused from commit to commit */
+    coffer_error failure; /* of a write or sync; sticks */
+};
+
+/* ---- Opening ---- */
+
+static uint64_t slot_place(int which)
+{
+    return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
+}
+
+static coffer_status load(coffer_pycauset_editor *editor, coffer_source *src, coffer_error *err)
+{
+    coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_pycauset *matrix = NULL;
+    opts.limits = &editor->limits;
+    coffer_status status = coffer_pycauset_open(&matrix, src, &opts, err);
+    if (status)
+        return status;
+    editor->header = matrix->header;
+    editor->info = matrix->info;
+    editor->metadata = matrix->metadata;
+    matrix->metadata = (coffer__pycauset_tree){ .root = NULL };
+    coffer_pycauset_close(matrix);
+    return coffer_source_read_at(editor->inactive, src, slot_place(1 - editor->header.active),
+                                 sizeof editor->inactive, err);
+}
+
+static coffer_status open_locked(coffer_pycauset_editor *editor, coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_status status;
+    if ((status = coffer__lock_open(&editor->fd, editor->path, err)) ||
+        (status = coffer__file_size(&editor->size, editor->fd, editor->path, err)) ||
+        (status = coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err)))
+        return status;
+    status = load(editor, src, err);
+    coffer_source_close(src);
+    return status;
+}
+
+coffer_status coffer_pycauset_edit(coffer_pycauset_editor **out, const char *path,
+                                   const coffer_pycauset_edit_opts *opts, coffer_error *err)
+{
+    coffer_pycauset_edit_opts options = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    coffer_pycauset_editor *editor = coffer__calloc(1, sizeof *editor);
+    if (!editor)
+        return coffer__fail_no_memory(err, sizeof *editor);
+    editor->fd = -1;
+    editor->durability = options.durability;
+    editor->limits = coffer__limits(options.limits);
+    coffer__buffer_init(&editor->block, SIZE_MAX);
+    status = coffer__file_resolve(&editor->path, path, err);
+    if (status == COFFER_OK)
+        status = open_locked(editor, err);
+    if (status) {
+        coffer_pycauset_editor_close(editor);
+        return status;
+    }
+    *out = editor;
+    return COFFER_OK;
+}
+
+void coffer_pycauset_editor_close(coffer_pycauset_editor *editor)
+{
+    if (!editor)
+        return;
+    coffer__file_close(editor->fd);
+    coffer__buffer_free(&editor->block);
+    coffer__pycauset_tree_free(&editor->metadata);
+    coffer__free(editor->path);
+    coffer__free(editor);
+}
+
+const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycauset_editor *editor)
+{
+    return editor->metadata.root;
+}
+
+/* ---- What is to be written ---- */
+
+static coffer_status sum_payload(coffer__buffer *sums, const coffer_pycauset_editor *editor,
+                                 coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_status status =
+        coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err);
+    if (status)
+        return status;
+    status = coffer__pycauset_sum_payload(sums, src, &editor->info, err);
+    coffer_source_close(src);
+    return status;
+}
+
+/* Fills editor->block with zeros up to where the block begins, and the block. */
+static coffer_status encode(coffer_pycauset_editor *editor, const coffer_pycauset_value *root,
+                            uint64_t *place, coffer_error *err)
+{
+    if (!coffer__align_up(place, editor->size, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
+        return coffer__fail(err, COFFER_E_LIMIT, editor->size, "%s cannot grow", editor->path);
+    editor->block.len = 0;
+    editor->block.failed = false;
+    coffer__buffer_fill(&editor->block, 0, (size_t)(*place - editor->size));
+    return coffer__pycauset_encode_block(&editor->block, root, err);
+}
+
+/* The new state: its block in editor->block, and what a reader will make of it. */
+static coffer_status compose(coffer__pycauset_tree *tree, coffer_pycauset_info *info, uint64_t *place,
+                             coffer_pycauset_editor *editor, const coffer_pycauset_changes *changes,
+                             coffer_error *err)
+{
+    coffer__arena memory = COFFER__ARENA_INIT;
+    coffer__buffer sums = COFFER__BUFFER_INIT;
+    const coffer_pycauset_value *root = NULL;
+    coffer_status status = COFFER_OK;
+    if (coffer__pycauset_wants_checksums(changes))
+        status = sum_payload(&sums, editor, err);
+    if (status ||
+        (status = coffer__pycauset_apply(&root, &memory, editor->metadata.root, changes, &sums, err)) ||
+        (status = encode(editor, root, place, err)))
+        goto out;
+    size_t start = (size_t)(*place - editor->size) + COFFER__PYCAUSET_BLOCK_HEADER;
+    if ((status = coffer__pycauset_decode(tree, editor->block.data + start, editor->block.len - start,
+                                          *place + COFFER__PYCAUSET_BLOCK_HEADER, &editor->limits, err)))
+        goto out;
+    *info = editor->info;
+    status = coffer__pycauset_interpret(info, tree->root, *place, err);
+out:
+    coffer__buffer_free(&sums);
+    coffer__arena_free(&memory);
+    return status;
+}
+
+/* ---- Writing it ---- */
+
+static coffer_status sync_data(const coffer_pycauset_editor *editor, bool wanted, coffer_error *err)
+{
+    return wanted ? coffer__file_sync_data(editor->fd, editor->path, err) : COFFER_OK;
+}
+
+static coffer_status append_block(const coffer_pycauset_editor *editor, coffer_error *err)
+{
+    coffer_status status = coffer__file_write_at(editor->fd, editor->block.data, editor->block.len,
+                                                 editor->size, editor->path, err);
+    if (status == COFFER_OK)
+        status = sync_data(editor, editor->durability != COFFER_DURABILITY_NONE, err);
+    if (status) /* no slot names it: nothing is lost, and nothing is left where that can be had */
+        coffer__file_truncate(editor->fd, editor->size, editor->path, NULL);
+    return status;
+}
+
+static coffer_status flip(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
+                          coffer_error *err)
+{
+    uint8_t bytes[COFFER__PYCAUSET_SLOT_SIZE];
+    uint64_t place = slot_place(1 - editor->header.active);
+    coffer__pycauset_store_slot(bytes, slot);
+    coffer_status status = coffer__file_write_at(editor->fd, bytes, sizeof bytes, place, editor->path, err);
+    if (status) {
+        if (coffer__file_write_at(editor->fd, editor->inactive, sizeof editor->inactive, place, editor->path,
+                                  NULL) == COFFER_OK)
+            coffer__file_truncate(editor->fd, editor->size, editor->path, NULL);
+        return status;
+    }
+    return sync_data(editor, editor->durability == COFFER_DURABILITY_FULL, err);
+}
+
+/* The lock holds off those who ask for it; this finds those who do not. */
+static coffer_status expect_untouched(const coffer_pycauset_editor *editor, coffer_error *err)
+{
+    uint64_t size = 0;
+    coffer_status status = coffer__lock_check(editor->fd, editor->path, err);
+    if (status || (status = coffer__file_size(&size, editor->fd, editor->path, err)))
+        return status;
+    if (size != editor->size)
+        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                            "%s has %llu bytes and had %llu: another program that does not heed the lock has "
+                            "written to it",
+                            editor->path, (unsigned long long)size, (unsigned long long)editor->size);
+    return COFFER_OK;
+}
+
+static coffer_status write_state(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
+                                 coffer_error *err)
+{
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status = append_block(editor, &why);
+    if (status == COFFER_OK)
+        status = flip(editor, slot, &why);
+    if (status) {
+        editor->failure = why;
+        if (err)
+            *err = why;
+    }
+    return status;
+}
+
+static void take_over(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
+                      const coffer_pycauset_info *info, const coffer__pycauset_tree *tree)
+{
+    int was_active = editor->header.active;
+    editor->header.slots[1 - was_active] = *slot;
+    editor->header.active = 1 - was_active;
+    coffer__pycauset_store_slot(editor->inactive, &editor->header.slots[was_active]);
+    editor->size += editor->block.len;
+    editor->info = *info;
+    editor->info.generation = slot->generation;
+    editor->info.active_slot = "AB"[editor->header.active];
+    coffer__pycauset_tree_free(&editor->metadata);
+    editor->metadata = *tree;
+}
+
+coffer_status coffer_pycauset_commit_changes(uint64_t *generation, coffer_pycauset_editor *editor,
+                                             const coffer_pycauset_changes *changes, coffer_error *err)
+{
+    coffer__pycauset_slot slot = editor->header.slots[editor->header.active];
+    coffer__pycauset_tree tree = { .root = NULL };
+    coffer_pycauset_info info;
+    coffer_status status;
+    if (editor->failure.status)
+        return coffer__fail(err, editor->failure.status, editor->failure.offset, "%s", editor->failure.text);
+    if (slot.generation == UINT64_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
+                            editor->path);
+    if ((status = expect_untouched(editor, err)) ||
+        (status = compose(&tree, &info, &slot.metadata_offset, editor, changes, err)))
+        goto out;
+    slot.generation++;
+    slot.metadata_length = editor->size + editor->block.len - slot.metadata_offset;
+    if ((status = write_state(editor, &slot, err)))
+        goto out;
+    take_over(editor, &slot, &info, &tree);
+    if (generation)
+        *generation = slot.generation;
+    return COFFER_OK;
+out:
+    coffer__pycauset_tree_free(&tree);
+    return status;
+}
