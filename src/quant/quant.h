@@ -24,7 +24,18 @@ typedef enum coffer__quant_family {
     COFFER__QUANT_WHOLE
 } coffer__quant_family;
 
-enum { COFFER__QUANT_TYPE_COUNT = 8 };
+/* Places of the types in every table. */
+enum {
+    COFFER__QUANT_Q8,
+    COFFER__QUANT_Q4,
+    COFFER__QUANT_K6,
+    COFFER__QUANT_K4,
+    COFFER__QUANT_K3,
+    COFFER__QUANT_K2,
+    COFFER__QUANT_INT8,
+    COFFER__QUANT_INT4,
+    COFFER__QUANT_TYPE_COUNT
+};
 
 typedef struct coffer__quant_type {
     coffer_dtype dtype;
@@ -87,6 +98,7 @@ typedef struct coffer__quant_run {
     const uint8_t *parts[COFFER__QUANT_PART_COUNT]; /* NULL for an empty one */
     size_t skip; /* codes in the first byte that belong to elements before the run: int4 alone */
     size_t elements;
+    bool stream; /* there is so much of it that it should not pass through the cache */
 } coffer__quant_run;
 
 typedef void (*coffer__quant_decode_f32)(float *out, const coffer__quant_run *run);
@@ -94,10 +106,18 @@ typedef void (*coffer__quant_decode_f32)(float *out, const coffer__quant_run *ru
 /* One table for each instruction set, indexed by coffer__quant_type.index. */
 typedef struct coffer__quant_kernels {
     coffer__quant_decode_f32 decode_f32[COFFER__QUANT_TYPE_COUNT];
+    void (*finish_stream)(void); /* after the last run that streams: others see it from here on */
 } coffer__quant_kernels;
 
 /* Written for reading: what every other set must equal bit for bit. */
 extern const coffer__quant_kernels coffer__quant_reference;
+extern const coffer__quant_kernels coffer__quant_avx2;
+extern const coffer__quant_kernels coffer__quant_avx512;
+/* What a block's codes are multiplied with. */
+float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool supers);
+/* Of int8 and int4. Weights have no zero point; taking 0 away changes no code. */
+float coffer__quant_whole_scale(const coffer__quant_run *run);
+float coffer__quant_zero_point(const coffer__quant_run *run);
 /* The set for this processor. */
 const coffer__quant_kernels *coffer__quant_kernels_in_use(void);
 

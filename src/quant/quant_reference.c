@@ -38,7 +38,7 @@ static inline float load_f32(const uint8_t *bytes)
     return value;
 }
 
-static inline float scale_of_block(const coffer__quant_run *run, size_t block, bool supers)
+float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool supers)
 {
     const uint8_t *scales = run->parts[COFFER__QUANT_SCALES];
     if (!supers)
@@ -47,12 +47,22 @@ static inline float scale_of_block(const coffer__quant_run *run, size_t block, b
            ((float)run->parts[COFFER__QUANT_SUBS][block] * 0.03125f);
 }
 
+float coffer__quant_whole_scale(const coffer__quant_run *run)
+{
+    return load_f32(run->parts[COFFER__QUANT_SCALES]);
+}
+
+float coffer__quant_zero_point(const coffer__quant_run *run)
+{
+    return run->parts[COFFER__QUANT_SUBS] ? load_f32(run->parts[COFFER__QUANT_SUBS]) : 0.0f;
+}
+
 static inline void decode_blocks(float *out, const coffer__quant_run *run, unsigned bits, bool supers)
 {
     for (size_t at = 0; at < run->elements; at += COFFER__QUANT_BLOCK) {
         size_t block = at / COFFER__QUANT_BLOCK, left = run->elements - at;
         decode_block(out + at, run->parts[COFFER__QUANT_CODES] + block * (bits * COFFER__QUANT_BLOCK / 8),
-                     scale_of_block(run, block, supers), bits,
+                     coffer__quant_block_scale(run, block, supers), bits,
                      left < COFFER__QUANT_BLOCK ? left : COFFER__QUANT_BLOCK);
     }
 }
@@ -87,16 +97,10 @@ static void decode_k2(float *out, const coffer__quant_run *run)
     decode_blocks(out, run, 2, true);
 }
 
-/* Weights have no zero point; taking 0 away changes no code. */
-static inline float zero_point(const coffer__quant_run *run)
-{
-    return run->parts[COFFER__QUANT_SUBS] ? load_f32(run->parts[COFFER__QUANT_SUBS]) : 0.0f;
-}
-
 static void decode_int8(float *out, const coffer__quant_run *run)
 {
     const uint8_t *codes = run->parts[COFFER__QUANT_CODES];
-    float scale = load_f32(run->parts[COFFER__QUANT_SCALES]), zero = zero_point(run);
+    float scale = coffer__quant_whole_scale(run), zero = coffer__quant_zero_point(run);
     for (size_t i = 0; i < run->elements; i++)
         out[i] = scale * ((float)(int8_t)codes[i] - zero);
 }
@@ -104,7 +108,7 @@ static void decode_int8(float *out, const coffer__quant_run *run)
 static void decode_int4(float *out, const coffer__quant_run *run)
 {
     const uint8_t *codes = run->parts[COFFER__QUANT_CODES];
-    float scale = load_f32(run->parts[COFFER__QUANT_SCALES]), zero = zero_point(run);
+    float scale = coffer__quant_whole_scale(run), zero = coffer__quant_zero_point(run);
     for (size_t i = 0; i < run->elements; i++) {
         size_t at = run->skip + i;
         uint8_t at_top = (uint8_t)(codes[at / 2] << (at % 2 ? 0 : 4));
@@ -112,6 +116,11 @@ static void decode_int4(float *out, const coffer__quant_run *run)
     }
 }
 
+static void finish_stream(void)
+{
+}
+
 const coffer__quant_kernels coffer__quant_reference = {
     { decode_q8, decode_q4, decode_k6, decode_k4, decode_k3, decode_k2, decode_int8, decode_int4 },
+    finish_stream,
 };

@@ -1,4 +1,5 @@
 /* Rows of a payload: which bytes belong to them, and the way through the kernels. */
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "quant/quant.h"
@@ -6,8 +7,21 @@
 /* Elements that go through the buffer of coffer__quant_read_rows at a time: a multiple of a super. */
 #define PIECE_ELEMENTS ((uint64_t)65536)
 
+/* An output of this size is past every cache by the time it is read. */
+#define STREAM_BYTES ((uint64_t)16 << 20)
+
 const coffer__quant_kernels *coffer__quant_kernels_in_use(void)
 {
+#if defined(__x86_64__)
+    switch (coffer__cpu()) {
+    case COFFER__CPU_AVX512:
+        return &coffer__quant_avx512;
+    case COFFER__CPU_AVX2:
+        return &coffer__quant_avx2;
+    default:
+        break;
+    }
+#endif
     return &coffer__quant_reference;
 }
 
@@ -67,6 +81,19 @@ static void locate(coffer__quant_region out[COFFER__QUANT_PART_COUNT], const cof
     }
 }
 
+/* Whether one row follows the other in every region as the elements of one row do. */
+static bool rows_are_one_run(const coffer__quant_layout *layout)
+{
+    switch (layout->type->family) {
+    case COFFER__QUANT_BLOCKS:
+        return layout->cols % COFFER__QUANT_BLOCK == 0;
+    case COFFER__QUANT_SUPERS:
+        return layout->cols % COFFER__QUANT_SUPER == 0;
+    default:
+        return true;
+    }
+}
+
 /* parts : the bytes that `locate` names. */
 static void decode_piece(float *out, const coffer__quant_layout *layout, const quant_piece *piece,
                          const uint8_t *const parts[COFFER__QUANT_PART_COUNT])
@@ -76,10 +103,12 @@ static void decode_piece(float *out, const coffer__quant_layout *layout, const q
     coffer__quant_run run = { .elements = (size_t)piece->elements };
     uint64_t scales = type->family == COFFER__QUANT_SUPERS ? layout->supers_per_row : layout->blocks_per_row;
 
+    run.stream = piece->rows * piece->elements >= STREAM_BYTES / sizeof *out;
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
         run.parts[i] = parts[i];
-    if (type->family == COFFER__QUANT_WHOLE) {
-        run.skip = type->bits == 4 ? (size_t)((piece->row * layout->cols + piece->col) % 2) : 0;
+    if (type->family == COFFER__QUANT_WHOLE && type->bits == 4)
+        run.skip = (size_t)((piece->row * layout->cols + piece->col) % 2);
+    if (rows_are_one_run(layout)) {
         run.elements = (size_t)((piece->rows - 1) * layout->cols + piece->elements);
         decode(out, &run);
         return;
@@ -106,6 +135,7 @@ void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, c
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
         parts[i] = regions[i].size ? payload + regions[i].offset : NULL;
     decode_piece(out, layout, &rows, parts);
+    coffer__quant_kernels_in_use()->finish_stream();
 }
 
 /* Where each part of a piece goes in the buffer: the codes take at most a byte an element. */
