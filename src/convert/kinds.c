@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "coffer/convert.h"
 #include "coffer/format.h"
+#include "convert/gguf.h"
 #include "convert/npy.h"
 #include "convert/safetensors.h"
 
@@ -20,6 +21,7 @@ typedef struct outside_kind {
 
 static const outside_kind outside_kinds[] = {
     { "npy", { ".npy" }, coffer__npy_probe, false },
+    { "gguf", { ".gguf" }, coffer__gguf_probe, false },
     { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false },
     { "safetensors-index", { ".safetensors.index.json" }, NULL, true },
     { "csv", { ".csv" }, NULL, true },

@@ -79,5 +79,6 @@ extern const coffer__tensor_reader coffer__tensors_mcf;
 extern const coffer__tensor_reader coffer__tensors_safetensors;
 /* src is model.safetensors.index.json; the shards lie beside it. */
 extern const coffer__tensor_reader coffer__tensors_safetensors_index;
+extern const coffer__tensor_reader coffer__tensors_gguf;
 
 #endif

@@ -11,6 +11,7 @@
 static const coffer__tensor_reader *const readers[] = {
     &coffer__tensors_safetensors,
     &coffer__tensors_safetensors_index,
+    &coffer__tensors_gguf,
 };
 
 #define READER_COUNT (sizeof readers / sizeof *readers)
