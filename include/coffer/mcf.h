@@ -49,7 +49,8 @@ typedef struct coffer_mcf_open_opts {
     /* Check the sums of the chunks that a read touches, where the file has them; COFFER_E_MISSING at open
      * when it has none. */
     bool verify;
-    /* Open what is whole of a damaged file: sections and tensors that lie outside of it are left out. */
+    /* Open what is whole of a damaged file: sections that lie outside of it are left out; tensors that do
+     * stay in the list and give an error when they are read. */
     bool lenient;
     const coffer_limits *limits;
 } coffer_mcf_open_opts;
@@ -70,8 +71,8 @@ typedef struct coffer_mcf_tensor {
     coffer_dtype dtype; /* COFFER_DTYPE_NONE: a code we do not know */
     uint32_t dtype_code;
     uint32_t rank;
-    const uint64_t *dims; /* rank of them; borrowed from the handle */
-    uint64_t elements;
+    const uint64_t *dims;  /* rank of them; borrowed from the handle */
+    uint64_t elements;     /* 0 also when there are more than 64 bits can count */
     uint64_t offset, size; /* of the payload in the file */
 } coffer_mcf_tensor;
 
@@ -200,12 +201,19 @@ typedef struct coffer_mcf_writer coffer_mcf_writer;
  * index, and a buffer. */
 COFFER_API coffer_status coffer_mcf_create(coffer_mcf_writer **out, const char *path,
                                            const coffer_mcf_create_opts *opts, coffer_error *err);
-/* A section's bytes as they are. COFFER_E_DUPLICATE for a type that came before; the types that the writer
+/* A section's bytes as they are. Those that come after the first tensor are kept in memory until commit.
+ * COFFER_E_DUPLICATE for a type that came before; the types that the writer
  * makes itself (TensorIndex, TensorData, QuantInfo, ModelInfo, checksums) are refused. */
 COFFER_API coffer_status coffer_mcf_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                                 const void *bytes, size_t len, coffer_error *err);
 COFFER_API coffer_status coffer_mcf_set_model_info(coffer_mcf_writer *writer,
                                                    const coffer_mcf_model_info *info, coffer_error *err);
+
+/* Makes room for the index in front of the payloads, when what it will hold is known: of a download that
+ * breaks off, every tensor that is whole can then be saved. Before the first tensor. An index that needs more
+ * goes behind the payloads. */
+COFFER_API coffer_status coffer_mcf_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
+                                                  uint64_t name_bytes, coffer_error *err);
 
 /* What a new tensor is. quant : needed for int8 and int4; NULL = the record that the type implies, if any. */
 typedef struct coffer_mcf_new_tensor {

@@ -36,6 +36,14 @@ static inline uint64_t coffer__load_u64(const void *from)
     return COFFER__LE64(v);
 }
 
+static inline float coffer__load_f32(const void *from)
+{
+    uint32_t bits = coffer__load_u32(from);
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 static inline void coffer__store_u16(void *to, uint16_t v)
 {
     v = COFFER__LE16(v);
@@ -52,6 +60,13 @@ static inline void coffer__store_u64(void *to, uint64_t v)
 {
     v = COFFER__LE64(v);
     memcpy(to, &v, sizeof v);
+}
+
+static inline void coffer__store_f32(void *to, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    coffer__store_u32(to, bits);
 }
 
 #endif

@@ -59,6 +59,18 @@ const char *coffer_severity_name(coffer_severity severity)
     return (unsigned)severity < SEVERITIES ? names[severity] : "unknown";
 }
 
+coffer_status coffer__report_take(coffer_report *report, coffer_severity severity, const coffer_error *found,
+                                  coffer_error *err)
+{
+    if (found->status <= COFFER_E_IO) {
+        if (err)
+            *err = *found;
+        return found->status;
+    }
+    coffer__report_add_error(report, severity, found);
+    return COFFER_OK;
+}
+
 bool coffer__report_full(const coffer_report *report)
 {
     return report->count >= report->max;

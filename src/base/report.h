@@ -10,6 +10,10 @@ bool coffer__report_add(coffer_report *report, coffer_status code, coffer_severi
                         const char *format, ...) COFFER_PRINTF(5, 6);
 /* Adds what a failed call said. */
 bool coffer__report_add_error(coffer_report *report, coffer_severity severity, const coffer_error *err);
+/* The same when it is about the file, and gives COFFER_OK; a failure of memory, disk or caller is passed on.
+ */
+coffer_status coffer__report_take(coffer_report *report, coffer_severity severity, const coffer_error *found,
+                                  coffer_error *err);
 bool coffer__report_full(const coffer_report *report);
 /* COFFER_E_NO_MEMORY when a finding could not be kept. */
 coffer_status coffer__report_status(const coffer_report *report, coffer_error *err);

@@ -28,5 +28,6 @@ struct coffer_format {
 };
 
 extern const coffer_format coffer__mscan_format;
+extern const coffer_format coffer__mcf_format;
 
 #endif

@@ -5,6 +5,7 @@
 #include "formats/format.h"
 
 static const coffer_format *const formats[] = {
+    &coffer__mcf_format,
     &coffer__mscan_format,
 };
 

@@ -131,6 +131,33 @@ coffer_status coffer__sink_patch(coffer__sink *sink, uint64_t offset, const void
     return status;
 }
 
+/* The part of a cut that has left the buffer. */
+static coffer_status cut_written(coffer__sink *sink, uint64_t position, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    sink->buffered = 0;
+    if (sink->kind == SINK_MEMORY)
+        sink->memory->len = sink->memory_start + (size_t)position;
+    else if (coffer__file_truncate(sink->fd, position, sink->name, &failure) != COFFER_OK)
+        return coffer__sink_stick(sink, &failure, err);
+    sink->written = position;
+    return COFFER_OK;
+}
+
+coffer_status coffer__sink_cut(coffer__sink *sink, uint64_t position, coffer_error *err)
+{
+    if (sink->failure.status != COFFER_OK)
+        return coffer__sink_stick(sink, &sink->failure, err);
+    if (sink->kind == SINK_STREAM || position > coffer__sink_position(sink))
+        return coffer__fail(err, sink->kind == SINK_STREAM ? COFFER_E_UNSUPPORTED : COFFER_E_INVALID_ARGUMENT,
+                            position, "%s: cannot be cut to %llu bytes, %llu are written", sink->name,
+                            (unsigned long long)position, (unsigned long long)coffer__sink_position(sink));
+    if (position < sink->written)
+        return cut_written(sink, position, err);
+    sink->buffered = (size_t)(position - sink->written);
+    return COFFER_OK;
+}
+
 uint64_t coffer__sink_position(const coffer__sink *sink)
 {
     return sink->written + sink->buffered;

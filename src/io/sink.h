@@ -33,6 +33,8 @@ uint32_t coffer__sink_crc(const coffer__sink *sink);
 /* Copies a range of an open file without passing through user memory where the kernel can. */
 coffer_status coffer__sink_copy_file(coffer__sink *sink, int fd, uint64_t offset, uint64_t len,
                                      const char *name, coffer_error *err);
+/* Takes back what was written from `position` on; it costs no space. COFFER_E_UNSUPPORTED on a stream. */
+coffer_status coffer__sink_cut(coffer__sink *sink, uint64_t position, coffer_error *err);
 bool coffer__sink_can_patch(const coffer__sink *sink);
 /* Holds the write lock on the file under its temporary name, so that it is locked from the moment it appears.
  * The descriptor is handed over to the caller at commit. */

@@ -29,47 +29,84 @@ static const char *text_of(const coffer__json_value *vector, const char *key)
     return value && value->kind == COFFER__JSON_STRING ? value->as.string : NULL;
 }
 
-static void sum_columns(uint64_t sums[2], coffer_source *src)
+/* ---- Facts that a description does not hold ---- */
+
+static void assert_number(const coffer__json_value *fact, uint64_t found)
 {
+    if (fact->kind != COFFER__JSON_U64 || found != fact->as.u64)
+        fail_msg("%s: %s is %llu", current, fact->key, (unsigned long long)found);
+}
+
+static void assert_column_sum(const coffer__json_value *fact, coffer_source *src)
+{
+    bool activation = strcmp(fact->key, "sum_activation") == 0;
     coffer_mscan *scan = scan_open(src);
-    sums[0] = sums[1] = 0;
+    uint64_t sum = 0;
     for (uint64_t i = 0; i < coffer_mscan_record_count(scan); i++) {
         coffer_mscan_record record;
         assert_int_equal(coffer_mscan_read(&record, scan, i, 1, NULL), COFFER_OK);
-        sums[0] += record.activation;
-        sums[1] += record.grad_norm;
+        sum += activation ? record.activation : record.grad_norm;
     }
     coffer_mscan_close(scan);
+    assert_number(fact, sum);
 }
 
-static void assert_fact(const coffer__json_value *fact, const coffer_node *described, const uint64_t sums[2])
+static void assert_names(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_node *listed = NULL;
+    const coffer_node *entry;
+    const coffer__json_value *name = coffer__json_first(fact);
+    assert_int_equal(coffer_node_new(&listed, NULL), COFFER_OK);
+    assert_int_equal(coffer_list(listed, src, NULL, NULL), COFFER_OK);
+    entry = coffer_node_first(coffer_node_find(listed, "entries"));
+    for (; entry && name; entry = coffer_node_next(entry), name = coffer__json_next(fact, name))
+        assert_string_equal(coffer_node_get_text(coffer_node_find(entry, "name"), NULL), name->as.string);
+    if (entry || name)
+        fail_msg("%s: names are missing or too many", current);
+    coffer_node_free(listed);
+}
+
+static const struct fact_test {
+    const char *key;
+    void (*assert_holds)(const coffer__json_value *fact, coffer_source *src);
+} fact_tests[] = {
+    { "sum_activation", assert_column_sum },
+    { "sum_grad_norm", assert_column_sum },
+    { "names", assert_names },
+};
+
+/* ---- Facts ---- */
+
+static void assert_described(const coffer__json_value *fact, const coffer_node *described)
 {
     const coffer_node *node = coffer_node_find(described, fact->key);
-    uint64_t found;
-    if (strcmp(fact->key, "sum_activation") == 0)
-        found = sums[0];
-    else if (strcmp(fact->key, "sum_grad_norm") == 0)
-        found = sums[1];
-    else if (node)
-        found = coffer_node_get_u64(node);
-    else {
+    if (!node)
         fail_msg("%s: info has no %s", current, fact->key);
-        return;
+    else if (fact->kind == COFFER__JSON_STRING)
+        assert_string_equal(coffer_node_get_text(node, NULL), fact->as.string);
+    else
+        assert_number(fact, coffer_node_get_u64(node));
+}
+
+static void assert_fact(const coffer__json_value *fact, const coffer_node *described, coffer_source *src)
+{
+    for (size_t i = 0; i < sizeof fact_tests / sizeof fact_tests[0]; i++) {
+        if (strcmp(fact_tests[i].key, fact->key) == 0) {
+            fact_tests[i].assert_holds(fact, src);
+            return;
+        }
     }
-    if (fact->kind != COFFER__JSON_U64 || found != fact->as.u64)
-        fail_msg("%s: %s is %llu", current, fact->key, (unsigned long long)found);
+    assert_described(fact, described);
 }
 
 static void assert_facts(const coffer__json_value *facts, coffer_source *src)
 {
     coffer_node *described = NULL;
-    uint64_t sums[2];
     assert_int_equal(coffer_node_new(&described, NULL), COFFER_OK);
     assert_int_equal(coffer_describe(described, src, NULL, NULL), COFFER_OK);
-    sum_columns(sums, src);
     for (const coffer__json_value *fact = coffer__json_first(facts); fact;
          fact = coffer__json_next(facts, fact))
-        assert_fact(fact, described, sums);
+        assert_fact(fact, described, src);
     coffer_node_free(described);
 }
 

@@ -1,0 +1,219 @@
+/* Whether a model is what the format says: header and directory here, the rest in the parts. */
+#include "formats/mcf/mcf_check.h"
+
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "io/source_private.h"
+
+#include <stdlib.h>
+
+/* ---- Header and directory ---- */
+
+static void check_header(const coffer__mcf_checker *check)
+{
+    uint64_t says = check->header.file_size, has = coffer_source_size(check->source);
+    uint64_t unknown = check->header.flags & ~COFFER__MCF_FLAG_ALIGNED64;
+    if (says != has)
+        coffer__report_add(check->report, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, COFFER__MCF_FILE_SIZE_AT,
+                           "header says %llu bytes, file has %llu", (unsigned long long)says,
+                           (unsigned long long)has);
+    if (has < says)
+        coffer__report_add(
+            check->report, COFFER_E_TRUNCATED, COFFER_ERROR, has,
+            "the last %llu of %llu bytes are missing (repair keeps the tensors that are whole)",
+            (unsigned long long)(says - has), (unsigned long long)says);
+    if (unknown != 0)
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER__MCF_FLAGS_AT,
+                           "flags that this program does not know: 0x%llx", (unsigned long long)unknown);
+    if (check->header.section_count > 0 && check->header.directory % COFFER__MCF_SECTION_ALIGNMENT != 0)
+        coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_NOTE, COFFER__MCF_DIRECTORY_AT,
+                           "the directory begins at %llu, no multiple of %d",
+                           (unsigned long long)check->header.directory, COFFER__MCF_SECTION_ALIGNMENT);
+}
+
+static int by_type(const void *a, const void *b)
+{
+    uint32_t x = ((const coffer_mcf_section *)a)->type, y = ((const coffer_mcf_section *)b)->type;
+    return (x > y) - (x < y);
+}
+
+static coffer_status check_types(const coffer__mcf_checker *check, const coffer_mcf_section *sections,
+                                 size_t count, coffer_error *err)
+{
+    coffer_mcf_section *sorted = coffer__alloc_array(count, sizeof *sorted);
+    bool in_order = true;
+    if (!sorted)
+        return coffer__fail_no_memory(err, count * sizeof *sorted);
+    if (count > 0) {
+        memcpy(sorted, sections, count * sizeof *sorted);
+        qsort(sorted, count, sizeof *sorted, by_type);
+    }
+    for (size_t i = 1; i < count; i++) {
+        in_order = in_order && sections[i - 1].type <= sections[i].type;
+        if (sorted[i].type == sorted[i - 1].type && (i == 1 || sorted[i - 2].type != sorted[i].type))
+            coffer__report_add(check->report, COFFER_E_DUPLICATE, COFFER_WARNING, check->header.directory,
+                               "%s stands twice in the directory; the first counts",
+                               coffer__mcf_section_label(sorted[i].type).text);
+    }
+    if (!in_order)
+        coffer__report_add(check->report, COFFER_E_NOT_SORTED, COFFER_NOTE, check->header.directory,
+                           "the directory is not sorted by type");
+    coffer__free(sorted);
+    return COFFER_OK;
+}
+
+/* Sections that do not lie where they may are reported and left out of what follows. */
+static coffer_status check_sections(coffer__mcf_checker *check, coffer_error *err)
+{
+    uint64_t size = coffer_source_size(check->source);
+    size_t kept = 0;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status;
+    for (size_t i = 0; i < check->section_count; i++) {
+        const coffer_mcf_section *section = &check->sections[i];
+        if (coffer__mcf_check_section(section, &check->header, size, &found) != COFFER_OK) {
+            coffer__report_add_error(check->report, COFFER_ERROR, &found);
+            /* What begins at an odd place can be looked at all the same. */
+            if (found.status != COFFER_E_MISALIGNED)
+                continue;
+        }
+        check->sections[kept++] = *section;
+    }
+    check->section_count = kept;
+    status = coffer__mcf_check_overlap(check->sections, kept, &found);
+    return status ? coffer__report_take(check->report, COFFER_ERROR, &found, err) : COFFER_OK;
+}
+
+static coffer_status check_directory(coffer__mcf_checker *check, bool *readable, coffer_error *err)
+{
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status;
+    *readable = coffer__mcf_read_directory(&check->sections, check->source, &check->header, &check->limits,
+                                           &found) == COFFER_OK;
+    if (!*readable)
+        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    check->section_count = check->header.section_count;
+    status = check_types(check, check->sections, check->section_count, err);
+    return status ? status : check_sections(check, err);
+}
+
+/* ---- Sections with a content of their own ---- */
+
+static void check_version(const coffer__mcf_checker *check, const coffer_mcf_section *section)
+{
+    if (section->type >= COFFER_MCF_MODEL_INFO && section->type <= COFFER_MCF_TENSOR_INDEX &&
+        section->version != COFFER__MCF_SECTION_VERSION)
+        coffer__report_add(check->report, COFFER_E_UNSUPPORTED_VERSION, COFFER_ERROR, check->header.directory,
+                           "the directory says version %lu of %s, this program reads %d",
+                           (unsigned long)section->version, coffer__mcf_section_label(section->type).text,
+                           COFFER__MCF_SECTION_VERSION);
+}
+
+static coffer_status check_model_info(const coffer__mcf_checker *check, const coffer_mcf_section *section,
+                                      coffer_error *err)
+{
+    coffer_mcf_model_info *info = NULL;
+    coffer_error found = COFFER_ERROR_INIT;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    coffer_status status =
+        coffer__mcf_load_section(&bytes, &len, check->source, section, check->limits.json_bytes, &found);
+    if (status == COFFER_OK)
+        status = coffer__mcf_decode_model_info(&info, bytes, len, section->offset, check->report, &found);
+    coffer__mcf_model_info_free(info);
+    coffer__free(bytes);
+    return status ? coffer__report_take(check->report, COFFER_ERROR, &found, err) : COFFER_OK;
+}
+
+static bool holds_json(uint32_t type)
+{
+    return type >= COFFER_MCF_CONFIG && type <= COFFER_MCF_VOCAB;
+}
+
+static coffer_status check_json(const coffer__mcf_checker *check, const coffer_mcf_section *section,
+                                coffer_error *err)
+{
+    coffer__json *json = NULL;
+    coffer_error found = COFFER_ERROR_INIT;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    coffer_status status =
+        coffer__mcf_load_section(&bytes, &len, check->source, section, check->limits.json_bytes, &found);
+    if (status == COFFER_OK)
+        status = coffer__json_parse_python(&json, (const char *)bytes, len, section->offset, &check->limits,
+                                           &found);
+    coffer__json_free(json);
+    coffer__free(bytes);
+    if (status == COFFER_OK)
+        return COFFER_OK;
+    coffer__fail(&found, status, found.offset, "%s: %s", coffer__mcf_section_label(section->type).text,
+                 found.text);
+    return coffer__report_take(check->report, status == COFFER_E_DUPLICATE ? COFFER_WARNING : COFFER_ERROR,
+                               &found, err);
+}
+
+static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < check->section_count; i++) {
+        const coffer_mcf_section *section = &check->sections[i];
+        check_version(check, section);
+        if (section->type == COFFER_MCF_MODEL_INFO)
+            status = check_model_info(check, section, err);
+        else if (holds_json(section->type))
+            status = check_json(check, section, err);
+    }
+    return status;
+}
+
+/* ---- All of it ---- */
+
+/* Header and directory are what an edit changes; payloads and sections that are there stay as they are. */
+static coffer_status expect_settled(const coffer__mcf_checker *check, coffer_error *err)
+{
+    if (coffer__source_settled(check->source))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                        "%s changed while it was checked, try again", coffer_source_name(check->source));
+}
+
+static coffer_status check_all(coffer__mcf_checker *check, coffer_error *err)
+{
+    bool readable = false;
+    coffer_status status;
+    check_header(check);
+    if ((status = check_directory(check, &readable, err)) || !readable)
+        return status;
+    check->has_data = coffer__mcf_first_section(&check->data, check->sections, check->section_count,
+                                                COFFER_MCF_TENSOR_DATA);
+    if ((status = check_contents(check, err)) || (status = coffer__mcf_check_quants(check, err)) ||
+        (status = coffer__mcf_check_index(check, err)) || (status = coffer__mcf_check_places(check, err)))
+        return status;
+    return coffer__mcf_check_payloads(check, err);
+}
+
+coffer_status coffer__mcf_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                coffer_error *err)
+{
+    coffer__mcf_checker check = {
+        .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits)
+    };
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status;
+    if (coffer_source_interrupted_update(src))
+        coffer__report_add(out, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "interrupted update, old state shown");
+    if (coffer__mcf_read_header(&check.header, src, &found) != COFFER_OK)
+        status = coffer__report_take(out, COFFER_ERROR, &found, err);
+    else
+        status = check_all(&check, err);
+    coffer__free(check.sections);
+    coffer__free(check.quants);
+    coffer__free(check.quant_of);
+    coffer__mcf_index_free(&check.index);
+    if (status || (status = expect_settled(&check, err)))
+        return status;
+    return coffer__report_status(out, err);
+}

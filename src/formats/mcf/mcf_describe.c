@@ -1,0 +1,131 @@
+#include "formats/mcf/mcf_private.h"
+
+#include "base/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void describe_model_info(coffer_node *out, const coffer_mcf_model_info *info)
+{
+    coffer_node *map;
+    coffer__node_text(out, "model_name", info->model_name);
+    coffer__node_text(out, "arch", coffer_mcf_arch_name(info->arch));
+    map = coffer__node_map(out, "model");
+    if (info->base_model)
+        coffer__node_text(map, "base_model", info->base_model);
+    coffer__node_u64(map, "vocab_size", info->vocab_size, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "hidden_size", info->hidden_size, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "layer_count", info->layer_count, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "head_count", info->head_count, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "head_count_kv", info->head_count_kv, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "context_length", info->context_length, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "train_context", info->train_context, COFFER_UNIT_NONE);
+    coffer__node_text(map, "rope_type", coffer_mcf_rope_name(info->rope_type));
+    coffer__node_f64(map, "rope_freq_base", info->rope_freq_base, COFFER_UNIT_NONE);
+    coffer__node_f64(map, "rope_scale", info->rope_scale, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "keys", info->kv_count, COFFER_UNIT_NONE);
+}
+
+/* A ModelInfo that cannot be read is said to be so, and the rest is described all the same. */
+static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, coffer_error *err)
+{
+    const coffer_mcf_model_info *info;
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status = coffer_mcf_get_model_info(&info, model, &cause);
+    if (status == COFFER_OK) {
+        describe_model_info(out, info);
+        return COFFER_OK;
+    }
+    if (status <= COFFER_E_IO) {
+        if (err)
+            *err = cause;
+        return status;
+    }
+    coffer__node_null(out, "model_name");
+    coffer__node_null(out, "arch");
+    if (status != COFFER_E_MISSING)
+        coffer__node_text(out, "damage", cause.text);
+    return COFFER_OK;
+}
+
+/* How many tensors of each type there are, and what they take. */
+static void describe_types(coffer_node *out, const coffer_mcf *model)
+{
+    uint64_t counts[COFFER_DTYPE_COUNT] = { 0 }, sizes[COFFER_DTYPE_COUNT] = { 0 };
+    uint64_t elements = 0, size = 0;
+    coffer_node *map;
+    for (size_t i = 0; i < model->index.count; i++) {
+        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        counts[tensor.dtype]++;
+        sizes[tensor.dtype] += tensor.size;
+        elements += tensor.elements;
+        size += tensor.size;
+    }
+    coffer__node_u64(out, "parameters", elements, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "tensor_bytes", size, COFFER_UNIT_BYTES);
+    map = coffer__node_map(out, "types");
+    for (int i = 0; i < COFFER_DTYPE_COUNT; i++) {
+        coffer_node *type;
+        if (counts[i] == 0)
+            continue;
+        type = coffer__node_map(map, i == COFFER_DTYPE_NONE ? "unknown" : coffer_dtype_name((coffer_dtype)i));
+        coffer__node_u64(type, "tensors", counts[i], COFFER_UNIT_NONE);
+        coffer__node_u64(type, "bytes", sizes[i], COFFER_UNIT_BYTES);
+    }
+}
+
+static void describe_sections(coffer_node *out, const coffer_mcf *model)
+{
+    coffer_node *list = coffer__node_list(out, "section_list");
+    for (size_t i = 0; i < model->section_count; i++) {
+        const coffer_mcf_section *section = &model->sections[i];
+        coffer_node *entry = coffer__node_map(list, NULL);
+        coffer__node_text(entry, "name", coffer__mcf_section_label(section->type).text);
+        coffer__node_u64(entry, "size", section->size, COFFER_UNIT_BYTES);
+    }
+}
+
+static coffer_status describe_hash(coffer_node *out, const coffer_mcf *model,
+                                   const coffer_describe_opts *opts, coffer_error *err)
+{
+    uint8_t hash[32];
+    char text[2 * sizeof hash + 1];
+    coffer_status status = coffer_mcf_content_hash(hash, model, opts->threads, opts->progress, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < sizeof hash; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    coffer__node_text(out, "content_hash", text);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                   coffer_error *err)
+{
+    coffer_mcf_open_opts open_options = COFFER_MCF_OPEN_OPTS_INIT;
+    coffer_mcf_section sums;
+    coffer_mcf *model;
+    coffer_status status;
+    open_options.limits = opts->limits;
+    status = coffer_mcf_open(&model, src, &open_options, err);
+    if (status)
+        return status;
+    coffer__node_u64(out, "tensors", model->index.count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "sections", model->section_count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "flags", model->header.flags, COFFER_UNIT_FLAGS);
+    status = describe_model(out, model, err);
+    if (status)
+        goto out;
+    coffer__node_printf(out, "version", "%u.%u", model->header.major, model->header.minor);
+    describe_types(out, model);
+    describe_sections(out, model);
+    coffer__node_bool(out, "checksums", coffer_mcf_find_section(&sums, model, COFFER_MCF_CHECKSUMS));
+    if (opts->hash && (status = describe_hash(out, model, opts, err)))
+        goto out;
+    if (coffer_source_interrupted_update(src))
+        coffer__node_text(out, "state", "interrupted update, old state shown");
+    status = coffer__node_status(out, err);
+out:
+    coffer_mcf_close(model);
+    return status;
+}

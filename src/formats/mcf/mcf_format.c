@@ -1,0 +1,20 @@
+/* The row of the format table. */
+#include "formats/format.h"
+#include "formats/mcf/mcf_private.h"
+
+static bool probe(const uint8_t *head, size_t len)
+{
+    return len >= COFFER__MCF_MAGIC_SIZE && memcmp(head, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE) == 0;
+}
+
+const coffer_format coffer__mcf_format = {
+    .name = "mcf",
+    .extension = ".mcf",
+    .title = "model container",
+    .magic = (const uint8_t *)COFFER__MCF_MAGIC,
+    .magic_len = COFFER__MCF_MAGIC_SIZE,
+    .probe = probe,
+    .describe = coffer__mcf_describe,
+    .check = coffer__mcf_check,
+    .list = coffer__mcf_list,
+};

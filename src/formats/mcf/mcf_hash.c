@@ -1,0 +1,140 @@
+/* A hash of the tensors that does not depend on where they stand: a SHA-256 over each one's name, type, shape
+ * and the digests of its payload's blocks, in the order of the names. */
+#include "formats/mcf/mcf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/pool.h"
+
+#include <sodium.h>
+
+#define BLOCK ((uint64_t)4 << 20) /* of a payload: what one thread hashes at a time */
+#define PIECE ((size_t)256 << 10)
+#define DIGEST crypto_hash_sha256_BYTES
+
+typedef struct hashing {
+    const coffer_mcf *model;
+    size_t tensor;
+    uint64_t first;   /* block of the first task */
+    uint8_t *digests; /* by task */
+    uint8_t *scratch; /* a piece for each worker */
+} hashing;
+
+static coffer_status hash_block(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const hashing *of = context;
+    uint8_t *scratch = of->scratch + (size_t)worker * PIECE;
+    uint64_t size = coffer_mcf_tensor_at(of->model, of->tensor).size;
+    uint64_t at = (of->first + index) * BLOCK, end = size - at < BLOCK ? size : at + BLOCK;
+    crypto_hash_sha256_state state;
+    crypto_hash_sha256_init(&state);
+    while (at < end) {
+        size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+        coffer_status status = coffer_mcf_read(scratch, of->model, of->tensor, at, n, err);
+        if (status)
+            return status;
+        crypto_hash_sha256_update(&state, scratch, n);
+        at += n;
+    }
+    crypto_hash_sha256_final(&state, of->digests + index * DIGEST);
+    return COFFER_OK;
+}
+
+static void add_number(crypto_hash_sha256_state *state, uint64_t number)
+{
+    uint8_t bytes[sizeof number];
+    coffer__store_u64(bytes, number);
+    crypto_hash_sha256_update(state, bytes, sizeof bytes);
+}
+
+static void add_facts(crypto_hash_sha256_state *state, const coffer_mcf_tensor *tensor)
+{
+    add_number(state, tensor->name_len);
+    crypto_hash_sha256_update(state, (const unsigned char *)tensor->name, tensor->name_len);
+    add_number(state, tensor->dtype_code);
+    add_number(state, tensor->rank);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        add_number(state, tensor->dims[i]);
+    add_number(state, tensor->size);
+}
+
+typedef struct sum_of_work {
+    const coffer_progress *progress;
+    uint64_t done, total;
+} sum_of_work;
+
+static coffer_status report_progress(sum_of_work *work, uint64_t bytes, coffer_error *err)
+{
+    work->done += bytes;
+    if (work->progress && work->progress->step(work->progress->context, work->done, work->total) != 0)
+        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    return COFFER_OK;
+}
+
+static coffer_status add_payload(crypto_hash_sha256_state *state, hashing *of, coffer__pool *pool,
+                                 uint64_t at_once, sum_of_work *work, coffer_error *err)
+{
+    uint64_t size = coffer_mcf_tensor_at(of->model, of->tensor).size;
+    uint64_t blocks = size / BLOCK + (size % BLOCK != 0);
+    coffer_status status = COFFER_OK;
+    for (of->first = 0; status == COFFER_OK && of->first < blocks; of->first += at_once) {
+        uint64_t n = blocks - of->first < at_once ? blocks - of->first : at_once;
+        status = coffer__pool_run(pool, n, hash_block, of, err);
+        if (status == COFFER_OK) {
+            crypto_hash_sha256_update(state, of->digests, n * DIGEST);
+            status = report_progress(work, n * BLOCK, err);
+        }
+    }
+    return status;
+}
+
+static coffer_status hash_all(uint8_t out[32], hashing *of, coffer__pool *pool, const uint32_t *order,
+                              uint64_t at_once, sum_of_work *work, coffer_error *err)
+{
+    crypto_hash_sha256_state state;
+    coffer_status status = COFFER_OK;
+    crypto_hash_sha256_init(&state);
+    for (size_t i = 0; status == COFFER_OK && i < of->model->index.count; i++) {
+        of->tensor = order[i];
+        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(of->model, of->tensor);
+        status = coffer__mcf_check_tensor(of->model, of->tensor, err);
+        if (status)
+            break;
+        add_facts(&state, &tensor);
+        status = add_payload(&state, of, pool, at_once, work, err);
+    }
+    if (status == COFFER_OK)
+        crypto_hash_sha256_final(&state, out);
+    return status;
+}
+
+coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model, uint32_t threads,
+                                      const coffer_progress *progress, coffer_error *err)
+{
+    hashing of = { .model = model };
+    sum_of_work work = { .progress = progress };
+    coffer__pool *pool = NULL;
+    uint32_t *order = NULL;
+    uint64_t at_once;
+    coffer_status status;
+    if ((status = coffer__pool_new(&pool, threads, err)) ||
+        (status = coffer__mcf_index_order(&order, &model->index, err)))
+        goto out;
+    at_once = (uint64_t)4 * coffer__pool_threads(pool);
+    of.digests = coffer__alloc_array((size_t)at_once, DIGEST);
+    of.scratch = coffer__alloc_array(coffer__pool_threads(pool), PIECE);
+    if (!of.digests || !of.scratch) {
+        status = coffer__fail_no_memory(err, at_once * PIECE);
+        goto out;
+    }
+    for (size_t i = 0; i < model->index.count; i++)
+        work.total += coffer_mcf_tensor_at(model, i).size;
+    status = hash_all(out, &of, pool, order, at_once, &work, err);
+out:
+    coffer__free(of.digests);
+    coffer__free(of.scratch);
+    coffer__free(order);
+    coffer__pool_free(pool);
+    return status;
+}

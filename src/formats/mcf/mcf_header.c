@@ -1,0 +1,205 @@
+/* The header and the section directory. */
+#include "formats/mcf/mcf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err)
+{
+    uint64_t size = coffer_source_size(src);
+    uint8_t bytes[COFFER__MCF_HEADER_SIZE];
+    size_t have = size < sizeof bytes ? (size_t)size : sizeof bytes;
+    coffer__mcf_header header;
+    coffer_status status = coffer_source_read_at(bytes, src, 0, have, err);
+    if (status)
+        return status;
+    if (have < COFFER__MCF_MAGIC_SIZE || memcmp(bytes, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE) != 0)
+        return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0,
+                            "not a model container: it does not begin with MCF and a zero byte");
+    if (have < sizeof bytes)
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
+                            COFFER__MCF_HEADER_SIZE, (unsigned long long)size);
+    header.major = coffer__load_u16(bytes + COFFER__MCF_MAJOR_AT);
+    header.minor = coffer__load_u16(bytes + COFFER__MCF_MINOR_AT);
+    header.header_size = coffer__load_u32(bytes + COFFER__MCF_HEADER_SIZE_AT);
+    header.section_count = coffer__load_u32(bytes + COFFER__MCF_SECTION_COUNT_AT);
+    header.directory = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_AT);
+    header.file_size = coffer__load_u64(bytes + COFFER__MCF_FILE_SIZE_AT);
+    header.flags = coffer__load_u64(bytes + COFFER__MCF_FLAGS_AT);
+    if (header.major != COFFER__MCF_MAJOR)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER__MCF_MAJOR_AT,
+                            "unsupported major version %u, this program reads %d", header.major,
+                            COFFER__MCF_MAJOR);
+    if (header.header_size < COFFER__MCF_HEADER_SIZE)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__MCF_HEADER_SIZE_AT,
+                            "header size %lu is less than %d", (unsigned long)header.header_size,
+                            COFFER__MCF_HEADER_SIZE);
+    if (header.header_size > size)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MCF_HEADER_SIZE_AT,
+                            "the header ends at %lu, file has %llu", (unsigned long)header.header_size,
+                            (unsigned long long)size);
+    *out = header;
+    return COFFER_OK;
+}
+
+void coffer__mcf_store_header(uint8_t out[COFFER__MCF_HEADER_SIZE], const coffer__mcf_header *header)
+{
+    memcpy(out, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE);
+    coffer__store_u16(out + COFFER__MCF_MAJOR_AT, header->major);
+    coffer__store_u16(out + COFFER__MCF_MINOR_AT, header->minor);
+    coffer__store_u32(out + COFFER__MCF_HEADER_SIZE_AT, header->header_size);
+    coffer__store_u32(out + COFFER__MCF_SECTION_COUNT_AT, header->section_count);
+    coffer__store_u64(out + COFFER__MCF_DIRECTORY_AT, header->directory);
+    coffer__store_u64(out + COFFER__MCF_FILE_SIZE_AT, header->file_size);
+    coffer__store_u64(out + COFFER__MCF_FLAGS_AT, header->flags);
+}
+
+static coffer_mcf_section load_entry(const uint8_t *at)
+{
+    coffer_mcf_section section;
+    section.type = coffer__load_u32(at);
+    section.version = coffer__load_u32(at + 4);
+    section.offset = coffer__load_u64(at + 8);
+    section.size = coffer__load_u64(at + 16);
+    return section;
+}
+
+void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count)
+{
+    for (size_t i = 0; i < count; i++, out += COFFER__MCF_DIRECTORY_ENTRY) {
+        coffer__store_u32(out, sections[i].type);
+        coffer__store_u32(out + 4, sections[i].version);
+        coffer__store_u64(out + 8, sections[i].offset);
+        coffer__store_u64(out + 16, sections[i].size);
+    }
+}
+
+/* The u32 count times 24 cannot overflow 64 bits. */
+static coffer_status check_directory(const coffer__mcf_header *header, uint64_t file_size,
+                                     const coffer_limits *limits, coffer_error *err)
+{
+    uint64_t len = (uint64_t)header->section_count * COFFER__MCF_DIRECTORY_ENTRY;
+    if (header->section_count == 0)
+        return COFFER_OK;
+    if (!coffer__range_fits(header->directory, len, file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MCF_DIRECTORY_AT,
+                            "the directory takes %llu bytes at %llu, file has %llu", (unsigned long long)len,
+                            (unsigned long long)header->directory, (unsigned long long)file_size);
+    if (header->directory < header->header_size)
+        return coffer__fail(err, COFFER_E_OVERLAP, COFFER__MCF_DIRECTORY_AT,
+                            "the directory begins at %llu, inside the header of %lu bytes",
+                            (unsigned long long)header->directory, (unsigned long)header->header_size);
+    if (header->section_count > limits->entries)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER__MCF_SECTION_COUNT_AT,
+                            "%lu sections, the limit is %llu", (unsigned long)header->section_count,
+                            (unsigned long long)limits->entries);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source *src,
+                                         const coffer__mcf_header *header, const coffer_limits *limits,
+                                         coffer_error *err)
+{
+    size_t count = header->section_count, len = count * COFFER__MCF_DIRECTORY_ENTRY;
+    coffer_mcf_section *sections;
+    uint8_t *bytes;
+    coffer_status status = check_directory(header, coffer_source_size(src), limits, err);
+    if (status)
+        return status;
+    sections = coffer__alloc_array(count, sizeof *sections);
+    bytes = coffer__malloc(len);
+    if (!sections || !bytes)
+        status = coffer__fail_no_memory(err, len);
+    else if (count > 0)
+        status = coffer_source_read_at(bytes, src, header->directory, len, err);
+    if (status == COFFER_OK) {
+        for (size_t i = 0; i < count; i++)
+            sections[i] = load_entry(bytes + i * COFFER__MCF_DIRECTORY_ENTRY);
+        *out = sections;
+        sections = NULL;
+    }
+    coffer__free(bytes);
+    coffer__free(sections);
+    return status;
+}
+
+static bool overlaps(uint64_t a, uint64_t a_len, uint64_t b, uint64_t b_len)
+{
+    return a_len > 0 && b_len > 0 && a < b + b_len && b < a + a_len;
+}
+
+coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const coffer__mcf_header *header,
+                                        uint64_t file_size, coffer_error *err)
+{
+    coffer__mcf_label label = coffer__mcf_section_label(section->type);
+    uint64_t directory_len = (uint64_t)header->section_count * COFFER__MCF_DIRECTORY_ENTRY;
+    if (!coffer__range_fits(section->offset, section->size, file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, header->directory,
+                            "%s takes %llu bytes at %llu, file has %llu", label.text,
+                            (unsigned long long)section->size, (unsigned long long)section->offset,
+                            (unsigned long long)file_size);
+    if (overlaps(section->offset, section->size, 0, header->header_size))
+        return coffer__fail(err, COFFER_E_OVERLAP, section->offset,
+                            "%s begins at %llu, inside the header of %lu bytes", label.text,
+                            (unsigned long long)section->offset, (unsigned long)header->header_size);
+    if (overlaps(section->offset, section->size, header->directory, directory_len))
+        return coffer__fail(err, COFFER_E_OVERLAP, section->offset,
+                            "%s, %llu bytes at %llu, overlaps the directory at %llu", label.text,
+                            (unsigned long long)section->size, (unsigned long long)section->offset,
+                            (unsigned long long)header->directory);
+    if (section->offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
+        return coffer__fail(err, COFFER_E_MISALIGNED, section->offset, "%s begins at %llu, no multiple of %d",
+                            label.text, (unsigned long long)section->offset, COFFER__MCF_SECTION_ALIGNMENT);
+    return COFFER_OK;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const coffer_mcf_section *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size_t count, coffer_error *err)
+{
+    coffer_mcf_section *sorted = coffer__alloc_array(count, sizeof *sorted);
+    coffer_status status = COFFER_OK;
+    const coffer_mcf_section *before = NULL;
+    if (!sorted)
+        return coffer__fail_no_memory(err, count * sizeof *sorted);
+    if (count > 0) {
+        memcpy(sorted, sections, count * sizeof *sorted);
+        qsort(sorted, count, sizeof *sorted, by_offset);
+    }
+    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
+        const coffer_mcf_section *here = &sorted[i];
+        if (here->size == 0)
+            continue;
+        if (before && here->offset - before->offset < before->size)
+            status =
+                coffer__fail(err, COFFER_E_OVERLAP, here->offset,
+                             "%s begins at %llu, before the end of %s at %llu",
+                             coffer__mcf_section_label(here->type).text, (unsigned long long)here->offset,
+                             coffer__mcf_section_label(before->type).text,
+                             (unsigned long long)(before->offset + before->size));
+        before = here;
+    }
+    coffer__free(sorted);
+    return status;
+}
+
+bool coffer__mcf_first_section(coffer_mcf_section *out, const coffer_mcf_section *sections, size_t count,
+                               uint32_t type)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (sections[i].type == type) {
+            *out = sections[i];
+            return true;
+        }
+    }
+    return false;
+}

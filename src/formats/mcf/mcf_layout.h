@@ -1,0 +1,102 @@
+/* MCF byte by byte (docs/formats/mcf.md). Little-endian; load, never cast.
+ *
+ *   header, 40 bytes                          section directory entry, 24 bytes
+ *   0   4 bytes  "MCF\0"                      0   u32  type
+ *   4   u16      major, 1                     4   u32  version
+ *   6   u16      minor, 1                     8   u64  offset in the file, a multiple of 8
+ *   8   u32      header size, 40 or more      16  u64  size
+ *   12  u32      section count
+ *   16  u64      offset of the directory
+ *   24  u64      file size
+ *   32  u64      flags
+ *
+ *   TensorIndex, 48 bytes and three tables    TensorIndex entry, 40 bytes
+ *   0   u32  version, 1                       0   u32  name: offset in the strings
+ *   4   u32  flags                            4   u32  name: length
+ *   8   u32  tensor count                     8   u32  dtype
+ *   12  u32  dim count                        12  u32  rank
+ *   16  u64  entries, from the section start  16  u32  first dim: index into the dims
+ *   24  u64  dims (u64 each)                  20  u32  reserved, 0
+ *   32  u64  strings                          24  u64  payload: offset in the file
+ *   40  u64  size of the strings              32  u64  payload: size
+ *
+ *   ModelInfo, 88 bytes, then blobs           ModelInfo table entry, 24 bytes
+ *   0   u32  version, 1                       0   u64  key: a string blob
+ *   4   u32  flags, 0                         8   u32  type: 1 u32, 2 f32, 3 string
+ *   8   u32  arch                             12  u32  pad
+ *   12  u32  pad                              16  u64  value: 4 bytes, or a string blob
+ *   16  u32  vocab size, hidden size, layers, heads, key-value heads, context, training context
+ *   44  u32  rope type                        A string blob is u32 length and the bytes, 8-aligned,
+ *   48  f32  rope frequency base, scale       its offset counted from the section's start; 0 = absent.
+ *   56  u64  model name, base model: string blobs
+ *   72  u32  count of the key-value table, u32 pad, u64 its offset
+ *
+ *   QuantInfo, 8 bytes and records            QuantInfo record, 24 bytes
+ *   0   u32  version, 1                       0   u32  position of the tensor in the index
+ *   4   u32  record count                     4   u8   method: the tensor's dtype
+ *                                             5   u8   domain: 0 weights, 1 activations
+ *                                             6   u16  block size
+ *                                             8   u16  super-block size
+ *                                             10  6 bytes reserved, 0
+ *                                             16  f32  least and greatest value before quantising
+ *
+ *   Checksums (type 0x434B0001, an extension of ours), 64 bytes and the sums
+ *   0   u32  version, 1
+ *   4   u32  algorithm: 1 = CRC-32 as zlib counts it
+ *   8   u64  payload area: offset in the file (of TensorData)
+ *   16  u64  payload area: size
+ *   24  u32  chunk size, 1048576
+ *   28  u32  reserved, 0
+ *   32  32 bytes  SHA-256 over bytes 0 to 31 and the sums
+ *   64  u32  × ceil(size / chunk size): the sum of each chunk, counted from the area's start; the last may
+ *            be shorter
+ */
+#ifndef COFFER_FORMATS_MCF_LAYOUT_H
+#define COFFER_FORMATS_MCF_LAYOUT_H
+
+#include "base/bytes.h"
+
+#define COFFER__MCF_MAGIC "MCF" /* and the NUL behind it */
+#define COFFER__MCF_MAGIC_SIZE 4
+#define COFFER__MCF_MAJOR 1
+#define COFFER__MCF_MINOR 1
+#define COFFER__MCF_HEADER_SIZE 40
+#define COFFER__MCF_MAJOR_AT 4
+#define COFFER__MCF_MINOR_AT 6
+#define COFFER__MCF_HEADER_SIZE_AT 8
+#define COFFER__MCF_SECTION_COUNT_AT 12
+#define COFFER__MCF_DIRECTORY_AT 16
+#define COFFER__MCF_FILE_SIZE_AT 24
+#define COFFER__MCF_FLAGS_AT 32
+
+#define COFFER__MCF_FLAG_ALIGNED64 UINT64_C(1)
+
+#define COFFER__MCF_DIRECTORY_ENTRY 24
+#define COFFER__MCF_SECTION_ALIGNMENT 8
+#define COFFER__MCF_SECTION_VERSION 1
+
+#define COFFER__MCF_INDEX_HEADER 48
+#define COFFER__MCF_INDEX_VERSION 1
+#define COFFER__MCF_INDEX_SORTED 1u
+#define COFFER__MCF_INDEX_UTF8 2u
+#define COFFER__MCF_ENTRY 40
+#define COFFER__MCF_ENTRY_RESERVED_AT 20
+#define COFFER__MCF_ENTRY_OFFSET_AT 24
+
+#define COFFER__MCF_MODEL_INFO_SIZE 88
+#define COFFER__MCF_KV_ENTRY 24
+
+#define COFFER__MCF_QUANT_HEADER 8
+#define COFFER__MCF_QUANT_RECORD 24
+#define COFFER__MCF_QUANT_RESERVED_AT 10
+#define COFFER__MCF_QUANT_RESERVED 6
+
+#define COFFER__MCF_SUMS_HEADER 64
+#define COFFER__MCF_SUMS_SHA_AT 32
+#define COFFER__MCF_SUMS_CRC32 1
+#define COFFER__MCF_CHUNK ((uint32_t)1 << 20)
+
+#define COFFER__MCF_PAYLOAD_ALIGNMENT 64 /* of quantised payloads, and of the regions inside them */
+#define COFFER__MCF_MAX_ALIGNMENT ((uint32_t)2 << 20)
+
+#endif

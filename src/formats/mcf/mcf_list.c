@@ -1,0 +1,92 @@
+#include "formats/mcf/mcf_private.h"
+
+#include "base/fail.h"
+#include "base/glob.h"
+#include "base/report.h"
+
+#include <string.h>
+
+static void list_tensors(coffer_node *entries, const coffer_mcf *model, const char *glob)
+{
+    for (size_t i = 0; i < model->index.count; i++) {
+        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        coffer_node *entry, *shape;
+        if (glob && !coffer__glob_match(glob, tensor.name, tensor.name_len))
+            continue;
+        entry = coffer__node_map(entries, NULL);
+        coffer__node_text_len(entry, "name", tensor.name, tensor.name_len);
+        if (tensor.dtype == COFFER_DTYPE_NONE)
+            coffer__node_printf(entry, "dtype", "0x%lx", (unsigned long)tensor.dtype_code);
+        else
+            coffer__node_text(entry, "dtype", coffer_dtype_name(tensor.dtype));
+        shape = coffer__node_list(entry, "shape");
+        for (uint32_t d = 0; d < tensor.rank; d++)
+            coffer__node_u64(shape, NULL, tensor.dims[d], COFFER_UNIT_NONE);
+        coffer__node_u64(entry, "offset", tensor.offset, COFFER_UNIT_OFFSET);
+        coffer__node_u64(entry, "size", tensor.size, COFFER_UNIT_BYTES);
+    }
+}
+
+static void list_sections(coffer_node *entries, const coffer_mcf *model, const char *glob)
+{
+    for (size_t i = 0; i < model->section_count; i++) {
+        const coffer_mcf_section *section = &model->sections[i];
+        coffer__mcf_label label = coffer__mcf_section_label(section->type);
+        coffer_node *entry;
+        if (glob && !coffer__glob_match(glob, label.text, strlen(label.text)))
+            continue;
+        entry = coffer__node_map(entries, NULL);
+        coffer__node_text(entry, "name", label.text);
+        coffer__node_u64(entry, "type", section->type, COFFER_UNIT_FLAGS);
+        coffer__node_u64(entry, "version", section->version, COFFER_UNIT_NONE);
+        coffer__node_u64(entry, "offset", section->offset, COFFER_UNIT_OFFSET);
+        coffer__node_u64(entry, "size", section->size, COFFER_UNIT_BYTES);
+    }
+}
+
+static void list_keys(coffer_node *entries, const coffer_mcf_model_info *info, const char *glob)
+{
+    for (size_t i = 0; i < info->kv_count; i++) {
+        const coffer_mcf_kv *kv = &info->kvs[i];
+        coffer_node *entry;
+        if (glob && !coffer__glob_match(glob, kv->key, strlen(kv->key)))
+            continue;
+        entry = coffer__node_map(entries, NULL);
+        coffer__node_text(entry, "name", kv->key);
+        if (kv->type == COFFER_MCF_KV_U32)
+            coffer__node_u64(entry, "value", kv->u32, COFFER_UNIT_NONE);
+        else if (kv->type == COFFER_MCF_KV_F32)
+            coffer__node_f64(entry, "value", kv->f32, COFFER_UNIT_NONE);
+        else
+            coffer__node_text_len(entry, "value", kv->text, kv->text_len);
+    }
+}
+
+coffer_status coffer__mcf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                               coffer_error *err)
+{
+    coffer_mcf_open_opts open_options = COFFER_MCF_OPEN_OPTS_INIT;
+    const char *what = opts->what ? opts->what : "tensors";
+    bool sections = strcmp(what, "sections") == 0, keys = strcmp(what, "keys") == 0;
+    const coffer_mcf_model_info *info = NULL;
+    coffer_mcf *model = NULL;
+    coffer_status status;
+    if (!sections && !keys && strcmp(what, "tensors") != 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a model lists tensors, sections or keys, not \"%s\"", what);
+    open_options.limits = opts->limits;
+    if ((status = coffer_mcf_open(&model, src, &open_options, err)) ||
+        (keys && (status = coffer_mcf_get_model_info(&info, model, err))))
+        goto out;
+    coffer_node *entries = coffer__node_list(out, "entries");
+    if (keys)
+        list_keys(entries, info, opts->glob);
+    else if (sections)
+        list_sections(entries, model, opts->glob);
+    else
+        list_tensors(entries, model, opts->glob);
+    status = coffer__node_status(out, err);
+out:
+    coffer_mcf_close(model);
+    return status;
+}

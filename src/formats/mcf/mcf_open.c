@@ -1,0 +1,175 @@
+/* Opening a model: header, directory and index, and nothing that grows with the payloads. */
+#include "formats/mcf/mcf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "io/source_private.h"
+
+coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source *src,
+                                       const coffer_mcf_section *section, uint64_t max, coffer_error *err)
+{
+    coffer_status status;
+    uint8_t *bytes;
+    size_t size;
+    if (section->size > max || !coffer__to_size(&size, section->size) || size == SIZE_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, section->offset, "%s has %llu bytes, the limit is %llu",
+                            coffer__mcf_section_label(section->type).text, (unsigned long long)section->size,
+                            (unsigned long long)max);
+    bytes = coffer__malloc(size + 1);
+    if (!bytes)
+        return coffer__fail_no_memory(err, size);
+    status = coffer_source_read_at(bytes, src, section->offset, size, err);
+    if (status) {
+        coffer__free(bytes);
+        return status;
+    }
+    bytes[size] = 0;
+    *len = size;
+    *out = bytes;
+    return COFFER_OK;
+}
+
+static coffer_status check_file_size(const coffer_mcf *model, bool lenient, coffer_error *err)
+{
+    uint64_t says = model->header.file_size, has = coffer_source_size(model->source);
+    if (says == has || lenient)
+        return COFFER_OK;
+    return coffer__fail(err, has < says ? COFFER_E_TRUNCATED : COFFER_E_SIZE_MISMATCH,
+                        COFFER__MCF_FILE_SIZE_AT, "header says %llu bytes, file has %llu",
+                        (unsigned long long)says, (unsigned long long)has);
+}
+
+/* Every section lies where it may, or, lenient, is left out. */
+static coffer_status settle_sections(coffer_mcf *model, bool lenient, coffer_error *err)
+{
+    uint64_t size = coffer_source_size(model->source);
+    size_t kept = 0;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < model->section_count && status == COFFER_OK; i++) {
+        status = coffer__mcf_check_section(&model->sections[i], &model->header, size, err);
+        if (status == COFFER_OK)
+            model->sections[kept++] = model->sections[i];
+        else if (lenient)
+            status = COFFER_OK;
+    }
+    if (status == COFFER_OK) {
+        model->section_count = kept;
+        if (!lenient)
+            status = coffer__mcf_check_overlap(model->sections, kept, err);
+    }
+    return status;
+}
+
+static coffer_status load_directory(coffer_mcf *model, bool lenient, coffer_error *err)
+{
+    coffer_status status =
+        coffer__mcf_read_directory(&model->sections, model->source, &model->header, &model->limits, err);
+    if (status == COFFER_OK)
+        model->section_count = model->header.section_count;
+    else if (lenient && (status == COFFER_E_OUT_OF_BOUNDS || status == COFFER_E_OVERLAP))
+        return COFFER_OK;
+    return status ? status : settle_sections(model, lenient, err);
+}
+
+static coffer_status load_index(coffer_mcf *model, bool lenient, coffer_error *err)
+{
+    coffer_mcf_section section;
+    coffer_status status;
+    model->sorted = true;
+    model->has_data = coffer_mcf_find_section(&model->data, model, COFFER_MCF_TENSOR_DATA);
+    if (!coffer_mcf_find_section(&section, model, COFFER_MCF_TENSOR_INDEX))
+        return COFFER_OK;
+    status = coffer__mcf_index_load(&model->index, model->source, &section, &model->limits, err);
+    if (status == COFFER_E_OUT_OF_BOUNDS && lenient)
+        return COFFER_OK;
+    if (status == COFFER_OK)
+        model->sorted = coffer__mcf_index_is_sorted(&model->index);
+    return status;
+}
+
+/* A QuantInfo that cannot be read is as good as none: only int8 and int4 tensors need it. */
+static coffer_status load_quants(coffer_mcf *model, coffer_error *err)
+{
+    coffer_mcf_section section;
+    coffer_status status;
+    if (model->index.count == 0 || !coffer_mcf_find_section(&section, model, COFFER_MCF_QUANT_INFO))
+        return COFFER_OK;
+    status = coffer__mcf_read_quant_records(&model->quants, &model->quant_count, model->source, &section,
+                                            &model->limits, err);
+    if (status)
+        return status > COFFER_E_IO ? COFFER_OK : status;
+    model->quant_of = coffer__calloc(model->index.count, sizeof *model->quant_of);
+    if (!model->quant_of)
+        return coffer__fail_no_memory(err, model->index.count * sizeof *model->quant_of);
+    for (size_t i = 0; i < model->quant_count; i++) {
+        uint32_t tensor = model->quants[i].tensor;
+        if (tensor < model->index.count && model->quant_of[tensor] == 0)
+            model->quant_of[tensor] = (uint32_t)i + 1;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
+{
+    coffer_mcf_section section;
+    coffer__mcf_sums sums = { 0 };
+    coffer_status status;
+    if (!coffer_mcf_find_section(&section, model, COFFER_MCF_CHECKSUMS))
+        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                            "section missing: Checksums; nothing to verify the payloads with");
+    status = coffer__mcf_sums_load(&sums, model->source, &section, &model->limits, err);
+    if (status == COFFER_OK)
+        status = coffer__mcf_verifier_new(&model->verifier, model->source, &sums, err);
+    coffer__mcf_sums_free(&sums);
+    return status;
+}
+
+coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer_mcf_open_opts *opts,
+                              coffer_error *err)
+{
+    coffer_mcf_open_opts options = COFFER_MCF_OPEN_OPTS_INIT;
+    coffer_mcf *model;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    model = coffer__calloc(1, sizeof *model);
+    if (!model)
+        return coffer__fail_no_memory(err, sizeof *model);
+    model->source = src;
+    model->limits = coffer__limits(options.limits);
+    if ((status = coffer__mcf_read_header(&model->header, src, err)) ||
+        (status = check_file_size(model, options.lenient, err)) ||
+        (status = load_directory(model, options.lenient, err)) ||
+        (status = load_index(model, options.lenient, err)) || (status = load_quants(model, err)))
+        goto out;
+    if (options.verify)
+        status = load_sums(model, err);
+out:
+    /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
+    if (!coffer__source_settled(src))
+        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                              "%s changed while it was opened, try again", coffer_source_name(src));
+    if (status) {
+        coffer_mcf_close(model);
+        return status;
+    }
+    *out = model;
+    return COFFER_OK;
+}
+
+void coffer_mcf_close(coffer_mcf *model)
+{
+    if (!model)
+        return;
+    coffer__mcf_verifier_free(model->verifier);
+    coffer__mcf_model_info_free(atomic_load(&model->model_info));
+    coffer__free(atomic_load(&model->order));
+    coffer__free(model->quant_of);
+    coffer__free(model->quants);
+    coffer__mcf_index_free(&model->index);
+    coffer__free(model->sections);
+    coffer__free(model);
+}

@@ -1,0 +1,204 @@
+/* What the files of this folder share. */
+#ifndef COFFER_FORMATS_MCF_PRIVATE_H
+#define COFFER_FORMATS_MCF_PRIVATE_H
+
+#include "coffer/format.h"
+#include "coffer/mcf.h"
+#include "formats/mcf/mcf_layout.h"
+
+#include <stdatomic.h>
+
+/* ---- Header and directory (mcf_header.c) ---- */
+
+typedef struct coffer__mcf_header {
+    uint16_t major, minor;
+    uint32_t header_size, section_count;
+    uint64_t directory, file_size, flags;
+} coffer__mcf_header;
+
+/* Reads the 40 bytes. Refuses what is no MCF file, another major version and a header that cannot be; where
+ * things lie is looked at by others. */
+coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err);
+void coffer__mcf_store_header(uint8_t out[COFFER__MCF_HEADER_SIZE], const coffer__mcf_header *header);
+/* Reads the entries as they stand (coffer__free). COFFER_E_OUT_OF_BOUNDS when the directory is not all in the
+ * file. */
+coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source *src,
+                                         const coffer__mcf_header *header, const coffer_limits *limits,
+                                         coffer_error *err);
+void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count);
+/* Whether a section lies where it may: inside the file, aligned, outside header and directory. */
+coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const coffer__mcf_header *header,
+                                        uint64_t file_size, coffer_error *err);
+/* Two sections that share bytes: COFFER_E_OVERLAP with the pair that lies first in the file. */
+coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size_t count, coffer_error *err);
+bool coffer__mcf_first_section(coffer_mcf_section *out, const coffer_mcf_section *sections, size_t count,
+                               uint32_t type);
+/* "TensorIndex", "section 0x7777": for messages. */
+typedef struct coffer__mcf_label {
+    char text[32];
+} coffer__mcf_label;
+coffer__mcf_label coffer__mcf_section_label(uint32_t type);
+
+/* ---- TensorIndex (mcf_index.c) ---- */
+
+typedef struct coffer__mcf_index {
+    uint64_t base; /* file offset of the section */
+    uint32_t flags;
+    size_t count;
+    uint64_t entries_off; /* from the section's start */
+    uint64_t dims_off;
+    uint64_t strings_off;
+    const uint8_t *entries; /* in raw */
+    const char *strings;
+    uint64_t strings_size;
+    size_t dim_count;
+    uint64_t *dims;
+    uint8_t *raw;
+} coffer__mcf_index;
+
+/* An entry as it stands, with what it points to where that is inside the tables. */
+typedef struct coffer__mcf_entry {
+    const char *name; /* NULL when it lies outside of the strings */
+    uint32_t name_off, name_len;
+    uint32_t dtype, rank, dim_off, reserved;
+    const uint64_t *dims; /* NULL when they lie outside of the table */
+    uint64_t offset, size;
+} coffer__mcf_entry;
+
+/* Reads a section that lies inside the file, and makes sure that its tables lie inside it. */
+coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
+                                     const coffer_mcf_section *section, const coffer_limits *limits,
+                                     coffer_error *err);
+/* The same from bytes that pass to the index, also on failure; base : their place in the file. */
+coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
+                                      coffer_error *err);
+void coffer__mcf_index_free(coffer__mcf_index *index);
+coffer__mcf_entry coffer__mcf_index_entry(const coffer__mcf_index *index, size_t position);
+/* Place of an entry in the file. */
+uint64_t coffer__mcf_entry_at(const coffer__mcf_index *index, size_t position);
+/* The name for messages: cut to what fits, "#7" when it cannot be read. */
+typedef struct coffer__mcf_name {
+    char text[72];
+} coffer__mcf_name;
+coffer__mcf_name coffer__mcf_entry_name(const coffer__mcf_index *index, size_t position);
+/* Order of two names as raw bytes; an unreadable one is the empty name. */
+int coffer__mcf_compare_names(const char *a, size_t a_len, const char *b, size_t b_len);
+bool coffer__mcf_index_is_sorted(const coffer__mcf_index *index);
+/* Positions in the order of the names, equal names in the order of the file; coffer__free. */
+coffer_status coffer__mcf_index_order(uint32_t **out, const coffer__mcf_index *index, coffer_error *err);
+
+/* ---- Payloads (mcf_payload.c) ---- */
+
+/* Product of the dims; false when it does not fit. */
+bool coffer__mcf_elements(uint64_t *out, uint32_t rank, const uint64_t *dims);
+/* q* and k*: those that need rank 2 and the flag in the header. */
+bool coffer__mcf_is_blocked(coffer_dtype dtype);
+
+/* ---- QuantInfo (mcf_quant_info.c) ---- */
+
+typedef struct coffer__mcf_quant_record {
+    uint32_t tensor;
+    uint8_t method, domain;
+    uint16_t block_size, super_size;
+    uint8_t reserved[COFFER__MCF_QUANT_RESERVED];
+    float min_clip, max_clip;
+} coffer__mcf_quant_record;
+
+/* Reads the records (coffer__free) of a section that lies inside the file. */
+coffer_status coffer__mcf_read_quant_records(coffer__mcf_quant_record **out, size_t *count,
+                                             coffer_source *src, const coffer_mcf_section *section,
+                                             const coffer_limits *limits, coffer_error *err);
+void coffer__mcf_store_quant_record(uint8_t out[COFFER__MCF_QUANT_RECORD],
+                                    const coffer__mcf_quant_record *record);
+/* The record that a type implies. */
+coffer_mcf_quant coffer__mcf_implied_quant(coffer_dtype dtype);
+
+/* ---- ModelInfo (mcf_model_info.c) ---- */
+
+/* Owns what it points to, in one piece (coffer__mcf_model_info_free). report : may be NULL; what is wrong
+ * goes there and is left out of the result, without it the first mistake is the error. */
+coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const uint8_t *bytes, size_t len,
+                                            uint64_t base, coffer_report *report, coffer_error *err);
+void coffer__mcf_model_info_free(coffer_mcf_model_info *info);
+struct coffer__buffer;
+coffer_status coffer__mcf_encode_model_info(struct coffer__buffer *out, const coffer_mcf_model_info *info,
+                                            coffer_error *err);
+
+/* ---- Sums (mcf_checksum.c) ---- */
+
+typedef struct coffer__mcf_sums {
+    uint64_t offset, size; /* the payload area */
+    size_t count;
+    uint32_t *sums;
+} coffer__mcf_sums;
+
+coffer_status coffer__mcf_sums_load(coffer__mcf_sums *out, coffer_source *src,
+                                    const coffer_mcf_section *section, const coffer_limits *limits,
+                                    coffer_error *err);
+void coffer__mcf_sums_free(coffer__mcf_sums *sums);
+/* The whole section. */
+coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__mcf_sums *sums,
+                                      coffer_error *err);
+/* Sums of an area, in parallel. */
+coffer_status coffer__mcf_sums_compute(coffer__mcf_sums *out, coffer_source *src, uint64_t offset,
+                                       uint64_t size, uint32_t threads, const coffer_progress *progress,
+                                       coffer_error *err);
+
+typedef struct coffer__mcf_verifier coffer__mcf_verifier;
+/* sums : passes to the verifier on success. */
+coffer_status coffer__mcf_verifier_new(coffer__mcf_verifier **out, coffer_source *src, coffer__mcf_sums *sums,
+                                       coffer_error *err);
+void coffer__mcf_verifier_free(coffer__mcf_verifier *verifier);
+/* Checks the chunks of a range that were not checked before. May run in several threads. */
+coffer_status coffer__mcf_verify(coffer__mcf_verifier *verifier, uint64_t offset, uint64_t len,
+                                 coffer_error *err);
+
+/* ---- The handle (mcf_open.c, mcf_read.c) ---- */
+
+struct coffer_mcf {
+    coffer_source *source; /* borrowed */
+    coffer_limits limits;
+    coffer__mcf_header header;
+    coffer_mcf_section *sections;
+    size_t section_count;
+    coffer__mcf_index index;
+    bool sorted;   /* the index is, whatever it says */
+    bool has_data; /* a TensorData section: payloads lie inside it */
+    coffer_mcf_section data;
+    uint32_t *_Atomic order; /* of names, made when a lookup first needs it */
+    coffer__mcf_quant_record *quants;
+    size_t quant_count;
+    uint32_t *quant_of; /* by tensor: 1 + position in quants, 0 = none; NULL without a QuantInfo */
+    coffer_mcf_model_info *_Atomic model_info;
+    coffer__mcf_verifier *verifier; /* when the caller asked for verification */
+};
+
+/* COFFER_OK when the payload bytes may be read: the range lies inside the file and TensorData. */
+coffer_status coffer__mcf_check_range(const coffer_mcf *model, size_t tensor, coffer_error *err);
+/* COFFER_OK when, besides, type, shape and size agree. */
+coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, coffer_error *err);
+/* The parts of it, for files that are looked at piece by piece. data : NULL without a TensorData section. */
+coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, size_t position,
+                                              uint64_t file_size, const coffer_mcf_section *data,
+                                              coffer_error *err);
+coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, size_t position,
+                                             bool activations, coffer_error *err);
+
+/* A section into fresh memory with a NUL behind it (coffer__free). */
+coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source *src,
+                                       const coffer_mcf_section *section, uint64_t max, coffer_error *err);
+
+/* ---- The row's functions ---- */
+
+coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                   coffer_error *err);
+coffer_status coffer__mcf_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                coffer_error *err);
+coffer_status coffer__mcf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                               coffer_error *err);
+coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                 const coffer_repair_opts *opts, coffer_error *err);
+coffer_status coffer__mcf_compact(coffer_node *out, const char *path, const char *out_path,
+                                  const coffer_compact_opts *opts, coffer_error *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* Sections, tensors and their rows. */
+#include "formats/mcf/mcf_private.h"
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+/* ---- Sections ---- */
+
+uint64_t coffer_mcf_flags(const coffer_mcf *model)
+{
+    return model->header.flags;
+}
+
+size_t coffer_mcf_section_count(const coffer_mcf *model)
+{
+    return model->section_count;
+}
+
+coffer_mcf_section coffer_mcf_section_at(const coffer_mcf *model, size_t index)
+{
+    return model->sections[index];
+}
+
+bool coffer_mcf_find_section(coffer_mcf_section *out, const coffer_mcf *model, uint32_t type)
+{
+    return coffer__mcf_first_section(out, model->sections, model->section_count, type);
+}
+
+coffer_status coffer_mcf_require(const coffer_mcf *model, const uint32_t *types, size_t count,
+                                 coffer_error *err)
+{
+    coffer__buffer missing = COFFER__BUFFER_INIT;
+    coffer_mcf_section section;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (!coffer_mcf_find_section(&section, model, types[i]))
+            coffer__buffer_printf(&missing, "%s%s", missing.len > 0 ? ", " : "",
+                                  coffer__mcf_section_label(types[i]).text);
+    }
+    if (missing.failed)
+        status = coffer__fail_no_memory(err, count);
+    else if (missing.len > 0)
+        status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "section missing: %s",
+                              coffer__buffer_text(&missing));
+    coffer__buffer_free(&missing);
+    return status;
+}
+
+coffer_status coffer_mcf_read_section(uint8_t **out, size_t *len, const coffer_mcf *model, uint32_t type,
+                                      coffer_error *err)
+{
+    coffer_mcf_section section;
+    coffer_status status = coffer_mcf_require(model, &type, 1, err);
+    if (status)
+        return status;
+    coffer_mcf_find_section(&section, model, type);
+    return coffer__mcf_load_section(out, len, model->source, &section, model->limits.json_bytes, err);
+}
+
+void coffer_mcf_free_bytes(uint8_t *bytes)
+{
+    coffer__free(bytes);
+}
+
+/* ---- Tensors ---- */
+
+size_t coffer_mcf_tensor_count(const coffer_mcf *model)
+{
+    return model->index.count;
+}
+
+coffer_mcf_tensor coffer_mcf_tensor_at(const coffer_mcf *model, size_t index)
+{
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, index);
+    coffer_mcf_tensor tensor = { .name = entry.name ? entry.name : "",
+                                 .name_len = entry.name ? entry.name_len : 0,
+                                 .dtype = coffer_mcf_dtype_from_code(entry.dtype),
+                                 .dtype_code = entry.dtype,
+                                 .rank = entry.dims ? entry.rank : 0,
+                                 .dims = entry.dims,
+                                 .offset = entry.offset,
+                                 .size = entry.size };
+    if (entry.dims && !coffer__mcf_elements(&tensor.elements, entry.rank, entry.dims))
+        tensor.elements = 0;
+    return tensor;
+}
+
+/* Made once; when two threads need it at the same time, one of them throws its own away. */
+static const uint32_t *order_of(const coffer_mcf *model)
+{
+    uint32_t *_Atomic *place = &((coffer_mcf *)(uintptr_t)model)->order;
+    uint32_t *order = atomic_load(place), *nothing = NULL;
+    if (order || coffer__mcf_index_order(&order, &model->index, NULL) != COFFER_OK)
+        return order;
+    if (!atomic_compare_exchange_strong(place, &nothing, order)) {
+        coffer__free(order);
+        order = nothing;
+    }
+    return order;
+}
+
+static int compare_name(const coffer_mcf *model, size_t position, const char *name, size_t name_len)
+{
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, position);
+    return coffer__mcf_compare_names(entry.name, entry.name ? entry.name_len : 0, name, name_len);
+}
+
+/* Without the memory for an order every name is looked at. */
+static size_t find_one_by_one(const coffer_mcf *model, const char *name, size_t name_len)
+{
+    for (size_t i = 0; i < model->index.count; i++) {
+        if (compare_name(model, i, name, name_len) == 0)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+size_t coffer_mcf_find_tensor(const coffer_mcf *model, const char *name, size_t name_len)
+{
+    const uint32_t *order = model->sorted ? NULL : order_of(model);
+    size_t low = 0, high = model->index.count;
+    if (!model->sorted && !order)
+        return find_one_by_one(model, name, name_len);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_name(model, order ? order[middle] : middle, name, name_len) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == model->index.count)
+        return SIZE_MAX;
+    size_t found = order ? order[low] : low;
+    return compare_name(model, found, name, name_len) == 0 ? found : SIZE_MAX;
+}
+
+uint64_t coffer_mcf_row_count(const coffer_mcf_tensor *tensor)
+{
+    return tensor->rank < 2 ? 1 : tensor->dims[0];
+}
+
+uint64_t coffer_mcf_row_elements(const coffer_mcf_tensor *tensor)
+{
+    uint64_t elements = 0;
+    if (tensor->rank < 2)
+        return tensor->elements;
+    if (!coffer__mcf_elements(&elements, tensor->rank - 1, tensor->dims + 1))
+        return 0;
+    return elements;
+}
+
+/* ---- Payloads ---- */
+
+static coffer_status check_position(const coffer_mcf *model, size_t tensor, coffer_error *err)
+{
+    if (tensor < model->index.count)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "tensor %zu of %zu", tensor,
+                        model->index.count);
+}
+
+coffer_status coffer__mcf_check_range(const coffer_mcf *model, size_t tensor, coffer_error *err)
+{
+    coffer_status status = check_position(model, tensor, err);
+    return status ? status
+                  : coffer__mcf_check_payload_range(&model->index, tensor, coffer_source_size(model->source),
+                                                    model->has_data ? &model->data : NULL, err);
+}
+
+static bool holds_activations(const coffer_mcf *model, size_t tensor)
+{
+    coffer_mcf_quant quant;
+    return coffer_mcf_get_quant(&quant, model, tensor) && quant.activations;
+}
+
+coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, coffer_error *err)
+{
+    coffer_status status = coffer__mcf_check_range(model, tensor, err);
+    if (status)
+        return status;
+    coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(&model->index, tensor).dtype);
+    /* Only int8 and int4 have a domain; what a record says of others is wrong, and changes nothing. */
+    bool activations =
+        (dtype == COFFER_DTYPE_INT8 || dtype == COFFER_DTYPE_INT4) && holds_activations(model, tensor);
+    return coffer__mcf_check_payload_size(&model->index, tensor, activations, err);
+}
+
+coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin, size_t len,
+                              coffer_error *err)
+{
+    coffer__mcf_entry entry;
+    coffer_status status = coffer__mcf_check_range(model, tensor, err);
+    if (status)
+        return status;
+    entry = coffer__mcf_index_entry(&model->index, tensor);
+    if (!coffer__range_fits(begin, len, entry.size))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%zu bytes at %llu of tensor %s asked for, it has %llu", len,
+                            (unsigned long long)begin, coffer__mcf_entry_name(&model->index, tensor).text,
+                            (unsigned long long)entry.size);
+    if (model->verifier && (status = coffer__mcf_verify(model->verifier, entry.offset + begin, len, err)))
+        return status;
+    return coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
+}
+
+const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)
+{
+    coffer__mcf_entry entry;
+    size_t len;
+    if (coffer__mcf_check_range(model, tensor, NULL) != COFFER_OK)
+        return NULL;
+    entry = coffer__mcf_index_entry(&model->index, tensor);
+    if (!coffer__to_size(&len, entry.size) ||
+        (model->verifier && coffer__mcf_verify(model->verifier, entry.offset, len, NULL) != COFFER_OK))
+        return NULL;
+    return coffer_source_view(model->source, entry.offset, len);
+}

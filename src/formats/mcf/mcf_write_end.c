@@ -1,0 +1,235 @@
+/* What stands behind the payloads of a new model: the index and the other sections, the directory; and, last,
+ * the header. */
+#include "formats/mcf/mcf_writer.h"
+
+#include "base/array.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+uint64_t coffer__mcf_index_size(uint64_t tensors, uint64_t dims, uint64_t name_bytes)
+{
+    return COFFER__MCF_INDEX_HEADER + tensors * COFFER__MCF_ENTRY + dims * sizeof(uint64_t) + name_bytes;
+}
+
+static coffer_status list_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version, uint64_t offset,
+                                  uint64_t size, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
+                                                     writer->section_count, sizeof *writer->sections, err);
+    if (status == COFFER_OK)
+        writer->sections[writer->section_count++] = (coffer_mcf_section){ type, version, offset, size };
+    return status;
+}
+
+static coffer_status align_section(coffer_mcf_writer *writer, coffer_error *err)
+{
+    uint64_t at = coffer__sink_position(writer->sink);
+    return coffer__sink_fill(writer->sink, 0, (0 - at) % COFFER__MCF_SECTION_ALIGNMENT, err);
+}
+
+static coffer_status put_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
+                                 const uint8_t *bytes, size_t len, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = align_section(writer, err)) ||
+        (status = list_section(writer, type, version, coffer__sink_position(writer->sink), len, err)))
+        return status;
+    return coffer__sink_write(writer->sink, bytes, len, err);
+}
+
+/* ---- Index and QuantInfo ---- */
+
+typedef struct named {
+    const char *name;
+    uint32_t name_len, tensor;
+} named;
+
+static int by_name(const void *a, const void *b)
+{
+    const named *x = a, *y = b;
+    return coffer__mcf_compare_names(x->name, x->name_len, y->name, y->name_len);
+}
+
+static named *sort_tensors(const coffer_mcf_writer *writer)
+{
+    named *sorted = coffer__alloc_array(writer->tensor_count, sizeof *sorted);
+    for (size_t i = 0; sorted && i < writer->tensor_count; i++)
+        sorted[i] = (named){ (const char *)writer->names.data + writer->tensors[i].name_at,
+                             writer->tensors[i].name_len, (uint32_t)i };
+    if (sorted)
+        qsort(sorted, writer->tensor_count, sizeof *sorted, by_name);
+    return sorted;
+}
+
+/* The strings and dims stand in the order of the entries, so that equal models have equal bytes. */
+static void compose_index(coffer__buffer *out, const coffer_mcf_writer *writer, const named *sorted)
+{
+    size_t count = writer->tensor_count, dim_count = writer->dims.len / sizeof(uint64_t);
+    uint64_t dims_at = COFFER__MCF_INDEX_HEADER + (uint64_t)count * COFFER__MCF_ENTRY;
+    uint64_t strings_at = dims_at + writer->dims.len;
+    uint8_t *bytes = coffer__buffer_extend(out, (size_t)strings_at + writer->names.len);
+    uint32_t name_at = 0, dim_at = 0;
+    if (!bytes)
+        return;
+    coffer__store_u32(bytes, COFFER__MCF_INDEX_VERSION);
+    coffer__store_u32(bytes + 4, COFFER__MCF_INDEX_SORTED | COFFER__MCF_INDEX_UTF8);
+    coffer__store_u32(bytes + 8, (uint32_t)count);
+    coffer__store_u32(bytes + 12, (uint32_t)dim_count);
+    coffer__store_u64(bytes + 16, COFFER__MCF_INDEX_HEADER);
+    coffer__store_u64(bytes + 24, dims_at);
+    coffer__store_u64(bytes + 32, strings_at);
+    coffer__store_u64(bytes + 40, writer->names.len);
+    for (size_t i = 0; i < count; i++) {
+        const coffer__mcf_new *tensor = &writer->tensors[sorted[i].tensor];
+        uint8_t *entry = bytes + COFFER__MCF_INDEX_HEADER + i * COFFER__MCF_ENTRY;
+        coffer__store_u32(entry, name_at);
+        coffer__store_u32(entry + 4, tensor->name_len);
+        coffer__store_u32(entry + 8, tensor->dtype);
+        coffer__store_u32(entry + 12, tensor->rank);
+        coffer__store_u32(entry + 16, dim_at);
+        coffer__store_u32(entry + COFFER__MCF_ENTRY_RESERVED_AT, 0);
+        coffer__store_u64(entry + COFFER__MCF_ENTRY_OFFSET_AT, tensor->offset);
+        coffer__store_u64(entry + 32, tensor->size);
+        if (tensor->rank > 0)
+            memcpy(bytes + dims_at + (uint64_t)dim_at * sizeof(uint64_t),
+                   writer->dims.data + (uint64_t)tensor->dim_at * sizeof(uint64_t),
+                   tensor->rank * sizeof(uint64_t));
+        if (tensor->name_len > 0)
+            memcpy(bytes + strings_at + name_at, sorted[i].name, tensor->name_len);
+        dim_at += tensor->rank;
+        name_at += tensor->name_len;
+    }
+}
+
+static void compose_quants(coffer__buffer *out, const coffer_mcf_writer *writer, const named *sorted)
+{
+    uint8_t bytes[COFFER__MCF_QUANT_RECORD] = { 0 };
+    uint32_t count = 0;
+    coffer__buffer_append(out, bytes, COFFER__MCF_QUANT_HEADER);
+    for (size_t i = 0; i < writer->tensor_count; i++) {
+        coffer__mcf_quant_record record = writer->tensors[sorted[i].tensor].quant;
+        if (!writer->tensors[sorted[i].tensor].quantised)
+            continue;
+        record.tensor = (uint32_t)i;
+        coffer__mcf_store_quant_record(bytes, &record);
+        coffer__buffer_append(out, bytes, sizeof bytes);
+        count++;
+    }
+    if (out->failed)
+        return;
+    coffer__store_u32(out->data, COFFER__MCF_SECTION_VERSION);
+    coffer__store_u32(out->data + 4, count);
+}
+
+static coffer_status put_index(coffer_mcf_writer *writer, const coffer__buffer *bytes, coffer_error *err)
+{
+    coffer_status status;
+    if (bytes->len > writer->index_room)
+        return put_section(writer, COFFER_MCF_TENSOR_INDEX, COFFER__MCF_SECTION_VERSION, bytes->data,
+                           bytes->len, err);
+    status = coffer__sink_patch(writer->sink, writer->index_at, bytes->data, bytes->len, err);
+    return status ? status
+                  : list_section(writer, COFFER_MCF_TENSOR_INDEX, COFFER__MCF_SECTION_VERSION,
+                                 writer->index_at, bytes->len, err);
+}
+
+static coffer_status put_tensors(coffer_mcf_writer *writer, coffer_error *err)
+{
+    coffer__buffer index = COFFER__BUFFER_INIT, quants = COFFER__BUFFER_INIT;
+    named *sorted = sort_tensors(writer);
+    coffer_status status = COFFER_OK;
+    if (sorted) {
+        compose_index(&index, writer, sorted);
+        compose_quants(&quants, writer, sorted);
+    }
+    if (!sorted || index.failed || quants.failed)
+        status = coffer__fail_no_memory(err, writer->tensor_count * COFFER__MCF_ENTRY);
+    if (status == COFFER_OK)
+        status = put_index(writer, &index, err);
+    if (status == COFFER_OK && quants.len > COFFER__MCF_QUANT_HEADER)
+        status = put_section(writer, COFFER_MCF_QUANT_INFO, COFFER__MCF_SECTION_VERSION, quants.data,
+                             quants.len, err);
+    coffer__free(sorted);
+    coffer__buffer_free(&index);
+    coffer__buffer_free(&quants);
+    return status;
+}
+
+/* ---- Sums ---- */
+
+static coffer_status put_sums(coffer_mcf_writer *writer, uint64_t area_size, coffer_error *err)
+{
+    coffer__mcf_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
+    coffer__buffer bytes = COFFER__BUFFER_INIT;
+    coffer_status status = coffer__mcf_sums_encode(&bytes, &sums, err);
+    if (status == COFFER_OK)
+        status = put_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SECTION_VERSION, bytes.data, bytes.len,
+                             err);
+    coffer__buffer_free(&bytes);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static int by_type(const void *a, const void *b)
+{
+    uint32_t x = ((const coffer_mcf_section *)a)->type, y = ((const coffer_mcf_section *)b)->type;
+    return (x > y) - (x < y);
+}
+
+static coffer_status put_directory(coffer_mcf_writer *writer, coffer_error *err)
+{
+    size_t len = writer->section_count * COFFER__MCF_DIRECTORY_ENTRY;
+    coffer__mcf_header header = { .major = COFFER__MCF_MAJOR,
+                                  .minor = COFFER__MCF_MINOR,
+                                  .header_size = COFFER__MCF_HEADER_SIZE,
+                                  .section_count = (uint32_t)writer->section_count,
+                                  .flags = writer->opts.flags | COFFER__MCF_FLAG_ALIGNED64 };
+    uint8_t front[COFFER__MCF_HEADER_SIZE];
+    uint8_t *bytes = coffer__malloc(len);
+    coffer_status status;
+    if (!bytes)
+        return coffer__fail_no_memory(err, len);
+    qsort(writer->sections, writer->section_count, sizeof *writer->sections, by_type);
+    coffer__mcf_store_directory(bytes, writer->sections, writer->section_count);
+    if ((status = align_section(writer, err)))
+        goto out;
+    header.directory = coffer__sink_position(writer->sink);
+    header.file_size = header.directory + len;
+    coffer__mcf_store_header(front, &header);
+    if ((status = coffer__sink_write(writer->sink, bytes, len, err)))
+        goto out;
+    status = coffer__sink_patch(writer->sink, 0, front, sizeof front, err);
+out:
+    coffer__free(bytes);
+    return status;
+}
+
+static coffer_status end_area(coffer_mcf_writer *writer, coffer_error *err)
+{
+    uint64_t size = coffer__sink_position(writer->sink) - writer->area;
+    coffer_status status;
+    if ((status = coffer__mcf_count_sums(writer, true, err)) ||
+        (status = list_section(writer, COFFER_MCF_TENSOR_DATA, COFFER__MCF_SECTION_VERSION, writer->area,
+                               size, err)) ||
+        (status = put_tensors(writer, err)))
+        return status;
+    return writer->opts.no_checksums ? COFFER_OK : put_sums(writer, size, err);
+}
+
+coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (writer->tensor_count > 0)
+        status = end_area(writer, err);
+    for (size_t i = 0; status == COFFER_OK && i < writer->late_count; i++)
+        status = put_section(writer, writer->late[i].type, writer->late[i].version, writer->late[i].bytes,
+                             writer->late[i].len, err);
+    if (status == COFFER_OK && writer->section_count == 0)
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "a model needs a tensor or a section, none was added");
+    return status ? status : put_directory(writer, err);
+}

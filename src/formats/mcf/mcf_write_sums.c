@@ -1,0 +1,128 @@
+/* Sums of the payload area, counted from the new file itself while it is written: what the table vouches for
+ * is what stands there. */
+#include "formats/mcf/mcf_writer.h"
+
+#include "base/checked.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/file.h"
+
+#define PIECE ((uint64_t)32 << 20)   /* copied while the sums of the one before are counted */
+#define LITTLE ((uint64_t)4 << 20)   /* not worth waking another thread for */
+#define WAITING ((uint64_t)32 << 20) /* bytes that may wait to be counted: they are still in the page cache \
+                                      */
+
+typedef struct work {
+    coffer_mcf_writer *writer;
+    bool copies; /* task 0 copies */
+    int from;
+    uint64_t from_offset, len;
+    const char *from_name;
+    int to;
+    size_t first; /* chunk of the first task that counts */
+    uint64_t end; /* of the area, as far as it stands in the file */
+} work;
+
+static coffer_status count_chunk(const work *of, size_t chunk, uint32_t worker, coffer_error *err)
+{
+    coffer_mcf_writer *writer = of->writer;
+    uint8_t *scratch = writer->scratch + (size_t)worker * COFFER__MCF_SCRATCH;
+    uint64_t at = writer->area + (uint64_t)chunk * COFFER__MCF_CHUNK;
+    uint64_t end = of->end - at < COFFER__MCF_CHUNK ? of->end : at + COFFER__MCF_CHUNK;
+    uint32_t crc = 0;
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && at < end) {
+        size_t n = end - at < COFFER__MCF_SCRATCH ? (size_t)(end - at) : COFFER__MCF_SCRATCH;
+        status = coffer__file_read_at(of->to, scratch, n, at, writer->path, err);
+        if (status == COFFER_OK)
+            crc = coffer__crc32(crc, scratch, n);
+        at += n;
+    }
+    writer->sums[chunk] = crc;
+    return status;
+}
+
+static coffer_status run_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const work *of = context;
+    if (of->copies && index == 0)
+        return coffer__sink_copy_file(of->writer->sink, of->from, of->from_offset, of->len, of->from_name,
+                                      err);
+    return count_chunk(of, of->first + (size_t)index - of->copies, worker, err);
+}
+
+static coffer_status grow_sums(coffer_mcf_writer *writer, size_t count, coffer_error *err)
+{
+    size_t capacity = writer->sum_capacity ? writer->sum_capacity : 1024;
+    uint32_t *sums;
+    while (capacity < count)
+        capacity *= 2;
+    if (capacity == writer->sum_capacity)
+        return COFFER_OK;
+    sums = coffer__realloc(writer->sums, capacity * sizeof *sums);
+    if (!sums)
+        return coffer__fail_no_memory(err, capacity * sizeof *sums);
+    writer->sums = sums;
+    writer->sum_capacity = capacity;
+    return COFFER_OK;
+}
+
+/* Chunks of the area that are whole in the file; with `ended` also the last one, whole or not. */
+static size_t chunks_there(const coffer_mcf_writer *writer, bool ended)
+{
+    uint64_t len = coffer__sink_position(writer->sink) - writer->area;
+    return (size_t)(len / COFFER__MCF_CHUNK + (ended && len % COFFER__MCF_CHUNK != 0));
+}
+
+/* Counts what waits, and copies of->len bytes meanwhile when of->copies. */
+static coffer_status run(coffer_mcf_writer *writer, work *of, bool ended, coffer_error *err)
+{
+    size_t there = writer->opts.no_checksums ? writer->sum_count : chunks_there(writer, ended);
+    coffer_status status;
+    of->writer = writer;
+    of->first = writer->sum_count;
+    of->end = coffer__sink_position(writer->sink);
+    if ((status = coffer__mcf_writer_pool(writer, err)) || (status = grow_sums(writer, there, err)) ||
+        (status = coffer__sink_read_back(&of->to, writer->sink, err)) ||
+        (status = coffer__pool_run(writer->pool, of->copies + there - writer->sum_count, run_task, of, err)))
+        return status;
+    writer->sum_count = there;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err)
+{
+    work of = { .copies = false };
+    size_t waiting;
+    if (writer->opts.no_checksums || !writer->area_begun)
+        return COFFER_OK;
+    waiting = chunks_there(writer, ended) - writer->sum_count;
+    if (waiting == 0 || (!ended && waiting < WAITING / COFFER__MCF_CHUNK))
+        return COFFER_OK;
+    return run(writer, &of, ended, err);
+}
+
+coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
+                                  const char *name, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (len < LITTLE) {
+        status = coffer__sink_copy_file(writer->sink, fd, offset, len, name, err);
+        return status ? status : coffer__mcf_count_sums(writer, false, err);
+    }
+    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+        uint64_t n = len - done < PIECE ? len - done : PIECE;
+        work of = { .copies = true, .from = fd, .from_offset = offset + done, .len = n, .from_name = name };
+        status = run(writer, &of, false, err);
+        done += n;
+    }
+    return status;
+}
+
+void coffer__mcf_forget_sums(coffer_mcf_writer *writer, uint64_t position)
+{
+    size_t whole = (size_t)((position - writer->area) / COFFER__MCF_CHUNK);
+    if (writer->sum_count > whole)
+        writer->sum_count = whole;
+}

@@ -1,0 +1,98 @@
+/* A model being written: what the files of the writer share. */
+#ifndef COFFER_FORMATS_MCF_WRITER_H
+#define COFFER_FORMATS_MCF_WRITER_H
+
+#include "base/buffer.h"
+#include "formats/mcf/mcf_private.h"
+#include "formats/mcf/mcf_table.h"
+#include "io/pool.h"
+#include "io/sink.h"
+
+typedef struct coffer__mcf_new {
+    uint64_t name_at; /* in the names */
+    uint32_t name_len;
+    uint32_t dtype; /* as the file has it */
+    uint32_t rank;
+    uint32_t dim_at; /* in the dims */
+    uint64_t offset, size;
+    bool quantised;
+    coffer__mcf_quant_record quant; /* its tensor is filled in when the order is known */
+    bool hashed;
+    uint64_t hash[2]; /* of the whole payload, made when another looks like it */
+} coffer__mcf_new;
+
+typedef struct coffer__mcf_late_section {
+    uint32_t type, version;
+    uint8_t *bytes;
+    size_t len;
+} coffer__mcf_late_section;
+
+struct coffer_mcf_writer {
+    coffer_mcf_create_opts opts;
+    char *path;
+    coffer__sink *sink;
+    coffer__pool *pool; /* made when first needed */
+
+    coffer_mcf_section *sections; /* in the file already */
+    size_t section_count, section_capacity;
+    coffer__mcf_late_section *late; /* come behind the payloads */
+    size_t late_count, late_capacity;
+    uint64_t index_at, index_room; /* in front of the payloads; 0 = none */
+
+    bool area_begun;
+    uint64_t area; /* where TensorData starts */
+
+    coffer__mcf_new *tensors;
+    size_t tensor_count, tensor_capacity;
+    coffer__buffer names, dims; /* dims : u64 each */
+    coffer__mcf_table by_name, by_sample;
+    bool in_tensor;
+    uint64_t written;     /* of the payload under way */
+    uint64_t payload_end; /* of the one before */
+
+    uint32_t *sums; /* of the chunks that are whole, as far as they were counted */
+    size_t sum_count, sum_capacity;
+    uint8_t *scratch; /* SCRATCH for each thread */
+};
+
+/* ---- mcf_write.c ---- */
+
+/* A tensor whose payload size the caller knows, of any type. quant : may be NULL. */
+coffer_status coffer__mcf_begin_raw(coffer_mcf_writer *writer, const char *name, size_t name_len,
+                                    uint32_t dtype, uint32_t rank, const uint64_t *dims, uint64_t size,
+                                    const coffer__mcf_quant_record *quant, coffer_error *err);
+/* Another name for the payload of a tensor that was written. */
+coffer_status coffer__mcf_add_alias(coffer_mcf_writer *writer, const char *name, size_t name_len,
+                                    uint32_t dtype, uint32_t rank, const uint64_t *dims, size_t original,
+                                    const coffer__mcf_quant_record *quant, coffer_error *err);
+/* Any section but TensorIndex, TensorData, QuantInfo and the sums. */
+coffer_status coffer__mcf_add_raw_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
+                                          const void *bytes, size_t len, coffer_error *err);
+void coffer__mcf_writer_free(coffer_mcf_writer *writer);
+/* A pool and its scratch memory. */
+coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *err);
+#define COFFER__MCF_SCRATCH ((size_t)256 << 10)
+
+/* ---- mcf_write_sums.c ---- */
+
+/* Copies a range of an open file behind what is written, and counts the sums of what stands there meanwhile.
+ */
+coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
+                                  const char *name, coffer_error *err);
+/* Counts the chunks that are whole when enough of them wait; the rest when the payloads have ended. */
+coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err);
+/* What was counted beyond a position no longer holds. */
+void coffer__mcf_forget_sums(coffer_mcf_writer *writer, uint64_t position);
+
+/* ---- mcf_write_dedup.c ---- */
+
+/* When the payload of the last tensor stands in the file already, takes it back and points there. */
+coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *err);
+
+/* ---- mcf_write_end.c ---- */
+
+uint64_t coffer__mcf_index_size(uint64_t tensors, uint64_t dims, uint64_t name_bytes);
+/* What comes behind the payloads, and the header. */
+coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err);
+
+#endif
