@@ -6,6 +6,7 @@
 #include "convert/gguf.h"
 #include "convert/npy.h"
 #include "convert/safetensors.h"
+#include "convert/zip.h"
 
 #include <string.h>
 #include <strings.h>
@@ -21,6 +22,7 @@ typedef struct outside_kind {
 
 static const outside_kind outside_kinds[] = {
     { "npy", { ".npy" }, coffer__npy_probe, false },
+    { "npz", { ".npz" }, coffer__zip_probe, false },
     { "gguf", { ".gguf" }, coffer__gguf_probe, false },
     { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false },
     { "safetensors-index", { ".safetensors.index.json" }, NULL, true },

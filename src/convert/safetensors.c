@@ -132,6 +132,18 @@ static void free_header(file_header *header)
 
 /* ---- Metadata ---- */
 
+coffer_status coffer__safetensors_metadata_add(coffer__safetensors_metadata *metadata, const char *key,
+                                               const char *text, size_t text_len, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&metadata->items, &metadata->capacity, metadata->count,
+                                                     sizeof *metadata->items, err);
+    if (status)
+        return status;
+    coffer__safetensors_item item = { coffer__strdup(key), coffer__strndup(text, text_len), text_len };
+    metadata->items[metadata->count++] = item;
+    return item.key && item.text ? COFFER_OK : coffer__fail_no_memory(err, text_len);
+}
+
 static coffer_status add_item(coffer__safetensors_metadata *metadata, const file_header *header,
                               const coffer__json_value *value, coffer_error *err)
 {
@@ -141,15 +153,7 @@ static coffer_status add_item(coffer__safetensors_metadata *metadata, const file
     if (strlen(value->key) != value->key_len)
         return coffer__fail(err, COFFER_E_BAD_TEXT, place_of(header, value),
                             "a key of the metadata with a NUL in it: \"%s\"", value->key);
-    coffer_status status = coffer__array_reserve_one(&metadata->items, &metadata->capacity, metadata->count,
-                                                     sizeof *metadata->items, err);
-    if (status)
-        return status;
-    coffer__safetensors_item item = { coffer__strndup(value->key, value->key_len),
-                                      coffer__strndup(value->as.string, value->string_len),
-                                      value->string_len };
-    metadata->items[metadata->count++] = item;
-    return item.key && item.text ? COFFER_OK : coffer__fail_no_memory(err, value->string_len);
+    return coffer__safetensors_metadata_add(metadata, value->key, value->as.string, value->string_len, err);
 }
 
 void coffer__safetensors_metadata_free(coffer__safetensors_metadata *metadata)

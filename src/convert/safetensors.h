@@ -46,6 +46,8 @@ typedef struct coffer__safetensors_metadata {
  * says, unless there is something already. */
 coffer_status coffer__safetensors_read(coffer_tensors *set, coffer__safetensors_metadata *metadata,
                                        coffer_source *src, bool owned, coffer_error *err);
+coffer_status coffer__safetensors_metadata_add(coffer__safetensors_metadata *metadata, const char *key,
+                                               const char *text, size_t text_len, coffer_error *err);
 void coffer__safetensors_metadata_free(coffer__safetensors_metadata *metadata); /* its items, not itself */
 /* Of a set that is open; NULL when it is of another kind. */
 const coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set);

@@ -74,11 +74,16 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
                                         coffer_source *src, bool owned, const coffer_tensors_opts *opts,
                                         coffer_error *err);
 
-/* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, npz_tensors.c, npy_tensors.c. */
+/* The reader for a kind of file; NULL when it has no tensors. */
+const coffer__tensor_reader *coffer__tensors_reader(const char *kind);
+
+/* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, numpy_tensors.c. */
 extern const coffer__tensor_reader coffer__tensors_mcf;
 extern const coffer__tensor_reader coffer__tensors_safetensors;
 /* src is model.safetensors.index.json; the shards lie beside it. */
 extern const coffer__tensor_reader coffer__tensors_safetensors_index;
 extern const coffer__tensor_reader coffer__tensors_gguf;
+extern const coffer__tensor_reader coffer__tensors_npz;
+extern const coffer__tensor_reader coffer__tensors_npy;
 
 #endif

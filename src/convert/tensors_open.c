@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const coffer__tensor_reader *const readers[] = {
-    &coffer__tensors_safetensors,
-    &coffer__tensors_safetensors_index,
-    &coffer__tensors_gguf,
+    &coffer__tensors_safetensors, &coffer__tensors_safetensors_index,
+    &coffer__tensors_gguf,        &coffer__tensors_npz,
+    &coffer__tensors_npy,
 };
 
 #define READER_COUNT (sizeof readers / sizeof *readers)
@@ -28,20 +28,25 @@ static const char *const folder_names[] = {
 
 #define FOLDER_NAME_COUNT (sizeof folder_names / sizeof *folder_names)
 
+const coffer__tensor_reader *coffer__tensors_reader(const char *kind)
+{
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        if (strcmp(readers[i]->kind, kind) == 0)
+            return readers[i];
+    }
+    return NULL;
+}
+
 static coffer_status reader_for(const coffer__tensor_reader **out, coffer_source *src, coffer_error *err)
 {
     const char *kind = NULL;
     coffer_status status = coffer__kind_of(&kind, src, err);
     if (status)
         return status;
-    for (size_t i = 0; i < READER_COUNT; i++) {
-        if (strcmp(readers[i]->kind, kind) == 0) {
-            *out = readers[i];
-            return COFFER_OK;
-        }
-    }
-    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                        "%s: a file of the kind %s has no tensors", coffer_source_name(src), kind);
+    *out = coffer__tensors_reader(kind);
+    return *out ? COFFER_OK
+                : coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                               "%s: a file of the kind %s has no tensors", coffer_source_name(src), kind);
 }
 
 static coffer_status open_file(coffer_tensors **out, const char *path, const coffer_tensors_opts *opts,

@@ -44,6 +44,10 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err);
  * COFFER_E_UNSUPPORTED when the sink is no such file. */
 coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err);
 
+/* Flushes and syncs a file that waits for others before it is committed, and gives its buffer back. Nothing
+ * can be written after it. */
+coffer_status coffer__sink_rest(coffer__sink *sink, coffer_error *err);
+
 /* Flushes, syncs, rolls back an interrupted update of the old file (COFFER_E_LOCKED while one is under way),
  * renames, syncs the folder, frees. On failure nothing of the new file is left and the old
  * one is untouched; only when the last sync fails the new file has the name already, complete, and a crash

@@ -167,6 +167,20 @@ static coffer_status finish(coffer__sink *sink, coffer_error *err)
     return status;
 }
 
+coffer_status coffer__sink_rest(coffer__sink *sink, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    coffer_status status = coffer__sink_flush(sink, err);
+    if (status != COFFER_OK)
+        return status;
+    if (sink->kind == SINK_FILE && !sink->opts.no_sync &&
+        coffer__file_sync(sink->fd, sink->name, &failure) != COFFER_OK)
+        return coffer__sink_stick(sink, &failure, err);
+    coffer__free(sink->buffer);
+    sink->buffer = NULL;
+    return COFFER_OK;
+}
+
 coffer_status coffer__sink_commit(coffer__sink *sink, coffer_error *err)
 {
     coffer_status status = finish(sink, err);
