@@ -1,9 +1,11 @@
 /* Any file into another kind of file, by the library's table of conversions. */
 #include "verbs.h"
 
+#include "args.h"
 #include "base/report.h"
 #include "term.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The verb's own options come first; all others are handed to the conversion, which knows which it has. A
@@ -27,10 +29,15 @@ static const cli_option options[] = {
     { "param-names", 0, "FILE", NULL, "a parameter's name a line, the first for id 0" },
     { "sequence-lengths", 0, "N,N", NULL, "tokens of each sequence" },
     { "quantize", 0, NULL, NULL, "real values come in: store them in 16 bits with a scale" },
+    { "cast", 0, "TYPE", "keep|f16|bf16", "tensors of other float types become this" },
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches; may be there several times" },
+    { "exclude", 0, "GLOB", NULL, "no tensors whose name matches; may be there several times" },
+    { "shard-size", 0, "SIZE", NULL, "files of at most SIZE (5GB, 500MiB), with an index beside them" },
+    { "align", 0, "SIZE", NULL, "tensors begin at multiples of SIZE: 64, 4096 or 2M" },
+    { "no-dedup", 0, NULL, NULL, "write equal tensors again instead of once" },
+    { "no-checksums", 0, NULL, NULL, "leave the table of checksums out" },
     { 0 },
 };
-
-#define OPTION_COUNT (sizeof options / sizeof *options)
 
 static void list_options(coffer_node *list, const coffer_conversion *conversion)
 {
@@ -80,22 +87,36 @@ static int list_for_people(void)
     return CLI_OK;
 }
 
-static size_t collect_settings(coffer_setting settings[OPTION_COUNT], const cli_args *args)
+static bool is_setting(const cli_option *option)
+{
+    for (size_t i = OWN_OPTIONS; options[i].name; i++) {
+        if (option == &options[i])
+            return true;
+    }
+    return false;
+}
+
+/* In the order of the command line: an option may be there several times. */
+static size_t collect_settings(coffer_setting *settings, const cli_args *args)
 {
     size_t count = 0;
-    for (size_t i = OWN_OPTIONS; options[i].name; i++) {
-        if (cli_has(args, options[i].name))
-            settings[count++] = (coffer_setting){ options[i].name, cli_value(args, options[i].name) };
+    for (size_t i = 0; i < args->given_count; i++) {
+        const cli_given *given = &args->given[i];
+        if (is_setting(given->option))
+            settings[count++] = (coffer_setting){ given->option->name, given->value };
     }
     return count;
 }
 
 static int convert(const cli_args *args, coffer_source *src, const char *in, const char *out)
 {
-    coffer_setting settings[OPTION_COUNT];
+    coffer_setting *settings = calloc(args->given_count + 1, sizeof *settings);
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
+    if (!settings)
+        return cli_fail("convert", &(coffer_error){ COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory" },
+                        "");
     opts.from = cli_value(args, "from");
     opts.to = cli_value(args, "to");
     opts.exclusive = !cli_has(args, "force");
@@ -106,6 +127,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(src, out, &opts, &err);
     term_progress_end(&bar);
+    free(settings);
     if (status == COFFER_OK)
         return CLI_OK;
     /* Check and repair know the library's own formats, and nothing of those of others. */

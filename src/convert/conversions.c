@@ -16,6 +16,15 @@ static const coffer_conversion conversions[] = {
     { "npy", "mscan", coffer__mscan_import_options, coffer__mscan_from_npy },
     { "csv", "mscan", coffer__mscan_import_options, coffer__mscan_from_csv },
     { "jsonl", "mscan", coffer__mscan_import_options, coffer__mscan_from_jsonl },
+    { "safetensors", "mcf", coffer__to_mcf_options, coffer__to_mcf },
+    { "safetensors-index", "mcf", coffer__to_mcf_options, coffer__to_mcf },
+    { "npz", "mcf", coffer__to_mcf_options, coffer__to_mcf },
+    { "npy", "mcf", coffer__to_mcf_options, coffer__to_mcf },
+    { "mcf", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "safetensors", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "safetensors-index", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "gguf", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "npz", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
 };
 
 #define CONVERSION_COUNT (sizeof conversions / sizeof *conversions)

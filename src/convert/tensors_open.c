@@ -9,9 +9,8 @@
 #include <string.h>
 
 static const coffer__tensor_reader *const readers[] = {
-    &coffer__tensors_safetensors, &coffer__tensors_safetensors_index,
-    &coffer__tensors_gguf,        &coffer__tensors_npz,
-    &coffer__tensors_npy,
+    &coffer__tensors_mcf,  &coffer__tensors_safetensors, &coffer__tensors_safetensors_index,
+    &coffer__tensors_gguf, &coffer__tensors_npz,         &coffer__tensors_npy,
 };
 
 #define READER_COUNT (sizeof readers / sizeof *readers)

@@ -13,7 +13,7 @@ for conversion in json.load(sys.stdin)["conversions"]:
     for option in conversion["options"]:
         if "--" + option["name"] not in known:
             print("not an option of the verb:", option["name"])'
-coffer convert --list | grep ' to '
+coffer convert --list | grep ' to ' | grep mscan
 # numpy reads what is written, where it is installed.
 coffer convert "$scan" scan.npy
 python3 - <<'EOF'
