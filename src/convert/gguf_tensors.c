@@ -155,6 +155,7 @@ static void close_file(void *state)
 
 const coffer__tensor_reader coffer__tensors_gguf = {
     .kind = "gguf",
+    .decodes_others = true,
     .shown_kind = "gguf",
     .open = open_file,
     .decode = decode,

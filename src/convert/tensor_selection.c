@@ -28,8 +28,8 @@ static coffer_status choose_type(coffer__chosen_tensor *chosen, const coffer__se
     const coffer_tensor *tensor = chosen->tensor;
     coffer_dtype from = tensor->dtype;
     bool plain = coffer_dtype_size(from) != 0;
-    bool decoded =
-        !plain && chosen->set->reader->decode && !(opts->keep_quantised && coffer_dtype_is_quantised(from));
+    bool decoded = !plain && coffer__tensors_can_decode(chosen->set, chosen->index) &&
+                   !(opts->keep_quantised && coffer_dtype_is_quantised(from));
     chosen->dtype = from;
     if (decoded)
         chosen->dtype = opts->cast ? opts->cast : COFFER_DTYPE_F32;

@@ -198,6 +198,13 @@ size_t coffer_tensors_find(const coffer_tensors *set, const char *name)
     return found ? (size_t)(found - set->entries) : SIZE_MAX;
 }
 
+bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor)
+{
+    coffer_dtype dtype = set->entries[tensor].tensor.dtype;
+    return set->reader->decode &&
+           (dtype == COFFER_DTYPE_NONE ? set->reader->decodes_others : coffer_dtype_is_quantised(dtype));
+}
+
 coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor)
 {
     const coffer__tensor_entry *entry = &set->entries[tensor];
@@ -309,7 +316,7 @@ coffer_status coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer
     size_t size = coffer_dtype_size(entry->tensor.dtype);
     bool plain = size != 0;
     coffer_dtype from = plain ? entry->tensor.dtype : COFFER_DTYPE_F32;
-    bool known = plain || set->reader->decode;
+    bool known = plain || coffer__tensors_can_decode(set, tensor);
     if (!known || (dtype != from && !coffer__elements_can_convert(dtype, from)))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "\"%s\" is %s, which cannot be read as %s", entry->tensor.name,

@@ -23,6 +23,8 @@ typedef struct coffer__tensor_reader {
     /* Bytes of a payload; the range has been checked. NULL: they lie in the part, at the tensor's offset. */
     coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
                           uint64_t begin, size_t len, coffer_error *err);
+    /* `decode` knows types that have no number of ours, too. */
+    bool decodes_others;
     /* Elements [first, first + count) of a tensor whose type is not plain, as float32. first and count are
      * whole rows, a row being the last dimension; the range has been checked. NULL: all are plain. */
     coffer_status (*decode)(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
@@ -65,6 +67,8 @@ coffer_status coffer__tensors_elements(uint64_t *out, uint32_t rank, const uint6
 /* ---- For users inside the library ---- */
 
 const coffer__tensor_entry *coffer__tensors_entry(const coffer_tensors *set, size_t tensor);
+/* Whether a tensor that is not of a plain type can be read as numbers. */
+bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor);
 /* The file that holds the payload as it is, at tensor->offset; NULL when it does not stand in a file. */
 coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor);
 
