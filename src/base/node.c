@@ -103,6 +103,19 @@ void coffer__node_null(coffer_node *parent, const char *name)
     (void)add(parent, name, COFFER_NODE_NULL, COFFER_UNIT_NONE);
 }
 
+coffer_node *coffer__node_hold(coffer_node *parent, const char *name)
+{
+    return add(parent, name, COFFER_NODE_NULL, COFFER_UNIT_NONE);
+}
+
+void coffer__node_set_bool(coffer_node *held, bool value)
+{
+    if (!held)
+        return;
+    held->kind = COFFER_NODE_BOOL;
+    held->as.boolean = value;
+}
+
 void coffer__node_text(coffer_node *parent, const char *name, const char *text)
 {
     if (text)

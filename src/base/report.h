@@ -30,6 +30,9 @@ void coffer__node_text(coffer_node *parent, const char *name, const char *text);
 void coffer__node_text_len(coffer_node *parent, const char *name, const char *text, size_t len);
 void coffer__node_printf(coffer_node *parent, const char *name, const char *format, ...) COFFER_PRINTF(3, 4);
 void coffer__node_null(coffer_node *parent, const char *name);
+/* A place for a value that is known later: null until it is set. NULL when the tree has failed. */
+coffer_node *coffer__node_hold(coffer_node *parent, const char *name);
+void coffer__node_set_bool(coffer_node *held, bool value); /* NULL allowed */
 coffer_status coffer__node_status(const coffer_node *root, coffer_error *err);
 
 #endif
