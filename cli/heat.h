@@ -57,9 +57,9 @@ typedef struct heat_picture {
     picture_box plot;
 } heat_picture;
 
-/* Cells, colour bar and heading; axes and whatever else are the caller's to draw, who saves (or frees) the
- * canvas. */
-coffer_status heat_begin_picture(heat_picture *out, const heat_map *map, const heat_layout *layout,
+/* Cells, colour bar and heading; a height that is 0 is chosen; axes and whatever else are the caller's to
+ * draw, who saves (or frees) the canvas. */
+coffer_status heat_begin_picture(heat_picture *out, const heat_map *map, const heat_layout *wanted,
                                  const char *path, const char *title, const char *subtitle,
                                  coffer_error *err);
 

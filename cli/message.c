@@ -74,6 +74,8 @@ static const char *hint_for_system_error(const char *path, const char *text)
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (ends_with(text, strerror(hints[i].number)))
             return hints[i].hint;
+    if (ends_with(text, strerror(EACCES)) && access(path, R_OK) == 0 && access(path, W_OK) != 0)
+        return "this user may read it but not change it; copy it first";
     return hint_for_path(path);
 }
 

@@ -14,12 +14,12 @@ typedef struct doc_dump {
 } doc_dump;
 
 /* Lines of sixteen bytes with their offset and characters; a line "*" stands for zeros up to the next. */
-void doc_parse_dump(doc_dump *out, const char *page);
+void doc_parse_dump(doc_dump *out, const char *path);
 /* Rows "| 0x00 | bytes | field | value |": the bytes are those of the dump, the value is what they give
  * little-endian, or in quotes the bytes themselves. Gives the number of rows. */
-size_t doc_check_byte_table(const char *page, const doc_dump *dump);
+size_t doc_check_byte_table(const char *path, const doc_dump *dump);
 /* Rows of the table "| fact | value |" against what the library says. Gives their number. */
-size_t doc_check_facts(const char *page, uint64_t (*fact)(const void *context, const char *name),
+size_t doc_check_facts(const char *path, uint64_t (*fact)(const void *context, const char *name),
                        const void *context);
 
 #endif
