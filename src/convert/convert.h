@@ -34,6 +34,10 @@ coffer_status coffer__job_number(uint64_t *out, const coffer__convert_job *job, 
 /* "A..B" (B exclusive), "A..", "..B", or "A" alone. Untouched when the setting is not there. */
 coffer_status coffer__job_range(uint64_t *begin, uint64_t *end, const coffer__convert_job *job,
                                 const char *name, coffer_error *err);
+/* Text of the JSON file that the setting, which is there, names: NUL-terminated, within limits.json_bytes;
+ * coffer__free(). */
+coffer_status coffer__job_json_file(char **text, size_t *len, const coffer__convert_job *job,
+                                    const char *name, coffer_error *err);
 /* COFFER_E_CANCELLED when the caller wants no more. */
 coffer_status coffer__job_progress(const coffer__convert_job *job, uint64_t done, uint64_t total,
                                    coffer_error *err);

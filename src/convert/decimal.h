@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define COFFER__DECIMAL_U32 10 /* digits of the longest */
+#define COFFER__DECIMAL_U64 20
 
 /* Writes the digits without a NUL and gives the place behind them. */
 static inline char *coffer__put_u32(char *to, uint32_t value)
@@ -30,6 +31,27 @@ static inline char *coffer__put_u32(char *to, uint32_t value)
     size_t len = (size_t)(digits + sizeof digits - at);
     memcpy(to, at, len);
     return to + len;
+}
+
+static inline char *coffer__put_u64(char *to, uint64_t value)
+{
+    const uint32_t billion = 1000000000;
+    if (value <= UINT32_MAX)
+        return coffer__put_u32(to, (uint32_t)value);
+    to = coffer__put_u64(to, value / billion);
+    /* Nine digits with their zeros: behind a leading one that is then overwritten. */
+    char digits[COFFER__DECIMAL_U32];
+    coffer__put_u32(digits, billion + (uint32_t)(value % billion));
+    memcpy(to, digits + 1, 9);
+    return to + 9;
+}
+
+static inline char *coffer__put_i64(char *to, int64_t value)
+{
+    if (value >= 0)
+        return coffer__put_u64(to, (uint64_t)value);
+    *to++ = '-';
+    return coffer__put_u64(to, 0 - (uint64_t)value);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* What conversions ask their job: settings with their types, and progress. */
 #include "base/fail.h"
+#include "base/memory.h"
 #include "convert/convert.h"
 #include "convert/number.h"
 
@@ -55,6 +56,36 @@ coffer_status coffer__job_range(uint64_t *begin, uint64_t *end, const coffer__co
                             "%s: expected A..B, A.., ..B or A, not \"%s\"", name, text);
     *begin = from;
     *end = to;
+    return COFFER_OK;
+}
+
+coffer_status coffer__job_json_file(char **text, size_t *len, const coffer__convert_job *job,
+                                    const char *name, coffer_error *err)
+{
+    const char *path = coffer__job_setting(job, name);
+    coffer_source *src = NULL;
+    char *read = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (status)
+        return status;
+    uint64_t size = coffer_source_size(src);
+    if (size > job->limits.json_bytes)
+        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                              "%s: %" PRIu64 " bytes of JSON, the limit is %" PRIu64, path, size,
+                              job->limits.json_bytes);
+    if (!status) {
+        read = coffer__malloc((size_t)size + 1);
+        status = read ? coffer_source_read_at(read, src, 0, (size_t)size, err)
+                      : coffer__fail_no_memory(err, size + 1);
+    }
+    coffer_source_close(src);
+    if (status) {
+        coffer__free(read);
+        return status;
+    }
+    read[size] = '\0';
+    *text = read;
+    *len = (size_t)size;
     return COFFER_OK;
 }
 

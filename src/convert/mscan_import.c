@@ -21,34 +21,19 @@ const coffer_convert_option coffer__mscan_import_options[] = {
 
 /* ---- Metadata from a file ---- */
 
-static coffer_status load_metadata(coffer__mscan_metadata *out, const char *path, const coffer_limits *limits,
+static coffer_status load_metadata(coffer__mscan_metadata *out, const coffer__convert_job *job,
                                    coffer_error *err)
 {
-    coffer_source *src = NULL;
-    char *text = NULL;
-    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    char *text;
+    size_t len;
+    coffer_status status = coffer__job_json_file(&text, &len, job, "metadata", err);
     if (status)
         return status;
-    uint64_t size = coffer_source_size(src);
-    if (size > limits->json_bytes)
-        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                              "%s: %" PRIu64 " bytes of JSON, the limit is %" PRIu64, path, size,
-                              limits->json_bytes);
-    if (!status) {
-        text = coffer__malloc((size_t)size + 1);
-        status = text ? coffer_source_read_at(text, src, 0, (size_t)size, err)
-                      : coffer__fail_no_memory(err, size + 1);
-    }
-    if (status) {
-        coffer__free(text);
-    } else {
-        /* Else it would seem to be about the table. */
-        coffer_error cause = COFFER_ERROR_INIT;
-        status = coffer__mscan_metadata_load(out, text, (size_t)size, 0, limits, NULL, &cause);
-        if (status)
-            coffer__fail(err, status, cause.offset, "%s: %s", path, cause.text);
-    }
-    coffer_source_close(src);
+    /* Else it would seem to be about the table. */
+    coffer_error cause = COFFER_ERROR_INIT;
+    status = coffer__mscan_metadata_load(out, text, len, 0, &job->limits, NULL, &cause);
+    if (status)
+        coffer__fail(err, status, cause.offset, "%s: %s", coffer__job_setting(job, "metadata"), cause.text);
     return status;
 }
 
@@ -82,7 +67,7 @@ static coffer_status import_open(coffer__mscan_import *import, const coffer__con
     import->open = open;
     import->quantize = coffer__job_has(job, "quantize");
     import->has_metadata = path != NULL;
-    coffer_status status = path ? load_metadata(&import->base, path, &job->limits, err)
+    coffer_status status = path ? load_metadata(&import->base, job, err)
                                 : coffer__mscan_compose_empty(&import->base, &empty, NULL, &job->limits, err);
     if (!status)
         status = check_settings(import, err);
