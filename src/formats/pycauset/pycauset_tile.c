@@ -1,0 +1,325 @@
+/* Values of a part of a matrix, through the view. */
+#include "formats/pycauset/pycauset_payload.h"
+
+#include "base/checked.h"
+#include "base/elements.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Elements of a row that are made at a time: none is wider than 16 bytes, so their bytes fit a window. */
+#define PIECE ((uint64_t)(COFFER__PAYLOAD_WINDOW / 16))
+
+/* Stored rows and columns that are transposed at a time: their lines of the cache stay there meanwhile. */
+#define BAND_ROWS 64
+#define BAND_COLS 1024
+#define BAND_PADDING 64 /* keeps the rows of a band out of each other's places in the cache */
+
+typedef struct tile_job {
+    coffer__stored_grid grid;
+    coffer__row_recipe recipe;
+    coffer__payload_reader payload;
+    size_t size; /* of a value */
+    uint8_t *band;
+} tile_job;
+
+/* A part of the stored elements. */
+typedef struct stored_part {
+    uint64_t row, rows, col, cols;
+} stored_part;
+
+/* ---- Rows as they are stored ---- */
+
+/* Up to where bytes follow each other without one that is not asked for. */
+static uint64_t needed_until(const tile_job *job, const stored_part *part)
+{
+    uint64_t last = part->row + part->rows - 1;
+    if (part->col > coffer__stored_first(&job->grid, part->row) || part->col + part->cols != job->grid.cols)
+        return 0;
+    return coffer__stored_offset(&job->grid, last, coffer__stored_first(&job->grid, last), NULL) +
+           coffer__stored_row_bytes(&job->grid, last);
+}
+
+/* Values of stored elements; all of them are in the row. until : see coffer__payload_get. */
+static coffer_status make_values(uint8_t *out, tile_job *job, uint64_t row, uint64_t col, uint64_t count,
+                                 uint64_t until, coffer_error *err)
+{
+    while (count > 0) {
+        uint64_t n = count < PIECE ? count : PIECE;
+        coffer__stored_row from = { NULL, NULL, 0 };
+        uint64_t offset = coffer__stored_offset(&job->grid, row, col, &from.first_bit);
+        size_t len = (size_t)coffer__stored_length(&job->grid, from.first_bit, n);
+        coffer_status status = coffer__payload_get(&from.bytes, &job->payload, 0, offset, len, until, err);
+        if (status == COFFER_OK && job->grid.dtype == COFFER_DTYPE_C32)
+            status = coffer__payload_get(&from.imaginary, &job->payload, 1, job->grid.plane_bytes + offset,
+                                         len, until ? job->grid.plane_bytes + until : 0, err);
+        if (status)
+            return status;
+        coffer__expand_row(out, &job->recipe, &from, (size_t)n);
+        out += n * job->size;
+        col += n;
+        count -= n;
+    }
+    return COFFER_OK;
+}
+
+/* Writes part->rows rows of part->cols values; what a triangular row does not hold is 0. */
+static coffer_status make_rows(uint8_t *out, size_t out_stride, tile_job *job, const stored_part *part,
+                               coffer_error *err)
+{
+    uint64_t until = needed_until(job, part), end = part->col + part->cols;
+    for (uint64_t row = part->row; row < part->row + part->rows; row++, out += out_stride) {
+        uint64_t first = coffer__stored_first(&job->grid, row);
+        first = first < part->col ? part->col : first < end ? first : end;
+        size_t zeros = (size_t)(first - part->col) * job->size;
+        memset(out, 0, zeros);
+        coffer_status status = make_values(out + zeros, job, row, first, end - first, until, err);
+        if (status)
+            return status;
+    }
+    return COFFER_OK;
+}
+
+/* Dense rows that are wanted just as they are stored. */
+static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, const stored_part *part,
+                               coffer_error *err)
+{
+    uint64_t offset = coffer__stored_offset(&job->grid, part->row, part->col, NULL);
+    uint64_t rows = part->rows;
+    size_t len = (size_t)part->cols * job->size;
+    if (part->cols == job->grid.cols && out_stride == len) {
+        len *= (size_t)rows;
+        rows = 1;
+    }
+    for (; rows > 0; rows--, out += out_stride, offset += job->grid.row_bytes) {
+        coffer_status status = COFFER_OK;
+        if (job->payload.view)
+            memcpy(out, job->payload.view + offset, len);
+        else
+            status = coffer_source_read_at(out, job->payload.source, job->payload.payload_offset + offset,
+                                           len, err);
+        if (status)
+            return status;
+    }
+    return COFFER_OK;
+}
+
+/* ---- The other way round ---- */
+
+/* Puts a band, transposed, to where it belongs: element (r, c) of the stored matrix to out[c - col][r - row].
+ * mirror : only what lies above the diagonal. */
+static void place_band(uint8_t *out, size_t out_stride, const tile_job *job, const stored_part *part,
+                       size_t band_stride, bool mirror)
+{
+    if (!mirror || part->row + part->rows <= part->col) {
+        coffer__transpose(out, out_stride, job->band, band_stride, (size_t)part->rows, (size_t)part->cols,
+                          job->size);
+        return;
+    }
+    for (uint64_t r = 0; r < part->rows; r++) {
+        uint64_t above = part->row + r + 1 > part->col ? part->row + r + 1 - part->col : 0;
+        for (uint64_t c = above; c < part->cols; c++)
+            memcpy(out + c * out_stride + r * job->size, job->band + r * band_stride + c * job->size,
+                   job->size);
+    }
+}
+
+static coffer_status transpose_part(uint8_t *out, size_t out_stride, tile_job *job, const stored_part *part,
+                                    bool mirror, coffer_error *err)
+{
+    size_t widest = (size_t)(part->cols < BAND_COLS ? part->cols : BAND_COLS);
+    size_t band_stride = widest * job->size + BAND_PADDING;
+    if (!job->band && !(job->band = coffer__malloc(BAND_ROWS * (BAND_COLS * job->size + BAND_PADDING))))
+        return coffer__fail_no_memory(err, BAND_ROWS * (BAND_COLS * job->size + BAND_PADDING));
+    for (uint64_t r = 0; r < part->rows; r += BAND_ROWS) {
+        for (uint64_t c = 0; c < part->cols; c += BAND_COLS) {
+            stored_part band = { part->row + r, part->rows - r, part->col + c, part->cols - c };
+            band.rows = band.rows < BAND_ROWS ? band.rows : BAND_ROWS;
+            band.cols = band.cols < BAND_COLS ? band.cols : BAND_COLS;
+            if (mirror && band.col + band.cols <= band.row)
+                continue;
+            coffer_status status = make_rows(job->band, band_stride, job, &band, err);
+            if (status)
+                return status;
+            for (uint64_t i = 0; mirror && job->grid.negative && i < band.rows; i++)
+                coffer__negate_row(job->band + i * band_stride, job->recipe.to, (size_t)band.cols);
+            place_band(out + c * out_stride + r * job->size, out_stride, job, &band, band_stride, mirror);
+        }
+    }
+    return COFFER_OK;
+}
+
+/* ---- Kinds of matrices ---- */
+
+static coffer_status read_mirrored(uint8_t *out, size_t out_stride, tile_job *job,
+                                   const coffer_pycauset_tile *tile, coffer_error *err)
+{
+    stored_part upper = { tile->row, tile->rows, tile->col, tile->cols };
+    stored_part lower = { tile->col, tile->cols, tile->row, tile->rows };
+    coffer_status status = make_rows(out, out_stride, job, &upper, err);
+    if (status == COFFER_OK && tile->row + tile->rows > tile->col + 1)
+        status = transpose_part(out, out_stride, job, &lower, true, err);
+    /* Transposed, the negative mirror image is the negative of the whole. */
+    for (uint64_t i = 0; status == COFFER_OK && job->grid.transposed && job->grid.negative && i < tile->rows;
+         i++)
+        coffer__negate_row(out + i * out_stride, job->recipe.to, (size_t)tile->cols);
+    return status;
+}
+
+static coffer_status read_stored(uint8_t *out, size_t out_stride, tile_job *job,
+                                 const coffer_pycauset_tile *tile, coffer_error *err)
+{
+    stored_part straight = { tile->row, tile->rows, tile->col, tile->cols };
+    stored_part turned = { tile->col, tile->cols, tile->row, tile->rows };
+    bool plain = !job->grid.triangular && !coffer__recipe_changes(&job->recipe);
+    if (job->grid.mirrored)
+        return read_mirrored(out, out_stride, job, tile, err);
+    if (job->grid.transposed && tile->cols == 1 &&
+        out_stride == job->size) { /* a column without gaps is a row */
+        straight = turned;
+        out_stride *= (size_t)straight.cols;
+    } else if (job->grid.transposed) {
+        return transpose_part(out, out_stride, job, &turned, false, err);
+    }
+    return plain ? copy_rows(out, out_stride, job, &straight, err)
+                 : make_rows(out, out_stride, job, &straight, err);
+}
+
+/* The identity and unit vectors: a one here and there, nothing is stored. */
+static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_info *info,
+                      const coffer_pycauset_tile *tile, coffer__row_recipe recipe)
+{
+    static const uint8_t digits[2] = { 0, 1 };
+    uint8_t values[2 * 16];
+    size_t size = coffer_dtype_size(recipe.to);
+    coffer__stored_row from = { digits, NULL, 0 };
+    recipe.stored = COFFER_DTYPE_BOOL;
+    coffer__expand_row(values, &recipe, &from, 2);
+    for (uint64_t i = 0; i < tile->rows; i++, out += out_stride) {
+        for (uint64_t j = 0; j < tile->cols; j++) {
+            uint64_t row = tile->row + i, col = tile->col + j;
+            bool one = info->type == COFFER_PYCAUSET_IDENTITY ? row == col : row + col == info->unit_index;
+            memcpy(out + j * size, values + one * size, size);
+        }
+    }
+}
+
+static coffer_status read_payload(uint8_t *out, size_t out_stride, const coffer_pycauset *matrix,
+                                  const coffer_pycauset_tile *tile, coffer_dtype dtype, coffer_error *err)
+{
+    tile_job job = { .recipe = coffer__recipe_of(&matrix->info, dtype), .size = coffer_dtype_size(dtype) };
+    coffer__stored_grid_of(&job.grid, &matrix->info);
+    coffer__payload_reader_init(&job.payload, matrix);
+    coffer_status status = read_stored(out, out_stride, &job, tile, err);
+    if (status == COFFER_OK)
+        status = coffer__payload_intact(&job.payload, err);
+    coffer__payload_reader_free(&job.payload);
+    coffer__free(job.band);
+    return status;
+}
+
+/* ---- The calls ---- */
+
+static coffer_status check_tile(size_t *out_stride, const coffer_pycauset *matrix,
+                                const coffer_pycauset_tile *tile, coffer_dtype dtype, coffer_error *err)
+{
+    const coffer_pycauset_info *info = &matrix->info;
+    size_t row_bytes, all;
+    if (!coffer__range_fits(tile->row, tile->rows, info->rows) ||
+        !coffer__range_fits(tile->col, tile->cols, info->cols))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%llu x %llu values from (%llu, %llu) on, the matrix has %llu x %llu",
+                            (unsigned long long)tile->rows, (unsigned long long)tile->cols,
+                            (unsigned long long)tile->row, (unsigned long long)tile->col,
+                            (unsigned long long)info->rows, (unsigned long long)info->cols);
+    if (!coffer__elements_can_convert(dtype, info->value_dtype))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "values of %s cannot be had as %s%s", coffer_dtype_name(info->value_dtype),
+                            coffer_dtype_name(dtype),
+                            coffer_dtype_is_complex(info->value_dtype) ? ": c128 has them all" : "");
+    if (!coffer__to_size(&row_bytes, tile->cols) ||
+        !coffer__mul_size(&row_bytes, row_bytes, coffer_dtype_size(dtype)) ||
+        !coffer__mul_size(&all, *out_stride ? *out_stride : row_bytes, (size_t)tile->rows))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%llu x %llu values do not fit into memory", (unsigned long long)tile->rows,
+                            (unsigned long long)tile->cols);
+    if (*out_stride == 0)
+        *out_stride = row_bytes;
+    if (*out_stride < row_bytes)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "rows of %zu bytes do not fit a stride of %zu", row_bytes, *out_stride);
+    return COFFER_OK;
+}
+
+coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride, const coffer_pycauset *matrix,
+                                        const coffer_pycauset_tile *tile, coffer_dtype dtype,
+                                        coffer_error *err)
+{
+    const coffer_pycauset_info *info = &matrix->info;
+    if (dtype == COFFER_DTYPE_NONE)
+        dtype = info->value_dtype;
+    coffer_status status = check_tile(&out_stride, matrix, tile, dtype, err);
+    if (status || tile->rows == 0 || tile->cols == 0)
+        return status;
+    switch (info->type) {
+    case COFFER_PYCAUSET_BLOCK:
+        return coffer__pycauset_read_blocks(out, out_stride, matrix, tile, dtype, err);
+    case COFFER_PYCAUSET_IDENTITY:
+    case COFFER_PYCAUSET_UNIT_VECTOR:
+        make_ones(out, out_stride, info, tile, coffer__recipe_of(info, dtype));
+        return COFFER_OK;
+    default:
+        return read_payload(out, out_stride, matrix, tile, dtype, err);
+    }
+}
+
+coffer_status coffer_pycauset_read_rows(void *out, const coffer_pycauset *matrix, uint64_t first,
+                                        uint64_t count, coffer_dtype dtype, coffer_error *err)
+{
+    coffer_pycauset_tile tile = { first, count, 0, matrix->info.cols };
+    return coffer_pycauset_read_tile(out, 0, matrix, &tile, dtype, err);
+}
+
+coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix, uint64_t row,
+                                  uint64_t col, coffer_error *err)
+{
+    coffer_pycauset_tile tile = { row, 1, col, 1 };
+    double pair[2];
+    coffer_status status = coffer_pycauset_read_tile(pair, 0, matrix, &tile, COFFER_DTYPE_C128, err);
+    if (status)
+        return status;
+    if (real)
+        *real = pair[0];
+    if (imag)
+        *imag = pair[1];
+    return COFFER_OK;
+}
+
+coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_pycauset *matrix,
+                                       coffer_error *err)
+{
+    const coffer_pycauset_info *info = &matrix->info;
+    coffer__payload_reader payload;
+    bool strided = coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_DENSE &&
+                   info->dtype != COFFER_DTYPE_BIT && info->dtype != COFFER_DTYPE_C32;
+    if (!strided)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s of %s has no plain rows and columns in the file",
+                            coffer_pycauset_type_name(info->type), coffer_pycauset_dtype_name(info->dtype));
+    coffer__payload_reader_init(&payload, matrix);
+    if (!payload.view)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: not mapped",
+                            coffer_source_name(matrix->source));
+    int64_t element = (int64_t)coffer_dtype_size(info->dtype);
+    int64_t line = (int64_t)info->stored_cols * element;
+    *out = (coffer_pycauset_view){
+        .data = payload.view,
+        .dtype = info->dtype,
+        .rows = info->rows,
+        .cols = info->cols,
+        .row_stride = info->transposed ? element : line,
+        .col_stride = info->transposed ? line : element,
+    };
+    return COFFER_OK;
+}
