@@ -30,6 +30,58 @@ static coffer_dtype part_of(coffer_dtype complex_type)
     }
 }
 
+/* Bytes of the float that an integer type goes with: one of half its width does not have the digits. */
+static size_t float_bytes_for(coffer_dtype type)
+{
+    size_t size = coffer_dtype_size(type);
+    if (type == COFFER_DTYPE_BOOL)
+        return 0;
+    if (coffer_dtype_is_integer(type))
+        return size == 1 ? 2 : size == 2 ? 4 : 8;
+    return coffer_dtype_is_complex(type) ? size / 2 : size;
+}
+
+static bool is_signed_integer(coffer_dtype type)
+{
+    return type == COFFER_DTYPE_I8 || type == COFFER_DTYPE_I16 || type == COFFER_DTYPE_I32 ||
+           type == COFFER_DTYPE_I64;
+}
+
+static coffer_dtype promote_integers(coffer_dtype a, coffer_dtype b)
+{
+    static const coffer_dtype next_signed[] = {
+        [1] = COFFER_DTYPE_I16, [2] = COFFER_DTYPE_I32, [4] = COFFER_DTYPE_I64, [8] = COFFER_DTYPE_F64
+    };
+    size_t a_size = coffer_dtype_size(a), b_size = coffer_dtype_size(b);
+    if (is_signed_integer(a) == is_signed_integer(b))
+        return a_size >= b_size ? a : b;
+    coffer_dtype with_sign = is_signed_integer(a) ? a : b, without = is_signed_integer(a) ? b : a;
+    if (coffer_dtype_size(with_sign) > coffer_dtype_size(without))
+        return with_sign;
+    return next_signed[coffer_dtype_size(without)];
+}
+
+coffer_dtype coffer__elements_promote(coffer_dtype a, coffer_dtype b)
+{
+    if (a == b || b == COFFER_DTYPE_BOOL)
+        return a;
+    if (a == COFFER_DTYPE_BOOL)
+        return b;
+    if (coffer_dtype_is_integer(a) && coffer_dtype_is_integer(b))
+        return promote_integers(a, b);
+    bool pairs = coffer_dtype_is_complex(a) || coffer_dtype_is_complex(b);
+    size_t a_bytes = float_bytes_for(a), b_bytes = float_bytes_for(b);
+    size_t bytes = a_bytes > b_bytes ? a_bytes : b_bytes;
+    /* F16 has more digits, BF16 more range, and the types of eight bits have neither. */
+    if (bytes <= 2 && (a == COFFER_DTYPE_BF16 || b == COFFER_DTYPE_BF16))
+        bytes = 4;
+    if (bytes <= 2)
+        return pairs ? COFFER_DTYPE_C32 : COFFER_DTYPE_F16;
+    if (bytes == 4)
+        return pairs ? COFFER_DTYPE_C64 : COFFER_DTYPE_F32;
+    return pairs ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64;
+}
+
 /* ---- Between integers ---- */
 
 /* An element of an integer type as 64 bits. */
@@ -41,9 +93,8 @@ static uint64_t load_integer(const uint8_t *from, coffer_dtype type)
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     wide >>= 64 - 8 * size;
 #endif
-    bool is_signed = type == COFFER_DTYPE_I8 || type == COFFER_DTYPE_I16 || type == COFFER_DTYPE_I32;
     uint64_t sign = UINT64_C(1) << (8 * size - 1);
-    return is_signed ? (wide ^ sign) - sign : wide;
+    return is_signed_integer(type) ? (wide ^ sign) - sign : wide;
 }
 
 #define STORE_CLAMPED(type, low, high)                                          \

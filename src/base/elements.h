@@ -20,6 +20,10 @@ bool coffer__elements_can_convert(coffer_dtype to, coffer_dtype from);
  * NaN becomes 0 there; a real becomes a complex with imaginary part 0; anything but zero becomes BOOL 1. */
 void coffer__elements_convert(void *out, coffer_dtype to, const void *in, coffer_dtype from, size_t count);
 
+/* The plain type that holds the values of both, as well as one can: integers of different signs become a
+ * wider one, U64 with a signed one F64. */
+coffer_dtype coffer__elements_promote(coffer_dtype a, coffer_dtype b);
+
 /* What a set of numbers has in common. Means and deviations come from sums that keep their precision over
  * billions of elements. A complex element counts by its magnitude. */
 typedef struct coffer__summary {
@@ -35,6 +39,8 @@ void coffer__summary_init(coffer__summary *summary);
  * multiples of 4096 elements; merge in a fixed order for results that do not depend on the number of threads.
  */
 void coffer__summary_add(coffer__summary *summary, const void *elements, coffer_dtype dtype, size_t count);
+/* `count` elements of the same value. */
+void coffer__summary_add_repeated(coffer__summary *summary, double value, uint64_t count);
 void coffer__summary_merge(coffer__summary *into, const coffer__summary *from);
 double coffer__summary_mean(const coffer__summary *summary);
 double coffer__summary_deviation(const coffer__summary *summary); /* of the population */

@@ -93,6 +93,25 @@ void coffer__summary_add(coffer__summary *summary, const void *elements, coffer_
     }
 }
 
+void coffer__summary_add_repeated(coffer__summary *summary, double value, uint64_t count)
+{
+    double times = (double)count; /* exact up to 2^53 */
+    summary->count += count;
+    if (isnan(value)) {
+        summary->nans += count;
+    } else if (isinf(value)) {
+        summary->infinities += count;
+    } else if (count > 0) {
+        double high = 0, low = 0;
+        summary->zeros += value == 0 ? count : 0;
+        take_extremes(summary, value, value);
+        add_product(&summary->sum, &summary->sum_low, value, times);
+        add_product(&high, &low, value, value);
+        add_product(&summary->squares, &summary->squares_low, high, times);
+        add_product(&summary->squares, &summary->squares_low, low, times);
+    }
+}
+
 void coffer__summary_merge(coffer__summary *into, const coffer__summary *from)
 {
     into->count += from->count;

@@ -1,10 +1,23 @@
-/* A fast 64-bit hash for tables inside the process. Never written to a file. */
+/* Fast hashes that do not withstand an attacker. */
 #ifndef COFFER_BASE_HASH_H
 #define COFFER_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* For tables inside the process. Never written to a file. */
 uint64_t coffer__hash(const void *bytes, size_t len);
+
+/* 128 bits of a stream, to tell one content from another; XXH3, whose values never change, so that they may
+ * stand in files. */
+typedef struct coffer__digest coffer__digest;
+
+#define COFFER__DIGEST_HEX 32
+
+coffer__digest *coffer__digest_new(void); /* NULL: no memory */
+void coffer__digest_free(coffer__digest *digest);
+void coffer__digest_add(coffer__digest *digest, const void *bytes, size_t len);
+/* Of what was added so far, in lower-case hexadecimal digits with a NUL. */
+void coffer__digest_hex(char out[COFFER__DIGEST_HEX + 1], const coffer__digest *digest);
 
 #endif

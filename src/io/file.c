@@ -244,3 +244,10 @@ coffer_status coffer__file_take_after(int fd, const struct stat *other, const ch
         return coffer__fail_errno(err, "cannot set the permissions", name, errno);
     return COFFER_OK;
 }
+
+bool coffer__file_name_is_plain(const char *name, size_t len)
+{
+    if (len == 0 || memchr(name, '\0', len) || memchr(name, '/', len) || memchr(name, '\\', len))
+        return false;
+    return !(len == 1 && name[0] == '.') && !(len == 2 && name[0] == '.' && name[1] == '.');
+}

@@ -35,6 +35,9 @@ coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *e
 /* Gives an open file the owner, where allowed, and the permissions of another. To be called before there is
  * anything in it to read. */
 coffer_status coffer__file_take_after(int fd, const struct stat *other, const char *name, coffer_error *err);
+/* Whether a name stays inside the folder it is looked for in: no separator of any system, not "." or "..", no
+ * NUL. */
+bool coffer__file_name_is_plain(const char *name, size_t len);
 /* Length of the folder part of a path, with its last slash. */
 size_t coffer__file_folder_len(const char *path);
 

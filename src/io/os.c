@@ -11,6 +11,21 @@ int coffer__os_open(const char *path, int flags, mode_t mode)
     return open(path, flags | O_CLOEXEC, mode);
 }
 
+int coffer__os_open_at(int folder, const char *name, int flags)
+{
+    return openat(folder, name, flags | O_CLOEXEC);
+}
+
+int coffer__os_make_folder(const char *path, mode_t mode)
+{
+    return mkdir(path, mode);
+}
+
+int coffer__os_remove_folder(const char *path)
+{
+    return rmdir(path);
+}
+
 int coffer__os_close(int fd)
 {
     return close(fd);

@@ -11,6 +11,10 @@
 #include <sys/types.h>
 
 int coffer__os_open(const char *path, int flags, mode_t mode); /* O_CLOEXEC is added */
+/* A name inside an open folder; the same. */
+int coffer__os_open_at(int folder, const char *name, int flags);
+int coffer__os_make_folder(const char *path, mode_t mode); /* mkdir */
+int coffer__os_remove_folder(const char *path);            /* rmdir: an empty one */
 int coffer__os_close(int fd);
 ssize_t coffer__os_pread(int fd, void *out, size_t len, uint64_t offset);
 ssize_t coffer__os_read(int fd, void *out, size_t len);

@@ -212,3 +212,10 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
     coffer__free(resolved);
     return status;
 }
+
+bool coffer__source_same_file(const coffer_source *a, const coffer_source *b)
+{
+    struct stat of_a, of_b;
+    return a->fd >= 0 && b->fd >= 0 && coffer__os_fstat(a->fd, &of_a) == 0 &&
+           coffer__os_fstat(b->fd, &of_b) == 0 && same_file(&of_a, &of_b);
+}

@@ -41,12 +41,44 @@ static void the_length_counts(void **state)
         assert_true(coffer__hash(zeros, len) != coffer__hash(zeros, len - 1));
 }
 
+static void a_digest_is_the_same_however_the_stream_is_cut(void **state)
+{
+    (void)state;
+    char bytes[1000], whole[COFFER__DIGEST_HEX + 1], cut[COFFER__DIGEST_HEX + 1];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 7);
+    for (size_t step = 1; step < 500; step = step * 2 + 1) {
+        coffer__digest *a = coffer__digest_new(), *b = coffer__digest_new();
+        coffer__digest_add(a, bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes; i += step)
+            coffer__digest_add(b, bytes + i, sizeof bytes - i < step ? sizeof bytes - i : step);
+        coffer__digest_hex(whole, a);
+        coffer__digest_hex(cut, b);
+        assert_string_equal(whole, cut);
+        coffer__digest_free(a);
+        coffer__digest_free(b);
+    }
+    coffer__digest_free(NULL);
+}
+
+static void the_digest_of_nothing_is_the_one_that_xxh3_defines(void **state)
+{
+    (void)state;
+    char hex[COFFER__DIGEST_HEX + 1];
+    coffer__digest *digest = coffer__digest_new();
+    coffer__digest_hex(hex, digest);
+    assert_string_equal(hex, "99aa06d3014798d86001c324468d497f");
+    coffer__digest_free(digest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_bytes_hash_equal_wherever_they_lie),
         cmocka_unit_test(one_bit_changes_about_half_of_the_hash),
         cmocka_unit_test(the_length_counts),
+        cmocka_unit_test(a_digest_is_the_same_however_the_stream_is_cut),
+        cmocka_unit_test(the_digest_of_nothing_is_the_one_that_xxh3_defines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,13 +93,55 @@ static void conjugate(uint8_t *pairs, coffer_dtype dtype, size_t count)
         *last ^= 0x80; /* the sign of the imaginary part */
 }
 
+/* ---- Negatives ---- */
+
+static void negate_integers(uint8_t *values, size_t size, size_t count)
+{
+    for (size_t i = 0; i < count; i++, values += size) {
+        unsigned carry = 1;
+        for (size_t byte = 0; byte < size; byte++) {
+            carry += (uint8_t)~values[byte];
+            values[byte] = (uint8_t)carry;
+            carry >>= 8;
+        }
+    }
+}
+
+static void negate_floats(uint8_t *values, size_t size, size_t count)
+{
+    for (uint8_t *last = values + size - 1; count > 0; count--, last += size)
+        *last ^= 0x80;
+}
+
+/* Puts the negatives of at most a chunk into scratch, which has room for pairs of doubles, and gives their
+ * type: what has no sign becomes a double. */
+static coffer_dtype negate_chunk(uint8_t *scratch, const coffer__row_recipe *recipe, const void *elements,
+                                 coffer_dtype type, size_t count)
+{
+    bool has_sign = type == COFFER_DTYPE_I8 || type == COFFER_DTYPE_I16 || type == COFFER_DTYPE_I32 ||
+                    type == COFFER_DTYPE_I64;
+    bool pairs = coffer_dtype_is_complex(type);
+    coffer_dtype to = has_sign || pairs || coffer_dtype_is_float(type) ? type : COFFER_DTYPE_F64;
+    size_t size = coffer_dtype_size(to);
+    coffer__elements_convert_by(recipe->kernels, scratch, to, elements, type, count);
+    if (has_sign)
+        negate_integers(scratch, size, count);
+    else
+        negate_floats(scratch, pairs ? size / 2 : size, pairs ? 2 * count : count);
+    return to;
+}
+
 /* ---- Rows ---- */
 
 /* At most a chunk of elements of a plain type. */
 static void finish_chunk(uint8_t *out, const coffer__row_recipe *recipe, const void *elements,
                          coffer_dtype type, size_t count)
 {
-    double wide[2 * CHUNK];
+    double wide[2 * CHUNK], negatives[2 * CHUNK];
+    if (recipe->negated) {
+        type = negate_chunk((uint8_t *)negatives, recipe, elements, type, count);
+        elements = negatives;
+    }
     if (recipe->scaled) {
         bool pairs = coffer_dtype_is_complex(type) || recipe->scalar_imag != 0;
         coffer_dtype wide_type = pairs ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64;
@@ -136,11 +178,12 @@ void coffer__expand_row(void *out, const coffer__row_recipe *recipe, const coffe
     uint8_t *to = out;
     size_t to_size = coffer_dtype_size(recipe->to), size = coffer_dtype_size(recipe->stored);
     bool is_bits = recipe->stored == COFFER_DTYPE_BIT;
-    if (is_bits && recipe->to == COFFER_DTYPE_BOOL && !recipe->scaled) {
+    bool as_is = !recipe->negated && !recipe->scaled && !recipe->conjugated;
+    if (is_bits && recipe->to == COFFER_DTYPE_BOOL && as_is) {
         coffer__expand_bits(to, row->bytes, row->first_bit, count, recipe->level);
         return;
     }
-    if (!is_bits && !recipe->scaled && !recipe->conjugated && recipe->stored != COFFER_DTYPE_C32) {
+    if (!is_bits && as_is && recipe->stored != COFFER_DTYPE_C32) {
         coffer__elements_convert_by(recipe->kernels, to, recipe->to, row->bytes, recipe->stored, count);
         return;
     }
@@ -158,37 +201,7 @@ void coffer__expand_row(void *out, const coffer__row_recipe *recipe, const coffe
     }
 }
 
-/* ---- Mirror images ---- */
-
-static void negate_integers(uint8_t *values, size_t size, size_t count)
-{
-    for (size_t i = 0; i < count; i++, values += size) {
-        unsigned carry = 1;
-        for (size_t byte = 0; byte < size; byte++) {
-            carry += (uint8_t)~values[byte];
-            values[byte] = (uint8_t)carry;
-            carry >>= 8;
-        }
-    }
-}
-
-void coffer__negate_row(void *values, coffer_dtype dtype, size_t count)
-{
-    uint8_t *bytes = values;
-    size_t size = coffer_dtype_size(dtype);
-    if (coffer_dtype_is_integer(dtype)) {
-        negate_integers(bytes, size, count);
-        return;
-    }
-    if (dtype == COFFER_DTYPE_BOOL)
-        return;
-    if (coffer_dtype_is_complex(dtype)) {
-        size /= 2;
-        count *= 2;
-    }
-    for (uint8_t *last = bytes + size - 1; count > 0; count--, last += size)
-        *last ^= 0x80;
-}
+/* ---- Turning ---- */
 
 #define DEFINE_TRANSPOSE(name, size)                                                                    \
     static void name(uint8_t *out, size_t out_stride, const uint8_t *in, size_t in_stride, size_t rows, \

@@ -33,6 +33,7 @@ uint64_t coffer__count_bits(const uint8_t *bits, size_t first, size_t count);
 typedef struct coffer__row_recipe {
     coffer_dtype stored; /* BIT, or a plain type; C32 comes in two planes */
     coffer_dtype to;
+    bool negated; /* first of all: a mirror image */
     bool scaled, conjugated;
     double scalar_real, scalar_imag;
     coffer__cpu_level level;
@@ -48,8 +49,6 @@ typedef struct coffer__stored_row {
 /* Writes count values to out, which does not overlap. */
 void coffer__expand_row(void *out, const coffer__row_recipe *recipe, const coffer__stored_row *row,
                         size_t count);
-/* The negative of each, in place; unsigned ones wrap. */
-void coffer__negate_row(void *values, coffer_dtype dtype, size_t count);
 /* out[j][i] = in[i][j] for elements of `size` bytes; strides in bytes. */
 void coffer__transpose(uint8_t *out, size_t out_stride, const uint8_t *in, size_t in_stride, size_t rows,
                        size_t cols, size_t size);

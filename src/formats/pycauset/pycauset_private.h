@@ -146,7 +146,8 @@ bool coffer__pycauset_is_fresh(const coffer_pycauset_value *entry, const coffer_
 struct coffer__pycauset_blocks; /* children of a block matrix (pycauset_blocks.c) */
 
 struct coffer_pycauset {
-    coffer_source *source; /* borrowed */
+    coffer_source *source;         /* borrowed */
+    const coffer_pycauset *parent; /* the block matrix that it is a child of, or NULL */
     coffer_limits limits;
     coffer__pycauset_header header;
     coffer_pycauset_info info;
@@ -162,6 +163,8 @@ struct coffer_pycauset {
 
 /* A list that may also set the keys that say what the payload is: how a writer builds its metadata. */
 coffer_status coffer__pycauset_system_changes_new(coffer_pycauset_changes **out, coffer_error *err);
+coffer_status coffer__pycauset_changes_copy(coffer_pycauset_changes **out,
+                                            const coffer_pycauset_changes *changes, coffer_error *err);
 bool coffer__pycauset_wants_checksums(const coffer_pycauset_changes *changes);
 /* The metadata after the changes. before : NULL for none. The result lies in `memory` and borrows from before
  * and changes. sums : of the payload, a little-endian u32 for each group; NULL when the list does not want
@@ -171,7 +174,7 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
                                      const coffer_pycauset_changes *changes, const coffer__buffer *sums,
                                      coffer_error *err);
 
-/* ---- Checksums (pycauset_sums.c, pycauset_checksum.c) ---- */
+/* ---- Checksums (pycauset_checksum.c) ---- */
 
 /* Appends the sums of the payload's payload_needed bytes. */
 coffer_status coffer__pycauset_sum_payload(coffer__buffer *out, coffer_source *src,
@@ -182,7 +185,14 @@ coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer
 
 /* ---- Children (pycauset_blocks.c) ---- */
 
+/* As coffer_pycauset_open, of a child. */
+coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *src,
+                                          const coffer_pycauset_open_opts *opts,
+                                          const coffer_pycauset *parent, coffer_error *err);
 void coffer__pycauset_blocks_free(struct coffer__pycauset_blocks *blocks); /* NULL allowed */
+/* Of a block matrix of MIXED type: value_dtype becomes the common type of its children. When one of them
+ * cannot be opened it stays what it is; reading will tell. */
+void coffer__pycauset_settle_value_dtype(coffer_pycauset *matrix);
 /* Findings about manifest and children; opts->full goes into the children's payloads. */
 coffer_status coffer__pycauset_check_blocks(coffer_report *out, const coffer_pycauset *matrix,
                                             const coffer_check_opts *opts, coffer_error *err);

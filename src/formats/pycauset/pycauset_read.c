@@ -49,8 +49,9 @@ static coffer_status open_active(coffer_pycauset *matrix, coffer_error *err)
     return read_state(matrix, err);
 }
 
-coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
-                                   const coffer_pycauset_open_opts *opts, coffer_error *err)
+coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *src,
+                                          const coffer_pycauset_open_opts *opts,
+                                          const coffer_pycauset *parent, coffer_error *err)
 {
     coffer_pycauset_open_opts options = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
@@ -60,6 +61,7 @@ coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
     if (!matrix)
         return coffer__fail_no_memory(err, sizeof *matrix);
     matrix->source = src;
+    matrix->parent = parent;
     matrix->limits = coffer__limits(options.limits);
     if (options.blocks_folder && !(matrix->blocks_folder = coffer__strdup(options.blocks_folder)))
         status = coffer__fail_no_memory(err, strlen(options.blocks_folder) + 1);
@@ -71,14 +73,22 @@ coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
         coffer_pycauset_close(matrix);
         return status;
     }
+    coffer__pycauset_settle_value_dtype(matrix);
     *out = matrix;
     return COFFER_OK;
+}
+
+coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
+                                   const coffer_pycauset_open_opts *opts, coffer_error *err)
+{
+    return coffer__pycauset_open_child(out, src, opts, NULL, err);
 }
 
 void coffer_pycauset_close(coffer_pycauset *matrix)
 {
     if (!matrix)
         return;
+    coffer__pycauset_blocks_free(atomic_load(&matrix->blocks));
     coffer__pycauset_tree_free(&matrix->metadata);
     coffer__free(matrix->blocks_folder);
     coffer__free(matrix);

@@ -142,8 +142,6 @@ static coffer_status transpose_part(uint8_t *out, size_t out_stride, tile_job *j
             coffer_status status = make_rows(job->band, band_stride, job, &band, err);
             if (status)
                 return status;
-            for (uint64_t i = 0; mirror && job->grid.negative && i < band.rows; i++)
-                coffer__negate_row(job->band + i * band_stride, job->recipe.to, (size_t)band.cols);
             place_band(out + c * out_stride + r * job->size, out_stride, job, &band, band_stride, mirror);
         }
     }
@@ -152,18 +150,33 @@ static coffer_status transpose_part(uint8_t *out, size_t out_stride, tile_job *j
 
 /* ---- Kinds of matrices ---- */
 
+/* The diagonal is its own mirror image, and no negative. */
+static coffer_status restore_diagonal(uint8_t *out, size_t out_stride, tile_job *job,
+                                      const coffer_pycauset_tile *tile, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = 0; i < tile->rows && status == COFFER_OK; i++) {
+        uint64_t at = tile->row + i;
+        if (at >= tile->col && at < tile->col + tile->cols)
+            status = make_values(out + i * out_stride + (at - tile->col) * job->size, job, at, at, 1, 0, err);
+    }
+    return status;
+}
+
 static coffer_status read_mirrored(uint8_t *out, size_t out_stride, tile_job *job,
                                    const coffer_pycauset_tile *tile, coffer_error *err)
 {
     stored_part upper = { tile->row, tile->rows, tile->col, tile->cols };
     stored_part lower = { tile->col, tile->cols, tile->row, tile->rows };
+    bool turned = job->grid.negative && job->grid.transposed;
+    job->recipe.negated = turned;
     coffer_status status = make_rows(out, out_stride, job, &upper, err);
+    job->recipe.negated = false;
+    if (status == COFFER_OK && turned)
+        status = restore_diagonal(out, out_stride, job, tile, err);
+    job->recipe.negated = job->grid.negative && !turned;
     if (status == COFFER_OK && tile->row + tile->rows > tile->col + 1)
         status = transpose_part(out, out_stride, job, &lower, true, err);
-    /* Transposed, the negative mirror image is the negative of the whole. */
-    for (uint64_t i = 0; status == COFFER_OK && job->grid.transposed && job->grid.negative && i < tile->rows;
-         i++)
-        coffer__negate_row(out + i * out_stride, job->recipe.to, (size_t)tile->cols);
     return status;
 }
 

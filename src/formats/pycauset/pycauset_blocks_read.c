@@ -1,0 +1,201 @@
+/* Values of a block matrix, put together from those of its children. */
+#include "formats/pycauset/pycauset_blocks.h"
+
+#include "base/elements.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Of a child, what is changed or turned at a time. */
+#define BAND_ROWS 64
+#define BAND_COLS 1024
+#define BAND_STRIDE (BAND_COLS * 16 + 64)
+
+typedef struct block_job {
+    const coffer_pycauset *matrix;
+    struct coffer__pycauset_blocks *blocks;
+    coffer__row_recipe recipe;
+    bool straight; /* the children's values are those of the matrix, at their places */
+    bool transposed;
+    uint8_t *out; /* value (row, col) of the stored matrix is at out[row - origin] … */
+    size_t out_stride, size;
+    coffer_pycauset_tile stored; /* … with this origin; transposed, out[col - origin] */
+    uint8_t *band, *line;
+} block_job;
+
+static uint8_t *place_of(const block_job *job, uint64_t row, uint64_t col)
+{
+    uint64_t i = row - job->stored.row, j = col - job->stored.col;
+    return job->transposed ? job->out + j * job->out_stride + i * job->size
+                           : job->out + i * job->out_stride + j * job->size;
+}
+
+/* A band of a child: read, changed row by row, put where it belongs. */
+static coffer_status place_band(block_job *job, const coffer_pycauset *child,
+                                const coffer_pycauset_tile *inside, uint64_t row, uint64_t col,
+                                coffer_error *err)
+{
+    coffer_status status =
+        coffer_pycauset_read_tile(job->band, BAND_STRIDE, child, inside, job->recipe.stored, err);
+    if (status)
+        return status;
+    for (uint64_t i = 0; i < inside->rows; i++) {
+        uint8_t *values = job->band + i * BAND_STRIDE;
+        coffer__stored_row from = { values, NULL, 0 };
+        coffer__expand_row(job->line, &job->recipe, &from, (size_t)inside->cols);
+        memcpy(job->transposed ? values : place_of(job, row + i, col), job->line,
+               (size_t)inside->cols * job->size);
+    }
+    if (job->transposed)
+        coffer__transpose(place_of(job, row, col), job->out_stride, job->band, BAND_STRIDE,
+                          (size_t)inside->rows, (size_t)inside->cols, job->size);
+    return COFFER_OK;
+}
+
+static coffer_status place_changed(block_job *job, const coffer_pycauset *child,
+                                   const coffer_pycauset_tile *inside, uint64_t row, uint64_t col,
+                                   coffer_error *err)
+{
+    for (uint64_t i = 0; i < inside->rows; i += BAND_ROWS) {
+        for (uint64_t j = 0; j < inside->cols; j += BAND_COLS) {
+            coffer_pycauset_tile part = { inside->row + i, inside->rows - i, inside->col + j,
+                                          inside->cols - j };
+            part.rows = part.rows < BAND_ROWS ? part.rows : BAND_ROWS;
+            part.cols = part.cols < BAND_COLS ? part.cols : BAND_COLS;
+            coffer_status status = place_band(job, child, &part, row + i, col + j, err);
+            if (status)
+                return status;
+        }
+    }
+    return COFFER_OK;
+}
+
+static coffer_status check_child_shape(const coffer_pycauset *child, uint64_t rows, uint64_t cols,
+                                       coffer_error *err)
+{
+    if (child->info.rows == rows && child->info.cols == cols)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                        "%s has %llu x %llu values, the manifest has room for %llu x %llu",
+                        coffer_source_name(child->source), (unsigned long long)child->info.rows,
+                        (unsigned long long)child->info.cols, (unsigned long long)rows,
+                        (unsigned long long)cols);
+}
+
+/* The part of a block that the tile has. */
+static coffer_status place_block(block_job *job, size_t block_row, size_t block_col, coffer_error *err)
+{
+    const coffer__manifest *manifest = &job->blocks->manifest;
+    const uint64_t *rows = manifest->row_edges + block_row, *cols = manifest->col_edges + block_col;
+    const coffer_pycauset_tile *tile = &job->stored;
+    uint64_t row = tile->row > rows[0] ? tile->row : rows[0], col = tile->col > cols[0] ? tile->col : cols[0];
+    uint64_t row_end = tile->row + tile->rows < rows[1] ? tile->row + tile->rows : rows[1];
+    uint64_t col_end = tile->col + tile->cols < cols[1] ? tile->col + tile->cols : cols[1];
+    coffer_pycauset_tile inside = { row - rows[0], row_end - row, col - cols[0], col_end - col };
+    coffer__open_child *child;
+    size_t index = manifest->child_of[block_row * manifest->block_cols + block_col];
+    coffer_status status = coffer__blocks_acquire(&child, job->blocks, job->matrix, index, err);
+    if (status)
+        return status;
+    status = check_child_shape(child->matrix, rows[1] - rows[0], cols[1] - cols[0], err);
+    if (status == COFFER_OK)
+        status = job->straight ? coffer_pycauset_read_tile(place_of(job, row, col), job->out_stride,
+                                                           child->matrix, &inside, job->recipe.to, err)
+                               : place_changed(job, child->matrix, &inside, row, col, err);
+    coffer__blocks_release(job->blocks, child);
+    return status;
+}
+
+/* The block that has a row or column. */
+static size_t find_block(const uint64_t *edges, size_t count, uint64_t at)
+{
+    size_t low = 0, high = count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (edges[middle] <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static coffer_status place_all(block_job *job, coffer_error *err)
+{
+    const coffer__manifest *manifest = &job->blocks->manifest;
+    const coffer_pycauset_tile *tile = &job->stored;
+    size_t first_row = find_block(manifest->row_edges, manifest->block_rows, tile->row);
+    size_t first_col = find_block(manifest->col_edges, manifest->block_cols, tile->col);
+    for (size_t i = first_row; i < manifest->block_rows && manifest->row_edges[i] < tile->row + tile->rows;
+         i++) {
+        for (size_t j = first_col;
+             j < manifest->block_cols && manifest->col_edges[j] < tile->col + tile->cols; j++) {
+            coffer_status status = place_block(job, i, j, err);
+            if (status)
+                return status;
+        }
+    }
+    return COFFER_OK;
+}
+
+/* What is asked of the children, and what is done to it then. */
+static void choose_recipe(block_job *job, const coffer_pycauset_info *info, coffer_dtype dtype)
+{
+    bool pairs = coffer_dtype_is_complex(dtype);
+    job->recipe = coffer__recipe_of(info, dtype);
+    job->recipe.conjugated = info->conjugated && pairs;
+    job->recipe.stored = dtype;
+    if (job->recipe.scaled)
+        job->recipe.stored = pairs ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64;
+    else if (dtype == COFFER_DTYPE_C32) /* stored, it would be two planes */
+        job->recipe.stored = COFFER_DTYPE_C64;
+    job->transposed = info->transposed;
+    job->straight = !job->transposed && !job->recipe.scaled && !job->recipe.conjugated;
+}
+
+coffer_status coffer__pycauset_read_blocks(uint8_t *out, size_t out_stride, const coffer_pycauset *matrix,
+                                           const coffer_pycauset_tile *tile, coffer_dtype dtype,
+                                           coffer_error *err)
+{
+    block_job job = { .matrix = matrix, .out = out, .out_stride = out_stride, .stored = *tile };
+    coffer_status status = coffer__blocks_of(&job.blocks, matrix, err);
+    if (status)
+        return status;
+    job.size = coffer_dtype_size(dtype);
+    choose_recipe(&job, &matrix->info, dtype);
+    if (job.transposed)
+        job.stored = (coffer_pycauset_tile){ tile->col, tile->cols, tile->row, tile->rows };
+    if (!job.straight) {
+        job.band = coffer__malloc((size_t)BAND_ROWS * BAND_STRIDE);
+        job.line = coffer__malloc((size_t)BAND_COLS * 16);
+        if (!job.band || !job.line)
+            status = coffer__fail_no_memory(err, (size_t)BAND_ROWS * BAND_STRIDE);
+    }
+    if (status == COFFER_OK)
+        status = place_all(&job, err);
+    coffer__free(job.band);
+    coffer__free(job.line);
+    return status;
+}
+
+void coffer__pycauset_settle_value_dtype(coffer_pycauset *matrix)
+{
+    struct coffer__pycauset_blocks *blocks;
+    coffer_dtype common = COFFER_DTYPE_BOOL;
+    const coffer_pycauset_info *info = &matrix->info;
+    if (info->type != COFFER_PYCAUSET_BLOCK || info->dtype != COFFER_DTYPE_NONE ||
+        coffer__blocks_of(&blocks, matrix, NULL))
+        return;
+    for (size_t i = 0; i < blocks->manifest.child_count; i++) {
+        coffer__open_child *child;
+        if (coffer__blocks_acquire(&child, blocks, matrix, i, NULL))
+            return;
+        common = coffer__elements_promote(common, child->matrix->info.value_dtype);
+        coffer__blocks_release(blocks, child);
+    }
+    if (info->scalar_real != 1.0 || info->scalar_imag != 0.0)
+        common = coffer_dtype_is_complex(common) || info->scalar_imag != 0.0 ? COFFER_DTYPE_C128
+                                                                             : COFFER_DTYPE_F64;
+    matrix->info.value_dtype = common;
+}

@@ -1,0 +1,166 @@
+#include "formats/pycauset/pycauset_output.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/temporary.h"
+
+#include <string.h>
+
+#define SPOOL_BUFFER ((size_t)256 << 10)
+
+/* ---- Bytes put aside ---- */
+
+static coffer_status spool_open(coffer__spool *spool, coffer_error *err)
+{
+    spool->buffer = coffer__malloc(SPOOL_BUFFER);
+    if (!spool->buffer)
+        return coffer__fail_no_memory(err, SPOOL_BUFFER);
+    return coffer__temporary_unnamed(&spool->fd, err);
+}
+
+static void spool_close(coffer__spool *spool)
+{
+    coffer__file_close(spool->fd);
+    coffer__free(spool->buffer);
+}
+
+static coffer_status spool_flush(coffer__spool *spool, coffer_error *err)
+{
+    coffer_status status = coffer__file_write_at(spool->fd, spool->buffer, spool->buffered, spool->written,
+                                                 "temporary file", err);
+    spool->written += spool->buffered;
+    spool->buffered = 0;
+    return status;
+}
+
+static coffer_status spool_write(coffer__spool *spool, const void *bytes, size_t len, coffer_error *err)
+{
+    const uint8_t *from = bytes;
+    while (len > 0) {
+        size_t part = len < SPOOL_BUFFER - spool->buffered ? len : SPOOL_BUFFER - spool->buffered;
+        memcpy(spool->buffer + spool->buffered, from, part);
+        spool->buffered += part;
+        from += part;
+        len -= part;
+        coffer_status status = spool->buffered == SPOOL_BUFFER ? spool_flush(spool, err) : COFFER_OK;
+        if (status)
+            return status;
+    }
+    return COFFER_OK;
+}
+
+/* ---- The payload ---- */
+
+coffer_status coffer__payload_output_open(coffer__payload_output *output, const char *path,
+                                          const coffer_pycauset_create_opts *opts, unsigned planes,
+                                          coffer_error *err)
+{
+    coffer__sink_opts sink_options = { opts->exclusive, opts->no_sync };
+    coffer_status status;
+    *output = (coffer__payload_output){
+        .digest_wanted = !opts->payload_uuid,
+        .sums = COFFER__GROUP_SUMS_INIT,
+        .stream.fd = -1,
+        .imaginary.fd = -1,
+    };
+    output->sums_wanted = opts->checksums;
+    output->digest = coffer__digest_new();
+    if (!output->digest)
+        return coffer__fail_no_memory(err, 0);
+    if (planes == 2 && (status = spool_open(&output->imaginary, err)))
+        return status;
+    if ((status = coffer__sink_create(&output->sink, path, &sink_options, err)))
+        return status;
+    if (coffer__sink_can_patch(output->sink))
+        return coffer__sink_fill(output->sink, 0, COFFER__PYCAUSET_HEADER_SIZE, err);
+    return spool_open(&output->stream, err);
+}
+
+void coffer__payload_output_free(coffer__payload_output *output)
+{
+    coffer__sink_discard(output->sink);
+    coffer__digest_free(output->digest);
+    coffer__buffer_free(&output->sums.sums);
+    spool_close(&output->stream);
+    spool_close(&output->imaginary);
+}
+
+coffer_status coffer__payload_put(coffer__payload_output *output, const void *bytes, size_t len,
+                                  coffer_error *err)
+{
+    if (output->digest_wanted)
+        coffer__digest_add(output->digest, bytes, len);
+    if (output->sums_wanted)
+        coffer__group_sums_add(&output->sums, bytes, len);
+    output->written += len;
+    if (output->stream.fd >= 0)
+        return spool_write(&output->stream, bytes, len, err);
+    return coffer__sink_write(output->sink, bytes, len, err);
+}
+
+coffer_status coffer__payload_put_imaginary(coffer__payload_output *output, const void *bytes, size_t len,
+                                            coffer_error *err)
+{
+    return spool_write(&output->imaginary, bytes, len, err);
+}
+
+static coffer_status append_imaginary(coffer__payload_output *output, coffer_error *err)
+{
+    coffer__spool *spool = &output->imaginary;
+    coffer_status status = spool_flush(spool, err);
+    for (uint64_t offset = 0; status == COFFER_OK && offset < spool->written; offset += SPOOL_BUFFER) {
+        uint64_t left = spool->written - offset;
+        size_t part = left < SPOOL_BUFFER ? (size_t)left : SPOOL_BUFFER;
+        status = coffer__file_read_at(spool->fd, spool->buffer, part, offset, "temporary file", err);
+        if (status == COFFER_OK)
+            status = coffer__payload_put(output, spool->buffer, part, err);
+    }
+    return status;
+}
+
+coffer_status coffer__payload_finish(coffer__payload_output *output, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (output->imaginary.fd >= 0)
+        status = append_imaginary(output, err);
+    if (status == COFFER_OK)
+        status = coffer__group_sums_finish(&output->sums, err);
+    return status;
+}
+
+/* ---- The file around it ---- */
+
+coffer_status coffer__payload_commit(coffer__payload_output *output, const coffer__buffer *block,
+                                     coffer_error *err)
+{
+    uint8_t header[COFFER__PYCAUSET_HEADER_SIZE];
+    uint64_t payload_end = COFFER__PYCAUSET_HEADER_SIZE + output->written;
+    coffer__pycauset_slot slot = {
+        .generation = 1,
+        .payload_offset = COFFER__PYCAUSET_HEADER_SIZE,
+        .payload_length = output->written,
+        .metadata_length = block->len,
+    };
+    bool stream = output->stream.fd >= 0;
+    coffer_status status = COFFER_OK;
+    if (!coffer__align_up(&slot.metadata_offset, payload_end, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "a payload of %llu bytes leaves no room behind it",
+                            (unsigned long long)output->written);
+    coffer__pycauset_store_fresh_header(header, &slot);
+    if (stream && ((status = coffer__sink_write(output->sink, header, sizeof header, err)) ||
+                   (status = spool_flush(&output->stream, err)) ||
+                   (status = coffer__sink_copy_file(output->sink, output->stream.fd, 0,
+                                                    output->stream.written, "temporary file", err))))
+        return status;
+    if ((status = coffer__sink_fill(output->sink, 0, slot.metadata_offset - payload_end, err)) ||
+        (status = coffer__sink_write(output->sink, block->data, block->len, err)))
+        return status;
+    if (!stream && (status = coffer__sink_patch(output->sink, 0, header, sizeof header, err)))
+        return status;
+    coffer__sink *sink = output->sink;
+    output->sink = NULL; /* gone, whatever comes of it */
+    return coffer__sink_commit(sink, err);
+}
