@@ -256,7 +256,8 @@ typedef struct coffer_mcf_edit_opts {
 
 COFFER_API coffer_status coffer_mcf_edit(coffer_mcf_editor **out, const char *path,
                                          const coffer_mcf_edit_opts *opts, coffer_error *err);
-/* JSON sections must be valid JSON. TensorIndex and TensorData are refused. */
+/* JSON sections must be valid JSON. What belongs to the payloads (TensorIndex, TensorData, QuantInfo, the
+ * sums) is refused; the sums can be removed. */
 COFFER_API coffer_status coffer_mcf_edit_section(coffer_mcf_editor *editor, uint32_t type, const void *bytes,
                                                  size_t len, coffer_error *err);
 COFFER_API coffer_status coffer_mcf_edit_remove(coffer_mcf_editor *editor, uint32_t type, coffer_error *err);
@@ -269,6 +270,7 @@ COFFER_API coffer_status coffer_mcf_edit_model_info(coffer_mcf_editor *editor, c
 /* Adds or renews the table of sums; reads every payload. */
 COFFER_API coffer_status coffer_mcf_edit_checksums(coffer_mcf_editor *editor, uint32_t threads,
                                                    const coffer_progress *progress, coffer_error *err);
+/* Nothing is written when the changes are what stands there already. An editor commits once. */
 COFFER_API coffer_status coffer_mcf_edit_commit(coffer_mcf_editor *editor, coffer_error *err);
 COFFER_API void coffer_mcf_edit_close(coffer_mcf_editor *editor);
 

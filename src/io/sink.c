@@ -223,3 +223,23 @@ coffer_status coffer__sink_copy_file(coffer__sink *sink, int fd, uint64_t offset
     coffer__free(piece);
     return status;
 }
+
+coffer_status coffer__sink_copy_source(coffer__sink *sink, coffer_source *src, uint64_t offset, uint64_t len,
+                                       const coffer_progress *progress, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    uint8_t *piece = coffer__malloc(SINK_BUFFER_SIZE);
+    if (!piece)
+        return coffer__fail_no_memory(err, SINK_BUFFER_SIZE);
+    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+        size_t part = len - done < SINK_BUFFER_SIZE ? (size_t)(len - done) : SINK_BUFFER_SIZE;
+        status = coffer_source_read_at(piece, src, offset + done, part, err);
+        if (status == COFFER_OK)
+            status = coffer__sink_write(sink, piece, part, err);
+        done += part;
+        if (status == COFFER_OK && progress && progress->step(progress->context, done, len) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    coffer__free(piece);
+    return status ? status : coffer_source_intact(src, err);
+}

@@ -5,6 +5,8 @@
 
 #include "base/buffer.h"
 #include "coffer/error.h"
+#include "coffer/progress.h"
+#include "coffer/source.h"
 
 typedef struct coffer__sink coffer__sink;
 
@@ -33,6 +35,9 @@ uint32_t coffer__sink_crc(const coffer__sink *sink);
 /* Copies a range of an open file without passing through user memory where the kernel can. */
 coffer_status coffer__sink_copy_file(coffer__sink *sink, int fd, uint64_t offset, uint64_t len,
                                      const char *name, coffer_error *err);
+/* Copies a range of a source. progress : may be NULL; COFFER_E_CANCELLED when it stops the work. */
+coffer_status coffer__sink_copy_source(coffer__sink *sink, coffer_source *src, uint64_t offset, uint64_t len,
+                                       const coffer_progress *progress, coffer_error *err);
 /* Takes back what was written from `position` on; it costs no space. COFFER_E_UNSUPPORTED on a stream. */
 coffer_status coffer__sink_cut(coffer__sink *sink, uint64_t position, coffer_error *err);
 bool coffer__sink_can_patch(const coffer__sink *sink);

@@ -127,29 +127,38 @@ static coffer_status check_model_info(const coffer__mcf_checker *check, const co
     return status ? coffer__report_take(check->report, COFFER_ERROR, &found, err) : COFFER_OK;
 }
 
-static bool holds_json(uint32_t type)
+bool coffer__mcf_holds_json(uint32_t type)
 {
     return type >= COFFER_MCF_CONFIG && type <= COFFER_MCF_VOCAB;
+}
+
+coffer_status coffer__mcf_check_json(uint32_t type, const char *text, size_t len, uint64_t base,
+                                     const coffer_limits *limits, coffer_error *err)
+{
+    coffer__json *json = NULL;
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status = coffer__json_parse_python(&json, text, len, base, limits, &cause);
+    coffer__json_free(json);
+    if (status == COFFER_OK)
+        return COFFER_OK;
+    return coffer__fail(err, status, cause.offset, "%s: %s", coffer__mcf_section_label(type).text,
+                        cause.text);
 }
 
 static coffer_status check_json(const coffer__mcf_checker *check, const coffer_mcf_section *section,
                                 coffer_error *err)
 {
-    coffer__json *json = NULL;
     coffer_error found = COFFER_ERROR_INIT;
     uint8_t *bytes = NULL;
     size_t len = 0;
     coffer_status status =
         coffer__mcf_load_section(&bytes, &len, check->source, section, check->limits.json_bytes, &found);
     if (status == COFFER_OK)
-        status = coffer__json_parse_python(&json, (const char *)bytes, len, section->offset, &check->limits,
-                                           &found);
-    coffer__json_free(json);
+        status = coffer__mcf_check_json(section->type, (const char *)bytes, len, section->offset,
+                                        &check->limits, &found);
     coffer__free(bytes);
     if (status == COFFER_OK)
         return COFFER_OK;
-    coffer__fail(&found, status, found.offset, "%s: %s", coffer__mcf_section_label(section->type).text,
-                 found.text);
     return coffer__report_take(check->report, status == COFFER_E_DUPLICATE ? COFFER_WARNING : COFFER_ERROR,
                                &found, err);
 }
@@ -162,7 +171,7 @@ static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *er
         check_version(check, section);
         if (section->type == COFFER_MCF_MODEL_INFO)
             status = check_model_info(check, section, err);
-        else if (holds_json(section->type))
+        else if (coffer__mcf_holds_json(section->type))
             status = check_json(check, section, err);
     }
     return status;

@@ -17,4 +17,6 @@ const coffer_format coffer__mcf_format = {
     .describe = coffer__mcf_describe,
     .check = coffer__mcf_check,
     .list = coffer__mcf_list,
+    .repair = coffer__mcf_repair,
+    .compact = coffer__mcf_compact,
 };

@@ -91,7 +91,7 @@ static coffer_status load_index(coffer_mcf *model, bool lenient, coffer_error *e
 }
 
 /* A QuantInfo that cannot be read is as good as none: only int8 and int4 tensors need it. */
-static coffer_status load_quants(coffer_mcf *model, coffer_error *err)
+coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err)
 {
     coffer_mcf_section section;
     coffer_status status;
@@ -127,6 +127,35 @@ static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
     return status;
 }
 
+/* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
+static coffer_status finish_open(coffer_mcf **out, coffer_mcf *model, coffer_status status, coffer_error *err)
+{
+    if (!coffer__source_settled(model->source))
+        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                              "%s changed while it was opened, try again", coffer_source_name(model->source));
+    if (status) {
+        coffer_mcf_close(model);
+        return status;
+    }
+    *out = model;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, const coffer_limits *limits,
+                                       coffer_error *err)
+{
+    coffer_mcf *model = coffer__calloc(1, sizeof *model);
+    coffer_status status;
+    if (!model)
+        return coffer__fail_no_memory(err, sizeof *model);
+    model->source = src;
+    model->limits = coffer__limits(limits);
+    if (!(status = coffer__mcf_read_header(&model->header, src, err)) &&
+        !(status = check_file_size(model, false, err)))
+        status = load_directory(model, false, err);
+    return finish_open(out, model, status, err);
+}
+
 coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer_mcf_open_opts *opts,
                               coffer_error *err)
 {
@@ -140,24 +169,13 @@ coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer
         return coffer__fail_no_memory(err, sizeof *model);
     model->source = src;
     model->limits = coffer__limits(options.limits);
-    if ((status = coffer__mcf_read_header(&model->header, src, err)) ||
-        (status = check_file_size(model, options.lenient, err)) ||
-        (status = load_directory(model, options.lenient, err)) ||
-        (status = load_index(model, options.lenient, err)) || (status = load_quants(model, err)))
-        goto out;
-    if (options.verify)
+    if (!(status = coffer__mcf_read_header(&model->header, src, err)) &&
+        !(status = check_file_size(model, options.lenient, err)) &&
+        !(status = load_directory(model, options.lenient, err)) &&
+        !(status = load_index(model, options.lenient, err)) &&
+        !(status = coffer__mcf_load_quants(model, err)) && options.verify)
         status = load_sums(model, err);
-out:
-    /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
-    if (!coffer__source_settled(src))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s changed while it was opened, try again", coffer_source_name(src));
-    if (status) {
-        coffer_mcf_close(model);
-        return status;
-    }
-    *out = model;
-    return COFFER_OK;
+    return finish_open(out, model, status, err);
 }
 
 void coffer_mcf_close(coffer_mcf *model)

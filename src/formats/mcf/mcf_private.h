@@ -173,6 +173,12 @@ struct coffer_mcf {
     coffer__mcf_verifier *verifier; /* when the caller asked for verification */
 };
 
+/* Reads the QuantInfo of a model that has its sections and index. */
+coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err);
+/* Header and directory only: what an edit needs to know. */
+coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, const coffer_limits *limits,
+                                       coffer_error *err);
+
 /* COFFER_OK when the payload bytes may be read: the range lies inside the file and TensorData. */
 coffer_status coffer__mcf_check_range(const coffer_mcf *model, size_t tensor, coffer_error *err);
 /* COFFER_OK when, besides, type, shape and size agree. */
@@ -187,6 +193,12 @@ coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, siz
 /* A section into fresh memory with a NUL behind it (coffer__free). */
 coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source *src,
                                        const coffer_mcf_section *section, uint64_t max, coffer_error *err);
+
+/* The sections that hold JSON. */
+bool coffer__mcf_holds_json(uint32_t type);
+/* Whether a section is valid JSON; text : with a NUL behind it. base : its place in the file. */
+coffer_status coffer__mcf_check_json(uint32_t type, const char *text, size_t len, uint64_t base,
+                                     const coffer_limits *limits, coffer_error *err);
 
 /* ---- The row's functions ---- */
 

@@ -159,6 +159,20 @@ static coffer_status add_section_late(coffer_mcf_writer *writer, uint32_t type, 
     return COFFER_OK;
 }
 
+coffer_status coffer__mcf_copy_section(coffer_mcf_writer *writer, coffer_source *src,
+                                       const coffer_mcf_section *section, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
+                                            writer->section_count, sizeof *writer->sections, err)) ||
+        (status = align_to(writer, COFFER__MCF_SECTION_ALIGNMENT, err)))
+        return status;
+    writer->sections[writer->section_count++] =
+        (coffer_mcf_section){ section->type, section->version, coffer__sink_position(writer->sink),
+                              section->size };
+    return coffer__sink_copy_source(writer->sink, src, section->offset, section->size, NULL, err);
+}
+
 coffer_status coffer__mcf_add_raw_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                           const void *bytes, size_t len, coffer_error *err)
 {
@@ -226,8 +240,6 @@ static coffer_status check_name(const coffer_mcf_writer *writer, const char *nam
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "names of %zu and %zu bytes: an index has room for 4 GiB", writer->names.len,
                             name_len);
-    if (!coffer__utf8_valid(name, name_len))
-        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "a tensor's name is not UTF-8");
     while ((item = coffer__mcf_table_next(&writer->by_name, hash, &at)) != UINT32_MAX) {
         const coffer__mcf_new *other = &writer->tensors[item];
         if (coffer__mcf_compare_names(name_of(writer, other), other->name_len, name, name_len) == 0)
@@ -284,6 +296,7 @@ static coffer_status add_tensor(coffer_mcf_writer *writer, coffer__mcf_new *tens
     }
     if (writer->names.failed || writer->dims.failed)
         return coffer__fail_no_memory(err, name_len);
+    writer->foreign_names = writer->foreign_names || !coffer__utf8_valid(name, name_len);
     status = coffer__mcf_table_add(&writer->by_name, coffer__hash(name, name_len),
                                    (uint32_t)writer->tensor_count, err);
     if (status == COFFER_OK)
@@ -358,6 +371,8 @@ coffer_status coffer_mcf_begin_tensor(coffer_mcf_writer *writer, const coffer_mc
     coffer__mcf_quant_record record = { 0 };
     uint64_t size;
     coffer_status status;
+    if (!coffer__utf8_valid(tensor->name, tensor->name_len))
+        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "a tensor's name is not UTF-8");
     if (tensor->quant && !quantised)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a tensor of type %s has no quantisation record",

@@ -75,7 +75,8 @@ static void compose_index(coffer__buffer *out, const coffer_mcf_writer *writer, 
     if (!bytes)
         return;
     coffer__store_u32(bytes, COFFER__MCF_INDEX_VERSION);
-    coffer__store_u32(bytes + 4, COFFER__MCF_INDEX_SORTED | COFFER__MCF_INDEX_UTF8);
+    coffer__store_u32(bytes + 4,
+                      COFFER__MCF_INDEX_SORTED | (writer->foreign_names ? 0 : COFFER__MCF_INDEX_UTF8));
     coffer__store_u32(bytes + 8, (uint32_t)count);
     coffer__store_u32(bytes + 12, (uint32_t)dim_count);
     coffer__store_u64(bytes + 16, COFFER__MCF_INDEX_HEADER);

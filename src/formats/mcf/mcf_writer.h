@@ -45,6 +45,7 @@ struct coffer_mcf_writer {
     coffer__mcf_new *tensors;
     size_t tensor_count, tensor_capacity;
     coffer__buffer names, dims; /* dims : u64 each */
+    bool foreign_names;         /* one is not UTF-8 */
     coffer__mcf_table by_name, by_sample;
     bool in_tensor;
     uint64_t written;     /* of the payload under way */
@@ -68,6 +69,9 @@ coffer_status coffer__mcf_add_alias(coffer_mcf_writer *writer, const char *name,
 /* Any section but TensorIndex, TensorData, QuantInfo and the sums. */
 coffer_status coffer__mcf_add_raw_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                           const void *bytes, size_t len, coffer_error *err);
+/* A section of another file, of a type that was not added, before the first tensor. */
+coffer_status coffer__mcf_copy_section(coffer_mcf_writer *writer, coffer_source *src,
+                                       const coffer_mcf_section *section, coffer_error *err);
 void coffer__mcf_writer_free(coffer_mcf_writer *writer);
 /* A pool and its scratch memory. */
 coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *err);

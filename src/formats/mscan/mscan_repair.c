@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COPY_SIZE ((size_t)1 << 20)
-
 typedef struct rescue {
     coffer_report *report;
     coffer_source *source;
@@ -333,27 +331,6 @@ static void settle_extents(rescue *work)
 
 /* ---- Output ---- */
 
-static coffer_status copy_bytes(coffer__sink *sink, const rescue *work, uint64_t offset, uint64_t len,
-                                coffer_error *err)
-{
-    const coffer_progress *progress = work->opts->progress;
-    uint8_t *scratch = coffer__malloc(COPY_SIZE);
-    coffer_status status = COFFER_OK;
-    if (!scratch)
-        return coffer__fail_no_memory(err, COPY_SIZE);
-    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
-        size_t n = len - done < COPY_SIZE ? (size_t)(len - done) : COPY_SIZE;
-        if ((status = coffer_source_read_at(scratch, work->source, offset + done, n, err)) ||
-            (status = coffer__sink_write(sink, scratch, n, err)))
-            break;
-        done += n;
-        if (progress && progress->step(progress->context, done, len) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    }
-    coffer__free(scratch);
-    return status ? status : coffer_source_intact(work->source, err);
-}
-
 static coffer_status write_repaired(coffer__sink *sink, const rescue *work, coffer_error *err)
 {
     coffer__buffer json = COFFER__BUFFER_INIT;
@@ -366,7 +343,8 @@ static coffer_status write_repaired(coffer__sink *sink, const rescue *work, coff
     coffer__buffer_free(&json);
     if (status)
         return status;
-    return copy_bytes(sink, work, work->area.start, work->area.count * COFFER__MSCAN_RECORD_SIZE, err);
+    return coffer__sink_copy_source(sink, work->source, work->area.start,
+                                    work->area.count * COFFER__MSCAN_RECORD_SIZE, work->opts->progress, err);
 }
 
 static coffer_status write_output(const rescue *work, const char *path, coffer_error *err)
@@ -377,7 +355,8 @@ static coffer_status write_output(const rescue *work, const char *path, coffer_e
     if (status)
         return status;
     status = work->changed ? write_repaired(sink, work, err)
-                           : copy_bytes(sink, work, 0, coffer_source_size(work->source), err);
+                           : coffer__sink_copy_source(sink, work->source, 0, coffer_source_size(work->source),
+                                                      work->opts->progress, err);
     if (status) {
         coffer__sink_discard(sink);
         return status;

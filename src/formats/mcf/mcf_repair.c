@@ -1,0 +1,339 @@
+/* Saving what can be saved: tensors that are whole and sections that can be read are written to a new file.
+ * Where the directory is lost, the index is looked for. */
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/mcf/mcf_rewrite.h"
+#include "formats/mcf/mcf_search.h"
+
+typedef struct rescue {
+    coffer_report *report;
+    coffer_source *source;
+    const coffer_repair_opts *opts;
+    coffer_mcf *model; /* what could be read, put together by hand */
+    bool directory_lost;
+    bool index_lost; /* the directory has one, but not inside the file */
+    bool *left_out;  /* by tensor */
+    size_t kept;
+} rescue;
+
+/* ---- Whether there is anything to do ---- */
+
+/* Errors that the new file will still have: the bytes are taken over as they are. */
+static bool stays(coffer_status code)
+{
+    return code == COFFER_E_BAD_CHECKSUM || code == COFFER_E_BAD_JSON || code == COFFER_E_BAD_TEXT;
+}
+
+static coffer_status look(bool *clean, const rescue *work, coffer_error *err)
+{
+    coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
+    coffer_report *found = NULL;
+    coffer_status status = coffer_report_new(&found, work->model->limits.findings, err);
+    if (status)
+        return status;
+    options.full = true;
+    options.limits = &work->model->limits;
+    status = coffer__mcf_check(found, work->source, &options, err);
+    if (status == COFFER_OK)
+        *clean = coffer_report_total(found, COFFER_ERROR) + coffer_report_total(found, COFFER_WARNING) == 0;
+    for (size_t i = 0; status == COFFER_OK && i < coffer_report_count(found); i++) {
+        const coffer_finding *finding = coffer_report_at(found, i);
+        if (finding->severity == COFFER_ERROR && stays(finding->code))
+            coffer__report_add(work->report, finding->code, COFFER_WARNING, finding->offset,
+                               "%s; taken over as it is", finding->text);
+    }
+    coffer_report_free(found);
+    return status;
+}
+
+/* ---- Sections ---- */
+
+static coffer_status add_section(coffer_mcf *model, const coffer_mcf_section *section, coffer_error *err)
+{
+    coffer_mcf_section *grown =
+        coffer__realloc(model->sections, (model->section_count + 1) * sizeof *model->sections);
+    if (!grown)
+        return coffer__fail_no_memory(err, (model->section_count + 1) * sizeof *model->sections);
+    grown[model->section_count++] = *section;
+    model->sections = grown;
+    return COFFER_OK;
+}
+
+/* Those of the directory that lie inside the file. TensorData may end behind it: tensors tell themselves. */
+static void keep_sections(rescue *work)
+{
+    coffer_mcf *model = work->model;
+    uint64_t size = coffer_source_size(work->source);
+    size_t kept = 0;
+    for (size_t i = 0; i < model->section_count; i++) {
+        const coffer_mcf_section *section = &model->sections[i];
+        coffer_error found = COFFER_ERROR_INIT;
+        coffer_status status = coffer__mcf_check_section(section, &model->header, size, &found);
+        if (status == COFFER_OK || status == COFFER_E_MISALIGNED)
+            model->sections[kept++] = *section;
+        else if (section->type != COFFER_MCF_TENSOR_DATA)
+            coffer__report_add(work->report, status, COFFER_WARNING, found.offset, "lost: %s", found.text);
+        work->index_lost = work->index_lost || (status && section->type == COFFER_MCF_TENSOR_INDEX);
+    }
+    model->section_count = kept;
+}
+
+static coffer_status find_sections(rescue *work, coffer_error *err)
+{
+    coffer_mcf *model = work->model;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_mcf_section info;
+    coffer_status status =
+        coffer__mcf_read_directory(&model->sections, work->source, &model->header, &model->limits, &found);
+    if (status == COFFER_OK) {
+        model->section_count = model->header.section_count;
+        keep_sections(work);
+        return COFFER_OK;
+    }
+    work->directory_lost = true;
+    if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)) ||
+        (status = coffer__mcf_search_model_info(&info, work->source, &model->limits, err)))
+        return status;
+    coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER__MCF_DIRECTORY_AT,
+                       "the directory is lost, and with it where config, tokenizer and other sections are%s",
+                       info.size > 0 ? "; a ModelInfo was found" : "");
+    return info.size > 0 ? add_section(model, &info, err) : COFFER_OK;
+}
+
+static coffer_status find_index(rescue *work, coffer_error *err)
+{
+    coffer_mcf *model = work->model;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_mcf_section section;
+    coffer_status status;
+    if (coffer_mcf_find_section(&section, model, COFFER_MCF_TENSOR_INDEX)) {
+        status = coffer__mcf_index_load(&model->index, work->source, &section, &model->limits, &found);
+        if (status == COFFER_OK)
+            return COFFER_OK;
+        if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)))
+            return status;
+    } else if (!work->directory_lost && !work->index_lost) {
+        return COFFER_OK; /* there never was one */
+    }
+    if ((status = coffer__mcf_search_index(&section, work->source, &model->limits, err)))
+        return status;
+    if (section.size == 0) {
+        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "no TensorIndex was found: nothing names the tensors, all are lost");
+        return COFFER_OK;
+    }
+    coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, section.offset,
+                       "a TensorIndex was found at %llu", (unsigned long long)section.offset);
+    return coffer__mcf_index_load(&model->index, work->source, &section, &model->limits, err);
+}
+
+/* ---- Tensors ---- */
+
+static void leave_out(rescue *work, size_t tensor, const coffer_error *why)
+{
+    if (work->left_out[tensor])
+        return;
+    work->left_out[tensor] = true;
+    coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset, "lost: %s", why->text);
+}
+
+/* Which of the two layouts an int8 or int4 tensor without a record has, its size tells. */
+static bool fits_activations(const coffer__mcf_index *index, size_t tensor)
+{
+    coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(index, tensor).dtype);
+    return coffer_dtype_is_quantised(dtype) && !coffer__mcf_is_blocked(dtype) &&
+           coffer__mcf_check_payload_size(index, tensor, true, NULL) == COFFER_OK;
+}
+
+static coffer_status make_records(rescue *work, coffer_error *err)
+{
+    coffer_mcf *model = work->model;
+    size_t count = model->index.count, made = 0;
+    if (model->quant_of)
+        return COFFER_OK;
+    model->quants = coffer__calloc(count ? count : 1, sizeof *model->quants);
+    model->quant_of = coffer__calloc(count ? count : 1, sizeof *model->quant_of);
+    if (!model->quants || !model->quant_of)
+        return coffer__fail_no_memory(err, count * sizeof *model->quants);
+    for (size_t i = 0; i < count; i++) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
+        if (!coffer_dtype_is_quantised(coffer_mcf_dtype_from_code(entry.dtype)))
+            continue;
+        model->quants[made] = (coffer__mcf_quant_record){ .tensor = (uint32_t)i,
+                                                          .method = (uint8_t)entry.dtype,
+                                                          .domain = fits_activations(&model->index, i) };
+        model->quant_of[i] = (uint32_t)++made;
+    }
+    model->quant_count = made;
+    if (made > 0)
+        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "QuantInfo is lost: %zu records are made anew, without the ranges of values",
+                           made);
+    return COFFER_OK;
+}
+
+static void judge(rescue *work, size_t tensor)
+{
+    const coffer_mcf *model = work->model;
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, tensor);
+    coffer_mcf_quant quant;
+    coffer_error why = COFFER_ERROR_INIT;
+    bool known = coffer_mcf_dtype_from_code(entry.dtype) != COFFER_DTYPE_NONE;
+    bool activations = coffer_mcf_get_quant(&quant, model, tensor) && quant.activations &&
+                       !coffer__mcf_is_blocked(coffer_mcf_dtype_from_code(entry.dtype));
+    coffer_status status = COFFER_OK;
+    if (!entry.name)
+        status = coffer__fail(&why, COFFER_E_OUT_OF_BOUNDS, coffer__mcf_entry_at(&model->index, tensor),
+                              "tensor #%zu, its name lies outside of the index", tensor);
+    else if (entry.size > 0 && entry.offset < model->header.header_size)
+        status = coffer__fail(&why, COFFER_E_OVERLAP, coffer__mcf_entry_at(&model->index, tensor),
+                              "tensor %s, it begins at %llu, inside the header",
+                              coffer__mcf_entry_name(&model->index, tensor).text,
+                              (unsigned long long)entry.offset);
+    else if (known || !entry.dims)
+        status = coffer__mcf_check_payload_size(&model->index, tensor, activations, &why);
+    if (status == COFFER_OK)
+        status = coffer__mcf_check_payload_range(&model->index, tensor, coffer_source_size(work->source),
+                                                 NULL, &why);
+    if (status)
+        leave_out(work, tensor, &why);
+}
+
+/* Of two tensors of one name the first in the index stays. */
+static coffer_status drop_duplicates(rescue *work, coffer_error *err)
+{
+    const coffer__mcf_index *index = &work->model->index;
+    uint32_t *order = NULL;
+    size_t first = SIZE_MAX; /* that is kept of the names so far */
+    coffer_status status = coffer__mcf_index_order(&order, index, err);
+    for (size_t i = 0; status == COFFER_OK && i < index->count; i++) {
+        coffer__mcf_entry here = coffer__mcf_index_entry(index, order[i]), before;
+        coffer_error why = COFFER_ERROR_INIT;
+        if (work->left_out[order[i]])
+            continue;
+        if (first != SIZE_MAX) {
+            before = coffer__mcf_index_entry(index, first);
+            if (coffer__mcf_compare_names(before.name, before.name_len, here.name, here.name_len) == 0) {
+                coffer__fail(&why, COFFER_E_DUPLICATE, coffer__mcf_entry_at(index, order[i]),
+                             "tensor #%lu, another has its name %s", (unsigned long)order[i],
+                             coffer__mcf_entry_name(index, order[i]).text);
+                leave_out(work, order[i], &why);
+                continue;
+            }
+        }
+        first = order[i];
+    }
+    coffer__free(order);
+    return status;
+}
+
+static coffer_status judge_tensors(rescue *work, coffer_error *err)
+{
+    size_t count = work->model->index.count;
+    coffer_status status;
+    work->left_out = coffer__calloc(count ? count : 1, sizeof *work->left_out);
+    if (!work->left_out)
+        return coffer__fail_no_memory(err, count);
+    for (size_t i = 0; i < count; i++)
+        judge(work, i);
+    if ((status = drop_duplicates(work, err)))
+        return status;
+    for (size_t i = 0; i < count; i++)
+        work->kept += !work->left_out[i];
+    if (work->kept < count)
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "tensors kept: %zu of %zu", work->kept, count);
+    return COFFER_OK;
+}
+
+/* ---- Output ---- */
+
+static bool anything_left(const rescue *work)
+{
+    if (work->kept > 0)
+        return true;
+    for (size_t i = 0; i < work->model->section_count; i++) {
+        uint32_t type = work->model->sections[i].type;
+        if (type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA &&
+            type != COFFER_MCF_QUANT_INFO && type != COFFER_MCF_CHECKSUMS)
+            return true;
+    }
+    return false;
+}
+
+static coffer_status write_repaired(const rescue *work, const char *path, coffer_error *err)
+{
+    coffer_mcf_create_opts options = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer__mcf_rewrite from = { work->model, work->left_out, work->opts->progress };
+    coffer_mcf_writer *writer = NULL;
+    coffer_mcf_section sums;
+    coffer_status status;
+    if (!anything_left(work))
+        return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(work->source),
+                            "%s: no tensor and no section of it can be saved",
+                            coffer_source_name(work->source));
+    options.align = coffer__mcf_common_alignment(work->model);
+    options.no_dedup = true;
+    options.no_checksums =
+        !work->directory_lost && !coffer_mcf_find_section(&sums, work->model, COFFER_MCF_CHECKSUMS);
+    options.flags = work->model->header.flags;
+    options.exclusive = !work->opts->overwrite;
+    if ((status = coffer_mcf_create(&writer, path, &options, err)))
+        return status;
+    if ((status = coffer__mcf_take_over(writer, &from, err))) {
+        coffer_mcf_discard(writer);
+        return status;
+    }
+    return coffer_mcf_commit(writer, err);
+}
+
+static coffer_status copy_clean(const rescue *work, const char *path, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__sink_create(&sink, path, &options, err);
+    if (status)
+        return status;
+    status = coffer__sink_copy_source(sink, work->source, 0, coffer_source_size(work->source),
+                                      work->opts->progress, err);
+    if (status) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    return coffer__sink_commit(sink, err);
+}
+
+static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
+{
+    bool clean = false;
+    coffer_status status;
+    if ((status = coffer__mcf_read_header(&work->model->header, work->source, err)) ||
+        (status = look(&clean, work, err)))
+        return status;
+    if (clean)
+        return copy_clean(work, path, err);
+    if ((status = find_sections(work, err)) || (status = find_index(work, err)) ||
+        (status = coffer__mcf_load_quants(work->model, err)) || (status = make_records(work, err)) ||
+        (status = judge_tensors(work, err)))
+        return status;
+    return write_repaired(work, path, err);
+}
+
+coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                 const coffer_repair_opts *opts, coffer_error *err)
+{
+    rescue work = { .report = out, .source = src, .opts = opts };
+    coffer_status status;
+    work.model = coffer__calloc(1, sizeof *work.model);
+    if (!work.model)
+        return coffer__fail_no_memory(err, sizeof *work.model);
+    work.model->source = src;
+    work.model->limits = coffer__limits(opts->limits);
+    status = rescue_all(&work, out_path, err);
+    coffer__free(work.left_out);
+    coffer_mcf_close(work.model);
+    return status ? status : coffer__report_status(out, err);
+}

@@ -1,0 +1,175 @@
+#include "formats/mcf/mcf_rewrite.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+#define STEP ((uint64_t)64 << 20) /* bytes between two calls of a progress */
+
+uint32_t coffer__mcf_common_alignment(const coffer_mcf *model)
+{
+    uint64_t bits = COFFER__MCF_MAX_ALIGNMENT;
+    bool any = false;
+    for (size_t i = 0; i < model->index.count; i++) {
+        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        if (tensor.size > 0) {
+            bits |= tensor.offset;
+            any = true;
+        }
+    }
+    bits &= 0 - bits; /* the lowest one that is set */
+    if (!any || bits < COFFER__MCF_PAYLOAD_ALIGNMENT)
+        return COFFER__MCF_PAYLOAD_ALIGNMENT;
+    return (uint32_t)bits;
+}
+
+static bool is_made_by_writer(uint32_t type)
+{
+    return type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
+           type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_CHECKSUMS;
+}
+
+/* Of a type that stands twice the first is taken: it is the one that counts. */
+static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *model, coffer_error *err)
+{
+    coffer_mcf_section taken;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < model->section_count; i++) {
+        const coffer_mcf_section *section = &model->sections[i];
+        if (!is_made_by_writer(section->type) &&
+            !coffer__mcf_first_section(&taken, writer->sections, writer->section_count, section->type))
+            status = coffer__mcf_copy_section(writer, model->source, section, err);
+    }
+    return status;
+}
+
+/* ---- Tensors ---- */
+
+typedef struct placed {
+    uint64_t offset, size;
+    size_t tensor;
+} placed;
+
+static int by_place(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    return (x->tensor > y->tensor) - (x->tensor < y->tensor);
+}
+
+static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                  const placed *of, uint64_t *done, uint64_t total, coffer_error *err)
+{
+    for (uint64_t at = 0; at < of->size;) {
+        uint64_t n = of->size - at < STEP ? of->size - at : STEP;
+        coffer_status status = coffer_mcf_write_from(writer, from->model->source, of->offset + at, n, err);
+        if (status)
+            return status;
+        at += n;
+        *done += n;
+        if (from->progress && from->progress->step(from->progress->context, *done, total) != 0)
+            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    return COFFER_OK;
+}
+
+/* The tensor's own record; one that its type implies when it has none. */
+static bool record_of(coffer__mcf_quant_record *out, const coffer_mcf *model, size_t tensor,
+                      uint32_t dtype_code)
+{
+    coffer_dtype dtype = coffer_mcf_dtype_from_code(dtype_code);
+    coffer_mcf_quant implied = coffer__mcf_implied_quant(dtype);
+    const coffer__mcf_quant_record *own = NULL;
+    if (model->quant_of && model->quant_of[tensor])
+        own = &model->quants[model->quant_of[tensor] - 1];
+    if (!coffer_dtype_is_quantised(dtype))
+        return false;
+    *out = (coffer__mcf_quant_record){ .method = (uint8_t)dtype_code,
+                                       .block_size = implied.block_size,
+                                       .super_size = implied.super_size };
+    if (own && own->method == dtype_code) {
+        out->domain = own->domain == 1 && !coffer__mcf_is_blocked(dtype);
+        out->min_clip = own->min_clip;
+        out->max_clip = own->max_clip;
+    }
+    return true;
+}
+
+static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from, const placed *of,
+                                 bool alias, uint64_t *done, uint64_t total, coffer_error *err)
+{
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&from->model->index, of->tensor);
+    coffer__mcf_quant_record record;
+    bool quantised = record_of(&record, from->model, of->tensor, entry.dtype);
+    coffer_status status;
+    if (!entry.name || !entry.dims)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS,
+                            coffer__mcf_entry_at(&from->model->index, of->tensor),
+                            "tensor #%zu has no name or no shape; repair leaves it out", of->tensor);
+    if (alias)
+        return coffer__mcf_add_alias(writer, entry.name, entry.name_len, entry.dtype, entry.rank, entry.dims,
+                                     writer->tensor_count - 1, quantised ? &record : NULL, err);
+    if ((status = coffer__mcf_begin_raw(writer, entry.name, entry.name_len, entry.dtype, entry.rank,
+                                        entry.dims, entry.size, quantised ? &record : NULL, err)) ||
+        (status = copy_payload(writer, from, of, done, total, err)))
+        return status;
+    return coffer_mcf_end_tensor(writer, err);
+}
+
+/* How much room the index will take, so that it can stand in front. */
+static coffer_status reserve(coffer_mcf_writer *writer, const coffer_mcf *model, const placed *list,
+                             size_t count, coffer_error *err)
+{
+    uint64_t dims = 0, names = 0;
+    for (size_t i = 0; i < count; i++) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, list[i].tensor);
+        dims += entry.rank;
+        names += entry.name_len;
+    }
+    if (count == 0 || dims > UINT32_MAX)
+        return COFFER_OK;
+    return coffer_mcf_reserve_index(writer, (uint32_t)count, (uint32_t)dims, names, err);
+}
+
+static coffer_status take_tensors(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                  coffer_error *err)
+{
+    const coffer_mcf *model = from->model;
+    placed *list = coffer__alloc_array(model->index.count, sizeof *list);
+    uint64_t done = 0, total = 0;
+    size_t count = 0;
+    coffer_status status = COFFER_OK;
+    if (!list)
+        return coffer__fail_no_memory(err, model->index.count * sizeof *list);
+    for (size_t i = 0; status == COFFER_OK && i < model->index.count; i++) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
+        if (from->left_out && from->left_out[i])
+            continue;
+        status = coffer__mcf_check_range(model, i, err);
+        list[count++] = (placed){ entry.offset, entry.size, i };
+        total += entry.size;
+    }
+    if (status)
+        goto out;
+    qsort(list, count, sizeof *list, by_place);
+    status = reserve(writer, model, list, count, err);
+    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+        bool alias = i > 0 && list[i].size > 0 && list[i].offset == list[i - 1].offset &&
+                     list[i].size == list[i - 1].size;
+        status = take_tensor(writer, from, &list[i], alias, &done, total, err);
+    }
+out:
+    coffer__free(list);
+    return status;
+}
+
+coffer_status coffer__mcf_take_over(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                    coffer_error *err)
+{
+    coffer_status status = take_sections(writer, from->model, err);
+    return status ? status : take_tensors(writer, from, err);
+}
