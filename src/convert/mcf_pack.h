@@ -8,7 +8,7 @@
 
 /* A file that becomes a section. */
 typedef struct coffer__mcf_resource {
-    uint32_t type;
+    uint32_t type, version;
     char *path;
     uint8_t *bytes;
     size_t len;
@@ -23,6 +23,7 @@ typedef struct coffer__mcf_pack {
     size_t chat_template_len;
     char *chat_template_path;
     coffer__mcf_info info;
+    bool has_info;         /* a model that is packed again brought its own */
     coffer_pack_opts opts; /* all members there */
     coffer_limits limits;
 } coffer__mcf_pack;

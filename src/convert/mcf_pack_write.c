@@ -10,6 +10,7 @@
 #include "io/os.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Before anything is written ---- */
@@ -73,20 +74,29 @@ static coffer_status check_json(const coffer__mcf_pack *pack, uint32_t type, cof
 
 /* ---- ModelInfo ---- */
 
+static bool is_usual(const coffer__safetensors_metadata *metadata)
+{
+    return metadata->count == 1 && strcmp(metadata->items[0].key, COFFER__MCF_USUAL_KEY) == 0 &&
+           metadata->items[0].text_len == sizeof COFFER__MCF_USUAL_TEXT - 1 &&
+           strcmp(metadata->items[0].text, COFFER__MCF_USUAL_TEXT) == 0;
+}
+
+/* Of several sets, what the first that says something says. */
 static coffer_status add_metadata(coffer__mcf_pack *pack, coffer_error *err)
 {
+    const coffer__safetensors_metadata *found = NULL;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < pack->set_count; i++) {
+    for (size_t i = 0; i < pack->set_count && (!found || !found->count); i++) {
         const coffer__safetensors_metadata *metadata = coffer__safetensors_metadata_of(pack->sets[i]);
-        if (!metadata || !metadata->count)
-            continue;
-        for (size_t j = 0; !status && j < metadata->count; j++) {
-            const coffer__safetensors_item *item = &metadata->items[j];
-            status = coffer__mcf_info_add_text(&pack->info, COFFER__MCF_METADATA_KEY, item->key, item->text,
-                                               item->text_len, err);
-        }
-        break;
+        found = metadata ? metadata : found;
     }
+    if (!found || is_usual(found))
+        return COFFER_OK;
+    if (!found->count)
+        return coffer__mcf_info_add_text(&pack->info, COFFER__MCF_NO_METADATA_KEY, "", "none", 4, err);
+    for (size_t i = 0; !status && i < found->count; i++)
+        status = coffer__mcf_info_add_text(&pack->info, COFFER__MCF_METADATA_KEY, found->items[i].key,
+                                           found->items[i].text, found->items[i].text_len, err);
     return status;
 }
 
@@ -120,10 +130,10 @@ static coffer_status set_model_info(coffer_mcf_writer *writer, coffer__mcf_pack 
 {
     const coffer__mcf_resource *config = find_resource(pack, COFFER_MCF_CONFIG);
     const coffer_mcf_model_info *info = NULL;
-    coffer_status status = add_metadata(pack, err);
+    coffer_status status = pack->has_info ? COFFER_OK : add_metadata(pack, err);
     if (!status)
         status = add_types(pack, selection, err);
-    if (!status && config)
+    if (!status && config && !pack->has_info)
         status = coffer__mcf_info_from_config(&pack->info, config->bytes, config->len, config->path,
                                               &pack->limits, err);
     if (!status)
@@ -146,17 +156,30 @@ static coffer_status add_tokenizer_config(coffer_mcf_writer *writer, const coffe
     return status;
 }
 
-static coffer_status add_sections(coffer_mcf_writer *writer, const coffer__mcf_pack *pack, coffer_error *err)
+static int by_type(const void *left, const void *right)
 {
+    uint32_t a = ((const coffer__mcf_resource *)left)->type, b = ((const coffer__mcf_resource *)right)->type;
+    return (a > b) - (a < b);
+}
+
+static coffer_status add_sections(coffer_mcf_writer *writer, coffer__mcf_pack *pack, coffer_error *err)
+{
+    bool fold = pack->chat_template != NULL;
     coffer_status status = COFFER_OK;
-    for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
-        const coffer__mcf_resource *resource = find_resource(pack, type);
-        if (type == COFFER_MCF_TOKENIZER_CONFIG && pack->chat_template)
+    if (pack->resource_count)
+        qsort(pack->resources, pack->resource_count, sizeof *pack->resources, by_type);
+    for (size_t i = 0; !status && i < pack->resource_count; i++) {
+        const coffer__mcf_resource *resource = &pack->resources[i];
+        bool replaced = fold && resource->type == COFFER_MCF_TOKENIZER_CONFIG;
+        if (fold && resource->type >= COFFER_MCF_TOKENIZER_CONFIG) {
             status = add_tokenizer_config(writer, pack, err);
-        else if (resource)
-            status = coffer_mcf_add_section(writer, type, 1, resource->bytes, resource->len, err);
+            fold = false;
+        }
+        if (!status && !replaced)
+            status = coffer_mcf_add_section(writer, resource->type, resource->version, resource->bytes,
+                                            resource->len, err);
     }
-    return status;
+    return !status && fold ? add_tokenizer_config(writer, pack, err) : status;
 }
 
 /* ---- Tensors ---- */

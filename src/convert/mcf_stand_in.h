@@ -7,7 +7,12 @@
 #include "convert/tensors.h"
 
 #define COFFER__MCF_DTYPE_KEY "safetensors.dtype."
+/* The metadata of a safetensors file is a key for each of its own. That of most models, {"format": "pt"}, is
+ * not written down but taken for granted; then a file without any has COFFER__MCF_NO_METADATA_KEY. */
 #define COFFER__MCF_METADATA_KEY "safetensors.metadata."
+#define COFFER__MCF_NO_METADATA_KEY "safetensors.metadata"
+#define COFFER__MCF_USUAL_KEY "format"
+#define COFFER__MCF_USUAL_TEXT "pt"
 
 typedef struct coffer__mcf_stand_in {
     const char *name;    /* "F8_E4M3" */

@@ -47,25 +47,40 @@ export;
 
 /* ---- Metadata ---- */
 
-static coffer_status restore_metadata(export *of, coffer_error *err)
+static coffer_status restore_kept(export *of, const coffer_mcf_model_info *info, bool *none,
+                                  coffer_error *err)
 {
     static const size_t prefix = sizeof COFFER__MCF_METADATA_KEY - 1;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < info->kv_count; i++) {
+        const coffer_mcf_kv *kv = &info->kvs[i];
+        if (strcmp(kv->key, COFFER__MCF_NO_METADATA_KEY) == 0)
+            *none = true;
+        else if (kv->type == COFFER_MCF_KV_STRING && strncmp(kv->key, COFFER__MCF_METADATA_KEY, prefix) == 0)
+            status = coffer__safetensors_metadata_add(&of->restored, kv->key + prefix, kv->text, kv->text_len,
+                                                      err);
+    }
+    return status;
+}
+
+static coffer_status restore_metadata(export *of, coffer_error *err)
+{
     const coffer_mcf *model = coffer__mcf_model_of(of->set);
     const coffer_mcf_model_info *info = NULL;
+    bool none = false;
     of->metadata = coffer__safetensors_metadata_of(of->set);
     if (of->metadata)
         return COFFER_OK;
     of->metadata = &of->restored;
     coffer_status status = model ? coffer_mcf_get_model_info(&info, model, err) : COFFER_E_MISSING;
-    if (status == COFFER_E_MISSING)
-        return COFFER_OK;
-    for (size_t i = 0; !status && i < info->kv_count; i++) {
-        const coffer_mcf_kv *kv = &info->kvs[i];
-        if (kv->type == COFFER_MCF_KV_STRING && strncmp(kv->key, COFFER__MCF_METADATA_KEY, prefix) == 0)
-            status = coffer__safetensors_metadata_add(&of->restored, kv->key + prefix, kv->text, kv->text_len,
-                                                      err);
-    }
-    return status;
+    if (!status)
+        status = restore_kept(of, info, &none, err);
+    else if (status == COFFER_E_MISSING)
+        status = COFFER_OK;
+    if (status || none || of->restored.count)
+        return status;
+    return coffer__safetensors_metadata_add(&of->restored, COFFER__MCF_USUAL_KEY, COFFER__MCF_USUAL_TEXT,
+                                            sizeof COFFER__MCF_USUAL_TEXT - 1, err);
 }
 
 /* ---- The plan ---- */
