@@ -29,5 +29,6 @@ struct coffer_format {
 
 extern const coffer_format coffer__mscan_format;
 extern const coffer_format coffer__mcf_format;
+extern const coffer_format coffer__pycauset_format;
 
 #endif

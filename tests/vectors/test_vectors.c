@@ -2,6 +2,7 @@
  */
 #include "base/json.h"
 #include "base/limits.h"
+#include "coffer/pycauset.h"
 #include "support/scan.h"
 
 #include <stdio.h>
@@ -66,6 +67,63 @@ static void assert_names(const coffer__json_value *fact, coffer_source *src)
     coffer_node_free(listed);
 }
 
+static coffer_pycauset *open_matrix(coffer_source *src)
+{
+    coffer_pycauset *matrix = NULL;
+    assert_int_equal(coffer_pycauset_open(&matrix, src, NULL, NULL), COFFER_OK);
+    return matrix;
+}
+
+static void assert_stale(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_node *described = NULL;
+    const coffer__json_value *name = coffer__json_first(fact);
+    coffer_pycauset *matrix = open_matrix(src);
+    assert_int_equal(coffer_node_new(&described, NULL), COFFER_OK);
+    assert_int_equal(coffer_describe(described, src, NULL, NULL), COFFER_OK);
+    const coffer_node *entry = coffer_node_first(coffer_node_find(described, "stale"));
+    for (; entry && name; entry = coffer_node_next(entry), name = coffer__json_next(fact, name)) {
+        bool stale = false;
+        assert_string_equal(coffer_node_get_text(entry, NULL), name->as.string);
+        assert_null(coffer_pycauset_cached(matrix, name->as.string, &stale));
+        assert_true(stale);
+    }
+    if (entry || name)
+        fail_msg("%s: stale names are missing or too many", current);
+    coffer_pycauset_close(matrix);
+    coffer_node_free(described);
+}
+
+static void assert_cached(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_pycauset *matrix = open_matrix(src);
+    assert_true(coffer_pycauset_value_f64(coffer_pycauset_cached(matrix, fact->key, NULL)) == fact->as.f64);
+    coffer_pycauset_close(matrix);
+}
+
+static void assert_value_count(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_pycauset *matrix = open_matrix(src);
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
+    if (info->rows * info->cols != fact->as.count)
+        fail_msg("%s: %llu values", current, (unsigned long long)(info->rows * info->cols));
+    coffer_pycauset_close(matrix);
+}
+
+static void assert_ones(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_pycauset *matrix = open_matrix(src);
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
+    uint64_t ones = 0;
+    for (uint64_t i = 0; i < info->payload_needed; i++) {
+        uint8_t byte;
+        assert_int_equal(coffer_source_read_at(&byte, src, info->payload_offset + i, 1, NULL), COFFER_OK);
+        ones += (uint64_t)__builtin_popcount(byte);
+    }
+    coffer_pycauset_close(matrix);
+    assert_number(fact, ones);
+}
+
 static const struct fact_test {
     const char *key;
     void (*assert_holds)(const coffer__json_value *fact, coffer_source *src);
@@ -73,6 +131,12 @@ static const struct fact_test {
     { "sum_activation", assert_column_sum },
     { "sum_grad_norm", assert_column_sum },
     { "names", assert_names },
+    { "stale", assert_stale },
+    { "trace", assert_cached },
+    { "values", assert_value_count },
+    { "ones", assert_ones },
+    { "re", assert_value_count },
+    { "im", assert_value_count },
 };
 
 /* ---- Facts ---- */

@@ -27,12 +27,6 @@ typedef struct checker {
 
 static const char *const column_names[2] = { "activation", "grad_norm" };
 
-/* Something about the file, as opposed to memory, disk or the caller. */
-static bool is_about_the_file(coffer_status status)
-{
-    return status < 0 && status > COFFER_E_IO;
-}
-
 /* ---- Where the records are ---- */
 
 static void report_area(const checker *check)
@@ -281,7 +275,7 @@ static coffer_status check_contents(checker *check, coffer_error *err)
     coffer_status status = coffer__mscan_read_metadata(&check->metadata, check->source, &check->header,
                                                        &check->limits, check->report, &found);
     bool understood = status == COFFER_OK;
-    if (is_about_the_file(status))
+    if (coffer__is_about_file(status))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
     else if (status)
         return coffer__fail(err, status, found.offset, "%s", found.text);
@@ -312,7 +306,7 @@ coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const 
     if (coffer_source_interrupted_update(src))
         coffer__report_add(out, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE, COFFER_OFFSET_NONE,
                            "interrupted update, old state shown");
-    if (is_about_the_file(status)) {
+    if (coffer__is_about_file(status)) {
         coffer__report_add_error(out, COFFER_ERROR, &found);
         status = expect_settled(&check, err);
     } else if (status) {

@@ -66,6 +66,8 @@ bool coffer__pycauset_equal(const coffer_pycauset_value *a, const coffer_pycause
 /* Fills in all but the key; what it needs lies in `memory`. null is refused. */
 coffer_status coffer__pycauset_from_json(coffer_pycauset_value *out, coffer__arena *memory,
                                          const coffer__json_value *json, coffer_error *err);
+/* Goes a step down a path, with escapes where the key needs them; gives the length to go back to. */
+size_t coffer__pycauset_push_key(coffer__buffer *path, const coffer_pycauset_value *child);
 /* Adds the value to a map or list of nodes; bytes as hexadecimal digits. */
 void coffer__pycauset_to_node(coffer_node *parent, const char *name, const coffer_pycauset_value *value);
 
@@ -158,6 +160,13 @@ struct coffer_pycauset {
     /* NULL until they are first read. */
     _Atomic(struct coffer__pycauset_blocks *) blocks;
 };
+
+/* ---- Older states (pycauset_history.c) ---- */
+
+/* Where the block of a committed generation lies; COFFER_E_NOT_FOUND when it is not in the file any more. */
+coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *length, coffer_source *src,
+                                               uint64_t generation, const coffer_limits *limits,
+                                               coffer_error *err);
 
 /* ---- Changes (pycauset_changes.c, pycauset_apply.c) ---- */
 

@@ -33,7 +33,7 @@ static coffer_status read_state(coffer_pycauset *matrix, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status open_active(coffer_pycauset *matrix, coffer_error *err)
+static coffer_status open_state(coffer_pycauset *matrix, uint64_t generation, coffer_error *err)
 {
     coffer_status status;
     if ((status = coffer__pycauset_read_header(&matrix->header, matrix->source, err)) ||
@@ -46,6 +46,13 @@ static coffer_status open_active(coffer_pycauset *matrix, coffer_error *err)
     matrix->info.generation = slot->generation;
     matrix->metadata_offset = slot->metadata_offset;
     matrix->metadata_length = slot->metadata_length;
+    if (generation != 0 && generation != slot->generation) {
+        matrix->info.generation = generation;
+        status = coffer__pycauset_find_generation(&matrix->metadata_offset, &matrix->metadata_length,
+                                                  matrix->source, generation, &matrix->limits, err);
+        if (status)
+            return status;
+    }
     return read_state(matrix, err);
 }
 
@@ -66,7 +73,7 @@ coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *
     if (options.blocks_folder && !(matrix->blocks_folder = coffer__strdup(options.blocks_folder)))
         status = coffer__fail_no_memory(err, strlen(options.blocks_folder) + 1);
     if (status == COFFER_OK)
-        status = open_active(matrix, err);
+        status = open_state(matrix, options.generation, err);
     if (status == COFFER_OK)
         status = coffer_source_intact(src, err);
     if (status) {

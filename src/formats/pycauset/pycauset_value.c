@@ -236,3 +236,16 @@ const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_pycauset_va
     }
     return at;
 }
+
+size_t coffer__pycauset_push_key(coffer__buffer *path, const coffer_pycauset_value *child)
+{
+    size_t before = path->len;
+    if (before > 0)
+        coffer__buffer_append(path, ".", 1);
+    for (size_t i = 0; i < child->key_len; i++) {
+        if (child->key[i] == '.' || child->key[i] == '\\')
+            coffer__buffer_append(path, "\\", 1);
+        coffer__buffer_append(path, &child->key[i], 1);
+    }
+    return before;
+}

@@ -1,0 +1,276 @@
+#include "formats/pycauset/pycauset_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/report.h"
+
+#include <string.h>
+
+typedef struct checker {
+    coffer_report *report;
+    coffer_source *source;
+    const coffer_check_opts *opts;
+    coffer_limits limits;
+    coffer__pycauset_header header;
+    coffer_pycauset *matrix; /* NULL when it cannot be opened */
+} checker;
+
+/* Adds what was wrong with the file; gives back what was wrong around it. */
+static coffer_status take_finding(const checker *check, coffer_severity severity, const coffer_error *found,
+                                  coffer_error *err)
+{
+    if (found->status == COFFER_OK)
+        return COFFER_OK;
+    if (!coffer__is_about_file(found->status))
+        return coffer__fail(err, found->status, found->offset, "%s", found->text);
+    coffer__report_add_error(check->report, severity, found);
+    return COFFER_OK;
+}
+
+static uint64_t slot_place(int which)
+{
+    return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
+}
+
+/* ---- The header ---- */
+
+static coffer_status check_rest_of_header(const checker *check, coffer_error *err)
+{
+    uint8_t bytes[COFFER__PYCAUSET_HEADER_SIZE - COFFER__PYCAUSET_SLOTS_END];
+    coffer_status status =
+        coffer_source_read_at(bytes, check->source, COFFER__PYCAUSET_SLOTS_END, sizeof bytes, err);
+    for (size_t i = 0; i < sizeof bytes && status == COFFER_OK; i++) {
+        if (bytes[i] != 0) {
+            coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
+                               COFFER__PYCAUSET_SLOTS_END + i,
+                               "the header is not zero behind its slots: byte %zu is %u",
+                               COFFER__PYCAUSET_SLOTS_END + i, bytes[i]);
+            break;
+        }
+    }
+    return status;
+}
+
+/* Whether a slot that was written whole names bytes that the file had once. */
+static bool names_lost_bytes(const coffer__pycauset_slot *slot, uint64_t size, uint64_t *end)
+{
+    uint64_t payload, metadata;
+    if (!slot->crc_matches || !coffer__add_u64(&payload, slot->payload_offset, slot->payload_length) ||
+        !coffer__add_u64(&metadata, slot->metadata_offset, slot->metadata_length))
+        return false;
+    *end = payload > metadata ? payload : metadata;
+    return *end > size;
+}
+
+static void check_slot(const checker *check, int which)
+{
+    const coffer__pycauset_slot *slot = &check->header.slots[which];
+    uint64_t size = coffer_source_size(check->source), end;
+    coffer_error why = COFFER_ERROR_INIT;
+    if (coffer__pycauset_explain_slot(&check->header, which, size, &why))
+        coffer__report_add_error(check->report, check->header.active < 0 ? COFFER_ERROR : COFFER_WARNING,
+                                 &why);
+    if (check->header.active < 0 && names_lost_bytes(slot, size, &end))
+        coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, size,
+                           "the file ends at %llu, slot %c names bytes up to %llu", (unsigned long long)size,
+                           "AB"[which], (unsigned long long)end);
+    if (slot->crc_matches && (slot->hot_offset != 0 || slot->hot_length != 0))
+        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, slot_place(which) + 40,
+                           "slot %c: hot_offset and hot_length are %llu and %llu, not 0", "AB"[which],
+                           (unsigned long long)slot -> hot_offset, (unsigned long long)slot -> hot_length);
+    if (slot->crc_matches && !slot->reserved_zero)
+        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
+                           slot_place(which) + COFFER__PYCAUSET_SLOT_RESERVED_AT,
+                           "slot %c: its reserved bytes are not zero", "AB"[which]);
+}
+
+static void check_slots_together(const checker *check)
+{
+    const coffer__pycauset_slot *a = &check->header.slots[0], *b = &check->header.slots[1];
+    uint64_t high = a->generation > b->generation ? a->generation : b->generation;
+    uint64_t low = a->generation > b->generation ? b->generation : a->generation;
+    if (a->fault || b->fault)
+        return;
+    if (a->payload_offset != b->payload_offset || a->payload_length != b->payload_length)
+        coffer__report_add(
+            check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, slot_place(0),
+            "slot A has the payload at %llu (%llu bytes), slot B at %llu (%llu bytes): it never "
+            "moves",
+            (unsigned long long)a->payload_offset, (unsigned long long)a->payload_length,
+            (unsigned long long)b->payload_offset, (unsigned long long)b->payload_length);
+    if (high - low != 1)
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, slot_place(0),
+                           "slot A is generation %llu, slot B %llu: they should follow each other",
+                           (unsigned long long)a->generation, (unsigned long long)b->generation);
+}
+
+/* ---- Metadata ---- */
+
+static coffer_status open_matrix(checker *check, coffer_error *err)
+{
+    coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_error found = COFFER_ERROR_INIT;
+    opts.limits = &check->limits;
+    if (coffer_pycauset_open(&check->matrix, check->source, &opts, &found) == COFFER_OK)
+        return COFFER_OK;
+    return take_finding(check, COFFER_ERROR, &found, err);
+}
+
+static void check_overlap(const checker *check, int which, coffer_severity severity)
+{
+    const coffer__pycauset_slot *slot = &check->header.slots[which];
+    uint64_t payload = slot->payload_offset, needed = check->matrix->info.payload_needed;
+    if (slot->metadata_offset < payload + needed && payload < slot->metadata_offset + slot->metadata_length)
+        coffer__report_add(check->report, COFFER_E_OVERLAP, severity, slot->metadata_offset,
+                           "slot %c: the metadata at %llu overlaps the payload, which ends at %llu",
+                           "AB"[which], (unsigned long long)slot -> metadata_offset,
+                           (unsigned long long)(payload + needed));
+}
+
+/* The state before: nobody reads it, but it is what one can go back to. */
+static coffer_status check_other_state(const checker *check, coffer_error *err)
+{
+    const coffer__pycauset_slot *active = &check->header.slots[check->header.active];
+    const coffer__pycauset_slot *other = &check->header.slots[1 - check->header.active];
+    coffer__pycauset_tree tree = { .root = NULL };
+    coffer_error found = COFFER_ERROR_INIT;
+    if (other->fault || other->metadata_offset == active->metadata_offset)
+        return COFFER_OK;
+    coffer__pycauset_read_block(&tree, check->source, other->metadata_offset, other->metadata_length,
+                                &check->limits, &found);
+    coffer__pycauset_tree_free(&tree);
+    if (check->matrix)
+        check_overlap(check, 1 - check->header.active, COFFER_WARNING);
+    return take_finding(check, COFFER_WARNING, &found, err);
+}
+
+static bool is_uuid(const coffer_pycauset_value *value)
+{
+    if (value->kind != COFFER_PYCAUSET_STRING || value->count != COFFER__PYCAUSET_UUID_SIZE)
+        return false;
+    return strspn(value->as.text, "0123456789abcdefABCDEF") == COFFER__PYCAUSET_UUID_SIZE;
+}
+
+static void check_keys(const checker *check)
+{
+    static const char *const maps[] = { "properties", "cached", "provenance" };
+    const coffer_pycauset_value *root = check->matrix->metadata.root, *value;
+    uint64_t place = check->matrix->metadata_offset, n;
+    if (check->matrix->metadata.unsorted)
+        coffer__report_add(check->report, COFFER_E_NOT_SORTED, COFFER_NOTE, place,
+                           "the keys of the metadata are not in order");
+    value = coffer__pycauset_get_key(root, "payload_uuid");
+    if (!value)
+        coffer__report_add(check->report, COFFER_E_MISSING, COFFER_ERROR, place,
+                           "the metadata has no \"payload_uuid\"");
+    else if (!is_uuid(value))
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
+                           "\"payload_uuid\" is not %d hexadecimal digits", COFFER__PYCAUSET_UUID_SIZE);
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        value = coffer__pycauset_get_key(root, maps[i]);
+        if (value && value->kind != COFFER_PYCAUSET_MAP)
+            coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place, "\"%s\" is not a map",
+                               maps[i]);
+    }
+    value = coffer__pycauset_get_key(root, "seed");
+    if (value && value->kind != COFFER_PYCAUSET_U64 && value->kind != COFFER_PYCAUSET_I64)
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
+                           "\"seed\" is not a whole number");
+    value = coffer__pycauset_get_key(root, "n");
+    if (coffer__pycauset_get_key(root, "object_type") && value &&
+        (!coffer__pycauset_is_u64(&n, value) || n != check->matrix->info.rows))
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, place,
+                           "\"n\" is not the number of rows, %llu",
+                           (unsigned long long)check->matrix->info.rows);
+}
+
+static void check_cached(const checker *check)
+{
+    const coffer_pycauset_value *root = check->matrix->metadata.root;
+    const coffer_pycauset_value *cached = coffer__pycauset_get_key(root, "cached");
+    uint64_t place = check->matrix->metadata_offset;
+    for (size_t i = 0; i < coffer_pycauset_value_count(cached); i++) {
+        const coffer_pycauset_value *entry = &cached->as.children[i];
+        const coffer_pycauset_value *signature = coffer__pycauset_get_key(entry, "signature");
+        const char *lacks = !coffer__pycauset_get_key(entry, "value")                ? "value"
+                            : !signature                                             ? "signature"
+                            : !coffer__pycauset_get_key(signature, "payload_uuid")   ? "payload_uuid"
+                            : !coffer__pycauset_get_key(signature, "view_signature") ? "view_signature"
+                                                                                     : NULL;
+        bool go_on = true;
+        if (cached->kind != COFFER_PYCAUSET_MAP)
+            return;
+        if (lacks)
+            go_on = coffer__report_add(check->report, COFFER_E_MISSING, COFFER_WARNING, place,
+                                       "the cached value \"%s\" has no %s: it counts as absent", entry->key,
+                                       lacks);
+        else if (!coffer__pycauset_is_fresh(entry, root, check->matrix->view_signature))
+            go_on = coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, place,
+                                       "the cached value \"%s\" is stale: it is of another payload or view",
+                                       entry->key);
+        if (!go_on)
+            return;
+    }
+}
+
+/* Bytes behind all that a slot names: an update that was never finished, or what somebody appended. */
+static void check_tail(const checker *check)
+{
+    const coffer_pycauset_info *info = &check->matrix->info;
+    uint64_t end = info->payload_offset + info->payload_needed, size = coffer_source_size(check->source);
+    for (int i = 0; i < 2; i++) {
+        const coffer__pycauset_slot *slot = &check->header.slots[i];
+        uint64_t block_end = slot->metadata_offset + slot->metadata_length;
+        if (!slot->fault && block_end > end)
+            end = block_end;
+    }
+    if (end < size)
+        coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_NOTE, end,
+                           "no slot names the last %llu bytes: an update that was not finished, or something "
+                           "that was appended (compact drops them)",
+                           (unsigned long long)(size - end));
+}
+
+/* ---- All of it ---- */
+
+static coffer_status check_matrix(const checker *check, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    check_overlap(check, check->header.active, COFFER_ERROR);
+    check_keys(check);
+    check_cached(check);
+    check_tail(check);
+    if (check->matrix->info.type == COFFER_PYCAUSET_BLOCK)
+        status = coffer__pycauset_check_blocks(check->report, check->matrix, check->opts, err);
+    if (status == COFFER_OK && check->opts->full)
+        status = coffer__pycauset_verify_checksums(check->report, check->matrix, check->opts, err);
+    return status;
+}
+
+static coffer_status check_file(checker *check, coffer_error *err)
+{
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status;
+    if (coffer__pycauset_read_header(&check->header, check->source, &found))
+        return take_finding(check, COFFER_ERROR, &found, err);
+    if ((status = check_rest_of_header(check, err)))
+        return status;
+    for (int i = 0; i < 2; i++)
+        check_slot(check, i);
+    check_slots_together(check);
+    if (check->header.active < 0)
+        return COFFER_OK;
+    if ((status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
+        return status;
+    return check_matrix(check, err);
+}
+
+coffer_status coffer__pycauset_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                     coffer_error *err)
+{
+    checker check = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
+    coffer_status status = check_file(&check, err);
+    coffer_pycauset_close(check.matrix);
+    return status ? status : coffer__report_status(out, err);
+}

@@ -1,0 +1,152 @@
+#include "formats/pycauset/pycauset_private.h"
+
+#include "base/checked.h"
+#include "base/report.h"
+
+static void describe_stale(coffer_node *out, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_value *cached = coffer__pycauset_get_key(matrix->metadata.root, "cached");
+    coffer_node *stale = coffer__node_list(out, "stale");
+    for (size_t i = 0; cached && cached->kind == COFFER_PYCAUSET_MAP && i < cached->count; i++) {
+        const coffer_pycauset_value *entry = &cached->as.children[i];
+        if (!coffer__pycauset_is_fresh(entry, matrix->metadata.root, matrix->view_signature))
+            coffer__node_text_len(stale, NULL, entry->key, entry->key_len);
+    }
+}
+
+static void describe_cached(coffer_node *out, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_value *cached = coffer__pycauset_get_key(matrix->metadata.root, "cached");
+    if (!cached || cached->kind != COFFER_PYCAUSET_MAP)
+        return;
+    coffer_node *map = coffer__node_map(out, "cached");
+    for (size_t i = 0; i < cached->count; i++) {
+        const coffer_pycauset_value *entry = &cached->as.children[i];
+        if (coffer__pycauset_is_fresh(entry, matrix->metadata.root, matrix->view_signature))
+            coffer__pycauset_to_node(map, entry->key, coffer__pycauset_get_key(entry, "value"));
+    }
+}
+
+static void describe_view(coffer_node *out, const coffer_pycauset_info *info)
+{
+    coffer_node *view = coffer__node_map(out, "view");
+    coffer__node_bool(view, "transposed", info->transposed);
+    coffer__node_bool(view, "conjugated", info->conjugated);
+    coffer__node_f64(view, "scalar_real", info->scalar_real, COFFER_UNIT_NONE);
+    coffer__node_f64(view, "scalar_imag", info->scalar_imag, COFFER_UNIT_NONE);
+}
+
+static void describe_payload(coffer_node *out, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_info *info = &matrix->info;
+    coffer__node_text(out, "layout", coffer_pycauset_layout_name(info->layout));
+    if (info->type == COFFER_PYCAUSET_TRIANGULAR_FLOAT || info->type == COFFER_PYCAUSET_TRIANGULAR_INTEGER)
+        coffer__node_bool(out, "has_diagonal", info->has_diagonal);
+    if (info->type == COFFER_PYCAUSET_UNIT_VECTOR)
+        coffer__node_u64(out, "unit_index", info->unit_index, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "payload_offset", info->payload_offset, COFFER_UNIT_OFFSET);
+    coffer__node_u64(out, "payload_bytes", info->payload_needed, COFFER_UNIT_BYTES);
+    if (info->payload_length != info->payload_needed)
+        coffer__node_u64(out, "payload_length", info->payload_length, COFFER_UNIT_BYTES);
+    coffer__node_bool(out, "checksums",
+                      coffer__pycauset_get_key(matrix->metadata.root, COFFER__PYCAUSET_CHECKSUMS_KEY) !=
+                          NULL);
+}
+
+static void describe_slot(coffer_node *out, const coffer_pycauset *matrix, int which)
+{
+    const coffer__pycauset_slot *slot = &matrix->header.slots[which];
+    coffer_node *map = coffer__node_map(out, which == 0 ? "A" : "B");
+    coffer_error why = COFFER_ERROR_INIT;
+    bool valid = coffer__pycauset_explain_slot(&matrix->header, which, coffer_source_size(matrix->source),
+                                               &why) == COFFER_OK;
+    coffer__node_bool(map, "valid", valid);
+    coffer__node_bool(map, "active", which == matrix->header.active);
+    if (!valid)
+        coffer__node_text(map, "why", why.text);
+    coffer__node_u64(map, "generation", slot->generation, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "metadata_offset", slot->metadata_offset, COFFER_UNIT_OFFSET);
+    coffer__node_u64(map, "metadata_length", slot->metadata_length, COFFER_UNIT_BYTES);
+}
+
+/* What compact would save. */
+static uint64_t dead_bytes(const coffer_pycauset *matrix)
+{
+    const coffer__pycauset_slot *slot = &matrix->header.slots[matrix->header.active];
+    uint64_t size = coffer_source_size(matrix->source), kept;
+    if (!coffer__align_up(&kept, COFFER__PYCAUSET_HEADER_SIZE + matrix->info.payload_needed,
+                          COFFER__PYCAUSET_BLOCK_ALIGNMENT) ||
+        !coffer__add_u64(&kept, kept, slot->metadata_length))
+        return 0;
+    return size > kept ? size - kept : 0;
+}
+
+static bool is_told_elsewhere(const char *key)
+{
+    static const char *const keys[] = { "cached",
+                                        "cols",
+                                        "data_type",
+                                        "matrix_type",
+                                        "payload_layout",
+                                        "payload_uuid",
+                                        "properties",
+                                        "provenance",
+                                        "rows",
+                                        "view",
+                                        COFFER__PYCAUSET_CHECKSUMS_KEY };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void describe_metadata(coffer_node *out, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_value *root = matrix->metadata.root;
+    coffer_node *others = NULL;
+    coffer__pycauset_to_node(out, "payload_uuid", coffer__pycauset_get_key(root, "payload_uuid"));
+    describe_cached(out, matrix);
+    for (size_t i = 0; i < 2; i++) {
+        const char *key = i == 0 ? "properties" : "provenance";
+        if (coffer__pycauset_get_key(root, key))
+            coffer__pycauset_to_node(out, key, coffer__pycauset_get_key(root, key));
+    }
+    for (size_t i = 0; i < root->count; i++) {
+        if (is_told_elsewhere(root->as.children[i].key))
+            continue;
+        if (!others)
+            others = coffer__node_map(out, "other");
+        coffer__pycauset_to_node(others, root->as.children[i].key, &root->as.children[i]);
+    }
+}
+
+coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
+                                        const coffer_describe_opts *opts, coffer_error *err)
+{
+    coffer_pycauset_open_opts open_options = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_pycauset *matrix = NULL;
+    open_options.generation = opts->generation;
+    open_options.limits = opts->limits;
+    coffer_status status = coffer_pycauset_open(&matrix, src, &open_options, err);
+    if (status)
+        return status;
+    const coffer_pycauset_info *info = &matrix->info;
+    coffer__node_u64(out, "rows", info->rows, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "cols", info->cols, COFFER_UNIT_NONE);
+    coffer__node_text(out, "data_type", coffer_pycauset_dtype_name(info->dtype));
+    coffer__node_text(out, "matrix_type", coffer_pycauset_type_name(info->type));
+    coffer__node_printf(out, "active_slot", "%c", info->active_slot);
+    coffer__node_u64(out, "generation", info->generation, COFFER_UNIT_NONE);
+    describe_stale(out, matrix);
+    describe_payload(out, matrix);
+    describe_view(out, info);
+    coffer__node_u64(out, "metadata_bytes", matrix->metadata_length, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "dead_bytes", dead_bytes(matrix), COFFER_UNIT_BYTES);
+    coffer_node *slots = coffer__node_map(out, "slots");
+    describe_slot(slots, matrix, 0);
+    describe_slot(slots, matrix, 1);
+    describe_metadata(out, matrix);
+    coffer_pycauset_close(matrix);
+    return coffer__node_status(out, err);
+}

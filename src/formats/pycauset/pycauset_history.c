@@ -1,0 +1,199 @@
+/* The states of the metadata that still lie in a file. */
+#include "formats/pycauset/pycauset_scan.h"
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+typedef struct state {
+    coffer_pycauset_generation facts;
+    coffer__pycauset_tree tree;
+} state;
+
+struct coffer_pycauset_history {
+    state *states;
+    size_t count, capacity;
+};
+
+/* ---- Numbers ---- */
+
+/* The slot that names a block, or −1; of two that do, the active one or that of the later generation. */
+static int slot_of(const coffer__pycauset_header *header, const coffer_pycauset_generation *facts)
+{
+    int found = -1;
+    for (int i = 0; i < 2; i++) {
+        const coffer__pycauset_slot *slot = &header->slots[i];
+        if (slot->fault == COFFER_OK && slot->metadata_offset == facts->offset &&
+            (found < 0 || i == header->active))
+            found = i;
+    }
+    return found;
+}
+
+/* Blocks lie in the order of their commits. Those before one that a slot names are the generations before it,
+ * as far as the numbers between two named ones reach; those behind the last named one were never committed.
+ */
+static void number_states(coffer_pycauset_history *history, const coffer__pycauset_header *header)
+{
+    uint64_t next = 0; /* generation of the block behind, 0 when that was not committed */
+    for (size_t i = history->count; i-- > 0;) {
+        coffer_pycauset_generation *facts = &history->states[i].facts;
+        int slot = slot_of(header, facts);
+        facts->active = slot >= 0 && slot == header->active;
+        facts->committed = slot >= 0 || next > 1;
+        if (slot >= 0)
+            facts->generation = header->slots[slot].generation;
+        else if (facts->committed)
+            facts->generation = next - 1;
+        next = facts->committed ? facts->generation : next;
+    }
+    /* What lies between the two named ones has only the numbers between theirs. */
+    uint64_t last_named = 0;
+    for (size_t i = 0; i < history->count; i++) {
+        coffer_pycauset_generation *facts = &history->states[i].facts;
+        if (slot_of(header, facts) >= 0) {
+            last_named = facts->generation;
+        } else if (facts->committed && facts->generation <= last_named) {
+            facts->committed = false;
+            facts->generation = 0;
+        }
+    }
+}
+
+/* ---- Opening ---- */
+
+static const char *find_date(const coffer_pycauset_value *root)
+{
+    static const char *const keys[] = { "date",       "modified", "modified_at", "updated",
+                                        "updated_at", "created",  "created_at",  "timestamp" };
+    const coffer_pycauset_value *provenance = coffer__pycauset_get_key(root, "provenance");
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const coffer_pycauset_value *value = coffer__pycauset_get_key(provenance, keys[i]);
+        if (value && value->kind == COFFER_PYCAUSET_STRING)
+            return value->as.text;
+    }
+    return NULL;
+}
+
+static coffer_status add_state(coffer_pycauset_history *history, coffer_source *src,
+                               const coffer__pycauset_found *block, const coffer_limits *limits,
+                               uint64_t *memory_left, coffer_error *err)
+{
+    coffer__pycauset_tree tree = { .root = NULL };
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status = coffer__array_reserve_one(&history->states, &history->capacity, history->count,
+                                                     sizeof *history->states, err);
+    if (status)
+        return status;
+    status = coffer__pycauset_read_block(&tree, src, block->offset, block->length, limits, &why);
+    if (status <= COFFER_E_IO)
+        return coffer__fail(err, status, why.offset, "%s", why.text);
+    if (status) /* whole by its checksum, but no metadata */
+        return COFFER_OK;
+    if (tree.memory_bytes > *memory_left) {
+        coffer__pycauset_tree_free(&tree);
+        return coffer__fail(err, COFFER_E_LIMIT, block->offset,
+                            "the history takes more than %llu bytes of memory",
+                            (unsigned long long)limits->memory_bytes);
+    }
+    *memory_left -= tree.memory_bytes;
+    history->states[history->count++] = (state){
+        .facts = { .offset = block->offset,
+                   .length = block->length,
+                   .date = find_date(tree.root),
+                   .metadata = tree.root },
+        .tree = tree,
+    };
+    return COFFER_OK;
+}
+
+coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer_source *src,
+                                           const coffer_limits *limits, coffer_error *err)
+{
+    coffer_limits allowed = coffer__limits(limits);
+    uint64_t memory_left = allowed.memory_bytes;
+    coffer__pycauset_scan scan = { .items = NULL };
+    coffer__pycauset_header header;
+    coffer_pycauset_history *history = NULL;
+    coffer_status status;
+    if ((status = coffer__pycauset_read_header(&header, src, err)) ||
+        (status = coffer__pycauset_expect_active(&header, src, err)))
+        return status;
+    if (!(history = coffer__calloc(1, sizeof *history)))
+        return coffer__fail_no_memory(err, sizeof *history);
+    status = coffer__pycauset_scan_blocks(&scan, src, &header, &allowed, err);
+    for (size_t i = 0; i < scan.count && status == COFFER_OK; i++)
+        status = add_state(history, src, &scan.items[i], &allowed, &memory_left, err);
+    coffer__pycauset_scan_free(&scan);
+    if (status) {
+        coffer_pycauset_history_close(history);
+        return status;
+    }
+    number_states(history, &header);
+    *out = history;
+    return COFFER_OK;
+}
+
+void coffer_pycauset_history_close(coffer_pycauset_history *history)
+{
+    if (!history)
+        return;
+    for (size_t i = 0; i < history->count; i++)
+        coffer__pycauset_tree_free(&history->states[i].tree);
+    coffer__free(history->states);
+    coffer__free(history);
+}
+
+size_t coffer_pycauset_history_count(const coffer_pycauset_history *history)
+{
+    return history->count;
+}
+
+coffer_pycauset_generation coffer_pycauset_history_at(const coffer_pycauset_history *history, size_t index)
+{
+    return history->states[index].facts;
+}
+
+/* ---- One of them ---- */
+
+static coffer_status fail_no_generation(const coffer_pycauset_history *history, uint64_t generation,
+                                        coffer_error *err)
+{
+    uint64_t oldest = 0, newest = 0;
+    for (size_t i = 0; i < history->count; i++) {
+        const coffer_pycauset_generation *facts = &history->states[i].facts;
+        if (!facts->committed)
+            continue;
+        if (newest == 0)
+            oldest = facts->generation;
+        newest = facts->generation;
+    }
+    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
+                        "generation %llu is not in the file, which has %llu to %llu",
+                        (unsigned long long)generation, (unsigned long long)oldest,
+                        (unsigned long long)newest);
+}
+
+coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *length, coffer_source *src,
+                                               uint64_t generation, const coffer_limits *limits,
+                                               coffer_error *err)
+{
+    coffer_pycauset_history *history = NULL;
+    coffer_status status = coffer_pycauset_history_open(&history, src, limits, err);
+    if (status)
+        return status;
+    bool found = false;
+    for (size_t i = history->count; i-- > 0 && !found;) {
+        const coffer_pycauset_generation *facts = &history->states[i].facts;
+        if ((found = facts->committed && facts->generation == generation)) {
+            *offset = facts->offset;
+            *length = facts->length;
+        }
+    }
+    status = found ? COFFER_OK : fail_no_generation(history, generation, err);
+    coffer_pycauset_history_close(history);
+    return status;
+}
