@@ -35,15 +35,20 @@ typedef struct cli_verb {
      * first operand runs. Its options are those of all rows together; one that the format at hand does not
      * have is a usage error. */
     int (*run)(const cli_args *args);
+    /* With run NULL: the row is that of the format which the extension of the last operand names, since the
+     * verb makes that file. */
+    bool makes_file;
     bool hidden; /* not in the list of verbs */
 } cli_verb;
 
-/* A verb's meaning for one format. */
+/* A verb's meaning for one format, or for kinds of file that are handled alike. */
 typedef struct cli_format_verb {
-    const char *format, *verb;
+    const char *format; /* "mscan"; several with ", " between them */
+    const char *verb;
     const cli_option *options;
     const char *examples;
-    /* src : the first operand, open and recognised; closed by the caller. */
+    /* src : the first operand, open and recognised, closed by the caller; NULL for a folder, and for verbs
+     * that make a file. */
     int (*run)(const cli_args *args, coffer_source *src);
 } cli_format_verb;
 
@@ -112,8 +117,8 @@ void cli_print_table(FILE *out, const coffer_node *list);
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */
 int cli_print_json_line(FILE *out, const coffer_node *root);
-/* Bytes into a file that appears whole or not at all; path : NULL = standard output. 0, or the exit status
- * after a message. */
+/* Bytes into a file that appears whole or not at all; path : NULL = standard output. On a terminal what could
+ * harm it is shown as escapes. 0, or the exit status after a message. */
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len);
 
 #endif

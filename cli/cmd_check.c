@@ -1,6 +1,7 @@
 /* Is a file whole? */
 #include "verbs.h"
 
+#include "any_file.h"
 #include "base/report.h"
 #include "findings.h"
 #include "term.h"
@@ -19,14 +20,14 @@ static bool is_ok(const coffer_report *report)
     return coffer_report_total(report, COFFER_ERROR) == 0;
 }
 
-static int print_as_json(const char *path, const coffer_format *format, const coffer_report *report)
+static int print_as_json(const char *path, const char *kind, const coffer_report *report)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(path, &err, NULL);
     coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", format ? coffer_format_name(format) : NULL);
+    coffer__node_text(root, "format", kind);
     coffer__node_bool(root, "ok", is_ok(report));
     cli_add_findings(root, report);
     int status = cli_print_json(stdout, root);
@@ -34,12 +35,12 @@ static int print_as_json(const char *path, const coffer_format *format, const co
     return status;
 }
 
-static void print_for_people(const char *path, const coffer_format *format, const coffer_report *report)
+static void print_for_people(const char *path, const char *kind, const coffer_report *report)
 {
     cli_findings_text count;
     bool ok = is_ok(report);
     term_print_text(stdout, path, strlen(path), 0);
-    printf(": %s, ", format ? coffer_format_name(format) : "format not recognised");
+    printf(": %s, ", kind ? kind : "format not recognised");
     cli_count_findings(count, report);
     if (ok)
         printf("%sok%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), *count ? ", " : "", count);
@@ -61,20 +62,18 @@ static int fail_to_read(const check_run *run, const char *path, const coffer_err
     return status;
 }
 
-static int check_source(check_run *run, const char *path, coffer_source *src)
+static int check_open(check_run *run, const char *path, const cli_file *file)
 {
-    const coffer_format *format = NULL;
     coffer_report *report = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     int status = CLI_OK;
     coffer_status checked = coffer_report_new(&report, run->limits.findings, &err);
     if (checked == COFFER_OK) {
-        coffer_identify(&format, src, NULL);
         term_progress_start(&bar, path, NULL);
-        bar.amount = coffer_source_size(src);
+        bar.amount = cli_file_size(file);
         run->opts.progress = &bar.progress;
-        checked = coffer_check(report, src, &run->opts, &err);
+        checked = cli_file_check(report, file, &run->opts, &err);
         term_progress_end(&bar);
         run->opts.progress = NULL;
     }
@@ -83,9 +82,9 @@ static int check_source(check_run *run, const char *path, coffer_source *src)
         goto out;
     }
     if (run->json)
-        status = print_as_json(path, format, report);
+        status = print_as_json(path, file->kind, report);
     else
-        print_for_people(path, format, report);
+        print_for_people(path, file->kind, report);
     if (!is_ok(report) || (run->strict && coffer_report_total(report, COFFER_WARNING) > 0))
         status = cli_worse(status, CLI_FINDINGS);
 out:
@@ -95,14 +94,15 @@ out:
 
 static int check_file(check_run *run, const char *path)
 {
-    coffer_source *src = NULL;
+    cli_file file;
     coffer_error err = COFFER_ERROR_INIT;
     int status;
-    if (coffer_source_open(&src, path, NULL, &err) == COFFER_OK)
-        status = check_source(run, path, src);
-    else
+    if (cli_file_open(&file, path, &err) == COFFER_OK) {
+        status = check_open(run, path, &file);
+        cli_file_close(&file);
+    } else {
         status = fail_to_read(run, path, &err, cli_open_hint(&err));
-    coffer_source_close(src);
+    }
     run->ended[status]++;
     return status;
 }

@@ -1,6 +1,7 @@
 /* Two files of the same format, compared by what they hold. */
 #include "verbs.h"
 
+#include "any_file.h"
 #include "base/report.h"
 #include "term.h"
 
@@ -8,7 +9,7 @@
 
 typedef struct two_files {
     const char *path[2];
-    coffer_source *src[2];
+    cli_file file[2];
 } two_files;
 
 /* In diff, 1 means "different": a file that cannot be compared is 3. */
@@ -21,11 +22,12 @@ static int fail(const char *path, const coffer_error *err)
 /* Which of the two a failed comparison was about: the first that has errors on its own. */
 static size_t file_at_fault(const two_files *pair)
 {
+    const coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
     for (size_t i = 0; i < 2; i++) {
         coffer_report *report = NULL;
         if (coffer_report_new(&report, 0, NULL) != COFFER_OK)
             break;
-        bool good = coffer_check(report, pair->src[i], NULL, NULL) == COFFER_OK &&
+        bool good = cli_file_check(report, &pair->file[i], &opts, NULL) == COFFER_OK &&
                     coffer_report_total(report, COFFER_ERROR) == 0;
         coffer_report_free(report);
         if (!good)
@@ -39,9 +41,9 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     term_progress_start(&bar, "comparing", NULL);
-    bar.amount = coffer_source_size(pair->src[0]) + coffer_source_size(pair->src[1]);
+    bar.amount = cli_file_size(&pair->file[0]) + cli_file_size(&pair->file[1]);
     opts->progress = &bar.progress;
-    coffer_status status = coffer_diff(root, pair->src[0], pair->src[1], opts, &err);
+    coffer_status status = cli_file_diff(root, &pair->file[0], &pair->file[1], opts, &err);
     if (status == COFFER_OK)
         status = coffer__node_status(root, &err);
     term_progress_end(&bar);
@@ -69,6 +71,14 @@ static int print(const coffer_node *root, const two_files *pair, bool json)
     return cli_worse(status, are_equal ? CLI_OK : CLI_FINDINGS);
 }
 
+static int open_both(two_files *pair)
+{
+    int status = CLI_OK;
+    for (size_t i = 0; i < 2 && !status; i++)
+        status = cli_file_open_known(&pair->file[i], pair->path[i]);
+    return status == CLI_FINDINGS ? CLI_FAILED : status;
+}
+
 static int run(const cli_args *args)
 {
     two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
@@ -83,9 +93,7 @@ static int run(const cli_args *args)
     if (opts.tolerance < 0)
         return cli_usage(args, "--tolerance must not be negative");
     opts.threads = (uint32_t)threads;
-    int status = cli_open(&pair.src[0], pair.path[0]);
-    if (!status)
-        status = cli_open(&pair.src[1], pair.path[1]);
+    int status = open_both(&pair);
     if (!status && coffer_node_new(&root, &err) != COFFER_OK)
         status = fail(pair.path[0], &err);
     if (!status) {
@@ -96,8 +104,8 @@ static int run(const cli_args *args)
     if (!status)
         status = print(root, &pair, cli_has(args, "json"));
     coffer_node_free(root);
-    coffer_source_close(pair.src[0]);
-    coffer_source_close(pair.src[1]);
+    cli_file_close(&pair.file[0]);
+    cli_file_close(&pair.file[1]);
     return status;
 }
 

@@ -29,7 +29,7 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
         if (generic[i].available)
             coffer__node_text(list, NULL, generic[i].name);
     for (size_t i = 0; cli_format_verbs[i]; i++)
-        if (strcmp(cli_format_verbs[i]->format, format->name) == 0)
+        if (cli_row_is_for(cli_format_verbs[i], format->name))
             coffer__node_text(list, NULL, cli_format_verbs[i]->verb);
 }
 

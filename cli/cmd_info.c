@@ -1,15 +1,14 @@
 /* What is in a file. */
 #include "verbs.h"
 
+#include "any_file.h"
 #include "base/report.h"
 #include "term.h"
 
 #include <string.h>
 
 typedef struct file_info {
-    const char *path;
-    coffer_source *src;
-    const coffer_format *format; /* NULL when not recognised */
+    cli_file file;
     coffer_node *root;
     coffer_error err; /* status 0 when all could be read */
 } file_info;
@@ -31,7 +30,7 @@ static int print_as_json(const file_info *info)
         add_error(info->root, &info->err);
     int status = cli_print_json(stdout, info->root);
     if (info->err.status)
-        status = cli_worse(status, cli_fail(info->path, &info->err, NULL));
+        status = cli_worse(status, cli_fail(info->file.path, &info->err, NULL));
     return status;
 }
 
@@ -39,16 +38,15 @@ static int print_for_people(const file_info *info)
 {
     term_text size;
     fputs(term_on(stdout, TERM_BOLD), stdout);
-    term_print_text(stdout, info->path, strlen(info->path), 0);
-    printf("%s: %s, %s\n", term_off(stdout),
-           info->format ? coffer_format_title(info->format) : "format not recognised",
-           term_bytes(size, coffer_source_size(info->src)));
+    term_print_text(stdout, info->file.path, strlen(info->file.path), 0);
+    printf("%s: %s, %s\n", term_off(stdout), cli_file_title(&info->file),
+           term_bytes(size, cli_file_size(&info->file)));
     /* File, format and size stand in the first line. */
     cli_print_nodes(stdout, coffer_node_next(coffer_node_find(info->root, "size")));
-    if (coffer_source_interrupted_update(info->src))
+    if (info->file.src && coffer_source_interrupted_update(info->file.src))
         printf("  %shint: 'coffer repair' rolls the update back%s\n", term_on(stdout, TERM_DIM),
                term_off(stdout));
-    return info->err.status ? cli_fail(info->path, &info->err, NULL) : CLI_OK;
+    return info->err.status ? cli_fail(info->file.path, &info->err, NULL) : CLI_OK;
 }
 
 static void describe(file_info *info, const coffer_describe_opts *how)
@@ -57,25 +55,26 @@ static void describe(file_info *info, const coffer_describe_opts *how)
     term_progress bar;
     term_progress_start(&bar, "hashing", NULL);
     opts.progress = &bar.progress;
-    coffer_describe(info->root, info->src, &opts, &info->err);
+    cli_file_describe(info->root, &info->file, &opts, &info->err);
     term_progress_end(&bar);
 }
 
 static int show(const char *path, const coffer_describe_opts *how, bool json)
 {
-    file_info info = { .path = path, .err = COFFER_ERROR_INIT };
-    int status = cli_open(&info.src, path);
-    if (status)
-        return status;
+    file_info info = { .err = COFFER_ERROR_INIT };
+    int status = CLI_OK;
+    if (cli_file_open(&info.file, path, &info.err) != COFFER_OK)
+        return cli_fail(path, &info.err, cli_open_hint(&info.err));
     if (coffer_node_new(&info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
         goto out;
     }
-    bool known = coffer_identify(&info.format, info.src, &info.err) == COFFER_OK;
     coffer__node_text(info.root, "file", path);
-    coffer__node_text(info.root, "format", known ? coffer_format_name(info.format) : NULL);
-    coffer__node_u64(info.root, "size", coffer_source_size(info.src), COFFER_UNIT_BYTES);
-    if (known)
+    coffer__node_text(info.root, "format", info.file.kind);
+    coffer__node_u64(info.root, "size", cli_file_size(&info.file), COFFER_UNIT_BYTES);
+    if (info.file.unknown.status)
+        info.err = info.file.unknown;
+    else
         describe(&info, how);
     if (coffer__node_status(info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
@@ -86,7 +85,7 @@ static int show(const char *path, const coffer_describe_opts *how, bool json)
         status = cli_worse(status, CLI_FINDINGS);
 out:
     coffer_node_free(info.root);
-    coffer_source_close(info.src);
+    cli_file_close(&info.file);
     return status;
 }
 

@@ -1,17 +1,33 @@
 /* What the verbs mean for each format: the second table of the command. */
+#include "mcf/mcf_verbs.h"
 #include "mscan/mscan_verbs.h"
+#include "tensors/tensors_verbs.h"
 #include "verbs.h"
 
 #include <string.h>
 
 const cli_format_verb *const cli_format_verbs[] = {
-    &cli_mscan_get, &cli_mscan_append, &cli_mscan_stats, &cli_mscan_heatmap, &cli_mscan_replay, NULL,
+    &cli_mscan_get,   &cli_mscan_append,  &cli_mscan_stats, &cli_mscan_heatmap, &cli_mscan_replay,
+    &cli_tensors_get, &cli_tensors_stats, &cli_mcf_pack,    &cli_mcf_set,       NULL,
 };
+
+bool cli_row_is_for(const cli_format_verb *row, const char *format)
+{
+    size_t len = strlen(format);
+    for (const char *name = row->format; *name;) {
+        size_t name_len = strcspn(name, ",");
+        if (name_len == len && memcmp(name, format, len) == 0)
+            return true;
+        name += name_len;
+        name += strspn(name, ", ");
+    }
+    return false;
+}
 
 const cli_format_verb *cli_find_format_verb(const char *verb, const char *format)
 {
     for (size_t i = 0; cli_format_verbs[i]; i++)
-        if (strcmp(cli_format_verbs[i]->verb, verb) == 0 && strcmp(cli_format_verbs[i]->format, format) == 0)
+        if (strcmp(cli_format_verbs[i]->verb, verb) == 0 && cli_row_is_for(cli_format_verbs[i], format))
             return cli_format_verbs[i];
     return NULL;
 }

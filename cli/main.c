@@ -1,48 +1,70 @@
 /* How a command line finds its way to a verb, and a verb to the format of its file. */
+#include "any_file.h"
 #include "args.h"
 #include "help.h"
 #include "term.h"
 #include "verbs.h"
 
 #include <string.h>
+#include <strings.h>
 
-static int no_such_row(const cli_args *args, const char *path, const coffer_format *format)
+/* The kinds of file that the verb works with, in one line. */
+static const char *kinds_of(char out[160], const cli_verb *verb)
 {
-    char known[160] = "";
     size_t len = 0;
-    for (size_t i = 0; cli_format_verbs[i]; i++)
-        if (strcmp(cli_format_verbs[i]->verb, args->verb->name) == 0 && len < sizeof known)
-            len += (size_t)snprintf(known + len, sizeof known - len, "%s %s",
-                                    len > 0 ? "," : "; it works with", cli_format_verbs[i]->format);
-    return cli_usage(args, "%s is a %s file, and there is no '%s' for those%s", path,
-                     coffer_format_name(format), args->verb->name, known);
+    *out = '\0';
+    for (size_t i = 0; cli_format_verbs[i] && len < 160; i++)
+        if (strcmp(cli_format_verbs[i]->verb, verb->name) == 0)
+            len += (size_t)snprintf(out + len, 160 - len, "%s%s", len > 0 ? ", " : "",
+                                    cli_format_verbs[i]->format);
+    return out;
+}
+
+static int run_row(cli_args *args, const cli_format_verb *row, coffer_source *src)
+{
+    int status = cli_bind(args, row);
+    return status ? status : row->run(args, src);
 }
 
 /* A verb that means something else for each format: the first operand's format decides. */
 static int run_by_format(cli_args *args)
 {
     const char *path = cli_operand(args, 0);
-    const coffer_format *format = NULL;
-    coffer_source *src = NULL;
-    coffer_error err = COFFER_ERROR_INIT;
-    int status = cli_open(&src, path);
+    char known[160];
+    cli_file file;
+    int status = cli_file_open_known(&file, path);
     if (status)
         return status;
-    if (coffer_identify(&format, src, &err) != COFFER_OK) {
-        status = cli_fail(path, &err, NULL);
-        goto out;
-    }
-    const cli_format_verb *row = cli_find_format_verb(args->verb->name, coffer_format_name(format));
-    if (!row) {
-        status = no_such_row(args, path, format);
-        goto out;
-    }
-    status = cli_bind(args, row);
-    if (!status)
-        status = row->run(args, src);
-out:
-    coffer_source_close(src);
+    const cli_format_verb *row = cli_find_format_verb(args->verb->name, file.kind);
+    if (row)
+        status = run_row(args, row, file.src);
+    else
+        status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s", path,
+                           file.kind, args->verb->name, kinds_of(known, args->verb));
+    cli_file_close(&file);
     return status;
+}
+
+/* A verb that makes a file: the extension of its name decides. */
+static int run_by_output(cli_args *args)
+{
+    const char *path = cli_operand(args, cli_operand_count(args) - 1), *dot = strrchr(path, '.');
+    char known[160];
+    const cli_format_verb *row = NULL;
+    for (size_t i = 0; dot && !row && i < coffer_format_count(); i++) {
+        const coffer_format *format = coffer_format_at(i);
+        if (strcasecmp(dot, coffer_format_extension(format)) == 0)
+            row = cli_find_format_verb(args->verb->name, coffer_format_name(format));
+    }
+    if (!row)
+        return cli_usage(args, "the last name says what to make, and '%s' does not; it can be %s", path,
+                         kinds_of(known, args->verb));
+    return run_row(args, row, NULL);
+}
+
+static int run_by_row(cli_args *args)
+{
+    return args->verb->makes_file ? run_by_output(args) : run_by_format(args);
 }
 
 static int run_verb(const cli_verb *verb, int count, char *const *words)
@@ -60,7 +82,7 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
     }
     status = cli_check_operands(&args);
     if (!status)
-        status = verb->run ? verb->run(&args) : run_by_format(&args);
+        status = verb->run ? verb->run(&args) : run_by_row(&args);
 out:
     cli_args_free(&args);
     return status;

@@ -104,16 +104,45 @@ static void add_columns(term_table *table, const coffer_node *list)
         term_table_column(table, coffer_node_get_name(cell), is_text[column] ? TERM_LEFT : TERM_RIGHT);
 }
 
+/* "[64, 32]"; numbers only, as many as fit. */
+static void format_list(char *out, size_t size, const coffer_node *list)
+{
+    size_t len = (size_t)snprintf(out, size, "[");
+    for (const coffer_node *item = coffer_node_first(list); item && len < size;
+         item = coffer_node_next(item)) {
+        char number[VALUE_MAX];
+        format_scalar(number, sizeof number, item);
+        len += (size_t)snprintf(out + len, size - len, "%s%s", number, coffer_node_next(item) ? ", " : "");
+    }
+    if (len < size)
+        snprintf(out + len, size - len, "]");
+}
+
+static bool is_number_list(const coffer_node *node)
+{
+    if (coffer_node_get_kind(node) != COFFER_NODE_LIST)
+        return false;
+    for (const coffer_node *item = coffer_node_first(node); item; item = coffer_node_next(item))
+        if (!is_number(item))
+            return false;
+    return true;
+}
+
 static void add_cell(term_table *table, const coffer_node *cell)
 {
     char text[VALUE_MAX] = "";
+    term_text bytes;
     if (cell && coffer_node_get_kind(cell) == COFFER_NODE_TEXT) {
         size_t len;
         const char *whole = coffer_node_get_text(cell, &len);
         term_table_cell_len(table, whole, len);
         return;
     }
-    if (cell)
+    if (cell && is_number_list(cell))
+        format_list(text, sizeof text, cell);
+    else if (cell && coffer_node_get_unit(cell) == COFFER_UNIT_BYTES)
+        snprintf(text, sizeof text, "%s", term_bytes(bytes, coffer_node_get_u64(cell)));
+    else if (cell)
         format_scalar(text, sizeof text, cell);
     term_table_cell(table, text);
 }

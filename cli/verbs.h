@@ -17,6 +17,7 @@ extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;
 extern const cli_verb cli_verb_log;
 extern const cli_verb cli_verb_ls;
+extern const cli_verb cli_verb_pack;
 extern const cli_verb cli_verb_repair;
 extern const cli_verb cli_verb_replay;
 extern const cli_verb cli_verb_set;
@@ -25,5 +26,6 @@ extern const cli_verb cli_verb_version;
 
 const cli_verb *cli_find_verb(const char *name); /* NULL if there is none */
 const cli_format_verb *cli_find_format_verb(const char *verb, const char *format);
+bool cli_row_is_for(const cli_format_verb *row, const char *format);
 
 #endif

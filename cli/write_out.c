@@ -1,6 +1,23 @@
 #include "cli.h"
 
 #include "io/sink.h"
+#include "term.h"
+
+#include <string.h>
+
+/* Text of a file on a terminal keeps its lines and nothing that could do more than show. */
+static int show(const char *text, size_t len)
+{
+    const char *end = text + len;
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        term_print_text(stdout, text, (size_t)((stop ? stop : end) - text), 0);
+        text = stop ? stop + 1 : end;
+        if (stop || text == end)
+            putchar('\n');
+    }
+    return CLI_OK;
+}
 
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
 {
@@ -8,6 +25,8 @@ int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
     coffer__sink *sink = NULL;
     coffer__sink_opts opts = { .exclusive = !replace };
     const char *output = path ? path : "-";
+    if (strcmp(output, "-") == 0 && term_is_terminal(stdout))
+        return show(bytes, len);
     coffer_status status = coffer__sink_create(&sink, output, &opts, &err);
     if (status == COFFER_OK)
         status = coffer__sink_write(sink, bytes, len, &err);

@@ -81,7 +81,7 @@ static coffer_status open_folder(coffer_tensors **out, const char *path, const c
         status = coffer__fail_no_memory(err, strlen(path));
     else if (!found)
         status =
-            coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+            coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
                          "%s: no model.safetensors and no model.safetensors.index.json in the folder", path);
     else
         status = open_file(out, coffer__buffer_text(&name), opts, err);

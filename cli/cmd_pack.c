@@ -1,0 +1,13 @@
+#include "verbs.h"
+
+const cli_verb cli_verb_pack = {
+    .name = "pack",
+    .usage = "IN… OUT",
+    .summary = "put many files into one",
+    .description =
+        "Makes one file out of a folder or several files. The extension of OUT says which format it "
+        "becomes. OUT appears whole or not at all.",
+    .min_operands = 2,
+    .max_operands = SIZE_MAX,
+    .makes_file = true,
+};

@@ -1,0 +1,160 @@
+/* pack, into a model container. */
+#include "base/memory.h"
+#include "base/report.h"
+#include "mcf/mcf_verbs.h"
+#include "term.h"
+
+#include <string.h>
+
+static const cli_option options[] = {
+    { "cast", 0, "TYPE", "keep|f16|bf16", "what float tensors of other types become (keep)" },
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches; may be given again" },
+    { "exclude", 0, "GLOB", NULL, "no tensors whose name matches; may be given again" },
+    { "align", 0, "SIZE", "64|4K|2M", "where tensors start: multiples of this (64)" },
+    { "no-dedup", 0, NULL, NULL, "write equal tensors again instead of once" },
+    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
+    { "name", 0, "NAME", NULL, "the model's name (that of the folder or file)" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "json", 0, NULL, NULL, "one JSON object: file, format, size, tensors, sections" },
+    { 0 },
+};
+
+typedef struct globs {
+    const char **at;
+    size_t count;
+} globs;
+
+typedef struct pack_job {
+    const cli_args *args;
+    const char **inputs;
+    size_t input_count;
+    const char *output;
+    globs include, exclude;
+    coffer_pack_opts opts;
+} pack_job;
+
+/* Every value of an option, or with NULL every operand, in order. at : freed by the caller. */
+static bool collect(globs *out, const cli_args *args, const char *option)
+{
+    cli_word word;
+    size_t capacity = cli_operand_count(args);
+    for (cli_place place = { 0 }; cli_next_word(&word, &place, args);)
+        capacity++;
+    out->at = coffer__calloc(capacity + 1, sizeof *out->at);
+    for (cli_place place = { 0 }; out->at && cli_next_word(&word, &place, args);)
+        if (word.option ? option && strcmp(word.option, option) == 0 : !option)
+            out->at[out->count++] = word.value;
+    return out->at != NULL;
+}
+
+static int parse(pack_job *job)
+{
+    static const coffer_dtype casts[] = { COFFER_DTYPE_NONE, COFFER_DTYPE_F16, COFFER_DTYPE_BF16 };
+    static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
+    const cli_args *args = job->args;
+    coffer_pack_opts *opts = &job->opts;
+    globs operands = { 0 };
+    uint64_t threads;
+    if (!cli_number(&threads, args, "threads", 0, 1, 1024))
+        return CLI_USAGE;
+    if (!collect(&operands, args, NULL) || !collect(&job->include, args, "include") ||
+        !collect(&job->exclude, args, "exclude")) {
+        coffer__free(operands.at);
+        return cli_usage(args, "out of memory");
+    }
+    job->inputs = operands.at;
+    job->input_count = operands.count - 1;
+    job->output = operands.at[operands.count - 1];
+    opts->cast = casts[cli_choice(args, "cast", 0)];
+    opts->align = alignments[cli_choice(args, "align", 0)];
+    opts->include = job->include.at;
+    opts->include_count = job->include.count;
+    opts->exclude = job->exclude.at;
+    opts->exclude_count = job->exclude.count;
+    opts->no_dedup = cli_has(args, "no-dedup");
+    opts->no_checksums = cli_has(args, "no-checksums");
+    opts->exclusive = !cli_has(args, "force");
+    opts->model_name = cli_value(args, "name");
+    opts->threads = (uint32_t)threads;
+    return CLI_OK;
+}
+
+/* The file that the message is about. */
+static int fail(const pack_job *job, const coffer_error *err)
+{
+    const char *culprit = job->inputs[0];
+    if (err->status == COFFER_E_EXISTS)
+        culprit = job->output;
+    else
+        culprit = cli_culprit(culprit, job->output, err);
+    for (size_t i = 1; i < job->input_count && culprit == job->inputs[0]; i++)
+        culprit = cli_culprit(culprit, job->inputs[i], err);
+    return cli_fail(culprit, err, NULL);
+}
+
+static int report(const pack_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_source *src = NULL;
+    coffer_mcf *model = NULL;
+    coffer_node *root = NULL;
+    coffer_status status = coffer_source_open(&src, job->output, NULL, &err);
+    int result = CLI_OK;
+    if (status == COFFER_OK)
+        status = coffer_mcf_open(&model, src, NULL, &err);
+    if (status == COFFER_OK)
+        status = coffer_node_new(&root, &err);
+    if (status != COFFER_OK) {
+        result = cli_fail(job->output, &err, NULL);
+    } else if (cli_has(job->args, "json")) {
+        coffer__node_text(root, "file", job->output);
+        coffer__node_text(root, "format", "mcf");
+        coffer__node_u64(root, "size", coffer_source_size(src), COFFER_UNIT_BYTES);
+        coffer__node_u64(root, "tensors", coffer_mcf_tensor_count(model), COFFER_UNIT_NONE);
+        coffer__node_u64(root, "sections", coffer_mcf_section_count(model), COFFER_UNIT_NONE);
+        result = cli_print_json(stdout, root);
+    } else {
+        term_text tensors, sections, size;
+        term_print_text(stdout, job->output, strlen(job->output), 0);
+        printf(": tensors: %s, sections: %s, %s\n", term_count(tensors, coffer_mcf_tensor_count(model)),
+               term_count(sections, coffer_mcf_section_count(model)),
+               term_bytes(size, coffer_source_size(src)));
+    }
+    coffer_node_free(root);
+    coffer_mcf_close(model);
+    coffer_source_close(src);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    (void)src;
+    pack_job job = { .args = args, .opts = COFFER_PACK_OPTS_INIT };
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    int result = parse(&job);
+    if (!result) {
+        term_progress_start(&bar, "packing", NULL);
+        job.opts.progress = &bar.progress;
+        coffer_status status = coffer_pack_mcf(job.output, job.inputs, job.input_count, &job.opts, &err);
+        term_progress_end(&bar);
+        result = status == COFFER_OK ? report(&job) : fail(&job, &err);
+    }
+    coffer__free(job.inputs);
+    coffer__free(job.include.at);
+    coffer__free(job.exclude.at);
+    return result;
+}
+
+const cli_format_verb cli_mcf_pack = {
+    .format = "mcf",
+    .verb = "pack",
+    .options = options,
+    .examples =
+        "  coffer pack folder/ model.mcf                     # a Hugging Face folder, with its tokenizer\n"
+        "  coffer pack folder/ half.mcf --cast bf16          # float tensors as bfloat16\n"
+        "  coffer pack part1.safetensors part2.safetensors config.json model.mcf\n"
+        "  coffer pack folder/ text.mcf --exclude 'vision.*' --align 4K\n",
+    .run = run,
+};

@@ -1,0 +1,242 @@
+/* get, for models: a tensor or some of its rows, or one of the texts that stand beside the tensors. */
+#include "args.h"
+#include "base/buffer.h"
+#include "base/json_write.h"
+#include "tensors/tensor_out.h"
+#include "tensors/tensor_sets.h"
+#include "tensors/tensors_verbs.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const as_names[TENSOR_AS_COUNT] = { "npy", "safetensors", "csv", "raw" };
+
+static const cli_option options[] = {
+    { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
+    { "as", 0, "KIND", "npy|safetensors|csv|raw", "how to write a tensor (by FILE's extension, else csv)" },
+    { "rows", 0, "A..B", NULL, "only these along the first dimension, B not included" },
+    { "dequantize", 0, NULL, NULL, "values as float32, decoded where they are quantised" },
+    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { 0 },
+};
+
+typedef struct get_job {
+    const cli_args *args;
+    coffer_source *src; /* NULL for a folder */
+    coffer_tensors *set;
+    const char *path, *name, *output;
+} get_job;
+
+/* ---- Tensors ---- */
+
+static tensor_as as_of_extension(const char *output)
+{
+    const char *dot = output ? strrchr(output, '.') : NULL;
+    for (unsigned as = 0; dot && as < TENSOR_AS_COUNT; as++)
+        if (strcmp(dot + 1, as_names[as]) == 0)
+            return (tensor_as)as;
+    return TENSOR_CSV;
+}
+
+/* What is written of each element; false after a message. */
+static bool choose_type(tensor_out *out, const get_job *job, const coffer_tensor *tensor)
+{
+    bool plain = coffer_dtype_size(tensor->dtype) > 0;
+    bool rows = cli_has(job->args, "rows"), raw = out->as == TENSOR_RAW;
+    if (cli_has(job->args, "dequantize")) {
+        out->dtype = COFFER_DTYPE_F32;
+        return true;
+    }
+    out->dtype = tensor_written_as(out->as, tensor->dtype);
+    if (plain || (raw && !rows))
+        return true;
+    cli_usage(job->args, "%s is %s: --dequantize gives its values as float32%s", job->name, tensor->type_name,
+              rows ? "" : ", --as raw the bytes as they are");
+    return false;
+}
+
+static bool choose_rows(tensor_out *out, const get_job *job, const coffer_tensor *tensor)
+{
+    uint64_t rows = tensor_rows(tensor), begin = 0, end = rows;
+    if (!cli_range(&begin, &end, job->args, "rows"))
+        return false;
+    if (end == UINT64_MAX)
+        end = rows;
+    if (begin > end || end > rows) {
+        cli_usage(job->args, "--rows %s: %s has %" PRIu64 " rows", cli_value(job->args, "rows"), job->name,
+                  rows);
+        return false;
+    }
+    out->first = begin;
+    out->row_count = end - begin;
+    return true;
+}
+
+static int get_tensor(const get_job *job, size_t index)
+{
+    const coffer_tensor *tensor = coffer_tensors_at(job->set, index);
+    tensor_out out = { .set = job->set, .index = index, .path = job->output ? job->output : "-" };
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    out.as = (tensor_as)cli_choice(job->args, "as", as_of_extension(job->output));
+    out.replace = cli_has(job->args, "force");
+    if (!choose_type(&out, job, tensor) || !choose_rows(&out, job, tensor))
+        return CLI_USAGE;
+    if (out.as != TENSOR_CSV && strcmp(out.path, "-") == 0 && term_is_terminal(stdout))
+        return cli_usage(job->args, "%s is nothing to look at: -o names a file for it", as_names[out.as]);
+    term_progress_start(&bar, "writing", NULL);
+    bar.amount = tensor->size;
+    coffer_status status = tensor_write(&out, &bar.progress, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    return cli_fail(status == COFFER_E_EXISTS ? out.path : cli_culprit(job->path, job->output, &err), &err,
+                    NULL);
+}
+
+/* ---- What stands beside them ---- */
+
+/* The child whose name begins the path and reaches farthest: names may hold dots themselves. */
+static const coffer_node *find_member(const coffer_node *map, const char **path)
+{
+    const coffer_node *found = NULL;
+    size_t found_len = 0;
+    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
+        const char *name = coffer_node_get_name(child);
+        size_t len = strlen(name);
+        bool begins = len > 0 && strncmp(*path, name, len) == 0 && ((*path)[len] == '.' || !(*path)[len]);
+        if (begins && len > found_len) {
+            found = child;
+            found_len = len;
+        }
+    }
+    *path += found_len;
+    if (**path == '.')
+        ++*path;
+    return found;
+}
+
+static const coffer_node *find_value(const coffer_node *root, const char *path)
+{
+    const coffer_node *value = root;
+    while (value && *path)
+        value = find_member(value, &path);
+    return value;
+}
+
+static int write_value(const get_job *job, const coffer_node *value)
+{
+    coffer__buffer out = COFFER__BUFFER_INIT;
+    coffer__json_writer json;
+    size_t len;
+    if (coffer_node_get_kind(value) == COFFER_NODE_TEXT) {
+        const char *text = coffer_node_get_text(value, &len);
+        coffer__buffer_append(&out, text, len);
+    } else {
+        coffer__json_writer_init(&json, &out, 2);
+        coffer__json_write_node(&json, value);
+    }
+    coffer__buffer_append(&out, "\n", 1);
+    int status = cli_write_out(job->output, cli_has(job->args, "force"), out.data, out.len);
+    coffer__buffer_free(&out);
+    return status;
+}
+
+static int fail_unknown(const get_job *job)
+{
+    enum { MOST_COMPARED = 10000 };
+    size_t best = SIZE_MAX;
+    const char *nearest = "";
+    for (size_t i = 0; i < coffer_tensors_count(job->set) && i < MOST_COMPARED; i++) {
+        const char *name = coffer_tensors_at(job->set, i)->name;
+        size_t distance = cli_distance(job->name, name);
+        if (distance < best) {
+            best = distance;
+            nearest = name;
+        }
+    }
+    if (cli_is_near(job->name, best))
+        return cli_usage(job->args, "no \"%s\" in %s; did you mean \"%s\"?", job->name, job->path, nearest);
+    return cli_usage(job->args,
+                     "no \"%s\" in %s; 'coffer ls' lists its tensors, 'coffer info' what else it says",
+                     job->name, job->path);
+}
+
+static int get_metadata(const get_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    coffer_status status = coffer_node_new(&root, &err);
+    if (status == COFFER_OK)
+        status = coffer_tensors_describe(root, job->set, &err);
+    int result;
+    const coffer_node *value = status == COFFER_OK ? find_value(root, job->name) : NULL;
+    if (status != COFFER_OK)
+        result = cli_fail(job->path, &err, NULL);
+    else if (!value)
+        result = fail_unknown(job);
+    else
+        result = write_value(job, value);
+    coffer_node_free(root);
+    return result;
+}
+
+/* The files that a container carries with the model, byte for byte. False when there is none of that name. */
+static bool get_section(int *result, const get_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mcf *model = NULL;
+    coffer_mcf_section section;
+    uint8_t *bytes = NULL;
+    size_t len;
+    uint32_t type = coffer_mcf_section_by_name(job->name);
+    if (type == 0 || !job->src || coffer_mcf_open(&model, job->src, NULL, NULL) != COFFER_OK)
+        return false;
+    bool found = coffer_mcf_find_section(&section, model, type);
+    if (found && coffer_mcf_read_section(&bytes, &len, model, type, &err) == COFFER_OK)
+        *result = cli_write_out(job->output, cli_has(job->args, "force"), bytes, len);
+    else if (found)
+        *result = cli_fail(job->path, &err, NULL);
+    coffer_mcf_free_bytes(bytes);
+    coffer_mcf_close(model);
+    return found;
+}
+
+static int get_other(const get_job *job)
+{
+    static const char *const for_tensors[] = { "as", "rows", "dequantize" };
+    int result;
+    for (size_t i = 0; i < sizeof for_tensors / sizeof for_tensors[0]; i++)
+        if (cli_has(job->args, for_tensors[i]))
+            return cli_usage(job->args, "--%s is for tensors, and there is none named \"%s\" in %s",
+                             for_tensors[i], job->name, job->path);
+    return get_section(&result, job) ? result : get_metadata(job);
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    get_job job = { .args = args, .src = src, .path = cli_operand(args, 0), .name = cli_operand(args, 1) };
+    coffer_error err = COFFER_ERROR_INIT;
+    job.output = cli_value(args, "output");
+    if (!job.name)
+        return cli_usage(args, "wants the name of a tensor; 'coffer ls %s' lists them", job.path);
+    if (tensors_open(&job.set, job.path, src, &err) != COFFER_OK)
+        return cli_fail(job.path, &err, NULL);
+    size_t index = coffer_tensors_find(job.set, job.name);
+    int status = index != SIZE_MAX ? get_tensor(&job, index) : get_other(&job);
+    coffer_tensors_close(job.set);
+    return status;
+}
+
+const cli_format_verb cli_tensors_get = {
+    .format = TENSORS_KINDS,
+    .verb = "get",
+    .options = options,
+    .examples =
+        "  coffer get model.mcf lm_head.weight -o head.npy          # numpy.load(\"head.npy\")\n"
+        "  coffer get model.gguf blk.0.attn_q.weight --dequantize --rows 0..16 -o rows.npy\n"
+        "  coffer get folder/ model.norm.weight                     # as text\n"
+        "  coffer get model.mcf config.json                         # a file that was packed with it\n",
+    .run = run,
+};

@@ -1,0 +1,261 @@
+/* stats, for models: a line for each tensor. */
+#include "base/array.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "tensors/spark.h"
+#include "tensors/tensor_sets.h"
+#include "tensors/tensors_verbs.h"
+#include "term.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches" },
+    { "exclude", 0, "GLOB", NULL, "no tensors whose name matches" },
+    { "sort", 0, "KEY", "name|elements|min|max|mean|std|zeros|nan|inf|outliers",
+      "order of the lines, names from a to z, numbers with the largest first" },
+    { "top", 'n', "K", NULL, "only the first K; 0 shows all" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
+    { 0 },
+};
+
+typedef struct stats_row {
+    const coffer_tensor *tensor;
+    coffer_tensor_stats stats;
+} stats_row;
+
+typedef struct stats_job {
+    const cli_args *args;
+    coffer_tensors *set;
+    stats_row *rows;
+    size_t count, capacity;
+} stats_job;
+
+/* ---- Collecting and sorting ---- */
+
+static coffer_status keep(void *context, size_t tensor, const coffer_tensor_stats *stats)
+{
+    stats_job *job = context;
+    coffer_status status =
+        coffer__array_reserve_one(&job->rows, &job->capacity, job->count, sizeof *job->rows, NULL);
+    if (status == COFFER_OK)
+        job->rows[job->count++] = (stats_row){ coffer_tensors_at(job->set, tensor), *stats };
+    return status;
+}
+
+typedef enum sort_key {
+    BY_NAME,
+    BY_ELEMENTS,
+    BY_MIN,
+    BY_MAX,
+    BY_MEAN,
+    BY_STD,
+    BY_ZEROS,
+    BY_NAN,
+    BY_INF,
+    BY_OUTLIERS
+} sort_key;
+
+static double value_of(const stats_row *row, sort_key key)
+{
+    const coffer_tensor_stats *stats = &row->stats;
+    const double values[] = {
+        [BY_NAME] = 0.0,
+        [BY_ELEMENTS] = (double)stats->elements,
+        [BY_MIN] = stats->min,
+        [BY_MAX] = stats->max,
+        [BY_MEAN] = stats->mean,
+        [BY_STD] = stats->std,
+        [BY_ZEROS] = (double)stats->zeros,
+        [BY_NAN] = (double)stats->nans,
+        [BY_INF] = (double)stats->infinities,
+        [BY_OUTLIERS] = (double)stats->outliers,
+    };
+    return values[key];
+}
+
+/* Numbers from the largest to the smallest, then what is none; equal ones by name. */
+static int compare_rows(const void *a, const void *b, void *context)
+{
+    const stats_row *left = a, *right = b;
+    sort_key key = *(const sort_key *)context;
+    double x = value_of(left, key), y = value_of(right, key);
+    int order = isnan(x) || isnan(y) ? isnan(x) - isnan(y) : (x < y) - (x > y);
+    return order ? order : strcmp(left->tensor->name, right->tensor->name);
+}
+
+static void sort_rows(stats_job *job)
+{
+    sort_key key = (sort_key)cli_choice(job->args, "sort", BY_NAME);
+    if (job->count > 1)
+        qsort_r(job->rows, job->count, sizeof *job->rows, compare_rows, &key);
+}
+
+/* ---- Output ---- */
+
+static void add_number(coffer_node *map, const char *name, double value)
+{
+    if (isfinite(value))
+        coffer__node_f64(map, name, value, COFFER_UNIT_NONE);
+    else
+        coffer__node_null(map, name);
+}
+
+static int print_json_line(const stats_row *row)
+{
+    const coffer_tensor_stats *stats = &row->stats;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return cli_fail(row->tensor->name, &err, NULL);
+    coffer__node_text(root, "name", row->tensor->name);
+    coffer__node_text(root, "dtype", row->tensor->type_name);
+    coffer_node *shape = coffer__node_list(root, "shape");
+    for (uint32_t i = 0; i < row->tensor->rank; i++)
+        coffer__node_u64(shape, NULL, row->tensor->dims[i], COFFER_UNIT_NONE);
+    coffer__node_u64(root, "elements", stats->elements, COFFER_UNIT_NONE);
+    add_number(root, "min", stats->min);
+    add_number(root, "max", stats->max);
+    add_number(root, "mean", stats->mean);
+    add_number(root, "std", stats->std);
+    coffer__node_u64(root, "zeros", stats->zeros, COFFER_UNIT_NONE);
+    coffer__node_u64(root, "nan", stats->nans, COFFER_UNIT_NONE);
+    coffer__node_u64(root, "inf", stats->infinities, COFFER_UNIT_NONE);
+    coffer__node_u64(root, "outliers", stats->outliers, COFFER_UNIT_NONE);
+    coffer_node *histogram = coffer__node_list(root, "histogram");
+    for (size_t i = 0; i < SPARK_BINS; i++)
+        coffer__node_u64(histogram, NULL, stats->histogram[i], COFFER_UNIT_NONE);
+    int status = cli_print_json_line(stdout, root);
+    coffer_node_free(root);
+    return status;
+}
+
+static void add_value_cell(term_table *table, double value)
+{
+    if (isnan(value))
+        term_table_cell(table, "–");
+    else
+        term_table_cellf(table, "%.4g", value);
+}
+
+static void add_count_cell(term_table *table, uint64_t count, bool alarming)
+{
+    term_text text;
+    if (alarming && count > 0)
+        term_table_style(table, TERM_RED);
+    term_table_cell(table, term_count(text, count));
+}
+
+typedef struct totals {
+    uint64_t elements, nans, infinities;
+} totals;
+
+static void add_row(term_table *table, const stats_row *row, const totals *all)
+{
+    const coffer_tensor_stats *stats = &row->stats;
+    spark_text histogram;
+    term_table_cell(table, row->tensor->name);
+    term_table_cell(table, row->tensor->type_name);
+    add_count_cell(table, stats->elements, false);
+    add_value_cell(table, stats->min);
+    add_value_cell(table, stats->max);
+    add_value_cell(table, stats->mean);
+    add_value_cell(table, stats->std);
+    add_count_cell(table, stats->zeros, false);
+    if (all->nans > 0)
+        add_count_cell(table, stats->nans, true);
+    if (all->infinities > 0)
+        add_count_cell(table, stats->infinities, true);
+    add_count_cell(table, stats->outliers, false);
+    term_table_cell(table, spark_draw(histogram, stats->histogram));
+}
+
+/* Columns of NaN and infinities are there when any tensor has some. */
+static void print_table(const stats_job *job, size_t shown)
+{
+    static const char *const values[] = { "elements", "min", "max", "mean", "std", "zeros" };
+    totals all = { 0 };
+    for (size_t i = 0; i < job->count; i++) {
+        all.elements += job->rows[i].stats.elements;
+        all.nans += job->rows[i].stats.nans;
+        all.infinities += job->rows[i].stats.infinities;
+    }
+    term_table *table = term_table_new();
+    term_table_column(table, "tensor", TERM_LEFT);
+    term_table_column(table, "dtype", TERM_LEFT);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        term_table_column(table, values[i], TERM_RIGHT);
+    if (all.nans > 0)
+        term_table_column(table, "nan", TERM_RIGHT);
+    if (all.infinities > 0)
+        term_table_column(table, "inf", TERM_RIGHT);
+    term_table_column(table, "outliers", TERM_RIGHT);
+    term_table_column(table, "histogram", TERM_LEFT);
+    for (size_t i = 0; i < shown; i++)
+        add_row(table, &job->rows[i], &all);
+    term_table_print(table, stdout);
+    term_text count, elements;
+    if (shown < job->count)
+        printf("… and %s more (--top 0 shows all)\n", term_count(count, job->count - shown));
+    printf("%s%s tensors, %s elements%s\n", term_on(stdout, TERM_DIM), term_count(count, job->count),
+           term_count(elements, all.elements), term_off(stdout));
+}
+
+static int print(const stats_job *job, uint64_t top)
+{
+    size_t shown = top > 0 && top < job->count ? (size_t)top : job->count;
+    int status = CLI_OK;
+    if (!cli_has(job->args, "json")) {
+        if (job->count == 0)
+            puts("no tensor is selected");
+        else
+            print_table(job, shown);
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < shown && !status; i++)
+        status = print_json_line(&job->rows[i]);
+    return status;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    const char *path = cli_operand(args, 0);
+    stats_job job = { .args = args };
+    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    uint64_t top, threads;
+    if (!cli_number(&top, args, "top", 0, 0, UINT64_MAX) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024))
+        return CLI_USAGE;
+    work.threads = (uint32_t)threads;
+    work.include = cli_value(args, "include");
+    work.exclude = cli_value(args, "exclude");
+    coffer_status status = tensors_open(&job.set, path, src, &err);
+    if (status == COFFER_OK) {
+        term_progress_start(&bar, "reading", NULL);
+        bar.amount = tensors_size(job.set);
+        work.progress = &bar.progress;
+        status = coffer_tensors_stats(job.set, &work, keep, &job, &err);
+        term_progress_end(&bar);
+    }
+    sort_rows(&job);
+    int result = status == COFFER_OK ? print(&job, top) : cli_fail(path, &err, NULL);
+    coffer__free(job.rows);
+    coffer_tensors_close(job.set);
+    return result;
+}
+
+const cli_format_verb cli_tensors_stats = {
+    .format = TENSORS_KINDS,
+    .verb = "stats",
+    .options = options,
+    .examples =
+        "  coffer stats model.mcf                            # every tensor: extremes, mean, histogram\n"
+        "  coffer stats folder/ --include '*.q_proj.*' --sort std --top 5\n"
+        "  coffer stats model.gguf --json | jq 'select(.nan > 0) | .name'\n",
+    .run = run,
+};

@@ -1,0 +1,57 @@
+/* Children in another order: a merge sort of the list they are linked into, which keeps equal ones as they
+ * were and needs no memory. */
+#include "base/node.h"
+#include "base/report.h"
+
+#include <string.h>
+
+typedef struct merge_order {
+    coffer__node_compare *compare;
+    const void *context;
+} merge_order;
+
+/* Cuts `first` behind `count` nodes and gives what follows. */
+static coffer_node *cut(coffer_node *first, size_t count)
+{
+    while (first && --count > 0)
+        first = first->next;
+    coffer_node *rest = first ? first->next : NULL;
+    if (first)
+        first->next = NULL;
+    return rest;
+}
+
+/* Links two sorted runs behind *tail; gives the new tail. */
+static coffer_node **merge(coffer_node **tail, coffer_node *a, coffer_node *b, const merge_order *order)
+{
+    while (a || b) {
+        bool take_a = a && (!b || order->compare(a, b, order->context) <= 0);
+        coffer_node **from = take_a ? &a : &b;
+        *tail = *from;
+        tail = &(*tail)->next;
+        *from = *tail;
+    }
+    *tail = NULL;
+    return tail;
+}
+
+void coffer__node_sort(coffer_node *map, const char *name, coffer__node_compare *compare, const void *context)
+{
+    const merge_order order = { compare, context };
+    coffer_node *list = map->first;
+    while (list && strcmp(list->name, name) != 0)
+        list = list->next;
+    if (!list || list->kind != COFFER_NODE_LIST)
+        return;
+    for (size_t run = 1; run < coffer_node_count(list); run *= 2) {
+        coffer_node *rest = list->first, **tail = &list->first;
+        while (rest) {
+            coffer_node *a = rest, *b = cut(a, run);
+            rest = cut(b, run);
+            tail = merge(tail, a, b, &order);
+        }
+    }
+    list->last = list->first;
+    while (list->last && list->last->next)
+        list->last = list->last->next;
+}
