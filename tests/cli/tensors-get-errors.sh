@@ -1,0 +1,35 @@
+# What cannot be had of a model, and what is said then.
+model=$DATA/vectors/mcf/plain.mcf
+say() {
+    echo "\$ coffer $*"
+    coffer "$@" 2>&1
+    echo "exit $?"
+}
+say get "$model"
+say get "$model" model.norm.weigth
+say get "$model" nonsense
+say get "$model" model.norm.weight --rows 5..2
+say get "$model" model.norm.weight --rows 0..100000
+say get "$model" model.norm.weight --as colours
+say get "$model" config.json --rows 1
+say get "$model" model.norm.weight --param x
+say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300
+say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300 --rows 1 --as raw
+: >there.npy
+say get "$model" model.norm.weight -o there.npy
+say get "$model" model.norm.weight -o there.npy --force
+say get "$model" model.norm.weight -o missing/there.npy
+say get missing.mcf x
+say get "$DATA/vectors/mcf/directory-past-end.mcf" x
+say stats "$model" --sort colour
+say stats "$model" --include 'nothing*'
+say set "$model"
+say set - model_name=x
+say pack "$DATA/compat/mcf/hf-folder" out.colour
+say pack "$DATA/compat/mcf/hf-folder" out.mscan
+say pack "$DATA/compat/mcf/hf-folder"
+say pack missing out.mcf
+say pack "$DATA/compat/mcf/hf-folder" out.mcf --align 8
+say pack "$DATA/compat/mcf/hf-folder" out.mcf --cast q4
+say pack "$DATA/compat/mcf/hf-folder" out.mcf --include 'nothing*'
+ls
