@@ -51,8 +51,8 @@ static bool choose_type(tensor_out *out, const get_job *job, const coffer_tensor
     out->dtype = tensor_written_as(out->as, tensor->dtype);
     if (plain || (raw && !rows))
         return true;
-    cli_usage(job->args, "%s is %s: --dequantize gives its values as float32%s", job->name, tensor->type_name,
-              rows ? "" : ", --as raw the bytes as they are");
+    cli_usage(job->args, "%s is %s: --dequantize gives its values as float32%s", job->name,
+              tensors_type(tensor), rows ? "" : ", --as raw the bytes as they are");
     return false;
 }
 

@@ -112,7 +112,7 @@ static int print_json_line(const stats_row *row)
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(row->tensor->name, &err, NULL);
     coffer__node_text(root, "name", row->tensor->name);
-    coffer__node_text(root, "dtype", row->tensor->type_name);
+    coffer__node_text(root, "dtype", tensors_type(row->tensor));
     coffer_node *shape = coffer__node_list(root, "shape");
     for (uint32_t i = 0; i < row->tensor->rank; i++)
         coffer__node_u64(shape, NULL, row->tensor->dims[i], COFFER_UNIT_NONE);
@@ -158,7 +158,7 @@ static void add_row(term_table *table, const stats_row *row, const totals *all)
     const coffer_tensor_stats *stats = &row->stats;
     spark_text histogram;
     term_table_cell(table, row->tensor->name);
-    term_table_cell(table, row->tensor->type_name);
+    term_table_cell(table, tensors_type(row->tensor));
     add_count_cell(table, stats->elements, false);
     add_value_cell(table, stats->min);
     add_value_cell(table, stats->max);

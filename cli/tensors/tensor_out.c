@@ -3,11 +3,10 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
-#include "base/json_write.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "convert/npy.h"
-#include "convert/safetensors.h"
+#include "convert/safetensors_write.h"
 #include "io/sink.h"
 
 #include <inttypes.h>
@@ -37,14 +36,10 @@ typedef struct written {
     coffer__sink *sink;
     const tensor_out *job;
     const coffer_tensor *tensor;
+    uint64_t *dims;        /* of what is written */
     uint64_t first, count; /* elements */
     uint64_t line;         /* elements of a line of text: the last dimension */
 } written;
-
-static uint64_t dimension(const written *out, uint32_t index)
-{
-    return index == 0 ? out->job->row_count : out->tensor->dims[index];
-}
 
 static void put_npy_header(coffer__buffer *header, const written *out)
 {
@@ -52,37 +47,20 @@ static void put_npy_header(coffer__buffer *header, const written *out)
     coffer__npy npy = { .fields = &field, .field_count = 1, .dimensions = out->tensor->rank };
     coffer__npy_field_of(&field, out->job->dtype);
     for (uint32_t i = 0; i < out->tensor->rank; i++)
-        npy.shape[i] = dimension(out, i);
+        npy.shape[i] = out->dims[i];
     coffer__npy_put_header(header, &npy);
 }
 
 static void put_safetensors_header(coffer__buffer *header, const written *out)
 {
-    enum { LENGTH_SIZE = 8, ALIGNMENT = 8 };
-    coffer__json_writer json;
-    coffer__buffer_fill(header, 0, LENGTH_SIZE);
-    coffer__json_writer_init(&json, header, 0);
-    coffer__json_open_object(&json);
-    coffer__json_key(&json, out->tensor->name);
-    coffer__json_open_object(&json);
-    coffer__json_key(&json, "dtype");
-    coffer__json_string(&json, coffer__safetensors_type_of(out->job->dtype)->name);
-    coffer__json_key(&json, "shape");
-    coffer__json_open_array(&json);
-    for (uint32_t i = 0; i < out->tensor->rank; i++)
-        coffer__json_write_u64(&json, dimension(out, i));
-    coffer__json_close_array(&json);
-    coffer__json_key(&json, "data_offsets");
-    coffer__json_open_array(&json);
-    coffer__json_write_u64(&json, 0);
-    coffer__json_write_u64(&json, out->count * coffer_dtype_size(out->job->dtype));
-    coffer__json_close_array(&json);
-    coffer__json_close_object(&json);
-    coffer__json_close_object(&json);
-    while (!header->failed && header->len % ALIGNMENT != 0)
-        coffer__buffer_append(header, " ", 1);
-    if (!header->failed)
-        coffer__store_u64(header->data, header->len - LENGTH_SIZE);
+    const coffer__safetensors_entry entry = {
+        .name = out->tensor->name,
+        .type = coffer__safetensors_type_of(out->job->dtype)->name,
+        .rank = out->tensor->rank,
+        .dims = out->dims,
+        .size = out->count * coffer_dtype_size(out->job->dtype),
+    };
+    coffer__safetensors_put_header(header, &entry, 1, NULL);
 }
 
 static coffer_status write_header(const written *out, coffer_error *err)
@@ -214,28 +192,45 @@ static coffer_status write_payload(const written *out, const coffer_progress *pr
     return status;
 }
 
+/* Elements of a line of text: the last dimension; all that are wanted of a vector. */
+static uint64_t line_of(const written *out)
+{
+    uint64_t line = out->tensor->rank > 0 ? out->dims[out->tensor->rank - 1] : 1;
+    return line > 0 ? line : 1;
+}
+
+static coffer_status write_all(written *out, const coffer_progress *progress, coffer_error *err)
+{
+    const tensor_out *job = out->job;
+    const coffer__sink_opts opts = { .exclusive = !job->replace };
+    coffer_status status = coffer__sink_create(&out->sink, job->path, &opts, err);
+    if (status == COFFER_OK)
+        status = write_header(out, err);
+    if (status == COFFER_OK)
+        status = job->dtype == COFFER_DTYPE_NONE ? write_payload(out, progress, err)
+                                                 : write_elements(out, progress, err);
+    if (status == COFFER_OK)
+        return coffer__sink_commit(out->sink, err);
+    coffer__sink_discard(out->sink);
+    return status;
+}
+
 coffer_status tensor_write(const tensor_out *job, const coffer_progress *progress, coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, job->index);
-    const coffer__sink_opts opts = { .exclusive = !job->replace };
     uint64_t rows = tensor_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
     written out = { .job = job, .tensor = tensor, .first = job->first * row, .count = job->row_count * row };
-    out.line = tensor->rank > 0 && tensor->dims[tensor->rank - 1] > 0 ? tensor->dims[tensor->rank - 1] : 1;
-    /* Rows of a vector are its elements; a line of text holds them all. */
-    if (tensor->rank == 1 && out.count > 0)
-        out.line = coffer_dtype_size(tensor->dtype) == 0 ? out.line : out.count;
     if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == TENSOR_NPY)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "tensor \"%s\" has %" PRIu32 " dimensions, an .npy file has at most %d",
                             tensor->name, tensor->rank, COFFER__NPY_MAX_DIMENSIONS);
-    coffer_status status = coffer__sink_create(&out.sink, job->path, &opts, err);
-    if (status == COFFER_OK)
-        status = write_header(&out, err);
-    if (status == COFFER_OK)
-        status = job->dtype == COFFER_DTYPE_NONE ? write_payload(&out, progress, err)
-                                                 : write_elements(&out, progress, err);
-    if (status == COFFER_OK)
-        return coffer__sink_commit(out.sink, err);
-    coffer__sink_discard(out.sink);
+    out.dims = coffer__alloc_array((size_t)tensor->rank + 1, sizeof *out.dims);
+    if (!out.dims)
+        return coffer__fail_no_memory(err, tensor->rank * sizeof *out.dims);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        out.dims[i] = i == 0 ? job->row_count : tensor->dims[i];
+    out.line = line_of(&out);
+    coffer_status status = write_all(&out, progress, err);
+    coffer__free(out.dims);
     return status;
 }

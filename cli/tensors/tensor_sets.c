@@ -16,6 +16,11 @@ coffer_status tensors_open(coffer_tensors **out, const char *path, coffer_source
     return coffer_tensors_open(out, path, NULL, err);
 }
 
+const char *tensors_type(const coffer_tensor *tensor)
+{
+    return tensor->dtype == COFFER_DTYPE_NONE ? tensor->type_name : coffer_dtype_name(tensor->dtype);
+}
+
 const char *tensors_title(const coffer_tensors *set)
 {
     static const struct {
@@ -57,12 +62,12 @@ static void add_types(coffer_node *list, const coffer_tensors *set)
     for (size_t i = 0; i < coffer_tensors_count(set); i++) {
         const coffer_tensor *tensor = coffer_tensors_at(set, i);
         size_t at = 0;
-        while (at < count && strcmp(types[at].name, tensor->type_name) != 0)
+        while (at < count && strcmp(types[at].name, tensors_type(tensor)) != 0)
             at++;
         if (at == MOST_TYPES)
             continue;
         if (at == count)
-            types[count++] = (type_total){ .name = tensor->type_name };
+            types[count++] = (type_total){ .name = tensors_type(tensor) };
         types[at].tensors++;
         types[at].parameters += tensor->elements;
         types[at].size += tensor->size;
@@ -132,7 +137,7 @@ static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_
 {
     coffer_node *map = coffer__node_map(list, NULL);
     coffer__node_text(map, "name", tensor->name);
-    coffer__node_text(map, "dtype", tensor->type_name);
+    coffer__node_text(map, "dtype", tensors_type(tensor));
     coffer_node *shape = coffer__node_list(map, "shape");
     for (uint32_t i = 0; i < tensor->rank; i++)
         coffer__node_u64(shape, NULL, tensor->dims[i], COFFER_UNIT_NONE);

@@ -9,6 +9,8 @@
  */
 coffer_status tensors_open(coffer_tensors **out, const char *path, coffer_source *src, coffer_error *err);
 
+/* "f32" for whatever the file calls it; "Q4_K" for types of the file's own. */
+const char *tensors_type(const coffer_tensor *tensor);
 const char *tensors_title(const coffer_tensors *set);
 uint64_t tensors_size(const coffer_tensors *set); /* bytes of all payloads */
 
