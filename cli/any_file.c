@@ -13,6 +13,12 @@ static bool is_unknown(coffer_status status)
     return status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC;
 }
 
+/* Of a file that is no model. */
+static bool has_no_tensors(coffer_status status)
+{
+    return is_unknown(status) || status == COFFER_E_UNSUPPORTED;
+}
+
 static bool is_folder(const char *path)
 {
     struct stat st;
@@ -39,7 +45,7 @@ static void look_for_tensors(cli_file *file)
     if (status == COFFER_OK) {
         file->kind = coffer_tensors_kind(file->set);
         file->unknown = (coffer_error)COFFER_ERROR_INIT;
-    } else if (!is_unknown(status)) {
+    } else if (!has_no_tensors(status)) {
         coffer_convert_kind(&file->kind, file->src, NULL);
         file->unknown = err;
     }
@@ -70,12 +76,17 @@ int cli_file_open_known(cli_file *out, const char *path)
     if (cli_file_open(&file, path, &err) != COFFER_OK)
         return cli_fail(path, &err, cli_open_hint(&err));
     if (file.unknown.status) {
-        int status = cli_fail(path, &file.unknown, NULL);
+        int status = cli_fail(path, &file.unknown, cli_file_hint(&file));
         cli_file_close(&file);
         return status;
     }
     *out = file;
     return CLI_OK;
+}
+
+const char *cli_file_hint(const cli_file *file)
+{
+    return file->kind && !file->format ? "" : NULL;
 }
 
 void cli_file_close(cli_file *file)
@@ -94,9 +105,10 @@ const char *cli_file_title(const cli_file *file)
 
 uint64_t cli_file_size(const cli_file *file)
 {
-    if (file->src)
-        return coffer_source_size(file->src);
-    return file->set ? tensors_size(file->set) : 0;
+    /* The index of a model in several files is none of them. */
+    if (file->set && (!file->src || tensors_in_several_files(file->set)))
+        return tensors_size(file->set);
+    return file->src ? coffer_source_size(file->src) : 0;
 }
 
 coffer_status cli_file_describe(coffer_node *out, const cli_file *file, const coffer_describe_opts *opts,
@@ -144,7 +156,7 @@ coffer_status cli_file_diff(coffer_node *out, const cli_file *a, const cli_file 
         status = set_of(&set_b, &opened_b, b, err);
     if (status == COFFER_OK)
         status = tensors_diff(out, set_a, set_b, opts, err);
-    else if (is_unknown(status))
+    else if (has_no_tensors(status))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "%s is %s, %s is %s: only files that hold the same can be compared", a->path,
                               a->kind, b->path, b->kind);

@@ -23,6 +23,8 @@ int cli_file_open_known(cli_file *out, const char *path);
 void cli_file_close(cli_file *file);
 
 const char *cli_file_title(const cli_file *file); /* "neural-network scan", "safetensors file" */
+/* For cli_fail: check and repair, which it would recommend, can do little for files of other programs. */
+const char *cli_file_hint(const cli_file *file);
 uint64_t cli_file_size(const cli_file *file);
 
 /* As coffer_describe, coffer_check, coffer_list and coffer_diff. Two files that both hold tensors can be

@@ -22,7 +22,7 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
         bool available;
     } generic[] = {
         { "info", format->describe != NULL }, { "check", format->check != NULL },
-        { "ls", format->list != NULL },       { "diff", format->diff != NULL },
+        { "ls", format->list != NULL },       { "diff", format->diff != NULL || format->holds_tensors },
         { "repair", format->repair != NULL }, { "convert", converts(format->name) },
     };
     for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)

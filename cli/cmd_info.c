@@ -30,7 +30,7 @@ static int print_as_json(const file_info *info)
         add_error(info->root, &info->err);
     int status = cli_print_json(stdout, info->root);
     if (info->err.status)
-        status = cli_worse(status, cli_fail(info->file.path, &info->err, NULL));
+        status = cli_worse(status, cli_fail(info->file.path, &info->err, cli_file_hint(&info->file)));
     return status;
 }
 
@@ -46,7 +46,7 @@ static int print_for_people(const file_info *info)
     if (info->file.src && coffer_source_interrupted_update(info->file.src))
         printf("  %shint: 'coffer repair' rolls the update back%s\n", term_on(stdout, TERM_DIM),
                term_off(stdout));
-    return info->err.status ? cli_fail(info->file.path, &info->err, NULL) : CLI_OK;
+    return info->err.status ? cli_fail(info->file.path, &info->err, cli_file_hint(&info->file)) : CLI_OK;
 }
 
 static void describe(file_info *info, const coffer_describe_opts *how)

@@ -16,11 +16,12 @@ static bool is_scalar(const coffer_node *node)
     return coffer_node_get_kind(node) < COFFER_NODE_LIST;
 }
 
-/* "total_tokens" reads as "total tokens". */
+/* "total_tokens" reads as "total tokens"; keys that come from a file, such as "llama.block_count", stay. */
 static void readable_name(char *out, size_t size, const char *name)
 {
+    bool is_ours = name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
     snprintf(out, size, "%s", name);
-    for (char *at = out; *at; at++)
+    for (char *at = out; is_ours && *at; at++)
         if (*at == '_')
             *at = ' ';
 }
@@ -104,14 +105,17 @@ static void add_columns(term_table *table, const coffer_node *list)
         term_table_column(table, coffer_node_get_name(cell), is_text[column] ? TERM_LEFT : TERM_RIGHT);
 }
 
-/* "[64, 32]"; numbers only, as many as fit. */
+/* "[4096, 32]": numbers, as many as fit, without commas inside them. */
 static void format_list(char *out, size_t size, const coffer_node *list)
 {
     size_t len = (size_t)snprintf(out, size, "[");
     for (const coffer_node *item = coffer_node_first(list); item && len < size;
          item = coffer_node_next(item)) {
         char number[VALUE_MAX];
-        format_scalar(number, sizeof number, item);
+        if (coffer_node_get_kind(item) == COFFER_NODE_U64)
+            snprintf(number, sizeof number, "%" PRIu64, coffer_node_get_u64(item));
+        else
+            format_scalar(number, sizeof number, item);
         len += (size_t)snprintf(out + len, size - len, "%s%s", number, coffer_node_next(item) ? ", " : "");
     }
     if (len < size)
@@ -183,9 +187,11 @@ static bool is_table(const coffer_node *list)
     return true;
 }
 
-static bool is_short_list(const coffer_node *list)
+/* Short lists of values do, and whatever is empty. */
+static bool fits_line(const coffer_node *list)
 {
-    if (coffer_node_count(list) > SHORT_LIST)
+    size_t count = coffer_node_count(list);
+    if (count > SHORT_LIST || (count > 0 && coffer_node_get_kind(list) != COFFER_NODE_LIST))
         return false;
     for (const coffer_node *item = coffer_node_first(list); item; item = coffer_node_next(item))
         if (!is_scalar(item))
@@ -251,16 +257,15 @@ static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
         fprintf(out, "%*s%s", (int)(2 * depth), "", term_on(out, TERM_DIM));
         term_print_text(out, name, strlen(name), 0);
         fputs(term_off(out), out);
-        bool is_list = coffer_node_get_kind(child) == COFFER_NODE_LIST;
-        if (!is_scalar(child) && !(is_list && is_short_list(child))) {
+        if (!is_scalar(child) && !fits_line(child)) {
             print_compound(out, child, depth);
             continue;
         }
         fprintf(out, "%*s", (int)(width < widest ? widest - width : 0) + 2, "");
-        if (is_list)
-            print_short_list(out, child);
-        else
+        if (is_scalar(child))
             print_scalar(out, child);
+        else
+            print_short_list(out, child);
         fputc('\n', out);
     }
 }

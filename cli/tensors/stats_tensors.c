@@ -200,7 +200,7 @@ static void print_table(const stats_job *job, size_t shown)
     term_text count, elements;
     if (shown < job->count)
         printf("… and %s more (--top 0 shows all)\n", term_count(count, job->count - shown));
-    printf("%s%s tensors, %s elements%s\n", term_on(stdout, TERM_DIM), term_count(count, job->count),
+    printf("%stensors: %s, elements: %s%s\n", term_on(stdout, TERM_DIM), term_count(count, job->count),
            term_count(elements, all.elements), term_off(stdout));
 }
 

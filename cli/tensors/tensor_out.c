@@ -60,7 +60,8 @@ static void put_safetensors_header(coffer__buffer *header, const written *out)
         .dims = out->dims,
         .size = out->count * coffer_dtype_size(out->job->dtype),
     };
-    coffer__safetensors_put_header(header, &entry, 1, NULL);
+    const coffer__safetensors_metadata none = { 0 };
+    coffer__safetensors_put_header(header, &entry, 1, &none);
 }
 
 static coffer_status write_header(const written *out, coffer_error *err)

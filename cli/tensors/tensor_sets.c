@@ -38,6 +38,14 @@ const char *tensors_title(const coffer_tensors *set)
     return kind;
 }
 
+bool tensors_in_several_files(const coffer_tensors *set)
+{
+    for (size_t i = 1; i < coffer_tensors_count(set); i++)
+        if (strcmp(coffer_tensors_at(set, 0)->file, coffer_tensors_at(set, i)->file) != 0)
+            return true;
+    return false;
+}
+
 uint64_t tensors_size(const coffer_tensors *set)
 {
     uint64_t size = 0;
@@ -125,14 +133,6 @@ coffer_status tensors_check(coffer_report *out, const coffer_tensors *set, const
 
 /* ---- ls ---- */
 
-static bool in_several_files(const coffer_tensors *set)
-{
-    for (size_t i = 1; i < coffer_tensors_count(set); i++)
-        if (strcmp(coffer_tensors_at(set, 0)->file, coffer_tensors_at(set, i)->file) != 0)
-            return true;
-    return false;
-}
-
 static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_file)
 {
     coffer_node *map = coffer__node_map(list, NULL);
@@ -146,8 +146,9 @@ static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_
     else
         coffer__node_u64(map, "offset", tensor->offset, COFFER_UNIT_OFFSET);
     coffer__node_u64(map, "size", tensor->size, COFFER_UNIT_BYTES);
+    const char *slash = strrchr(tensor->file, '/');
     if (with_file)
-        coffer__node_text(map, "file", tensor->file);
+        coffer__node_text(map, "file", slash ? slash + 1 : tensor->file);
 }
 
 coffer_status tensors_list(coffer_node *out, const coffer_tensors *set, const coffer_list_opts *opts,
@@ -157,7 +158,7 @@ coffer_status tensors_list(coffer_node *out, const coffer_tensors *set, const co
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a %s has no list \"%s\"; it has tensors", tensors_title(set), opts->what);
     coffer_node *list = coffer__node_list(out, "entries");
-    bool with_file = in_several_files(set);
+    bool with_file = tensors_in_several_files(set);
     for (size_t i = 0; i < coffer_tensors_count(set); i++) {
         const coffer_tensor *tensor = coffer_tensors_at(set, i);
         if (!opts->glob || coffer__glob_match(opts->glob, tensor->name, strlen(tensor->name)))

@@ -12,6 +12,7 @@ coffer_status tensors_open(coffer_tensors **out, const char *path, coffer_source
 /* "f32" for whatever the file calls it; "Q4_K" for types of the file's own. */
 const char *tensors_type(const coffer_tensor *tensor);
 const char *tensors_title(const coffer_tensors *set);
+bool tensors_in_several_files(const coffer_tensors *set);
 uint64_t tensors_size(const coffer_tensors *set); /* bytes of all payloads */
 
 coffer_status tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err);

@@ -15,6 +15,6 @@ coffer ls half.mcf
 coffer pack "$folder/model.safetensors" aligned.mcf --align 4K --no-dedup --no-checksums
 coffer ls aligned.mcf --json | sed 's/.*"offset":\([0-9]*\).*/\1/' | while read -r offset; do echo $((offset % 4096)); done | sort -u
 coffer check aligned.mcf
-a=$(coffer info --hash --json model.mcf | sed 's/.*"hash":"\([0-9a-f]*\)".*/\1/')
-b=$(coffer info --hash --json aligned.mcf | sed 's/.*"hash":"\([0-9a-f]*\)".*/\1/')
+a=$(coffer info --hash --json model.mcf | sed 's/.*"content_hash":"\([0-9a-f]*\)".*/\1/')
+b=$(coffer info --hash --json aligned.mcf | sed 's/.*"content_hash":"\([0-9a-f]*\)".*/\1/')
 test -n "$a" && test "$a" = "$b" && echo "the same tensors have the same hash"

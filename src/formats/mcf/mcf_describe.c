@@ -52,25 +52,28 @@ static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, c
 static void describe_types(coffer_node *out, const coffer_mcf *model)
 {
     uint64_t counts[COFFER_DTYPE_COUNT] = { 0 }, sizes[COFFER_DTYPE_COUNT] = { 0 };
+    uint64_t parameters[COFFER_DTYPE_COUNT] = { 0 };
     uint64_t elements = 0, size = 0;
-    coffer_node *map;
     for (size_t i = 0; i < model->index.count; i++) {
         coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
         counts[tensor.dtype]++;
         sizes[tensor.dtype] += tensor.size;
+        parameters[tensor.dtype] += tensor.elements;
         elements += tensor.elements;
         size += tensor.size;
     }
     coffer__node_u64(out, "parameters", elements, COFFER_UNIT_NONE);
     coffer__node_u64(out, "tensor_bytes", size, COFFER_UNIT_BYTES);
-    map = coffer__node_map(out, "types");
+    coffer_node *list = coffer__node_list(out, "dtypes");
     for (int i = 0; i < COFFER_DTYPE_COUNT; i++) {
-        coffer_node *type;
         if (counts[i] == 0)
             continue;
-        type = coffer__node_map(map, i == COFFER_DTYPE_NONE ? "unknown" : coffer_dtype_name((coffer_dtype)i));
+        coffer_node *type = coffer__node_map(list, NULL);
+        coffer__node_text(type, "dtype",
+                          i == COFFER_DTYPE_NONE ? "unknown" : coffer_dtype_name((coffer_dtype)i));
         coffer__node_u64(type, "tensors", counts[i], COFFER_UNIT_NONE);
-        coffer__node_u64(type, "bytes", sizes[i], COFFER_UNIT_BYTES);
+        coffer__node_u64(type, "parameters", parameters[i], COFFER_UNIT_NONE);
+        coffer__node_u64(type, "size", sizes[i], COFFER_UNIT_BYTES);
     }
 }
 
