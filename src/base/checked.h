@@ -27,6 +27,12 @@ static inline bool coffer__mul_size(size_t *out, size_t a, size_t b)
     return !__builtin_mul_overflow(a, b, out);
 }
 
+/* Never overflows. by : not 0. */
+static inline uint64_t coffer__divide_up(uint64_t value, uint64_t by)
+{
+    return value / by + (value % by != 0);
+}
+
 /* Rounds up to a multiple of alignment, a power of two. */
 static inline bool coffer__align_up(uint64_t *out, uint64_t value, uint64_t alignment)
 {

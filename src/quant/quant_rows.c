@@ -1,4 +1,5 @@
 /* Rows of a payload: which bytes belong to them, and the way through the kernels. */
+#include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -31,11 +32,6 @@ typedef struct quant_piece {
     uint64_t elements; /* of each row */
 } quant_piece;
 
-static uint64_t divide_up(uint64_t value, uint64_t by)
-{
-    return value / by + (value % by != 0);
-}
-
 static uint64_t block_bytes(const coffer__quant_type *type)
 {
     return type->bits * COFFER__QUANT_BLOCK / 8u;
@@ -53,9 +49,11 @@ static void locate(coffer__quant_region out[COFFER__QUANT_PART_COUNT], const cof
 {
     uint64_t before = piece->rows - 1, bytes = block_bytes(layout->type);
     uint64_t block = piece->row * layout->blocks_per_row + piece->col / COFFER__QUANT_BLOCK;
-    uint64_t blocks = before * layout->blocks_per_row + divide_up(piece->elements, COFFER__QUANT_BLOCK);
+    uint64_t blocks =
+        before * layout->blocks_per_row + coffer__divide_up(piece->elements, COFFER__QUANT_BLOCK);
     uint64_t super = piece->row * layout->supers_per_row + piece->col / COFFER__QUANT_SUPER;
-    uint64_t supers = before * layout->supers_per_row + divide_up(piece->elements, COFFER__QUANT_SUPER);
+    uint64_t supers =
+        before * layout->supers_per_row + coffer__divide_up(piece->elements, COFFER__QUANT_SUPER);
     uint64_t first = piece->row * layout->cols + piece->col;
     uint64_t end = first + before * layout->cols + piece->elements;
 
@@ -74,7 +72,7 @@ static void locate(coffer__quant_region out[COFFER__QUANT_PART_COUNT], const cof
     case COFFER__QUANT_WHOLE:
         if (layout->type->bits == 4) {
             first /= 2;
-            end = divide_up(end, 2);
+            end = coffer__divide_up(end, 2);
         }
         out[COFFER__QUANT_CODES] = region_at(layout, COFFER__QUANT_CODES, first, end - first);
         break;
@@ -168,7 +166,7 @@ static coffer_status read_piece(float *out, uint8_t *buffer, const coffer__quant
 static quant_piece next_piece(const coffer__quant_layout *layout, uint64_t row, uint64_t rows_left,
                               uint64_t col)
 {
-    uint64_t padded = divide_up(layout->cols, COFFER__QUANT_SUPER) * COFFER__QUANT_SUPER;
+    uint64_t padded = coffer__divide_up(layout->cols, COFFER__QUANT_SUPER) * COFFER__QUANT_SUPER;
     uint64_t left = layout->cols - col, rows = PIECE_ELEMENTS / padded;
     if (col || !rows)
         return (quant_piece){ row, 1, col, left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS };

@@ -37,11 +37,6 @@ static bool fold_shape(coffer__quant_layout *layout, uint32_t rank, const uint64
     return true;
 }
 
-static uint64_t divide_up(uint64_t value, uint64_t by)
-{
-    return value / by + (value % by != 0);
-}
-
 /* Sizes of the regions of a tensor that has elements; false on overflow. */
 static bool measure_regions(coffer__quant_layout *layout, bool activations)
 {
@@ -55,16 +50,17 @@ static bool measure_regions(coffer__quant_layout *layout, bool activations)
             return false;
         *scales = sizeof(float);
         *subs = activations ? sizeof(float) : 0;
-        *codes = layout->type->bits == 8 ? elements : divide_up(elements, 2);
+        *codes = layout->type->bits == 8 ? elements : coffer__divide_up(elements, 2);
         return true;
     }
-    layout->blocks_per_row = divide_up(layout->cols, COFFER__QUANT_BLOCK);
+    layout->blocks_per_row = coffer__divide_up(layout->cols, COFFER__QUANT_BLOCK);
     if (!coffer__mul_u64(&blocks, layout->rows, layout->blocks_per_row) ||
         !coffer__mul_u64(codes, blocks, layout->type->bits * COFFER__QUANT_BLOCK / 8u))
         return false;
     if (layout->type->family == COFFER__QUANT_BLOCKS)
         return coffer__mul_u64(scales, blocks, sizeof(uint16_t));
-    layout->supers_per_row = divide_up(layout->blocks_per_row, COFFER__QUANT_SUPER / COFFER__QUANT_BLOCK);
+    layout->supers_per_row =
+        coffer__divide_up(layout->blocks_per_row, COFFER__QUANT_SUPER / COFFER__QUANT_BLOCK);
     *subs = blocks;
     *scales = layout->rows * layout->supers_per_row * sizeof(uint16_t); /* fewer than the codes, which fit */
     return true;

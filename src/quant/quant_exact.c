@@ -1,0 +1,157 @@
+/* The least squared error that a type allows, by trying everything. Slow; what `fit` is measured against. */
+#include "base/elements.h"
+#include "quant/quant_encode.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK COFFER__QUANT_BLOCK
+#define LARGEST_HALF 0x7BFF
+#define MOST_STEPS (BLOCK * 127)
+
+static double code_for(double value, double scale, int largest)
+{
+    if (scale == 0.0)
+        return 0.0;
+    double code = nearbyint(value / scale);
+    return fmax(-largest, fmin(largest, code));
+}
+
+static double error_of(const coffer__quant_block *block, double scale, int largest)
+{
+    double error = 0.0;
+    for (size_t i = 0; i < BLOCK; i++) {
+        double miss = (double)block->values[i] - scale * code_for(block->values[i], scale, largest);
+        error += (double)block->weights[i] * miss * miss;
+    }
+    return error;
+}
+
+static void put_codes(int8_t codes[BLOCK], const coffer__quant_block *block, double scale, int largest)
+{
+    for (size_t i = 0; i < BLOCK; i++)
+        codes[i] = (int8_t)code_for(block->values[i], scale, largest);
+}
+
+static uint16_t to_half(double value)
+{
+    uint16_t half = coffer__f16_from_f64(value);
+    return half < LARGEST_HALF ? half : LARGEST_HALF;
+}
+
+/* ---- q* ---- */
+
+/* As the inverse scale grows from 0, the code of one element goes up by one here. */
+typedef struct step_up {
+    double at;
+    uint8_t element;
+    uint8_t code; /* the one it reaches */
+} step_up;
+
+static int compare_steps(const void *a, const void *b)
+{
+    double x = ((const step_up *)a)->at, y = ((const step_up *)b)->at;
+    return (x > y) - (x < y);
+}
+
+static size_t list_steps(step_up *steps, const coffer__quant_block *block, int largest)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < BLOCK; i++) {
+        double magnitude = fabs((double)block->values[i]);
+        for (int code = 1; magnitude > 0.0 && code <= largest; code++)
+            steps[count++] = (step_up){ (code - 0.5) / magnitude, (uint8_t)i, (uint8_t)code };
+    }
+    qsort(steps, count, sizeof *steps, compare_steps);
+    return count;
+}
+
+/* Between two steps the codes are fixed, and of fixed codes the error is a parabola in the scale: its lowest
+ * point is at Σwxq / Σwq², and the best scale that the file can hold is one of the two beside it. */
+static uint16_t exact_scale(const coffer__quant_block *block, int largest)
+{
+    step_up steps[MOST_STEPS];
+    size_t count = list_steps(steps, block, largest);
+    double products = 0.0, squares = 0.0, best_change = 0.0;
+    uint16_t best = 0;
+    for (size_t i = 0; i < count; i++) {
+        double weight = block->weights[steps[i].element];
+        products += weight * fabs((double)block->values[steps[i].element]);
+        squares += weight * (2.0 * steps[i].code - 1.0);
+        if (squares <= 0.0)
+            continue;
+        uint16_t nearest = to_half(products / squares);
+        for (int half = nearest - (nearest > 0); half <= nearest + (nearest < LARGEST_HALF); half++) {
+            double scale = coffer__f16_to_f32((uint16_t)half);
+            double change = scale * (scale * squares - 2.0 * products);
+            if (change < best_change) {
+                best_change = change;
+                best = (uint16_t)half;
+            }
+        }
+    }
+    return best;
+}
+
+/* ---- k* ---- */
+
+static double scale_of(uint16_t super, unsigned sub)
+{
+    return (double)(coffer__f16_to_f32(super) * ((float)sub * 0.03125f));
+}
+
+/* Gives the error; gives up, and an error that is as large, when it reaches `most`. */
+static double exact_subs(uint8_t subs[COFFER__QUANT_SUPER_BLOCKS], const coffer__quant_block *blocks,
+                         uint16_t super, int largest, double most)
+{
+    double total = 0.0;
+    for (size_t i = 0; i < COFFER__QUANT_SUPER_BLOCKS && total < most; i++) {
+        double best = INFINITY;
+        for (unsigned sub = 0; sub < 64; sub++) {
+            double error = error_of(&blocks[i], scale_of(super, sub), largest);
+            if (error < best) {
+                best = error;
+                subs[i] = (uint8_t)sub;
+            }
+        }
+        total += best;
+    }
+    return total;
+}
+
+/* The super-scales from a quarter to twice of what gives the largest scale of absmax the largest sub-scale:
+ * below, every block of that size is cut off by more than pays even for two bits; above, the same scales are
+ * to be had with half the sub-scales unused. */
+static void exact_super(coffer__quant_unit *out, const coffer__quant_block *blocks, int largest)
+{
+    double most = 0.0, best = INFINITY;
+    for (size_t b = 0; b < COFFER__QUANT_SUPER_BLOCKS; b++) {
+        for (size_t i = 0; i < BLOCK; i++)
+            most = fmax(most, fabs((double)blocks[b].values[i]) / largest);
+    }
+    uint16_t first = to_half(most * 32.0 / 63.0 / 4.0), last = to_half(most * 32.0 / 63.0 * 2.0);
+    for (unsigned super = first; super <= last; super++) {
+        uint8_t subs[COFFER__QUANT_SUPER_BLOCKS] = { 0 };
+        double error = exact_subs(subs, blocks, (uint16_t)super, largest, best);
+        if (error < best) {
+            best = error;
+            out->scale = (uint16_t)super;
+            memcpy(out->subs, subs, sizeof subs);
+        }
+    }
+    for (size_t b = 0; b < COFFER__QUANT_SUPER_BLOCKS; b++)
+        put_codes(out->codes[b], &blocks[b], scale_of(out->scale, out->subs[b]), largest);
+}
+
+void coffer__quant_exact(coffer__quant_unit *out, const coffer__quant_type *type,
+                         const coffer__quant_block *blocks)
+{
+    int largest = coffer__quant_largest_code(type);
+    if (type->family == COFFER__QUANT_SUPERS) {
+        exact_super(out, blocks, largest);
+        return;
+    }
+    out->scale = exact_scale(blocks, largest);
+    put_codes(out->codes[0], blocks, (double)coffer__f16_to_f32(out->scale), largest);
+}

@@ -1,0 +1,324 @@
+#include "base/bytes.h"
+#include "base/elements.h"
+#include "coffer/mcf.h"
+#include "quant/quant_encode.h"
+#include "support/temp.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const coffer_dtype block_types[] = { COFFER_DTYPE_Q8, COFFER_DTYPE_Q4, COFFER_DTYPE_K6,
+                                            COFFER_DTYPE_K4, COFFER_DTYPE_K3, COFFER_DTYPE_K2 };
+#define TYPE_COUNT (sizeof block_types / sizeof *block_types)
+
+/* ---- Random numbers ---- */
+
+typedef enum shape { GAUSS, LAPLACE, STUDENT, SHAPES } shape;
+
+static double uniform(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return ((double)(*seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double gauss(uint64_t *seed)
+{
+    double radius = sqrt(-2.0 * log(uniform(seed)));
+    return radius * cos(6.283185307179586 * uniform(seed));
+}
+
+static double draw(shape from, uint64_t *seed)
+{
+    if (from == GAUSS)
+        return gauss(seed);
+    if (from == LAPLACE) {
+        double u = uniform(seed) - 0.5;
+        return copysign(log(1.0 - 2.0 * fabs(u)), u);
+    }
+    double squares = 0.0;
+    for (int i = 0; i < 5; i++) {
+        double g = gauss(seed);
+        squares += g * g;
+    }
+    return gauss(seed) / sqrt(squares / 5.0);
+}
+
+static float *random_rows(uint64_t count, shape from, uint64_t seed)
+{
+    float *values = malloc(count * sizeof *values);
+    assert_non_null(values);
+    for (uint64_t i = 0; i < count; i++)
+        values[i] = (float)(0.02 * draw(from, &seed));
+    return values;
+}
+
+/* ---- Encoding into a payload of its own, and what decoding makes of it ---- */
+
+typedef struct encoded {
+    coffer__quant_layout layout;
+    uint8_t *payload;
+} encoded;
+
+static encoded encode(coffer_dtype dtype, const float *values, const float *weights, uint64_t rows,
+                      uint64_t cols, coffer__quant_method method)
+{
+    encoded result;
+    coffer__quant_output out;
+    uint64_t dims[2] = { rows, cols };
+    assert_int_equal(coffer__quant_plan(&result.layout, dtype, 2, dims, false, NULL), COFFER_OK);
+    result.payload = calloc(1, (size_t)result.layout.size);
+    assert_non_null(result.payload);
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
+        out.parts[i] = result.payload + result.layout.regions[i].offset;
+    coffer__quant_rows in = { result.layout.type, values, weights, rows, cols };
+    coffer__quant_encode_rows(&out, &in, method);
+    return result;
+}
+
+/* Σw(x − decoded)² */
+static double noise_of(const encoded *from, const float *values, const float *weights)
+{
+    uint64_t count = from->layout.rows * from->layout.cols;
+    float *decoded = malloc(count * sizeof *decoded);
+    double noise = 0.0;
+    assert_non_null(decoded);
+    coffer__quant_decode_rows(decoded, &from->layout, from->payload, 0, from->layout.rows);
+    for (uint64_t i = 0; i < count; i++) {
+        double miss = (double)values[i] - (double)decoded[i];
+        noise += miss * miss * (weights ? (double)weights[i % from->layout.cols] : 1.0);
+    }
+    free(decoded);
+    return noise;
+}
+
+static double encoding_noise(coffer_dtype dtype, const float *values, const float *weights, uint64_t rows,
+                             uint64_t cols, coffer__quant_method method)
+{
+    encoded result = encode(dtype, values, weights, rows, cols, method);
+    double noise = noise_of(&result, values, weights);
+    free(result.payload);
+    return noise;
+}
+
+/* ---- Quality ---- */
+
+static void fit_comes_close_to_the_exact_optimum(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < TYPE_COUNT; t++) {
+        bool supers = coffer__quant_find_type(block_types[t])->family == COFFER__QUANT_SUPERS;
+        uint64_t rows = supers ? 1 : 16, cols = supers ? 1024 : 512;
+        for (shape from = GAUSS; from < SHAPES; from++) {
+            float *values = random_rows(rows * cols, from, 1000 + from);
+            double fit = encoding_noise(block_types[t], values, NULL, rows, cols, COFFER__QUANT_FIT);
+            double exact = encoding_noise(block_types[t], values, NULL, rows, cols, COFFER__QUANT_EXACT);
+            double ratio = sqrt(fit / exact), allowed = supers ? 1.01 : 1.002;
+            if (ratio > allowed || ratio < 0.99999)
+                fail_msg("%s, shape %d: %.5f times the error of the optimum, %.3f is allowed",
+                         coffer_dtype_name(block_types[t]), (int)from, ratio, allowed);
+            free(values);
+        }
+    }
+}
+
+static void fit_beats_absmax_by_what_is_promised(void **state)
+{
+    static const double below[] = { 0.06, 0.06, 0.08, 0.06, 0.13, 0.35 };
+    enum { ROWS = 64, COLS = 4096 };
+    float *values = random_rows(ROWS * COLS, GAUSS, 77);
+    (void)state;
+    for (size_t t = 0; t < TYPE_COUNT; t++) {
+        double fit = encoding_noise(block_types[t], values, NULL, ROWS, COLS, COFFER__QUANT_FIT);
+        double absmax = encoding_noise(block_types[t], values, NULL, ROWS, COLS, COFFER__QUANT_ABSMAX);
+        double ratio = sqrt(fit / absmax);
+        if (ratio > 1.0 - below[t])
+            fail_msg("%s: %.4f of the error of absmax", coffer_dtype_name(block_types[t]), ratio);
+    }
+    free(values);
+}
+
+static void weights_move_the_error_to_where_it_matters_less(void **state)
+{
+    enum { ROWS = 4, COLS = 512 };
+    float *values = random_rows(ROWS * COLS, GAUSS, 5), weights[COLS];
+    (void)state;
+    for (size_t i = 0; i < COLS; i++)
+        weights[i] = i % 4 == 0 ? 100.0f : 1.0f;
+    for (size_t t = 0; t < TYPE_COUNT; t++) {
+        double with = encoding_noise(block_types[t], values, weights, ROWS, COLS, COFFER__QUANT_FIT);
+        encoded plain = encode(block_types[t], values, NULL, ROWS, COLS, COFFER__QUANT_FIT);
+        double without = noise_of(&plain, values, weights);
+        assert_true(with < without);
+        free(plain.payload);
+    }
+    free(values);
+}
+
+/* ---- The same bytes everywhere ---- */
+
+static void every_instruction_set_writes_the_same_bytes(void **state)
+{
+    static const char *const levels[] = { "generic", "avx2", "avx512" };
+    enum { ROWS = 3, COLS = 777 };
+    float *values = random_rows(ROWS * COLS, STUDENT, 9), weights[COLS];
+    (void)state;
+    for (size_t i = 0; i < COLS; i++)
+        weights[i] = (float)(i % 7);
+    for (size_t t = 0; t < TYPE_COUNT; t++) {
+        for (int weighted = 0; weighted < 2; weighted++) {
+            encoded first = { .payload = NULL };
+            for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
+                setenv("COFFER_CPU", levels[l], 1);
+                encoded here =
+                    encode(block_types[t], values, weighted ? weights : NULL, ROWS, COLS, COFFER__QUANT_FIT);
+                if (first.payload)
+                    assert_memory_equal(here.payload, first.payload, here.layout.size);
+                else
+                    first = here;
+                if (here.payload != first.payload)
+                    free(here.payload);
+            }
+            free(first.payload);
+        }
+    }
+    unsetenv("COFFER_CPU");
+    free(values);
+}
+
+/* ---- The first program's files ---- */
+
+static float *tensor_as_f32(const coffer_mcf *model, size_t tensor, uint64_t elements)
+{
+    float *values = malloc(elements * sizeof *values);
+    coffer_mcf_tensor info = coffer_mcf_tensor_at(model, tensor);
+    assert_non_null(values);
+    assert_int_equal(coffer_mcf_read_rows_f32(values, model, tensor, 0, coffer_mcf_row_count(&info), NULL),
+                     COFFER_OK);
+    return values;
+}
+
+static size_t compare_with_first_program(const coffer_mcf *plain, const coffer_mcf *quantised)
+{
+    size_t compared = 0;
+    for (size_t i = 0; i < coffer_mcf_tensor_count(quantised); i++) {
+        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(quantised, i);
+        if (!coffer_dtype_is_quantised(tensor.dtype))
+            continue;
+        size_t original = coffer_mcf_find_tensor(plain, tensor.name, tensor.name_len);
+        float *values = tensor_as_f32(plain, original, tensor.elements);
+        encoded here =
+            encode(tensor.dtype, values, NULL, tensor.dims[0], tensor.dims[1], COFFER__QUANT_ABSMAX);
+        uint8_t *stored = malloc((size_t)tensor.size);
+        assert_int_equal(here.layout.size, tensor.size);
+        assert_int_equal(coffer_mcf_read(stored, quantised, i, 0, (size_t)tensor.size, NULL), COFFER_OK);
+        assert_memory_equal(here.payload, stored, tensor.size);
+        free(stored);
+        free(here.payload);
+        free(values);
+        compared++;
+    }
+    return compared;
+}
+
+static coffer_mcf *open_model(coffer_source **src, const char *name)
+{
+    char path[512];
+    coffer_mcf *model = NULL;
+    snprintf(path, sizeof path, "%s/compat/mcf/%s.mcf", COFFER_TEST_DATA, name);
+    assert_int_equal(coffer_source_open(src, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_open(&model, *src, NULL, NULL), COFFER_OK);
+    return model;
+}
+
+static void absmax_gives_the_bytes_of_the_first_program(void **state)
+{
+    static const char *const names[] = { "mantle-q8", "mantle-q4", "mantle-k6",
+                                         "mantle-k4", "mantle-k3", "mantle-k2" };
+    coffer_source *plain_src = NULL;
+    coffer_mcf *plain = open_model(&plain_src, "mantle-pack");
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        coffer_source *src = NULL;
+        coffer_mcf *model = open_model(&src, names[i]);
+        assert_true(compare_with_first_program(plain, model) > 0);
+        coffer_mcf_close(model);
+        coffer_source_close(src);
+    }
+    coffer_mcf_close(plain);
+    coffer_source_close(plain_src);
+}
+
+/* ---- The edges ---- */
+
+static void assert_no_forbidden_code(const encoded *from)
+{
+    unsigned bits = from->layout.type->bits;
+    const uint8_t *codes = from->payload + from->layout.regions[COFFER__QUANT_CODES].offset;
+    uint64_t count = from->layout.regions[COFFER__QUANT_CODES].size * 8 / bits;
+    for (uint64_t i = 0; i < count; i++) {
+        unsigned code = 0;
+        for (unsigned b = 0; b < bits; b++)
+            code |= (unsigned)(codes[(i * bits + b) / 8] >> ((i * bits + b) % 8) & 1) << b;
+        assert_int_not_equal(code, 1u << (bits - 1));
+        if (i % (from->layout.blocks_per_row * 32) >= from->layout.cols)
+            assert_int_equal(code, 0);
+    }
+}
+
+static void every_method_decodes_to_finite_numbers_at_the_edges(void **state)
+{
+    static const float magnitudes[] = { 0.0f, 1e-45f, 1e-38f, 3e-8f, 6.2e-5f, 1.0f, 65504.0f, 1e7f, 3.4e38f };
+    static const uint64_t cols[] = { 1, 31, 33, 257 };
+    (void)state;
+    for (size_t t = 0; t < TYPE_COUNT; t++) {
+        for (size_t m = 0; m < sizeof magnitudes / sizeof *magnitudes; m++) {
+            for (size_t c = 0; c < sizeof cols / sizeof *cols; c++) {
+                float values[257], decoded[257];
+                for (size_t i = 0; i < cols[c]; i++)
+                    values[i] = magnitudes[m] * (i % 3 == 0 ? -1.0f : 0.5f);
+                for (coffer__quant_method method = COFFER__QUANT_FIT; method < COFFER__QUANT_EXACT;
+                     method++) {
+                    encoded here = encode(block_types[t], values, NULL, 1, cols[c], method);
+                    coffer__quant_decode_rows(decoded, &here.layout, here.payload, 0, 1);
+                    for (size_t i = 0; i < cols[c]; i++)
+                        assert_true(isfinite(decoded[i]));
+                    assert_no_forbidden_code(&here);
+                    free(here.payload);
+                }
+            }
+        }
+    }
+}
+
+static void a_block_of_equal_numbers_is_held_as_well_as_f16_can(void **state)
+{
+    float values[64], decoded[64];
+    (void)state;
+    for (size_t i = 0; i < 64; i++)
+        values[i] = i % 2 ? 0.1234f : -0.1234f;
+    for (size_t t = 0; t < TYPE_COUNT; t++) {
+        encoded here = encode(block_types[t], values, NULL, 1, 64, COFFER__QUANT_FIT);
+        coffer__quant_decode_rows(decoded, &here.layout, here.payload, 0, 1);
+        for (size_t i = 0; i < 64; i++)
+            assert_true(fabsf(decoded[i] - values[i]) < 0.1234f * 0x1p-10f);
+        free(here.payload);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fit_comes_close_to_the_exact_optimum),
+        cmocka_unit_test(fit_beats_absmax_by_what_is_promised),
+        cmocka_unit_test(weights_move_the_error_to_where_it_matters_less),
+        cmocka_unit_test(every_instruction_set_writes_the_same_bytes),
+        cmocka_unit_test(absmax_gives_the_bytes_of_the_first_program),
+        cmocka_unit_test(every_method_decodes_to_finite_numbers_at_the_edges),
+        cmocka_unit_test(a_block_of_equal_numbers_is_held_as_well_as_f16_can),
+    };
+    return cmocka_run_group_tests_name("encoding of quantised payloads", tests, NULL, NULL);
+}
