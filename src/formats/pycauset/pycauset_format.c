@@ -18,4 +18,6 @@ const coffer_format coffer__pycauset_format = {
     .describe = coffer__pycauset_describe,
     .check = coffer__pycauset_check,
     .list = coffer__pycauset_list,
+    .repair = coffer__pycauset_repair,
+    .compact = coffer__pycauset_compact,
 };

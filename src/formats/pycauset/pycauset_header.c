@@ -150,13 +150,13 @@ static coffer_status read_once(coffer__pycauset_header *out, coffer_source *src,
 {
     uint8_t bytes[COFFER__PYCAUSET_SLOTS_END];
     coffer_status status = coffer_source_read_at(bytes, src, 0, sizeof bytes, err);
-    if (status || (status = check_preamble(bytes, coffer_source_name(src), err)))
+    if (status)
         return status;
     for (int i = 0; i < 2; i++)
         load_slot(&out->slots[i], bytes + COFFER__PYCAUSET_SLOT_A_AT + i * COFFER__PYCAUSET_SLOT_SIZE,
                   coffer_source_size(src));
     choose_active(out);
-    return COFFER_OK;
+    return check_preamble(bytes, coffer_source_name(src), err);
 }
 
 coffer_status coffer__pycauset_read_header(coffer__pycauset_header *out, coffer_source *src,

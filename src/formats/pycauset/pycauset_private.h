@@ -89,7 +89,7 @@ typedef struct coffer__pycauset_header {
 } coffer__pycauset_header;
 
 /* Reads preamble and slots. Fails when the preamble is not that of a file of ours, not when no slot is valid.
- */
+ * COFFER_E_RESERVED_NOT_ZERO: all else is good, and *out is filled in. */
 coffer_status coffer__pycauset_read_header(coffer__pycauset_header *out, coffer_source *src,
                                            coffer_error *err);
 /* Fails with the reason for each slot when none is valid. */

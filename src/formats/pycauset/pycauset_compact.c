@@ -1,0 +1,109 @@
+/* Drops what nothing refers to: a new file of header, payload and the active metadata. */
+#include "formats/pycauset/pycauset_scan.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "io/file.h"
+#include "io/lock.h"
+#include "io/sink.h"
+#include "io/source_private.h"
+
+typedef struct job {
+    int fd; /* of the old file, with its lock */
+    char *path;
+    const coffer_compact_opts *opts;
+    coffer_source *source;
+    coffer_pycauset *matrix;
+    size_t blocks;
+    uint64_t new_size;
+} job;
+
+static coffer_status open_old(job *work, const char *path, coffer_error *err)
+{
+    coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_limits limits = coffer__limits(work->opts->limits);
+    coffer__pycauset_scan scan = { .items = NULL };
+    uint64_t size = 0;
+    coffer_status status;
+    opts.limits = work->opts->limits;
+    if ((status = coffer__file_resolve(&work->path, path, err)) ||
+        (status = coffer__lock_open(&work->fd, work->path, err)) ||
+        (status = coffer__file_size(&size, work->fd, work->path, err)) ||
+        (status = coffer__source_over_fd(&work->source, work->fd, false, size, work->path, NULL, err)) ||
+        (status = coffer_pycauset_open(&work->matrix, work->source, &opts, err)))
+        return status;
+    status = coffer__pycauset_scan_blocks(&scan, work->source, &work->matrix->header, &limits, err);
+    work->blocks = scan.count;
+    coffer__pycauset_scan_free(&scan);
+    return status;
+}
+
+/* The payload goes where every writer puts it. The generation stays what it was, so that it never stands for
+ * two states of the same matrix. */
+static coffer_status write_new(coffer__sink *sink, const job *work, coffer_error *err)
+{
+    const coffer_pycauset_info *info = &work->matrix->info;
+    coffer__pycauset_slot slot = { .generation = info->generation,
+                                   .payload_offset = COFFER__PYCAUSET_HEADER_SIZE,
+                                   .payload_length = info->payload_needed,
+                                   .metadata_length = work->matrix->metadata_length };
+    uint8_t header[COFFER__PYCAUSET_HEADER_SIZE];
+    uint64_t end = slot.payload_offset + slot.payload_length;
+    coffer_status status;
+    if (!coffer__align_up(&slot.metadata_offset, end, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "the payload is too large");
+    coffer__pycauset_store_fresh_header(header, &slot);
+    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
+        (status = coffer__sink_copy_source(sink, work->source, info->payload_offset, info->payload_needed,
+                                           work->opts->progress, err)) ||
+        (status = coffer__sink_fill(sink, 0, slot.metadata_offset - end, err)))
+        return status;
+    return coffer__sink_copy_source(sink, work->source, work->matrix->metadata_offset,
+                                    work->matrix->metadata_length, NULL, err);
+}
+
+/* The new file is locked from its first moment: no writer can slip in between the old and the new. */
+static coffer_status write_output(job *work, const char *out_path, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = work->opts->exclusive && out_path };
+    coffer__sink *sink = NULL;
+    int fd = -1;
+    coffer_status status = coffer__sink_create(&sink, out_path ? out_path : work->path, &options, err);
+    if (status)
+        return status;
+    if ((!out_path && (status = coffer__sink_lock(sink, err))) || (status = write_new(sink, work, err)) ||
+        (!out_path && (status = coffer__lock_check(work->fd, work->path, err)))) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    work->new_size = coffer__sink_position(sink);
+    if (out_path)
+        return coffer__sink_commit(sink, err);
+    status = coffer__sink_commit_open(sink, &fd, err);
+    coffer__file_close(fd);
+    return status;
+}
+
+coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const char *out_path,
+                                       const coffer_compact_opts *opts, coffer_error *err)
+{
+    job work = { .fd = -1, .opts = opts };
+    coffer_status status = open_old(&work, path, err);
+    if (status == COFFER_OK)
+        status = write_output(&work, out_path, err);
+    if (status == COFFER_OK) {
+        coffer__node_u64(out, "size_before", coffer_source_size(work.source), COFFER_UNIT_BYTES);
+        coffer__node_u64(out, "size_after", work.new_size, COFFER_UNIT_BYTES);
+        coffer__node_u64(out, "blocks_dropped", work.blocks > 0 ? work.blocks - 1 : 0, COFFER_UNIT_NONE);
+        coffer__node_u64(out, "generation", work.matrix->info.generation, COFFER_UNIT_NONE);
+        status = coffer__node_status(out, err);
+    }
+    coffer_pycauset_close(work.matrix);
+    coffer_source_close(work.source);
+    coffer__file_close(work.fd);
+    coffer__free(work.path);
+    return status;
+}
