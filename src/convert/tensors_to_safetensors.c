@@ -31,8 +31,7 @@ typedef struct output_shard {
     bool committed;
 } output_shard;
 
-typedef struct export
-{
+typedef struct tensor_export {
     const coffer__convert_job *job;
     coffer_tensors *set;
     coffer__tensor_settings settings;
@@ -42,12 +41,12 @@ typedef struct export
     coffer__tensor_stream *stream;
     output_shard *shards;
     size_t shard_count;
-}
-export;
+    char *index_path; /* NULL until there is one to write */
+} tensor_export;
 
 /* ---- Metadata ---- */
 
-static coffer_status restore_kept(export *of, const coffer_mcf_model_info *info, bool *none,
+static coffer_status restore_kept(tensor_export *of, const coffer_mcf_model_info *info, bool *none,
                                   coffer_error *err)
 {
     static const size_t prefix = sizeof COFFER__MCF_METADATA_KEY - 1;
@@ -63,7 +62,7 @@ static coffer_status restore_kept(export *of, const coffer_mcf_model_info *info,
     return status;
 }
 
-static coffer_status restore_metadata(export *of, coffer_error *err)
+static coffer_status restore_metadata(tensor_export *of, coffer_error *err)
 {
     const coffer_mcf *model = coffer__mcf_model_of(of->set);
     const coffer_mcf_model_info *info = NULL;
@@ -112,7 +111,7 @@ static size_t take_shard(const coffer__selection *selection, size_t first, uint6
     return at - first;
 }
 
-static coffer_status plan_shards(export *of, coffer_error *err)
+static coffer_status plan_shards(tensor_export *of, coffer_error *err)
 {
     const coffer__selection *selection = &of->selection;
     uint64_t max = of->settings.shard_size ? of->settings.shard_size : UINT64_MAX;
@@ -144,7 +143,7 @@ static coffer_status plan_shards(export *of, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status check_outputs(export *of, coffer_error *err)
+static coffer_status check_outputs(tensor_export *of, coffer_error *err)
 {
     const char *in = coffer_source_name(of->job->in);
     struct stat in_st, out_st;
@@ -182,7 +181,7 @@ static coffer_status describe_entry(coffer__safetensors_entry *out, const coffer
     return COFFER_OK;
 }
 
-static coffer_status make_header(coffer__buffer *out, const export *of, const output_shard *shard,
+static coffer_status make_header(coffer__buffer *out, const tensor_export *of, const output_shard *shard,
                                  coffer_error *err)
 {
     coffer__safetensors_entry *entries = coffer__alloc_array(shard->count, sizeof *entries);
@@ -208,7 +207,7 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
 }
 
 /* In parts, so that there is something to show meanwhile. */
-static coffer_status copy_payload(export *of, coffer__sink *sink, const coffer_tensor *tensor, int fd,
+static coffer_status copy_payload(tensor_export *of, coffer__sink *sink, const coffer_tensor *tensor, int fd,
                                   coffer_error *err)
 {
     static const uint64_t part_size = (uint64_t)64 << 20;
@@ -224,7 +223,7 @@ static coffer_status copy_payload(export *of, coffer__sink *sink, const coffer_t
 }
 
 /* The kernel copies what lies in a file as it is; the old state under an interrupted update does not. */
-static coffer_status write_payload(export *of, coffer__sink *sink, const coffer__chosen_tensor *chosen,
+static coffer_status write_payload(tensor_export *of, coffer__sink *sink, const coffer__chosen_tensor *chosen,
                                    coffer_error *err)
 {
     coffer_source *src = chosen->as_is ? coffer__tensors_place(chosen->set, chosen->index) : NULL;
@@ -233,7 +232,7 @@ static coffer_status write_payload(export *of, coffer__sink *sink, const coffer_
     return copy_payload(of, sink, chosen->tensor, src->fd, err);
 }
 
-static coffer_status write_shard(export *of, output_shard *shard, coffer_error *err)
+static coffer_status write_shard(tensor_export *of, output_shard *shard, coffer_error *err)
 {
     coffer__sink_opts opts = { .exclusive = of->job->exclusive };
     coffer__buffer header = COFFER__BUFFER_INIT;
@@ -248,7 +247,7 @@ static coffer_status write_shard(export *of, output_shard *shard, coffer_error *
     return status ? status : coffer__sink_rest(shard->sink, err);
 }
 
-static void put_index(coffer__buffer *out, const export *of)
+static void put_index(coffer__buffer *out, const tensor_export *of)
 {
     coffer__json_writer writer;
     coffer__json_writer_init(&writer, out, 2);
@@ -272,24 +271,27 @@ static void put_index(coffer__buffer *out, const export *of)
     coffer__buffer_append(out, "\n", 1);
 }
 
-static coffer_status create_index(coffer__sink **out, const export *of, coffer_error *err)
+static coffer_status create_index(coffer__sink **out, tensor_export *of, coffer_error *err)
 {
     coffer__sink_opts opts = { .exclusive = of->job->exclusive };
     coffer__buffer path = COFFER__BUFFER_INIT, text = COFFER__BUFFER_INIT;
-    coffer__buffer_printf(&path, "%s.index.json", of->job->out_path);
+    coffer__buffer_printf(&path, "%s.index.json%c", of->job->out_path, 0);
     put_index(&text, of);
-    coffer_status status = path.failed || text.failed
+    of->index_path = path.failed ? NULL : (char *)coffer__buffer_release(&path, NULL);
+    coffer_status status = !of->index_path || text.failed
                                ? coffer__fail_no_memory(err, text.len)
-                               : coffer__sink_create(out, coffer__buffer_text(&path), &opts, err);
+                               : coffer__sink_create(out, of->index_path, &opts, err);
     if (!status)
         status = coffer__sink_write(*out, text.data, text.len, err);
+    if (!status)
+        status = coffer__sink_rest(*out, err);
     coffer__buffer_free(&path);
     coffer__buffer_free(&text);
     return status;
 }
 
 /* The index comes last: until it is there, nobody looks at the shards. */
-static coffer_status commit_all(export *of, coffer_error *err)
+static coffer_status commit_all(tensor_export *of, coffer_error *err)
 {
     coffer__sink *index = NULL;
     coffer_status status = of->shard_count > 1 ? create_index(&index, of, err) : COFFER_OK;
@@ -297,7 +299,8 @@ static coffer_status commit_all(export *of, coffer_error *err)
         output_shard *shard = &of->shards[i];
         status = coffer__sink_commit(shard->sink, err);
         shard->sink = NULL;
-        shard->committed = status == COFFER_OK;
+        /* It may have its name also when the folder could not be synced. */
+        shard->committed = status != COFFER_E_EXISTS;
     }
     if (!status && index)
         return coffer__sink_commit(index, err);
@@ -305,14 +308,30 @@ static coffer_status commit_all(export *of, coffer_error *err)
     return status;
 }
 
-static void close_export(export *of, bool failed)
+/* An index that took its name needs its shards. */
+static bool has_index(const tensor_export *of)
+{
+    struct stat st;
+    return of->index_path && coffer__os_stat(of->index_path, &st) == 0;
+}
+
+static void take_back_shards(const tensor_export *of)
+{
+    if (of->shard_count < 2 || has_index(of))
+        return;
+    for (size_t i = 0; i < of->shard_count; i++) {
+        if (of->shards[i].committed && of->shards[i].is_new)
+            coffer__os_unlink(of->shards[i].path);
+    }
+}
+
+static void close_export(tensor_export *of)
 {
     for (size_t i = 0; i < of->shard_count; i++) {
         coffer__sink_discard(of->shards[i].sink);
-        if (failed && of->shards[i].committed && of->shards[i].is_new)
-            coffer__os_unlink(of->shards[i].path);
         coffer__free(of->shards[i].path);
     }
+    coffer__free(of->index_path);
     coffer__free(of->shards);
     coffer__tensor_stream_free(of->stream);
     coffer__selection_free(&of->selection);
@@ -323,7 +342,7 @@ static void close_export(export *of, bool failed)
 
 coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_error *err)
 {
-    export of = { .job = job };
+    tensor_export of = { .job = job };
     coffer_status status = coffer__tensor_settings_read(&of.settings, job, err);
     if (!status)
         status = coffer__tensor_settings_open(&of.set, job, err);
@@ -345,6 +364,8 @@ coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_erro
         status = write_shard(&of, &of.shards[i], err);
     if (!status)
         status = commit_all(&of, err);
-    close_export(&of, status != COFFER_OK);
+    if (status)
+        take_back_shards(&of);
+    close_export(&of);
     return status;
 }

@@ -1,0 +1,133 @@
+/* Every allocation and every file operation of packing and exporting fails once: no leak, no litter, the old
+ * file as it was. */
+#include "support/fault.h"
+#include "support/safetensors.h"
+
+#include "coffer/coffer.h"
+
+#include <string.h>
+
+static const char header[] = "{\"__metadata__\":{\"k\":\"v\"},"
+                             "\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+                             "\"b\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[16,20]},"
+                             "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[20,28]},"
+                             "\"d\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[28,44]}}";
+static const char old_bytes[] = "what was there before";
+
+static void setup(const char *folder, void *context)
+{
+    const char *out = context;
+    safetensors_write(temp_path(folder, "model.safetensors"), header, 44);
+    temp_write(temp_path(folder, "config.json"), "{\"model_type\":\"llama\"}", 22);
+    temp_write(temp_path(folder, "tokenizer_config.json"), "{\"a\":[1]}", 9);
+    temp_write(temp_path(folder, "chat_template.jinja"), "x", 1);
+    temp_copy(COFFER_TEST_DATA "/compat/mcf/mantle-pack.mcf", temp_path(folder, "in.mcf"));
+    if (out)
+        temp_write(temp_path(folder, out), old_bytes, sizeof old_bytes);
+}
+
+static coffer_status pack(const char *folder, void *context, coffer_error *err)
+{
+    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    opts.cast = COFFER_DTYPE_BF16;
+    opts.threads = 1;
+    return coffer_pack_mcf(temp_path(folder, context), &folder, 1, &opts, err);
+}
+
+static coffer_status export(const char *folder, const char *out, const coffer_setting *setting,
+                            coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.settings = setting;
+    opts.setting_count = setting != NULL;
+    coffer_status status = coffer_source_open(&src, temp_path(folder, "in.mcf"), NULL, err);
+    if (!status)
+        status = coffer_convert(src, temp_path(folder, out), &opts, err);
+    coffer_source_close(src);
+    return status;
+}
+
+static coffer_status export_one(const char *folder, void *context, coffer_error *err)
+{
+    return export(folder, context, NULL, err);
+}
+
+static coffer_status export_shards(const char *folder, void *context, coffer_error *err)
+{
+    static const coffer_setting setting = { "shard-size", "16000" };
+    (void)context;
+    return export(folder, "s.safetensors", &setting, err);
+}
+
+static bool leaves_things(const fault_case *which)
+{
+    return which->fault == SHIM_DEAD_DISK || strcmp(which->function, "coffer__os_unlink") == 0;
+}
+
+/* A failure after the rename leaves the new file, whole. */
+static const char *verify_one(const char *folder, void *context, const fault_case *which)
+{
+    const char *out = context;
+    bool is_old = temp_holds(temp_path(folder, out), old_bytes, sizeof old_bytes);
+    coffer_tensors *set = NULL;
+    if (!leaves_things(which))
+        temp_assert_no_litter(folder, "model.safetensors", "config.json", "tokenizer_config.json",
+                              "chat_template.jinja", "in.mcf", out, NULL);
+    if (is_old)
+        return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
+    if (coffer_tensors_open(&set, temp_path(folder, out), NULL, NULL))
+        return "neither old nor new";
+    coffer_tensors_close(set);
+    return NULL;
+}
+
+/* An index is there with its shards or not at all. When only the last sync failed it is there. */
+static const char *verify_shards(const char *folder, void *context, const fault_case *which)
+{
+    coffer_tensors *set = NULL;
+    (void)context;
+    bool is_there = temp_exists(temp_path(folder, "s.safetensors.index.json"));
+    if (which->status == COFFER_OK && !is_there)
+        return "reported as done, and is not";
+    if (is_there && coffer_tensors_open(&set, temp_path(folder, "s.safetensors.index.json"), NULL, NULL))
+        return "an index without its shards";
+    coffer_tensors_close(set);
+    if (!is_there && !leaves_things(which))
+        temp_assert_no_litter(folder, "model.safetensors", "config.json", "tokenizer_config.json",
+                              "chat_template.jinja", "in.mcf", NULL);
+    return NULL;
+}
+
+static void packing_fails_cleanly(void **state)
+{
+    (void)state;
+    char out[] = "out.mcf";
+    fault_test test = { setup, pack, verify_one, out };
+    fault_each(&test);
+}
+
+static void exporting_fails_cleanly(void **state)
+{
+    (void)state;
+    char out[] = "out.safetensors";
+    fault_test test = { setup, export_one, verify_one, out };
+    fault_each(&test);
+}
+
+static void exporting_shards_fails_cleanly(void **state)
+{
+    (void)state;
+    fault_test test = { setup, export_shards, verify_shards, NULL };
+    fault_each(&test);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packing_fails_cleanly),
+        cmocka_unit_test(exporting_fails_cleanly),
+        cmocka_unit_test(exporting_shards_fails_cleanly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
