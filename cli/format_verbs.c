@@ -1,15 +1,16 @@
 /* What the verbs mean for each format: the second table of the command. */
 #include "mcf/mcf_verbs.h"
 #include "mscan/mscan_verbs.h"
+#include "pycauset/pycauset_verbs.h"
 #include "tensors/tensors_verbs.h"
 #include "verbs.h"
 
 #include <string.h>
 
 const cli_format_verb *const cli_format_verbs[] = {
-    &cli_mscan_get,     &cli_mscan_append, &cli_mscan_stats,
-    &cli_mscan_heatmap, &cli_mscan_replay, &cli_tensors_get,
-    &cli_tensors_stats, &cli_mcf_pack,     NULL,
+    &cli_mscan_get,    &cli_mscan_append,  &cli_mscan_stats,  &cli_mscan_heatmap,
+    &cli_mscan_replay, &cli_pycauset_get,  &cli_pycauset_set, &cli_pycauset_log,
+    &cli_tensors_get,  &cli_tensors_stats, &cli_mcf_pack,     NULL,
 };
 
 bool cli_row_is_for(const cli_format_verb *row, const char *format)

@@ -14,6 +14,7 @@ const coffer_format coffer__pycauset_format = {
     .title = "matrix with metadata",
     .magic = (const uint8_t *)COFFER__PYCAUSET_MAGIC,
     .magic_len = COFFER__PYCAUSET_MAGIC_SIZE,
+    .has_generations = true,
     .probe = probe,
     .describe = coffer__pycauset_describe,
     .check = coffer__pycauset_check,

@@ -43,6 +43,7 @@ static void number_states(coffer_pycauset_history *history, const coffer__pycaus
         coffer_pycauset_generation *facts = &history->states[i].facts;
         int slot = slot_of(header, facts);
         facts->active = slot >= 0 && slot == header->active;
+        facts->slot = slot < 0 ? '\0' : "AB"[slot];
         facts->committed = slot >= 0 || next > 1;
         if (slot >= 0)
             facts->generation = header->slots[slot].generation;

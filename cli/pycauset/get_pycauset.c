@@ -1,0 +1,295 @@
+/* get, for matrices: a value of the metadata by its path, or values of the matrix by way of the conversions.
+ */
+#include "base/buffer.h"
+#include "base/fail.h"
+#include "base/json_write.h"
+#include "base/memory.h"
+#include "pycauset_verbs.h"
+#include "term.h"
+#include "value_text.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
+    { "as", 0, "KIND", NULL,
+      "values: csv, npy, raw … (by FILE's extension, else csv); metadata: text, json, raw" },
+    { "json", 0, NULL, NULL, "metadata: the same as --as json" },
+    { "stale", 0, NULL, NULL, "also cached results that do not fit the payload or view any more" },
+    { "generation", 'g', "N", NULL, "metadata: as it was then; 'coffer log' lists them" },
+    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { 0 },
+};
+
+typedef struct get_job {
+    const cli_args *args;
+    const char *path, *what, *output, *as;
+    bool force, stale;
+} get_job;
+
+/* ---- Values of the matrix ---- */
+
+/* "3,4", "10..20,0..5", "7", "..,2": what begins like a number is no key. */
+static bool is_tile(const char *what)
+{
+    return isdigit((unsigned char)what[0]) || strncmp(what, "..", 2) == 0 || strcmp(what, "values") == 0;
+}
+
+static bool is_everything(const char *range)
+{
+    return !*range || strcmp(range, "..") == 0;
+}
+
+static int convert(const get_job *job, coffer_source *src, const char *rows, const char *cols)
+{
+    coffer_setting settings[2];
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    opts.to = job->as ? job->as : job->output ? NULL : "csv";
+    if (!job->output && term_is_terminal(stdout) && !coffer_convert_is_text(opts.to))
+        return cli_usage(job->args, "%s is nothing to look at: -o names a file for it", opts.to);
+    if (!is_everything(rows))
+        settings[opts.setting_count++] = (coffer_setting){ "rows", rows };
+    if (!is_everything(cols))
+        settings[opts.setting_count++] = (coffer_setting){ "cols", cols };
+    opts.settings = settings;
+    opts.exclusive = !job->force;
+    term_progress_start(&bar, "writing", NULL);
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_convert(src, job->output ? job->output : "-", &opts, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    return cli_fail(status == COFFER_E_EXISTS ? job->output : cli_culprit(job->path, job->output, &err), &err,
+                    NULL);
+}
+
+static int get_tile(const get_job *job, coffer_source *src)
+{
+    static const char *const others[] = { "generation", "stale", "json" };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (cli_has(job->args, others[i]))
+            return cli_usage(job->args, "--%s is about metadata, and %s is none", others[i], job->what);
+    if (strcmp(job->what, "values") == 0)
+        return convert(job, src, "", "");
+    coffer__buffer rows = COFFER__BUFFER_INIT;
+    const char *comma = strchr(job->what, ',');
+    coffer__buffer_append(&rows, job->what, comma ? (size_t)(comma - job->what) : strlen(job->what));
+    int result = convert(job, src, coffer__buffer_text(&rows), comma ? comma + 1 : "");
+    coffer__buffer_free(&rows);
+    return result;
+}
+
+/* ---- Metadata ---- */
+
+enum as { AS_TEXT, AS_JSON, AS_RAW };
+
+typedef struct metadata_job {
+    get_job get;
+    enum as as;
+    coffer__buffer out;
+    size_t left_out; /* stale results */
+} metadata_job;
+
+/* The results that can be trusted, or all of them. */
+static void put_cached(metadata_job *job, coffer__json_writer *json, const coffer_pycauset *matrix,
+                       const coffer_pycauset_value *cached)
+{
+    coffer__json_open_object(json);
+    for (size_t i = 0; i < coffer_pycauset_value_count(cached); i++) {
+        size_t len;
+        bool stale = false;
+        const char *name = coffer_pycauset_value_key_at(cached, i, &len);
+        coffer_pycauset_cached(matrix, name, &stale);
+        if (stale && !job->get.stale) {
+            job->left_out++;
+            continue;
+        }
+        coffer__json_key_len(json, name, len);
+        value_put_json(json, coffer_pycauset_value_at(cached, i));
+    }
+    coffer__json_close_object(json);
+}
+
+/* The whole map, or the part of it that holds results: each of them is looked at. */
+static void put_map(metadata_job *job, const coffer_pycauset *matrix, const coffer_pycauset_value *value)
+{
+    const coffer_pycauset_value *root = coffer_pycauset_metadata(matrix);
+    const coffer_pycauset_value *cached = coffer_pycauset_value_find(root, "cached");
+    coffer__json_writer json;
+    coffer__json_writer_init(&json, &job->out, 2);
+    if (value == cached) {
+        put_cached(job, &json, matrix, cached);
+    } else {
+        coffer__json_open_object(&json);
+        for (size_t i = 0; i < coffer_pycauset_value_count(root); i++) {
+            size_t len;
+            const coffer_pycauset_value *member = coffer_pycauset_value_at(root, i);
+            const char *key = coffer_pycauset_value_key_at(root, i, &len);
+            coffer__json_key_len(&json, key, len);
+            if (member == cached && coffer_pycauset_value_kind(cached) == COFFER_PYCAUSET_MAP)
+                put_cached(job, &json, matrix, member);
+            else
+                value_put_json(&json, member);
+        }
+        coffer__json_close_object(&json);
+    }
+    coffer__buffer_append(&job->out, "\n", 1);
+}
+
+static void put_value(metadata_job *job, const coffer_pycauset_value *value)
+{
+    size_t len;
+    coffer__json_writer json;
+    bool is_bytes = coffer_pycauset_value_kind(value) == COFFER_PYCAUSET_BYTES;
+    bool is_text = coffer_pycauset_value_kind(value) == COFFER_PYCAUSET_STRING;
+    if (job->as == AS_JSON) {
+        coffer__json_writer_init(&json, &job->out, 2);
+        value_put_json(&json, value);
+        coffer__buffer_append(&job->out, "\n", 1);
+    } else if (is_bytes ? job->as == AS_RAW || job->get.output : is_text && job->as == AS_RAW) {
+        const char *bytes = coffer_pycauset_value_text(value, &len);
+        coffer__buffer_append(&job->out, bytes, len);
+    } else {
+        value_put_text(&job->out, value);
+    }
+}
+
+/* The map that the path leads to before it leads nowhere; `path` is cut to it. */
+static const coffer_pycauset_value *find_parent(const coffer_pycauset_value *root, char *path)
+{
+    for (char *dot; (dot = strrchr(path, '.'));) {
+        *dot = '\0';
+        const coffer_pycauset_value *parent = coffer_pycauset_value_find(root, path);
+        if (coffer_pycauset_value_kind(parent) == COFFER_PYCAUSET_MAP)
+            return parent;
+    }
+    *path = '\0';
+    return root;
+}
+
+static int fail_unknown(const get_job *job, const coffer_pycauset *matrix)
+{
+    coffer__buffer keys = COFFER__BUFFER_INIT;
+    char *path = coffer__strdup(job->what);
+    const coffer_pycauset_value *parent =
+        path ? find_parent(coffer_pycauset_metadata(matrix), path) : coffer_pycauset_metadata(matrix);
+    for (size_t i = 0; i < coffer_pycauset_value_count(parent); i++)
+        coffer__buffer_printf(&keys, "%s%s", i ? ", " : "", coffer_pycauset_value_key_at(parent, i, NULL));
+    int status =
+        cli_usage(job->args, "no \"%s\" in %s; %s has %s", job->what, job->path,
+                  path && *path ? path : "the metadata", keys.len ? coffer__buffer_text(&keys) : "nothing");
+    coffer__free(path);
+    coffer__buffer_free(&keys);
+    return status;
+}
+
+/* "cached.NAME" stands for the result itself. *stale tells of one that may not be given out. */
+static const coffer_pycauset_value *find_cached(const coffer_pycauset *matrix, const char *what,
+                                                bool trusting, bool *stale)
+{
+    static const char prefix[] = "cached.";
+    const coffer_pycauset_value *value = coffer_pycauset_value_find(coffer_pycauset_metadata(matrix), what);
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    if (strncmp(what, prefix, sizeof prefix - 1) != 0)
+        return value;
+    const char *at = what + sizeof prefix - 1;
+    for (; *at && *at != '.'; at++) {
+        at += *at == '\\' && at[1] == '.';
+        coffer__buffer_append(&name, at, 1);
+    }
+    const coffer_pycauset_value *result = coffer_pycauset_cached(matrix, coffer__buffer_text(&name), stale);
+    coffer__buffer_free(&name);
+    *stale = *stale && !trusting;
+    if (!result && trusting && !*at)
+        result = coffer_pycauset_value_find(value, "value");
+    return *at ? value : result;
+}
+
+static int fail_stale(const get_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__fail(&err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                 "%s is stale: it was computed for another payload or view", job->what);
+    return cli_fail(job->path, &err, "compute it again, or --stale shows it as it is");
+}
+
+static void tell_left_out(const metadata_job *job)
+{
+    if (job->left_out)
+        fprintf(stderr, "%scoffer:%s %zu stale cached result%s left out; --stale shows %s\n",
+                term_on(stderr, TERM_YELLOW), term_off(stderr), job->left_out, job->left_out == 1 ? "" : "s",
+                job->left_out == 1 ? "it" : "them");
+}
+
+static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_value *root = coffer_pycauset_metadata(matrix);
+    bool stale = false;
+    const coffer_pycauset_value *value = strcmp(job->get.what, "metadata") == 0
+                                             ? root
+                                             : find_cached(matrix, job->get.what, job->get.stale, &stale);
+    if (stale)
+        return fail_stale(&job->get);
+    if (!value)
+        return fail_unknown(&job->get, matrix);
+    bool holds_results = value == root || value == coffer_pycauset_value_find(root, "cached");
+    if (holds_results && coffer_pycauset_value_kind(value) == COFFER_PYCAUSET_MAP)
+        put_map(job, matrix, value);
+    else
+        put_value(job, value);
+    int result = cli_write_out(job->get.output, job->get.force, job->out.data, job->out.len);
+    tell_left_out(job);
+    return result;
+}
+
+/* ---- Which of the two ---- */
+
+static get_job read_job(const cli_args *args)
+{
+    get_job job = { .args = args, .path = cli_operand(args, 0), .what = cli_operand(args, 1) };
+    job.output = cli_value(args, "output");
+    job.as = cli_value(args, "as");
+    job.force = cli_has(args, "force");
+    job.stale = cli_has(args, "stale");
+    if (!job.what)
+        job.what = "metadata";
+    return job;
+}
+
+static int run_on(const cli_args *args, const coffer_pycauset *matrix)
+{
+    static const char *const names[] = { [AS_TEXT] = "text", [AS_JSON] = "json", [AS_RAW] = "raw" };
+    metadata_job job = { .get = read_job(args), .out = COFFER__BUFFER_INIT };
+    const char *as = cli_has(args, "json") ? "json" : job.get.as ? job.get.as : "text";
+    while (job.as < AS_RAW && strcmp(names[job.as], as) != 0)
+        job.as++;
+    if (strcmp(names[job.as], as) != 0)
+        return cli_usage(args, "metadata can be had as text, json or raw, not as %s", as);
+    int result = get_metadata(&job, matrix);
+    coffer__buffer_free(&job.out);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    get_job job = read_job(args);
+    uint64_t generation;
+    if (!cli_number(&generation, args, "generation", 0, 1, UINT64_MAX))
+        return CLI_USAGE;
+    return is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
+}
+
+const cli_format_verb cli_pycauset_get = {
+    .format = "pycauset",
+    .verb = "get",
+    .options = options,
+    .examples = "  coffer get m.pycauset                           # all metadata, as JSON\n"
+                "  coffer get m.pycauset properties.label          # one value of it\n"
+                "  coffer get m.pycauset 3,4                       # the element in row 3, column 4\n"
+                "  coffer get m.pycauset 10..20,0..5               # ten rows, five columns, as CSV\n"
+                "  coffer get m.pycauset ..,2 -o column.npy        # a column, for NumPy\n",
+    .run = run,
+};

@@ -1,0 +1,174 @@
+/* log, for matrices: every metadata block that is still in the file, and what it changed. */
+#include "base/buffer.h"
+#include "base/json_write.h"
+#include "base/report.h"
+#include "pycauset_verbs.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "max", 'n', "N", NULL, "show the newest N only" },
+    { "json", 0, NULL, NULL, "one JSON object: file, format, generations with their changes, newest first" },
+    { 0 },
+};
+
+/* The state before an uncommitted block is the active one, not the block that happens to lie before it. */
+static const coffer_pycauset_value *before(const coffer_pycauset_history *history, size_t index)
+{
+    while (index-- > 0) {
+        coffer_pycauset_generation at = coffer_pycauset_history_at(history, index);
+        if (at.committed)
+            return at.metadata;
+    }
+    return NULL;
+}
+
+static coffer_status add_generation(coffer_node *list, const coffer_pycauset_history *history, size_t index,
+                                    coffer_error *err)
+{
+    coffer_pycauset_generation at = coffer_pycauset_history_at(history, index);
+    coffer_node *map = coffer__node_map(list, NULL);
+    char slot[2] = { at.slot, '\0' };
+    if (at.committed)
+        coffer__node_u64(map, "generation", at.generation, COFFER_UNIT_OFFSET);
+    else
+        coffer__node_null(map, "generation");
+    coffer__node_bool(map, "active", at.active);
+    coffer__node_bool(map, "committed", at.committed);
+    coffer__node_text(map, "slot", at.slot ? slot : NULL);
+    coffer__node_text(map, "date", at.date);
+    coffer__node_u64(map, "offset", at.offset, COFFER_UNIT_OFFSET);
+    coffer__node_u64(map, "length", at.length, COFFER_UNIT_BYTES);
+    return coffer_pycauset_value_diff(map, before(history, index), at.metadata, err);
+}
+
+static coffer_status gather(coffer_node *root, const cli_args *args, const coffer_pycauset_history *history,
+                            uint64_t max, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    size_t count = coffer_pycauset_history_count(history);
+    coffer__node_text(root, "file", cli_operand(args, 0));
+    coffer__node_text(root, "format", "pycauset");
+    coffer_node *list = coffer__node_list(root, "generations");
+    for (size_t i = count; status == COFFER_OK && i-- > 0 && count - i <= max;)
+        status = add_generation(list, history, i, err);
+    return status == COFFER_OK ? coffer__node_status(root, err) : status;
+}
+
+/* ---- For people ---- */
+
+enum { MOST_CHANGES = 20, LONGEST_VALUE = 40 };
+
+/* A value on one line, quotes around texts. */
+static void print_value(const coffer_node *value)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__json_writer writer;
+    coffer__json_writer_init(&writer, &text, 0);
+    coffer__json_write_node(&writer, value);
+    term_print_text(stdout, coffer__buffer_text(&text), text.len, LONGEST_VALUE);
+    coffer__buffer_free(&text);
+}
+
+static void print_change(const coffer_node *change)
+{
+    size_t len;
+    const char *what = coffer_node_get_text(coffer_node_find(change, "change"), NULL);
+    const char *path = coffer_node_get_text(coffer_node_find(change, "path"), &len);
+    printf("    %-8s ", what);
+    term_print_text(stdout, path, len, 0);
+    fputs("  ", stdout);
+    if (strcmp(what, "added") != 0)
+        print_value(coffer_node_find(change, "old"));
+    if (strcmp(what, "changed") == 0)
+        fputs(" → ", stdout);
+    if (strcmp(what, "removed") != 0)
+        print_value(coffer_node_find(change, "new"));
+    putchar('\n');
+}
+
+static void print_changes(const coffer_node *changes)
+{
+    size_t shown = 0;
+    for (const coffer_node *change = coffer_node_first(changes); change && shown < MOST_CHANGES;
+         change = coffer_node_next(change), shown++)
+        print_change(change);
+    if (shown < coffer_node_count(changes))
+        printf("    … %zu more\n", coffer_node_count(changes) - shown);
+}
+
+static void print_generation(const coffer_node *map, bool is_first)
+{
+    const char *slot = coffer_node_get_text(coffer_node_find(map, "slot"), NULL);
+    const coffer_node *date = coffer_node_find(map, "date"), *changes = coffer_node_find(map, "changes");
+    bool active = coffer_node_get_bool(coffer_node_find(map, "active"));
+    bool committed = coffer_node_get_bool(coffer_node_find(map, "committed"));
+    term_text size;
+    size_t len;
+    if (!committed)
+        printf("  %suncommitted%s", term_on(stdout, TERM_YELLOW), term_off(stdout));
+    else
+        printf("  %sgeneration %" PRIu64 "%s  ", term_on(stdout, TERM_BOLD),
+               coffer_node_get_u64(coffer_node_find(map, "generation")), term_off(stdout));
+    if (committed && *slot)
+        printf("%s%s (slot %s)%s", term_on(stdout, active ? TERM_GREEN : TERM_PLAIN),
+               active ? "active" : "previous", slot, term_off(stdout));
+    else if (committed)
+        fputs("older", stdout);
+    const char *text = coffer_node_get_text(date, &len);
+    fputs(len ? ", " : "", stdout);
+    term_print_text(stdout, text, len, 0);
+    printf(", %s at offset %" PRIu64 "\n",
+           term_bytes(size, coffer_node_get_u64(coffer_node_find(map, "length"))),
+           coffer_node_get_u64(coffer_node_find(map, "offset")));
+    if (is_first)
+        printf("    %zu values\n", coffer_node_count(changes));
+    else
+        print_changes(changes);
+}
+
+static void print_for_people(const char *path, const coffer_node *root, size_t count)
+{
+    const coffer_node *list = coffer_node_find(root, "generations");
+    size_t index = count;
+    term_print_text(stdout, path, strlen(path), 0);
+    printf(": %zu generation%s\n", count, count == 1 ? "" : "s");
+    for (const coffer_node *map = coffer_node_first(list); map; map = coffer_node_next(map))
+        print_generation(map, --index == 0);
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_history *history = NULL;
+    coffer_node *root = NULL;
+    uint64_t max;
+    int result = CLI_OK;
+    if (!cli_number(&max, args, "max", UINT64_MAX, 1, UINT64_MAX))
+        return CLI_USAGE;
+    coffer_status status = coffer_pycauset_history_open(&history, src, NULL, &err);
+    if (status == COFFER_OK)
+        status = coffer_node_new(&root, &err);
+    if (status == COFFER_OK)
+        status = gather(root, args, history, max, &err);
+    if (status != COFFER_OK)
+        result = cli_fail(cli_operand(args, 0), &err, NULL);
+    else if (cli_has(args, "json"))
+        result = cli_print_json(stdout, root);
+    else
+        print_for_people(cli_operand(args, 0), root, coffer_pycauset_history_count(history));
+    coffer_node_free(root);
+    coffer_pycauset_history_close(history);
+    return result;
+}
+
+const cli_format_verb cli_pycauset_log = {
+    .format = "pycauset",
+    .verb = "log",
+    .options = options,
+    .examples = "  coffer log m.pycauset                      # newest first, with what each one changed\n"
+                "  coffer log m.pycauset --json | jq '.generations[0].changes'\n",
+    .run = run,
+};

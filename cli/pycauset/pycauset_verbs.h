@@ -1,0 +1,16 @@
+/* What the verbs mean for matrices: rows of cli/format_verbs.c. */
+#ifndef COFFER_CLI_PYCAUSET_VERBS_H
+#define COFFER_CLI_PYCAUSET_VERBS_H
+
+#include "cli.h"
+
+extern const cli_format_verb cli_pycauset_get;
+extern const cli_format_verb cli_pycauset_set;
+extern const cli_format_verb cli_pycauset_log;
+
+/* Opens the matrix, works on it and closes it; one that cannot be opened is told of. generation : 0 = the
+ * active one. */
+int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
+                         int (*work)(const cli_args *args, const coffer_pycauset *matrix));
+
+#endif

@@ -1,0 +1,311 @@
+/* set, for matrices: changes to the metadata, all of one command in one commit. */
+#include "base/buffer.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/report.h"
+#include "pycauset_verbs.h"
+#include "term.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "string", 0, NULL, NULL, "the next VALUE is a text, even if it reads as a number or as true or false" },
+    { "int", 0, NULL, NULL, "the next VALUE is a whole number" },
+    { "uint", 0, NULL, NULL, "the next VALUE is a whole number from 0 on" },
+    { "float", 0, NULL, NULL, "the next VALUE is a floating-point number (also nan, inf)" },
+    { "bool", 0, NULL, NULL, "the next VALUE is true or false" },
+    { "bytes-hex", 0, NULL, NULL, "the next VALUE is bytes, two hexadecimal digits each" },
+    { "json", 0, NULL, NULL,
+      "the next VALUE is JSON: objects become maps; as the last word: report as JSON" },
+    { "cached", 0, NULL, NULL,
+      "the next KEY=VALUE is a computed result (a number), valid for this payload and view only" },
+    { "delete", 'd', "KEY", NULL, "take the value at KEY away" },
+    { "checksum", 0, NULL, NULL, "keep checksums of the payload, for 'coffer check --full' to compare" },
+    { "durability", 0, "HOW", "full|ordered|none",
+      "full: on disk when the command ends; ordered: a crash may bring back the old state; none: scratch "
+      "files" },
+    { 0 },
+};
+
+typedef struct set_job {
+    const cli_args *args;
+    coffer_pycauset_changes *changes;
+    size_t count;
+    bool as_json; /* the report */
+} set_job;
+
+/* ---- Values ---- */
+
+typedef coffer_status put_value(coffer_pycauset_changes *changes, const char *key, const char *text,
+                                coffer_error *err);
+
+static coffer_status refuse(const char *key, const char *text, const char *wanted, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s: '%s' is not %s", key, text,
+                        wanted);
+}
+
+static coffer_status put_string(coffer_pycauset_changes *changes, const char *key, const char *text,
+                                coffer_error *err)
+{
+    return coffer_pycauset_set_string(changes, key, text, strlen(text), err);
+}
+
+static bool is_whole(const char *text)
+{
+    return isdigit((unsigned char)text[0]) || (text[0] == '-' && isdigit((unsigned char)text[1]));
+}
+
+/* The file has one form for each number: what is not negative is unsigned. */
+static coffer_status put_int(coffer_pycauset_changes *changes, const char *key, const char *text,
+                             coffer_error *err)
+{
+    char *end = NULL;
+    bool negative = text[0] == '-';
+    errno = 0;
+    long long low = negative ? strtoll(text, &end, 10) : 0;
+    unsigned long long high = negative ? 0 : strtoull(text, &end, 10);
+    if (!is_whole(text) || *end || errno)
+        return refuse(key, text, "a whole number of 64 bits", err);
+    return negative ? coffer_pycauset_set_i64(changes, key, low, err)
+                    : coffer_pycauset_set_u64(changes, key, high, err);
+}
+
+static coffer_status put_uint(coffer_pycauset_changes *changes, const char *key, const char *text,
+                              coffer_error *err)
+{
+    return text[0] == '-' ? refuse(key, text, "a whole number from 0 on", err)
+                          : put_int(changes, key, text, err);
+}
+
+static coffer_status put_float(coffer_pycauset_changes *changes, const char *key, const char *text,
+                               coffer_error *err)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end)
+        return refuse(key, text, "a number", err);
+    return coffer_pycauset_set_f64(changes, key, value, err);
+}
+
+static coffer_status put_bool(coffer_pycauset_changes *changes, const char *key, const char *text,
+                              coffer_error *err)
+{
+    bool is_true = strcmp(text, "true") == 0;
+    if (!is_true && strcmp(text, "false") != 0)
+        return refuse(key, text, "true or false", err);
+    return coffer_pycauset_set_bool(changes, key, is_true, err);
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+static coffer_status put_bytes(coffer_pycauset_changes *changes, const char *key, const char *text,
+                               coffer_error *err)
+{
+    coffer__buffer bytes = COFFER__BUFFER_INIT;
+    const char *at = text;
+    for (int high, low; (high = hex_digit(at[0])) >= 0 && (low = hex_digit(at[1])) >= 0; at += 2)
+        coffer__buffer_append(&bytes, &(uint8_t){ (uint8_t)(high << 4 | low) }, 1);
+    coffer_status status = *at ? refuse(key, text, "pairs of hexadecimal digits", err)
+                           : bytes.failed
+                               ? coffer__fail_no_memory(err, strlen(text) / 2)
+                               : coffer_pycauset_set_bytes(changes, key, bytes.data, bytes.len, err);
+    coffer__buffer_free(&bytes);
+    return status;
+}
+
+static coffer_status put_json(coffer_pycauset_changes *changes, const char *key, const char *text,
+                              coffer_error *err)
+{
+    return coffer_pycauset_set_json(changes, key, text, strlen(text), err);
+}
+
+static coffer_status put_cached(coffer_pycauset_changes *changes, const char *key, const char *text,
+                                coffer_error *err)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end)
+        return refuse(key, text, "a number", err);
+    return coffer_pycauset_set_cached(changes, key, value, err);
+}
+
+/* Numbers and truth values as JSON writes them keep their kind; everything else is a text. */
+static coffer_status put_untyped(coffer_pycauset_changes *changes, const char *key, const char *text,
+                                 coffer_error *err)
+{
+    coffer__json *json = NULL;
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    bool is_plain = false;
+    if (coffer__json_parse(&json, text, strlen(text), 0, &limits, NULL) == COFFER_OK) {
+        coffer__json_kind kind = coffer__json_root(json)->kind;
+        is_plain = kind == COFFER__JSON_BOOL || kind == COFFER__JSON_U64 || kind == COFFER__JSON_I64 ||
+                   kind == COFFER__JSON_F64;
+    }
+    coffer__json_free(json);
+    return is_plain ? put_json(changes, key, text, err) : put_string(changes, key, text, err);
+}
+
+static const struct value_type {
+    const char *option;
+    put_value *put;
+} types[] = {
+    { "string", put_string }, { "int", put_int },         { "uint", put_uint }, { "float", put_float },
+    { "bool", put_bool },     { "bytes-hex", put_bytes }, { "json", put_json }, { "cached", put_cached },
+};
+
+static const struct value_type *find_type(const char *option)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(types[i].option, option) == 0)
+            return &types[i];
+    return NULL;
+}
+
+/* ---- The command line ---- */
+
+static coffer_status add_assignment(set_job *job, const char *word, put_value *put, coffer_error *err)
+{
+    const char *equals = strchr(word, '=');
+    coffer__buffer key = COFFER__BUFFER_INIT;
+    if (!equals || equals == word)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "'%s' is no KEY=VALUE", word);
+    coffer__buffer_append(&key, word, (size_t)(equals - word));
+    const char *text = coffer__buffer_text(&key);
+    coffer_status status = key.failed ? coffer__fail_no_memory(err, (size_t)(equals - word))
+                                      : put(job->changes, text, equals + 1, err);
+    coffer__buffer_free(&key);
+    job->count++;
+    return status;
+}
+
+/* An option that is no type of a value. */
+static coffer_status add_option(set_job *job, const cli_word *word, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (strcmp(word->option, "delete") == 0)
+        status = coffer_pycauset_delete(job->changes, word->value, err);
+    else if (strcmp(word->option, "checksum") == 0)
+        status = coffer_pycauset_set_checksums(job->changes, err);
+    else
+        return COFFER_OK;
+    job->count++;
+    return status;
+}
+
+/* A type holds for the one KEY=VALUE behind it. */
+static int gather(set_job *job, coffer_error *err)
+{
+    cli_place place = { 0, 0 };
+    cli_word word;
+    const struct value_type *type = NULL;
+    bool file_seen = false;
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && cli_next_word(&word, &place, job->args)) {
+        const struct value_type *next = word.option ? find_type(word.option) : NULL;
+        bool is_assignment = !word.option && file_seen;
+        if (type && !is_assignment && type->put != put_json)
+            return cli_usage(job->args, "--%s must stand right before a KEY=VALUE", type->option);
+        job->as_json |= type && !is_assignment;
+        if (is_assignment)
+            status = add_assignment(job, word.value, type ? type->put : put_untyped, err);
+        else if (word.option && !next)
+            status = add_option(job, &word, err);
+        file_seen |= !word.option;
+        type = next;
+    }
+    if (status != COFFER_OK)
+        return cli_usage(job->args, "%s", err->text);
+    if (type && type->put != put_json)
+        return cli_usage(job->args, "--%s must stand right before a KEY=VALUE", type->option);
+    job->as_json |= type != NULL;
+    return job->count ? CLI_OK
+                      : cli_usage(job->args, "nothing to change: give KEY=VALUE, --delete KEY or --checksum");
+}
+
+/* ---- The commit ---- */
+
+static int report(const set_job *job, uint64_t generation)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    const char *path = cli_operand(job->args, 0);
+    if (!job->as_json) {
+        term_print_text(stdout, path, strlen(path), 0);
+        printf(": generation %" PRIu64 ", %zu change%s\n", generation, job->count,
+               job->count == 1 ? "" : "s");
+        return CLI_OK;
+    }
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return cli_fail(path, &err, NULL);
+    coffer__node_text(root, "file", path);
+    coffer__node_text(root, "format", "pycauset");
+    coffer__node_u64(root, "generation", generation, COFFER_UNIT_NONE);
+    coffer__node_u64(root, "changes", job->count, COFFER_UNIT_NONE);
+    int status = cli_print_json(stdout, root);
+    coffer_node_free(root);
+    return status;
+}
+
+static int fail(const set_job *job, const coffer_error *err)
+{
+    const char *path = cli_operand(job->args, 0);
+    if (err->status == COFFER_E_INVALID_ARGUMENT)
+        return cli_usage(job->args, "%s", err->text);
+    if (err->status != COFFER_E_NOT_FOUND)
+        return cli_fail(path, err, NULL);
+    cli_fail(path, err, "'coffer get %' shows what there is; nothing was changed");
+    return CLI_USAGE;
+}
+
+/* Killed at any moment the file has all changes or none: signals need not wait. */
+static int commit(const set_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_edit_opts opts = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+    coffer_pycauset_editor *editor = NULL;
+    uint64_t generation = 0;
+    opts.durability = (coffer_durability)cli_choice(job->args, "durability", COFFER_DURABILITY_FULL);
+    coffer_status status = coffer_pycauset_edit(&editor, cli_operand(job->args, 0), &opts, &err);
+    if (status == COFFER_OK)
+        status = coffer_pycauset_commit_changes(&generation, editor, job->changes, &err);
+    coffer_pycauset_editor_close(editor);
+    return status == COFFER_OK ? report(job, generation) : fail(job, &err);
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    set_job job = { .args = args };
+    (void)src;
+    if (strcmp(cli_operand(args, 0), "-") == 0)
+        return cli_usage(args, "a file is changed where it is: standard input cannot be");
+    if (coffer_pycauset_changes_new(&job.changes, &err) != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    int result = gather(&job, &err);
+    if (result == CLI_OK)
+        result = commit(&job);
+    coffer_pycauset_changes_free(job.changes);
+    return result;
+}
+
+const cli_format_verb cli_pycauset_set = {
+    .format = "pycauset",
+    .verb = "set",
+    .options = options,
+    .examples =
+        "  coffer set m.pycauset properties.label='first run' properties.beta=0.5   # a text and a number\n"
+        "  coffer set m.pycauset --string properties.version=1.10 --json properties.tags='[\"a\",\"b\"]'\n"
+        "  coffer set m.pycauset --cached trace=2.5 --delete properties.old\n"
+        "  coffer set m.pycauset --checksum\n",
+    .run = run,
+};
