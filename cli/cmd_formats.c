@@ -21,9 +21,10 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
         const char *name;
         bool available;
     } generic[] = {
-        { "info", format->describe != NULL }, { "check", format->check != NULL },
-        { "ls", format->list != NULL },       { "diff", format->diff != NULL || format->holds_tensors },
-        { "repair", format->repair != NULL }, { "convert", converts(format->name) },
+        { "info", format->describe != NULL },  { "check", format->check != NULL },
+        { "ls", format->list != NULL },        { "diff", format->diff != NULL || format->holds_tensors },
+        { "repair", format->repair != NULL },  { "compact", format->compact != NULL },
+        { "convert", converts(format->name) },
     };
     for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
         if (generic[i].available)
