@@ -21,4 +21,5 @@ const coffer_format coffer__pycauset_format = {
     .list = coffer__pycauset_list,
     .repair = coffer__pycauset_repair,
     .compact = coffer__pycauset_compact,
+    .diff = coffer__pycauset_diff,
 };

@@ -1,0 +1,295 @@
+/* Two matrices compared: shape, types, metadata, values as they are seen. */
+#include "formats/pycauset/pycauset_diff.h"
+
+#include "base/checked.h"
+#include "base/elements.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/pycauset/pycauset_work.h"
+
+#include <stdio.h>
+
+/* Values that are read at a time, and that a thread takes at once. */
+#define PIECE UINT64_C(16384)
+#define UNIT (16 * PIECE)
+#define MAX_UNITS UINT64_C(65536)
+/* A matrix without a payload of that size may claim any: past this it would take for ever. */
+#define MAX_IMPLIED (UINT64_C(1) << 40)
+
+typedef struct value_job {
+    const coffer_pycauset *a, *b;
+    uint64_t cols, elements, unit;
+    double tolerance;
+    uint8_t *scratch; /* a piece of each for each thread */
+    coffer__comparison *found;
+} value_job;
+
+/* ---- Values ---- */
+
+/* The next part of [first, end) of the values, counted row by row, that one tile can have. */
+static coffer_pycauset_tile tile_at(const value_job *job, uint64_t first, uint64_t end)
+{
+    uint64_t row = first / job->cols, col = first % job->cols,
+             count = end - first < PIECE ? end - first : PIECE;
+    if (col == 0 && count >= job->cols)
+        return (coffer_pycauset_tile){ row, count / job->cols, 0, job->cols };
+    return (coffer_pycauset_tile){ row, 1, col, job->cols - col < count ? job->cols - col : count };
+}
+
+/* Reads a tile of both; the values of b lie PIECE × 16 bytes behind those of a. */
+static coffer_status read_both(uint8_t *scratch, const value_job *job, const coffer_pycauset_tile *tile,
+                               coffer_error *err)
+{
+    coffer_status status = coffer_pycauset_read_tile(scratch, 0, job->a, tile, COFFER_DTYPE_NONE, err);
+    if (status)
+        return status;
+    return coffer_pycauset_read_tile(scratch + PIECE * 16, 0, job->b, tile, COFFER_DTYPE_NONE, err);
+}
+
+static coffer_status compare_unit(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    value_job *job = context;
+    uint64_t first = index * job->unit;
+    uint64_t end = job->elements - first < job->unit ? job->elements : first + job->unit;
+    uint8_t *scratch = job->scratch + (uint64_t)worker * 2 * PIECE * 16;
+    coffer__comparison_init(&job->found[index]);
+    while (first < end) {
+        coffer_pycauset_tile tile = tile_at(job, first, end);
+        coffer_status status = read_both(scratch, job, &tile, err);
+        if (status)
+            return status;
+        coffer__comparison_add(&job->found[index], first, scratch, job->a->info.value_dtype,
+                               scratch + PIECE * 16, job->b->info.value_dtype,
+                               (size_t)(tile.rows * tile.cols), job->tolerance);
+        first += tile.rows * tile.cols;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status check_size(value_job *job, coffer_error *err)
+{
+    const coffer_pycauset_info *info = &job->a->info;
+    bool implied = coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_LAYOUT_NONE &&
+                   coffer__pycauset_layout_of(job->b->info.type) == COFFER_PYCAUSET_LAYOUT_NONE;
+    if (coffer__mul_u64(&job->elements, info->rows, info->cols) && (!implied || job->elements <= MAX_IMPLIED))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%llu x %llu values are too many to compare",
+                        (unsigned long long)info->rows, (unsigned long long)info->cols);
+}
+
+/* ---- The list of differences ---- */
+
+static void put_value(coffer_node *map, const char *name, const uint8_t *at, coffer_dtype dtype)
+{
+    union {
+        double pair[2];
+        uint64_t u64;
+        int64_t i64;
+    } value;
+    if (dtype == COFFER_DTYPE_U64) {
+        coffer__elements_convert(&value.u64, COFFER_DTYPE_U64, at, dtype, 1);
+        coffer__node_u64(map, name, value.u64, COFFER_UNIT_NONE);
+    } else if (coffer_dtype_is_integer(dtype) || dtype == COFFER_DTYPE_BOOL) {
+        coffer__elements_convert(&value.i64, COFFER_DTYPE_I64, at, dtype, 1);
+        coffer__node_i64(map, name, value.i64, COFFER_UNIT_NONE);
+    } else {
+        coffer__elements_convert(value.pair, COFFER_DTYPE_C128, at, dtype, 1);
+        if (coffer_dtype_is_complex(dtype))
+            coffer__node_printf(map, name, "%.17g%+.17gi", value.pair[0], value.pair[1]);
+        else
+            coffer__node_f64(map, name, value.pair[0], COFFER_UNIT_NONE);
+    }
+}
+
+/* Lists what differs in a tile that was read, until there are enough. */
+static void list_tile(coffer_node *list, uint64_t *left, const value_job *job,
+                      const coffer_pycauset_tile *tile)
+{
+    coffer_dtype a_type = job->a->info.value_dtype, b_type = job->b->info.value_dtype;
+    for (uint64_t i = 0; i<tile->rows * tile->cols && * left> 0; i++) {
+        const uint8_t *a = job->scratch + i * coffer_dtype_size(a_type);
+        const uint8_t *b = job->scratch + PIECE * 16 + i * coffer_dtype_size(b_type);
+        coffer__comparison one;
+        coffer__comparison_init(&one);
+        coffer__comparison_add(&one, 0, a, a_type, b, b_type, 1, job->tolerance);
+        if (one.differing == 0)
+            continue;
+        coffer_node *map = coffer__node_map(list, NULL);
+        coffer__node_u64(map, "row", tile->row + i / tile->cols, COFFER_UNIT_NONE);
+        coffer__node_u64(map, "col", tile->col + i % tile->cols, COFFER_UNIT_NONE);
+        put_value(map, "a", a, a_type);
+        put_value(map, "b", b, b_type);
+        (*left)--;
+    }
+}
+
+static coffer_status list_differences(coffer_node *list, const value_job *job, uint64_t units,
+                                      uint64_t max_shown, coffer_error *err)
+{
+    for (uint64_t unit = 0; unit < units && max_shown > 0; unit++) {
+        uint64_t first = job->found[unit].first, end = (unit + 1) * job->unit;
+        end = end < job->elements ? end : job->elements;
+        while (first < end && max_shown > 0) { /* none when first is UINT64_MAX */
+            coffer_pycauset_tile tile = tile_at(job, first, end);
+            coffer_status status = read_both(job->scratch, job, &tile, err);
+            if (status)
+                return status;
+            list_tile(list, &max_shown, job, &tile);
+            first += tile.rows * tile.cols;
+        }
+    }
+    return COFFER_OK;
+}
+
+/* ---- What is told ---- */
+
+static void put_place(coffer_node *out, const char *name, uint64_t index, uint64_t cols, bool known)
+{
+    if (!known) {
+        coffer__node_null(out, name);
+        return;
+    }
+    coffer_node *map = coffer__node_map(out, name);
+    coffer__node_u64(map, "row", index / cols, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "col", index % cols, COFFER_UNIT_NONE);
+}
+
+static void put_values(coffer_node *out, const coffer__comparison *all, uint64_t cols)
+{
+    coffer_node *map = coffer__node_map(out, "values");
+    coffer__node_u64(map, "compared", all->count, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "differing", all->differing, COFFER_UNIT_NONE);
+    coffer__node_f64(map, "max_abs", all->max_abs, COFFER_UNIT_NONE);
+    put_place(map, "max_at", all->max_at, cols, all->max_abs > 0);
+    coffer__node_f64(map, "rmse", coffer__comparison_rmse(all), COFFER_UNIT_NONE);
+    put_place(map, "first", all->first, cols, all->differing > 0);
+}
+
+static void put_both(coffer_node *map, const char *name, uint64_t a, uint64_t b)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%s_a", name);
+    coffer__node_u64(map, key, a, COFFER_UNIT_NONE);
+    snprintf(key, sizeof key, "%s_b", name);
+    coffer__node_u64(map, key, b, COFFER_UNIT_NONE);
+}
+
+static void put_shapes(coffer_node *out, const coffer_pycauset_info *a, const coffer_pycauset_info *b,
+                       bool same)
+{
+    coffer_node *map = coffer__node_map(out, "shape");
+    coffer__node_bool(map, "equal", same);
+    put_both(map, "rows", a->rows, b->rows);
+    put_both(map, "cols", a->cols, b->cols);
+}
+
+static void put_types(coffer_node *out, const coffer_pycauset_info *a, const coffer_pycauset_info *b,
+                      bool same)
+{
+    coffer_node *map = coffer__node_map(out, "type");
+    coffer__node_bool(map, "equal", same);
+    coffer__node_text(map, "matrix_type_a", coffer_pycauset_type_name(a->type));
+    coffer__node_text(map, "matrix_type_b", coffer_pycauset_type_name(b->type));
+    coffer__node_text(map, "data_type_a", coffer_pycauset_dtype_name(a->dtype));
+    coffer__node_text(map, "data_type_b", coffer_pycauset_dtype_name(b->dtype));
+}
+
+/* ---- The whole ---- */
+
+typedef struct matrix_diff {
+    const coffer_diff_opts *opts;
+    value_job values;
+    coffer__comparison all;
+    uint64_t units;
+    bool same_shape, same_type;
+    coffer__diffed_metadata metadata;
+} matrix_diff;
+
+static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
+{
+    value_job *job = &diff->values;
+    coffer__work_opts work_opts = { diff->opts->threads, diff->opts->progress };
+    coffer__work *work = NULL;
+    coffer_status status = check_size(job, err);
+    if (status)
+        return status;
+    job->unit = (job->elements / MAX_UNITS / UNIT + 1) * UNIT;
+    diff->units = job->elements / job->unit + (job->elements % job->unit != 0);
+    if ((status = coffer__work_new(&work, diff->units, &work_opts, err)))
+        return status;
+    job->scratch = coffer__alloc_array(coffer__work_threads(work), 2 * PIECE * 16);
+    job->found = coffer__alloc_array((size_t)diff->units, sizeof *job->found);
+    if (!job->scratch || !job->found)
+        status = coffer__fail_no_memory(err, diff->units * sizeof *job->found);
+    else
+        status = coffer__work_run(work, compare_unit, job, err);
+    for (uint64_t i = 0; status == COFFER_OK && i < diff->units; i++)
+        coffer__comparison_merge(&diff->all, &job->found[i]);
+    coffer__work_free(work);
+    return status;
+}
+
+static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_error *err)
+{
+    const coffer_pycauset_info *a = &diff->values.a->info, *b = &diff->values.b->info;
+    coffer_status status;
+    coffer__node_bool(out, "equal",
+                      diff->same_shape && diff->same_type && diff->all.differing == 0 &&
+                          diff->metadata.changes == 0);
+    put_shapes(out, a, b, diff->same_shape);
+    put_types(out, a, b, diff->same_type);
+    if (diff->same_shape)
+        put_values(out, &diff->all, diff->values.cols);
+    else
+        coffer__node_null(out, "values");
+    coffer__node_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
+    if ((status = coffer__diffed_metadata_put(out, "metadata", &diff->metadata, err)))
+        return status;
+    coffer_node *list = coffer__node_list(out, "differences");
+    if (diff->same_shape)
+        status = list_differences(list, &diff->values, diff->units, diff->opts->max_shown, err);
+    return status ? status : coffer__node_status(out, err);
+}
+
+static coffer_status compare(coffer_node *out, const coffer_pycauset *a, const coffer_pycauset *b,
+                             const coffer_diff_opts *opts, coffer_error *err)
+{
+    matrix_diff diff = {
+        .opts = opts,
+        .values = { .a = a, .b = b, .cols = a->info.cols, .tolerance = opts->tolerance },
+        .same_shape = a->info.rows == b->info.rows && a->info.cols == b->info.cols,
+        .same_type = a->info.type == b->info.type && a->info.dtype == b->info.dtype &&
+                     a->info.has_diagonal == b->info.has_diagonal,
+    };
+    coffer_status status = COFFER_OK;
+    coffer__comparison_init(&diff.all);
+    if (diff.same_shape)
+        status = compare_values(&diff, err);
+    if (status == COFFER_OK)
+        status = coffer__diffed_metadata_compare(&diff.metadata, a, b, err);
+    if (status == COFFER_OK)
+        status = put_diff(out, &diff, err);
+    coffer__diffed_metadata_free(&diff.metadata);
+    coffer__free(diff.values.scratch);
+    coffer__free(diff.values.found);
+    return status;
+}
+
+coffer_status coffer__pycauset_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                                    const coffer_diff_opts *opts, coffer_error *err)
+{
+    coffer_pycauset_open_opts open_opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_pycauset *matrix_a = NULL, *matrix_b = NULL;
+    coffer_status status;
+    if (!(opts->tolerance >= 0))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the tolerance is %g, it has to be 0 or more", opts->tolerance);
+    open_opts.limits = opts->limits;
+    if ((status = coffer_pycauset_open(&matrix_a, a, &open_opts, err)) == COFFER_OK &&
+        (status = coffer_pycauset_open(&matrix_b, b, &open_opts, err)) == COFFER_OK)
+        status = compare(out, matrix_a, matrix_b, opts, err);
+    coffer_pycauset_close(matrix_a);
+    coffer_pycauset_close(matrix_b);
+    return status;
+}
