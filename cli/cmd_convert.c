@@ -29,6 +29,21 @@ static const cli_option options[] = {
     { "param-names", 0, "FILE", NULL, "a parameter's name a line, the first for id 0" },
     { "sequence-lengths", 0, "N,N", NULL, "tokens of each sequence" },
     { "quantize", 0, NULL, NULL, "real values come in: store them in 16 bits with a scale" },
+    { "dtype", 0, "TYPE", NULL, "values as bit, i8 to i64, u8 to u64, f16, f32, f64, c32, c64 or c128" },
+    { "part", 0, "PART", "real|imag|abs", "of complex numbers" },
+    { "rows", 0, "A..B", NULL, "only these rows, B not included; of an array that comes in: how many" },
+    { "cols", 0, "A..B", NULL, "only these columns, B not included; of an array that comes in: how many" },
+    { "stored", 0, NULL, NULL, "values as they are stored, without transposition, scalar and conjugation" },
+    { "type", 0, "TYPE", "dense|vector|triangular|symmetric|antisymmetric|causal", "of the new matrix" },
+    { "diagonal", 0, NULL, NULL, "a triangular matrix also has its diagonal" },
+    { "checksum", 0, NULL, NULL, "keep checksums of the values" },
+    { "member", 0, "NAME", NULL, "which array of an .npz archive" },
+    { "dataset", 0, "NAME", NULL, "which dataset of an HDF5 file; the one to write is called data" },
+    { "delimiter", 0, "CHAR", NULL, "what stands between numbers: a character, tab or space" },
+    { "header", 0, NULL, NULL, "the first line of a CSV file of numbers names the columns" },
+    { "layout", 0, "LAYOUT", "coordinate|array", "of a Matrix Market file" },
+    { "dense", 0, NULL, NULL, "also when a large matrix would be all but empty" },
+    { "offset", 0, "N", NULL, "of raw input: skip so many bytes" },
     { "cast", 0, "TYPE", "keep|f16|bf16", "tensors of other float types become this" },
     { "include", 0, "GLOB", NULL, "only tensors whose name matches; may be there several times" },
     { "exclude", 0, "GLOB", NULL, "no tensors whose name matches; may be there several times" },
@@ -174,7 +189,9 @@ const cli_verb cli_verb_convert = {
                 "  coffer convert scan.mscan scan.csv --metadata scan.json     # nothing is lost\n"
                 "  coffer convert scan.csv again.mscan --metadata scan.json    # and back\n"
                 "  coffer convert scan.mscan - --to jsonl --tokens 0..10 --names\n"
-                "  coffer convert measured.csv scan.mscan --quantize --sequence-lengths 128,96\n",
+                "  coffer convert measured.csv scan.mscan --quantize --sequence-lengths 128,96\n"
+                "  coffer convert matrix.pycauset matrix.npy                   # values, the view applied\n"
+                "  coffer convert graph.mtx order.pycauset --type causal\n",
     .options = options,
     .min_operands = 0,
     .max_operands = 2,

@@ -59,4 +59,27 @@ extern const coffer_convert_option coffer__to_safetensors_options[];
 coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_error *err);
 
+/* Matrices: pycauset_to_*.c, pycauset_import.c. */
+extern const coffer_convert_option coffer__pycauset_to_array_options[];
+extern const coffer_convert_option coffer__pycauset_to_csv_options[];
+extern const coffer_convert_option coffer__pycauset_to_mtx_options[];
+extern const coffer_convert_option coffer__pycauset_to_hdf5_options[];
+coffer_status coffer__pycauset_to_npy(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_to_raw(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_to_csv(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_to_mtx(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_to_hdf5(const coffer__convert_job *job, coffer_error *err);
+extern const coffer_convert_option coffer__pycauset_from_npy_options[];
+extern const coffer_convert_option coffer__pycauset_from_npz_options[];
+extern const coffer_convert_option coffer__pycauset_from_raw_options[];
+extern const coffer_convert_option coffer__pycauset_from_csv_options[];
+extern const coffer_convert_option coffer__pycauset_from_mtx_options[];
+extern const coffer_convert_option coffer__pycauset_from_hdf5_options[];
+coffer_status coffer__pycauset_from_npy(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_from_npz(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_from_raw(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_from_csv(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_from_mtx(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__pycauset_from_hdf5(const coffer__convert_job *job, coffer_error *err);
+
 #endif

@@ -4,6 +4,8 @@
 #include "coffer/convert.h"
 #include "coffer/format.h"
 #include "convert/gguf.h"
+#include "convert/hdf5.h"
+#include "convert/mtx.h"
 #include "convert/npy.h"
 #include "convert/safetensors.h"
 #include "convert/zip.h"
@@ -26,6 +28,8 @@ static const outside_kind outside_kinds[] = {
     { "gguf", { ".gguf" }, coffer__gguf_probe, false },
     { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false },
     { "safetensors-index", { ".safetensors.index.json" }, NULL, true },
+    { "mtx", { ".mtx" }, coffer__mtx_probe, true },
+    { "hdf5", { ".h5", ".hdf5" }, coffer__hdf5_probe, false },
     { "csv", { ".csv" }, NULL, true },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true },
     { "raw", { ".raw" }, NULL, false },
