@@ -28,7 +28,8 @@ bool coffer__number_parse(coffer__number *out, const char *text, size_t len)
         *out = coffer__number_u64(magnitude);
         return true;
     }
-    if (len > 1 && text[0] == '-' && parse_digits(&magnitude, text + 1, len - 1) && magnitude <= UINT64_C(1) << 63) {
+    if (len > 1 && text[0] == '-' && parse_digits(&magnitude, text + 1, len - 1) &&
+        magnitude <= UINT64_C(1) << 63) {
         *out = coffer__number_i64((int64_t)(0 - magnitude));
         return true;
     }
