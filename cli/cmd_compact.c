@@ -24,11 +24,12 @@ static void print_for_people(const char *written, const coffer_node *root)
     uint64_t left = coffer_node_get_u64(after);
     term_text old_size, new_size, gone;
     term_print_text(stdout, written, strlen(written), 0);
-    if (left < before)
-        printf(": %s instead of %s, %s dropped\n", term_bytes(new_size, left), term_bytes(old_size, before),
-               term_bytes(gone, before - left));
-    else
+    if (left >= before) {
         puts(": nothing to drop");
+        return;
+    }
+    printf(": %s instead of %s, %s dropped\n", term_bytes(new_size, left), term_bytes(old_size, before),
+           term_bytes(gone, before - left));
     cli_print_nodes(stdout, coffer_node_next(after));
 }
 

@@ -129,12 +129,18 @@ static void print_generation(const coffer_node *map, bool is_first)
         print_changes(changes);
 }
 
-static void print_for_people(const char *path, const coffer_node *root, size_t count)
+static void print_for_people(const char *path, const coffer_node *root,
+                             const coffer_pycauset_history *history)
 {
     const coffer_node *list = coffer_node_find(root, "generations");
-    size_t index = count;
+    size_t count = coffer_pycauset_history_count(history), index = count, committed = 0;
+    for (size_t i = 0; i < count; i++)
+        committed += coffer_pycauset_history_at(history, i).committed;
     term_print_text(stdout, path, strlen(path), 0);
-    printf(": %zu generation%s\n", count, count == 1 ? "" : "s");
+    printf(": %zu generation%s", committed, committed == 1 ? "" : "s");
+    if (committed < count)
+        printf(", %zu uncommitted", count - committed);
+    putchar('\n');
     for (const coffer_node *map = coffer_node_first(list); map; map = coffer_node_next(map))
         print_generation(map, --index == 0);
 }
@@ -158,7 +164,7 @@ static int run(const cli_args *args, coffer_source *src)
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else
-        print_for_people(cli_operand(args, 0), root, coffer_pycauset_history_count(history));
+        print_for_people(cli_operand(args, 0), root, history);
     coffer_node_free(root);
     coffer_pycauset_history_close(history);
     return result;
