@@ -32,13 +32,25 @@ static void print_cell(const heat_text *text, uint32_t row, uint32_t column, boo
         fputc(shade, out);
 }
 
+/* The two ends, and what they count: between them while there is room, so that no line gets wider than the
+ * cells. */
 static void print_axis(const heat_text *text, FILE *out)
 {
-    char last[24];
-    size_t width = (size_t)text->map->columns * text->cell;
-    size_t len = (size_t)snprintf(last, sizeof last, "%llu", (unsigned long long)text->last);
-    fprintf(out, "%*s%-*llu%s  %s\n", (int)text->label, "", (int)(width > len ? width - len : 1),
-            (unsigned long long)text->first, last, text->axis);
+    char first[24], last[24];
+    size_t width = (size_t)text->map->columns * text->cell, name = strlen(text->axis);
+    size_t first_len = (size_t)snprintf(first, sizeof first, "%llu", (unsigned long long)text->first);
+    size_t last_len = (size_t)snprintf(last, sizeof last, "%llu", (unsigned long long)text->last);
+    size_t ends = first_len + last_len;
+    if (ends + name + 4 > width) {
+        fprintf(out, "%*s%s%*s%s  %s\n", (int)text->label, "", first, (int)(width > ends ? width - ends : 1),
+                "", last, text->axis);
+        return;
+    }
+    size_t before = (width - name) / 2 - first_len;
+    if (before + 2 > width - ends - name)
+        before = width - ends - name - 2;
+    fprintf(out, "%*s%s%*s%s%*s%s\n", (int)text->label, "", first, (int)before, "", text->axis,
+            (int)(width - ends - name - before), "", last);
 }
 
 static void print_legend(const heat_map *map, unsigned label, FILE *out)

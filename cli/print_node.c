@@ -132,6 +132,18 @@ static bool is_number_list(const coffer_node *node)
     return true;
 }
 
+/* What has children, on one line. */
+static void add_json_cell(term_table *table, const coffer_node *cell)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__json_writer writer;
+    coffer__json_writer_init(&writer, &text, 0);
+    coffer__json_write_node(&writer, cell);
+    const char *whole = coffer__buffer_text(&text);
+    term_table_cell_len(table, whole, text.len);
+    coffer__buffer_free(&text);
+}
+
 static void add_cell(term_table *table, const coffer_node *cell)
 {
     char text[VALUE_MAX] = "";
@@ -140,6 +152,10 @@ static void add_cell(term_table *table, const coffer_node *cell)
         size_t len;
         const char *whole = coffer_node_get_text(cell, &len);
         term_table_cell_len(table, whole, len);
+        return;
+    }
+    if (cell && !is_scalar(cell) && !is_number_list(cell)) {
+        add_json_cell(table, cell);
         return;
     }
     if (cell && is_number_list(cell))

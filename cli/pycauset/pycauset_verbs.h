@@ -7,6 +7,8 @@
 extern const cli_format_verb cli_pycauset_get;
 extern const cli_format_verb cli_pycauset_set;
 extern const cli_format_verb cli_pycauset_log;
+extern const cli_format_verb cli_pycauset_stats;
+extern const cli_format_verb cli_pycauset_heatmap;
 
 /* Opens the matrix, works on it and closes it; one that cannot be opened is told of. generation : 0 = the
  * active one. */
