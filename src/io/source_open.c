@@ -213,6 +213,11 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
     return status;
 }
 
+const char *coffer__source_path(const coffer_source *src)
+{
+    return src->facts.path;
+}
+
 bool coffer__source_same_file(const coffer_source *a, const coffer_source *b)
 {
     struct stat of_a, of_b;

@@ -38,6 +38,8 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
  * folder itself may be a symbolic link. */
 coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bool follow, const char *name,
                                      coffer_error *err);
+/* Where a file that was opened by its path is, behind symbolic links; NULL for other sources. */
+const char *coffer__source_path(const coffer_source *src);
 /* Whether both are the same file on disk. */
 bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
 /* False when the file behind the source was changed in place, or a journal appeared or went, since it was

@@ -42,6 +42,19 @@ void coffer__pycauset_blocks_free(struct coffer__pycauset_blocks *blocks)
     coffer__free(blocks);
 }
 
+static coffer_status find_folder(struct coffer__pycauset_blocks *blocks, const coffer_pycauset *matrix,
+                                 coffer_error *err)
+{
+    const char *path =
+        matrix->parent ? coffer_source_name(matrix->source) : coffer__source_path(matrix->source);
+    blocks->folder_given = matrix->blocks_folder != NULL;
+    if (!matrix->blocks_folder && !path)
+        return COFFER_OK;
+    blocks->folder =
+        matrix->blocks_folder ? coffer__strdup(matrix->blocks_folder) : coffer__blocks_folder(path);
+    return blocks->folder ? COFFER_OK : coffer__fail_no_memory(err, 0);
+}
+
 static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coffer_pycauset *matrix,
                                 coffer_error *err)
 {
@@ -49,12 +62,7 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
     if (!blocks)
         return coffer__fail_no_memory(err, sizeof *blocks);
     pthread_mutex_init(&blocks->mutex, NULL);
-    blocks->folder_given = matrix->blocks_folder != NULL;
-    blocks->folder = matrix->blocks_folder ? coffer__strdup(matrix->blocks_folder)
-                                           : coffer__blocks_folder(coffer_source_name(matrix->source));
-    coffer_status status = COFFER_OK;
-    if (!blocks->folder)
-        status = coffer__fail_no_memory(err, 0);
+    coffer_status status = find_folder(blocks, matrix, err);
     if (status == COFFER_OK)
         status = coffer__manifest_read(&blocks->manifest, matrix->metadata.root, &matrix->info,
                                        matrix->metadata_offset, err);
@@ -121,6 +129,10 @@ static coffer_status open_source(coffer_source **out, const struct coffer__pycau
                                  const coffer__manifest_child *child, coffer_error *err)
 {
     coffer_error why = COFFER_ERROR_INIT;
+    if (!blocks->folder)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "child \"%s\": the matrix is not a file, so its folder has to be named",
+                            child->path);
     coffer_status status =
         coffer__source_open_in(out, blocks->folder, blocks->folder_given, child->path, &why);
     if (status == COFFER_E_NOT_FOUND)

@@ -20,7 +20,7 @@ typedef struct coffer__open_child {
 
 struct coffer__pycauset_blocks {
     coffer__manifest manifest;
-    char *folder;
+    char *folder;      /* NULL: not known, the source is no file */
     bool folder_given; /* by the caller: then it may be a symbolic link */
     pthread_mutex_t mutex;
     /* Guarded by the mutex: */

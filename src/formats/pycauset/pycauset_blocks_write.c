@@ -1,0 +1,355 @@
+/* A block matrix out of files that exist. Children get names that no older child has, so that the old matrix
+ * stays whole until the new one takes its name. */
+#include "formats/pycauset/pycauset_blocks.h"
+#include "formats/pycauset/pycauset_writer.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "io/file.h"
+#include "io/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_SIZE 96
+
+typedef struct block_source {
+    coffer_source *source;
+    coffer_pycauset *matrix;
+    const char *uuid; /* borrowed from the matrix */
+    char name[NAME_SIZE];
+    bool made; /* the file is new: to be removed when all fails */
+} block_source;
+
+typedef struct block_writer {
+    const char *path;
+    char *folder;
+    bool folder_made;
+    uint64_t rows, cols; /* of blocks */
+    block_source *blocks;
+    size_t count;
+    coffer_pycauset_create_opts opts;
+} block_writer;
+
+/* ---- What there is ---- */
+
+static coffer_status open_block(block_source *block, const char *path, uint64_t row, uint64_t col,
+                                coffer_error *err)
+{
+    coffer_status status;
+    if ((status = coffer_source_open(&block->source, path, NULL, err)) ||
+        (status = coffer_pycauset_open(&block->matrix, block->source, NULL, err)))
+        return status;
+    const coffer_pycauset_value *uuid =
+        coffer__pycauset_get_key(block->matrix->metadata.root, "payload_uuid");
+    block->uuid = coffer_pycauset_value_text(uuid, NULL);
+    if (!block->uuid || strlen(block->uuid) != COFFER__PYCAUSET_UUID_SIZE ||
+        strspn(block->uuid, "0123456789abcdefABCDEF") != COFFER__PYCAUSET_UUID_SIZE)
+        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                            "%s: a child has to have a payload_uuid of %d hexadecimal digits", path,
+                            COFFER__PYCAUSET_UUID_SIZE);
+    if (block->matrix->info.type == COFFER_PYCAUSET_BLOCK)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s: is a block matrix itself; give its children in its place", path);
+    snprintf(block->name, sizeof block->name, "block-%llu-%llu-%s.pycauset", (unsigned long long)row,
+             (unsigned long long)col, block->uuid);
+    return COFFER_OK;
+}
+
+/* Blocks of a row have its height, those of a column its width. */
+static coffer_status check_grid(const block_writer *writer, coffer_error *err)
+{
+    for (size_t i = 0; i < writer->count; i++) {
+        const coffer_pycauset_info *info = &writer->blocks[i].matrix->info;
+        uint64_t rows = writer->blocks[i / writer->cols * writer->cols].matrix->info.rows;
+        uint64_t cols = writer->blocks[i % writer->cols].matrix->info.cols;
+        if (info->rows != rows || info->cols != cols || rows == 0 || cols == 0)
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                "%s has %llu x %llu values, at its place there have to be %llu x %llu",
+                                coffer_source_name(writer->blocks[i].source), (unsigned long long)info->rows,
+                                (unsigned long long)info->cols, (unsigned long long)rows,
+                                (unsigned long long)cols);
+    }
+    return COFFER_OK;
+}
+
+/* The type that all values have, or COFFER_DTYPE_NONE. */
+static coffer_dtype common_dtype(const block_writer *writer)
+{
+    coffer_dtype dtype = writer->blocks[0].matrix->info.value_dtype;
+    for (size_t i = 1; i < writer->count; i++) {
+        if (writer->blocks[i].matrix->info.value_dtype != dtype)
+            return COFFER_DTYPE_NONE;
+    }
+    return dtype == COFFER_DTYPE_BOOL ? COFFER_DTYPE_BIT : dtype;
+}
+
+/* ---- What is to be said ---- */
+
+static void write_edges(coffer__buffer *json, uint64_t *size, const block_writer *writer, bool rows)
+{
+    uint64_t at = 0;
+    coffer__buffer_printf(json, "[0");
+    for (uint64_t i = 0; i < (rows ? writer->rows : writer->cols); i++) {
+        const coffer_pycauset_info *info = &writer->blocks[rows ? i * writer->cols : i].matrix->info;
+        at += rows ? info->rows : info->cols;
+        coffer__buffer_printf(json, ",%llu", (unsigned long long)at);
+    }
+    coffer__buffer_printf(json, "]");
+    *size = at;
+}
+
+static coffer_status say_manifest(coffer_pycauset_changes *says, const block_writer *writer,
+                                  coffer_error *err)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    uint64_t rows, cols;
+    coffer__buffer_printf(&json, "{\"version\":1,\"row_partitions\":");
+    write_edges(&json, &rows, writer, true);
+    coffer__buffer_printf(&json, ",\"col_partitions\":");
+    write_edges(&json, &cols, writer, false);
+    coffer__buffer_printf(&json, ",\"children\":[");
+    for (size_t i = 0; i < writer->count; i++) {
+        bool first = i % writer->cols == 0, last = (i + 1) % writer->cols == 0;
+        coffer__buffer_printf(&json, "%s%s{\"path\":\"%s\",\"payload_uuid\":\"%s\"}%s", i > 0 ? "," : "",
+                              first ? "[" : "", writer->blocks[i].name, writer->blocks[i].uuid,
+                              last ? "]" : "");
+    }
+    coffer__buffer_printf(&json, "]}");
+    coffer_status status;
+    if (json.failed)
+        status = coffer__fail_no_memory(err, json.len);
+    else if ((status = coffer_pycauset_set_u64(says, "rows", rows, err)) == COFFER_OK &&
+             (status = coffer_pycauset_set_u64(says, "cols", cols, err)) == COFFER_OK)
+        status = coffer_pycauset_set_json(says, "block_manifest", (const char *)json.data, json.len, err);
+    coffer__buffer_free(&json);
+    return status;
+}
+
+static coffer_status say_all(coffer_pycauset_changes *says, const block_writer *writer, coffer_error *err)
+{
+    static const char view[] = "{\"is_transposed\":false,\"is_conjugated\":false,\"scalar\":1.0}";
+    static const char layout[] = "{\"kind\":\"none\",\"params\":{}}";
+    const char *dtype = coffer_pycauset_dtype_name(common_dtype(writer));
+    coffer_status status;
+    if ((status = coffer_pycauset_set_string(says, "matrix_type", "BLOCK", 5, err)) ||
+        (status = coffer_pycauset_set_string(says, "data_type", dtype, strlen(dtype), err)) ||
+        (status = coffer_pycauset_set_u64(says, "seed", 0, err)) ||
+        (status = coffer_pycauset_set_json(says, "payload_layout", layout, sizeof layout - 1, err)) ||
+        (status = coffer_pycauset_set_json(says, "view", view, sizeof view - 1, err)))
+        return status;
+    return say_manifest(says, writer, err);
+}
+
+/* ---- The files ---- */
+
+static char *path_of(const block_writer *writer, const char *name)
+{
+    size_t size = strlen(writer->folder) + strlen(name) + 2;
+    char *path = coffer__malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", writer->folder, name);
+    return path;
+}
+
+static coffer_status copy_block(block_writer *writer, block_source *block, coffer_error *err)
+{
+    coffer__sink_opts sink_opts = { false, writer->opts.no_sync };
+    coffer__sink *sink = NULL;
+    struct stat before;
+    char *path = path_of(writer, block->name);
+    if (!path)
+        return coffer__fail_no_memory(err, NAME_SIZE);
+    bool existed = coffer__os_stat(path, &before) == 0;
+    coffer_status status = coffer__sink_create(&sink, path, &sink_opts, err);
+    if (status == COFFER_OK &&
+        (status =
+             coffer__sink_copy_source(sink, block->source, 0, coffer_source_size(block->source), NULL, err)))
+        coffer__sink_discard(sink);
+    else if (status == COFFER_OK)
+        status = coffer__sink_commit(sink, err);
+    block->made = status == COFFER_OK && !existed;
+    coffer__free(path);
+    return status;
+}
+
+static void remove_child(const block_writer *writer, const char *name)
+{
+    char *path = path_of(writer, name);
+    if (path)
+        coffer__os_unlink(path);
+    coffer__free(path);
+}
+
+/* ---- The matrix that has the name ---- */
+
+/* Open as long as its manifest is needed, which borrows from it. */
+typedef struct named_matrix {
+    coffer_source *source;
+    coffer_pycauset *matrix;
+    coffer__manifest manifest; /* empty when there is no block matrix of that name */
+} named_matrix;
+
+static void named_open(named_matrix *named, const char *path)
+{
+    if (coffer_source_open(&named->source, path, NULL, NULL) == COFFER_OK &&
+        coffer_pycauset_open(&named->matrix, named->source, NULL, NULL) == COFFER_OK &&
+        named->matrix->info.type == COFFER_PYCAUSET_BLOCK)
+        (void)coffer__manifest_read(&named->manifest, named->matrix->metadata.root, &named->matrix->info, 0,
+                                    NULL);
+}
+
+static void named_close(named_matrix *named)
+{
+    coffer__manifest_free(&named->manifest);
+    coffer_pycauset_close(named->matrix);
+    coffer_source_close(named->source);
+}
+
+/* The block that has a child's name, or NULL. Names of ours tell where they belong. */
+static const block_source *block_of(const block_writer *writer, const char *name)
+{
+    unsigned long long row, col;
+    if (sscanf(name, "block-%llu-%llu-", &row, &col) != 2 || row >= writer->rows || col >= writer->cols)
+        return NULL;
+    const block_source *block = &writer->blocks[row * writer->cols + col];
+    return strcmp(block->name, name) == 0 ? block : NULL;
+}
+
+/* Removes children of the old matrix that the new one does not have. What cannot be removed does no harm. */
+static void remove_old(const block_writer *writer, const named_matrix *old)
+{
+    for (size_t i = 0; i < old->manifest.child_count; i++) {
+        if (!block_of(writer, old->manifest.children[i].path))
+            remove_child(writer, old->manifest.children[i].path);
+    }
+}
+
+/* A failure of the last sync leaves the new matrix under its name: it needs its children. */
+static bool has_the_name(const block_writer *writer)
+{
+    named_matrix now = { .source = NULL };
+    bool found = false;
+    named_open(&now, writer->path);
+    for (size_t i = 0; i < now.manifest.child_count && !found; i++) {
+        const block_source *block = block_of(writer, now.manifest.children[i].path);
+        found = block && block->made;
+    }
+    named_close(&now);
+    return found;
+}
+
+static void undo(block_writer *writer)
+{
+    if (has_the_name(writer))
+        return;
+    for (size_t i = 0; i < writer->count; i++) {
+        if (writer->blocks[i].made)
+            remove_child(writer, writer->blocks[i].name);
+    }
+    if (writer->folder_made)
+        coffer__os_remove_folder(writer->folder);
+}
+
+static coffer_status make_folder(block_writer *writer, coffer_error *err)
+{
+    if (coffer__os_make_folder(writer->folder, 0777) == 0)
+        writer->folder_made = true;
+    else if (errno != EEXIST)
+        return coffer__fail_errno(err, "cannot create", writer->folder, errno);
+    /* A reader will not follow a link in its place. */
+    int fd = coffer__file_try_open(writer->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return coffer__fail_errno(err, "cannot put children into", writer->folder, errno);
+    coffer__file_close(fd);
+    return COFFER_OK;
+}
+
+/* ---- All together ---- */
+
+static coffer_status write_files(block_writer *writer, coffer_error *err)
+{
+    coffer_pycauset_changes *says = NULL;
+    coffer_pycauset_writer *file = NULL;
+    coffer_status status = coffer__pycauset_system_changes_new(&says, err);
+    if (status)
+        return status;
+    if ((status = say_all(says, writer, err))) {
+        coffer_pycauset_changes_free(says);
+        return status;
+    }
+    if ((status = coffer__pycauset_writer_new(&file, writer->path, says, &writer->opts, err)) ||
+        (status = make_folder(writer, err)))
+        goto out;
+    for (size_t i = 0; i < writer->count; i++) {
+        coffer__digest_add(file->output.digest, writer->blocks[i].uuid, COFFER__PYCAUSET_UUID_SIZE);
+        if ((status = copy_block(writer, &writer->blocks[i], err)))
+            goto out;
+    }
+    status = coffer_pycauset_commit(file, err);
+    file = NULL;
+out:
+    coffer_pycauset_discard(file);
+    if (status)
+        undo(writer);
+    return status;
+}
+
+static coffer_status open_blocks(block_writer *writer, const char *const *children, coffer_error *err)
+{
+    for (size_t i = 0; i < writer->count; i++) {
+        coffer_status status =
+            open_block(&writer->blocks[i], children[i], i / writer->cols, i % writer->cols, err);
+        if (status)
+            return status;
+    }
+    return check_grid(writer, err);
+}
+
+static void writer_close(block_writer *writer)
+{
+    for (size_t i = 0; writer->blocks && i < writer->count; i++) {
+        coffer_pycauset_close(writer->blocks[i].matrix);
+        coffer_source_close(writer->blocks[i].source);
+    }
+    coffer__free(writer->blocks);
+    coffer__free(writer->folder);
+}
+
+coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
+                                            uint64_t block_rows, uint64_t block_cols,
+                                            const coffer_pycauset_create_opts *opts, coffer_error *err)
+{
+    block_writer writer = { .path = path, .rows = block_rows, .cols = block_cols };
+    named_matrix old = { .source = NULL };
+    char *resolved = NULL;
+    writer.opts = (coffer_pycauset_create_opts)COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_status status = coffer__take_options(&writer.opts, sizeof writer.opts, opts, err);
+    if (status)
+        return status;
+    uint64_t count;
+    if (strcmp(path, "-") == 0 || block_rows == 0 || block_cols == 0 ||
+        !coffer__mul_u64(&count, block_rows, block_cols) || !coffer__to_size(&writer.count, count))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%llu x %llu blocks cannot be written to %s", (unsigned long long)block_rows,
+                            (unsigned long long)block_cols, path);
+    if ((status = coffer__file_resolve(&resolved, path, err)))
+        return status;
+    writer.folder = coffer__blocks_folder(resolved);
+    writer.blocks = coffer__calloc(writer.count, sizeof *writer.blocks);
+    if (!writer.folder || !writer.blocks)
+        status = coffer__fail_no_memory(err, writer.count * sizeof *writer.blocks);
+    else if ((status = open_blocks(&writer, children, err)) == COFFER_OK) {
+        named_open(&old, path);
+        if ((status = write_files(&writer, err)) == COFFER_OK)
+            remove_old(&writer, &old);
+    }
+    named_close(&old);
+    writer_close(&writer);
+    coffer__free(resolved);
+    return status;
+}
