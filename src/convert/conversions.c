@@ -29,12 +29,14 @@ static const coffer_conversion conversions[] = {
     { "raw", "pycauset", coffer__pycauset_from_raw_options, coffer__pycauset_from_raw },
     { "safetensors", "mcf", coffer__to_mcf_options, coffer__to_mcf },
     { "safetensors-index", "mcf", coffer__to_mcf_options, coffer__to_mcf },
+    { "gguf", "mcf", coffer__to_mcf_options, coffer__to_mcf },
     { "npz", "mcf", coffer__to_mcf_options, coffer__to_mcf },
     { "npy", "mcf", coffer__to_mcf_options, coffer__to_mcf },
     { "mcf", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
     { "safetensors", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
     { "safetensors-index", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
     { "gguf", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "mcf", "gguf", coffer__to_gguf_options, coffer__to_gguf },
     { "npz", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
 };
 

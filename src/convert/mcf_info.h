@@ -31,6 +31,9 @@ coffer_status coffer__mcf_info_finish(const coffer_mcf_model_info **out, coffer_
                                       coffer_error *err);
 void coffer__mcf_info_free(coffer__mcf_info *info); /* what it owns, not itself */
 
+/* The family that a model's type names: its members have its name in theirs, "qwen2_moe", "gemma3_text". 0
+ * for none. */
+uint32_t coffer__mcf_arch_of(const char *model_type);
 /* The numbers of a Hugging Face config.json, of its "text_config" where it has one, into info. name : of the
  * file, for messages. */
 coffer_status coffer__mcf_info_from_config(coffer__mcf_info *info, const uint8_t *text, size_t len,

@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "convert/gguf_model_info.h"
+#include "convert/gguf_tensors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +45,13 @@ coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *s
 {
     coffer_status status =
         coffer__array_reserve_one(&pack->sets, &pack->set_capacity, pack->set_count, sizeof *pack->sets, err);
-    if (status)
+    if (status) {
         coffer_tensors_close(set);
-    else
-        pack->sets[pack->set_count++] = set;
-    return status;
+        return status;
+    }
+    pack->sets[pack->set_count++] = set;
+    const coffer__gguf *gguf = coffer__gguf_of(set);
+    return gguf ? coffer__gguf_to_pack(pack, gguf, err) : COFFER_OK;
 }
 
 /* The last part of a path, without the slashes behind it; "" for the root. */

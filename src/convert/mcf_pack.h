@@ -33,7 +33,8 @@ coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_pack_op
 void coffer__mcf_pack_free(coffer__mcf_pack *pack);
 /* A folder, a file of tensors, or one of the files that become a section. (mcf_pack_inputs.c) */
 coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *path, coffer_error *err);
-/* A set that is open; the pack owns it from here on, also when this fails. */
+/* A set that is open; the pack owns it from here on, also when this fails. Takes over what a GGUF file says
+ * beside its tensors. */
 coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *set, coffer_error *err);
 /* The model's name: what the options say, else what the folder is called, or the file without its extension.
  */

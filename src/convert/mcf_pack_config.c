@@ -57,8 +57,7 @@ static bool contains(const char *text, const char *part)
     return false;
 }
 
-/* A family's members have its name in theirs: "qwen2_moe", "gemma3_text". */
-static uint32_t arch_of(const char *model_type)
+uint32_t coffer__mcf_arch_of(const char *model_type)
 {
     static const char *const families[] = { "smollm3", "llama", "mistral", "qwen", "gemma", "granite" };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
@@ -102,7 +101,7 @@ static coffer_status take_names(coffer__mcf_info *info, const hf_config *config,
     const char *type = text_of(coffer__json_find(config->top, "model_type"));
     const char *origin = text_of(coffer__json_find(config->top, "_name_or_path"));
     if (type) {
-        info->info.arch = arch_of(type);
+        info->info.arch = coffer__mcf_arch_of(type);
         status = coffer__mcf_info_add_text(info, "hf.model_type", "", type, strlen(type), err);
     }
     /* A path on somebody's machine is no model. */

@@ -53,7 +53,7 @@ coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err)
         status = coffer__tensor_settings_open(&set, job, err);
     if (!status)
         status = coffer__mcf_pack_add_set(&pack, set, err);
-    if (!status)
+    if (!status && !pack.info.model_name)
         status = coffer__mcf_pack_name(&pack, coffer_source_name(job->in), false, err);
     if (!status)
         status = coffer__mcf_pack_write(job->out_path, &pack, err);
