@@ -1,5 +1,5 @@
-/* get, for matrices: a value of the metadata by its path, or values of the matrix by way of the conversions.
- */
+/* get, for matrices: a value of the metadata by its path, or values of the matrix. */
+#include "get_pycauset.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json_write.h"
@@ -8,79 +8,21 @@
 #include "term.h"
 #include "value_text.h"
 
-#include <ctype.h>
 #include <string.h>
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
     { "as", 0, "KIND", NULL,
       "values: csv, npy, raw … (by FILE's extension, else csv); metadata: text, json, raw" },
+    { "part", 0, "PART", "real|imag|abs", "values: this part of complex numbers" },
+    { "dtype", 0, "TYPE", NULL, "values: as f32, i64 … (their own)" },
+    { "stored", 0, NULL, NULL, "values: as they are stored, without transposition, conjugation and scalar" },
     { "json", 0, NULL, NULL, "metadata: the same as --as json" },
     { "stale", 0, NULL, NULL, "also cached results that do not fit the payload or view any more" },
     { "generation", 'g', "N", NULL, "metadata: as it was then; 'coffer log' lists them" },
     { "force", 'f', NULL, NULL, "replace an output that exists" },
     { 0 },
 };
-
-typedef struct get_job {
-    const cli_args *args;
-    const char *path, *what, *output, *as;
-    bool force, stale;
-} get_job;
-
-/* ---- Values of the matrix ---- */
-
-/* "3,4", "10..20,0..5", "7", "..,2": what begins like a number is no key. */
-static bool is_tile(const char *what)
-{
-    return isdigit((unsigned char)what[0]) || strncmp(what, "..", 2) == 0 || strcmp(what, "values") == 0;
-}
-
-static bool is_everything(const char *range)
-{
-    return !*range || strcmp(range, "..") == 0;
-}
-
-static int convert(const get_job *job, coffer_source *src, const char *rows, const char *cols)
-{
-    coffer_setting settings[2];
-    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    term_progress bar;
-    opts.to = job->as ? job->as : job->output ? NULL : "csv";
-    if (!job->output && term_is_terminal(stdout) && !coffer_convert_is_text(opts.to))
-        return cli_usage(job->args, "%s is nothing to look at: -o names a file for it", opts.to);
-    if (!is_everything(rows))
-        settings[opts.setting_count++] = (coffer_setting){ "rows", rows };
-    if (!is_everything(cols))
-        settings[opts.setting_count++] = (coffer_setting){ "cols", cols };
-    opts.settings = settings;
-    opts.exclusive = !job->force;
-    term_progress_start(&bar, "writing", NULL);
-    opts.progress = &bar.progress;
-    coffer_status status = coffer_convert(src, job->output ? job->output : "-", &opts, &err);
-    term_progress_end(&bar);
-    if (status == COFFER_OK)
-        return CLI_OK;
-    return cli_fail(status == COFFER_E_EXISTS ? job->output : cli_culprit(job->path, job->output, &err), &err,
-                    NULL);
-}
-
-static int get_tile(const get_job *job, coffer_source *src)
-{
-    static const char *const others[] = { "generation", "stale", "json" };
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (cli_has(job->args, others[i]))
-            return cli_usage(job->args, "--%s is about metadata, and %s is none", others[i], job->what);
-    if (strcmp(job->what, "values") == 0)
-        return convert(job, src, "", "");
-    coffer__buffer rows = COFFER__BUFFER_INIT;
-    const char *comma = strchr(job->what, ',');
-    coffer__buffer_append(&rows, job->what, comma ? (size_t)(comma - job->what) : strlen(job->what));
-    int result = convert(job, src, coffer__buffer_text(&rows), comma ? comma + 1 : "");
-    coffer__buffer_free(&rows);
-    return result;
-}
 
 /* ---- Metadata ---- */
 
@@ -266,6 +208,10 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
     const char *as = cli_has(args, "json") ? "json" : job.get.as ? job.get.as : "text";
     while (job.as < AS_RAW && strcmp(names[job.as], as) != 0)
         job.as++;
+    for (size_t i = 0; i < GET_VALUE_OPTIONS; i++)
+        if (cli_has(args, get_value_options[i]))
+            return cli_usage(args, "--%s is about values, and %s is none", get_value_options[i],
+                             job.get.what);
     if (strcmp(names[job.as], as) != 0)
         return cli_usage(args, "metadata can be had as text, json or raw, not as %s", as);
     int result = get_metadata(&job, matrix);
@@ -279,7 +225,7 @@ static int run(const cli_args *args, coffer_source *src)
     uint64_t generation;
     if (!cli_number(&generation, args, "generation", 0, 1, UINT64_MAX))
         return CLI_USAGE;
-    return is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
+    return get_is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
 }
 
 const cli_format_verb cli_pycauset_get = {
