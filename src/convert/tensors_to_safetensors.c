@@ -135,10 +135,13 @@ static coffer_status plan_shards(tensor_export *of, coffer_error *err)
         else
             coffer__safetensors_put_shard_name(&path, of->job->out_path, i, count);
         coffer__buffer_append(&path, "", 1);
-        if (path.failed)
-            return coffer__fail_no_memory(err, path.len);
+        if (path.failed) {
+            coffer__buffer_free(&path);
+            return coffer__fail_no_memory(err, strlen(of->job->out_path));
+        }
         shard->path = (char *)coffer__buffer_release(&path, NULL);
-        qsort(selection->items + shard->first, shard->count, sizeof *selection->items, by_item_size);
+        if (shard->count)
+            qsort(selection->items + shard->first, shard->count, sizeof *selection->items, by_item_size);
     }
     return COFFER_OK;
 }

@@ -186,7 +186,7 @@ static void shards_hold_no_more_than_asked_for_and_are_found_by_the_index(void *
     assert_same_metadata(in, out);
     coffer_tensors_close(out);
     for (int i = 1; i <= 5; i++) {
-        char name[40];
+        char name[64];
         uint64_t bytes = 0;
         snprintf(name, sizeof name, "out-0000%d-of-00005.safetensors", i);
         out = open_set(name);
