@@ -101,6 +101,10 @@ typedef struct coffer__quant_run {
     bool stream; /* there is so much of it that it should not pass through the cache */
 } coffer__quant_run;
 
+/* A whole row of a payload in memory; it has columns. */
+coffer__quant_run coffer__quant_run_of_row(const coffer__quant_layout *layout, const uint8_t *payload,
+                                           uint64_t row);
+
 typedef void (*coffer__quant_decode_f32)(float *out, const coffer__quant_run *run);
 
 /* One table for each instruction set, indexed by coffer__quant_type.index. */

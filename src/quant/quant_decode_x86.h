@@ -1,9 +1,7 @@
 /* The decoders' loops, the same for every set of vector instructions of x86. The including file has defined,
  * for registers of LANES floats, decode_block for a whole block, decode_int8_codes for a multiple of LANES
  * codes, and decode_int4_codes for a multiple of 2 × LANES from a whole byte on. */
-#include "base/bytes.h"
-
-#include <immintrin.h>
+#include "quant/quant_factors_x86.h"
 
 HERE bool can_stream(const float *out, const coffer__quant_run *run)
 {
@@ -18,23 +16,6 @@ HERE void decode_last(float *out, const uint8_t *codes, float factor, unsigned b
     memcpy(padded, codes, bits * COFFER__QUANT_BLOCK / 8);
     decode_block(values, padded, factor, bits, false);
     memcpy(out, values, elements * sizeof *out);
-}
-
-/* Scales of eight blocks from a multiple of eight on; all of them are there. */
-HERE void eight_factors(float out[8], const coffer__quant_run *run, size_t block, bool supers)
-{
-    const uint8_t *scales = run->parts[COFFER__QUANT_SCALES];
-    __m256 factors;
-    if (supers) {
-        __m128i subs =
-            _mm_loadl_epi64((const __m128i *)(const void *)(run->parts[COFFER__QUANT_SUBS] + block));
-        __m256 parts = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(subs));
-        float super = _cvtsh_ss(coffer__load_u16(scales + block / 8 * 2));
-        factors = _mm256_mul_ps(_mm256_set1_ps(super), _mm256_mul_ps(parts, _mm256_set1_ps(0.03125f)));
-    } else {
-        factors = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(scales + 2 * block)));
-    }
-    _mm256_storeu_ps(out, factors);
 }
 
 HERE void decode_whole_blocks(float *out, const coffer__quant_run *run, size_t blocks, unsigned bits,

@@ -2,6 +2,7 @@
  * another instruction set, and all give the same bits, because every operation is rounded once and in the
  * same order. */
 #include "base/elements.h"
+#include "base/unroll.h"
 #include "quant/quant_encode.h"
 
 #include <string.h>
@@ -142,6 +143,7 @@ HERE floats codes_for(floats value, floats inverse_scale, float largest)
 HERE floats error_of(const coffer__quant_lanes *lanes, floats scale, float largest, bool weighted)
 {
     floats inverse_scale = inverse(scale), error[2] = { all(0.0f), all(0.0f) };
+    COFFER__UNROLL(4)
     for (size_t i = 0; i < BLOCK; i++) {
         floats value = load(lanes->values[i]);
         floats miss = value - scale * codes_for(value, inverse_scale, largest);

@@ -79,6 +79,25 @@ static void locate(coffer__quant_region out[COFFER__QUANT_PART_COUNT], const cof
     }
 }
 
+/* Codes in the first byte of a row that belong to the row before. */
+static size_t codes_before(const coffer__quant_layout *layout, uint64_t row, uint64_t col)
+{
+    bool halves = layout->type->family == COFFER__QUANT_WHOLE && layout->type->bits == 4;
+    return halves ? (size_t)((row * layout->cols + col) % 2) : 0;
+}
+
+coffer__quant_run coffer__quant_run_of_row(const coffer__quant_layout *layout, const uint8_t *payload,
+                                           uint64_t row)
+{
+    quant_piece piece = { .row = row, .rows = 1, .elements = layout->cols };
+    coffer__quant_run run = { .elements = (size_t)layout->cols, .skip = codes_before(layout, row, 0) };
+    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
+    locate(regions, layout, &piece);
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
+        run.parts[i] = regions[i].size ? payload + regions[i].offset : NULL;
+    return run;
+}
+
 /* Whether one row follows the other in every region as the elements of one row do. */
 static bool rows_are_one_run(const coffer__quant_layout *layout)
 {
@@ -104,8 +123,7 @@ static void decode_piece(float *out, const coffer__quant_layout *layout, const q
     run.stream = piece->rows * piece->elements >= STREAM_BYTES / sizeof *out;
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
         run.parts[i] = parts[i];
-    if (type->family == COFFER__QUANT_WHOLE && type->bits == 4)
-        run.skip = (size_t)((piece->row * layout->cols + piece->col) % 2);
+    run.skip = codes_before(layout, piece->row, piece->col);
     if (rows_are_one_run(layout)) {
         run.elements = (size_t)((piece->rows - 1) * layout->cols + piece->elements);
         decode(out, &run);
