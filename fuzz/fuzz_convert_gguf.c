@@ -1,0 +1,126 @@
+/* Does the reader of GGUF refuse what is wrong without harm, and is what it accepts a clean model that comes
+ * back as a GGUF file with the same in it? */
+#include "coffer/coffer.h"
+#include "must.h"
+
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const coffer_limits *limits(void)
+{
+    static coffer_limits small = COFFER_LIMITS_INIT;
+    small.json_bytes = 1 << 20;
+    small.memory_bytes = 1 << 24;
+    return &small;
+}
+
+static coffer_tensors *open_set(const char *path)
+{
+    coffer_tensors *set = NULL;
+    MUST(coffer_tensors_open(&set, path, NULL, NULL) == COFFER_OK);
+    return set;
+}
+
+static coffer_status ignore(void *context, size_t tensor, const coffer_tensor_stats *stats)
+{
+    uint64_t in_bins = 0;
+    for (size_t i = 0; i < sizeof stats->histogram / sizeof *stats->histogram; i++)
+        in_bins += stats->histogram[i];
+    MUST(in_bins == stats->elements - stats->nans - stats->infinities);
+    (void)context;
+    (void)tensor;
+    return COFFER_OK;
+}
+
+static void must_describe(const coffer_tensors *set)
+{
+    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    work.threads = 1;
+    MUST(coffer_node_new(&root, NULL) == COFFER_OK);
+    MUST(coffer_tensors_describe(root, set, &err) == COFFER_OK || err.status == COFFER_E_LIMIT);
+    coffer_node_free(root);
+    coffer_status status = coffer_tensors_stats(set, &work, ignore, NULL, &err);
+    MUST(status == COFFER_OK || status == COFFER_E_UNSUPPORTED || status == COFFER_E_LIMIT);
+}
+
+static void must_be_clean(const char *path)
+{
+    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
+    coffer_report *report = NULL;
+    coffer_source *src = NULL;
+    opts.full = true;
+    opts.threads = 1;
+    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
+    MUST(coffer_source_open(&src, path, NULL, NULL) == COFFER_OK);
+    MUST(coffer_check(report, src, &opts, NULL) == COFFER_OK);
+    MUST(coffer_report_total(report, COFFER_ERROR) == 0);
+    coffer_source_close(src);
+    coffer_report_free(report);
+}
+
+static coffer_status convert(coffer_source *in, const char *to, coffer_error *err)
+{
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.limits = limits();
+    coffer_status status = coffer_convert(in, to, &opts, err);
+    MUST(status == COFFER_OK || (err->text[0] != 0 && access(to, F_OK) != 0));
+    return status;
+}
+
+static void must_hold_the_same(const coffer_tensors *set, const char *path)
+{
+    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors *other = open_set(path);
+    coffer_node *root = NULL;
+    work.threads = 1;
+    MUST(coffer_node_new(&root, NULL) == COFFER_OK);
+    MUST(coffer_tensors_diff(root, set, other, &work, NULL) == COFFER_OK);
+    const coffer_node *tensors = coffer_node_find(root, "tensors");
+    MUST(coffer_node_get_u64(coffer_node_find(tensors, "identical")) == coffer_tensors_count(set));
+    coffer_node_free(root);
+    coffer_tensors_close(other);
+}
+
+static void must_round_trip(coffer_source *src, const coffer_tensors *set)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_source *model_src = NULL;
+    char model[64], back[64];
+    const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(model, sizeof model, "%s/coffer-fuzz-%d.mcf", folder, (int)getpid());
+    snprintf(back, sizeof back, "%s/coffer-fuzz-%d.gguf", folder, (int)getpid());
+    if (convert(src, model, &err) != COFFER_OK)
+        return;
+    must_be_clean(model);
+    must_hold_the_same(set, model);
+    MUST(coffer_source_open(&model_src, model, NULL, NULL) == COFFER_OK);
+    if (convert(model_src, back, &err) == COFFER_OK) {
+        must_hold_the_same(set, back);
+        unlink(back);
+    }
+    coffer_source_close(model_src);
+    unlink(model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors *set = NULL;
+    coffer_source *src = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    opts.limits = limits();
+    MUST(coffer_source_from_memory(&src, data, size, NULL) == COFFER_OK);
+    if (coffer_tensors_from_source(&set, src, &opts, &err) != COFFER_OK) {
+        MUST(err.text[0] != 0);
+    } else if (strcmp(coffer_tensors_kind(set), "gguf") == 0) {
+        must_describe(set);
+        must_round_trip(src, set);
+    }
+    coffer_tensors_close(set);
+    coffer_source_close(src);
+    return 0;
+}

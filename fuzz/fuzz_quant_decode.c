@@ -1,0 +1,77 @@
+/* Do all ways to decode a quantised payload give the same bits: from memory, through reads, by the kernels of
+ * this processor and by the reference?
+ *
+ * The first bytes of the input say what it is: type, whether it has a zero point, rows, columns. */
+#include "base/bytes.h"
+#include "must.h"
+#include "quant/quant.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define HEAD 8
+
+typedef struct payload {
+    const uint8_t *bytes;
+    uint64_t size;
+} payload;
+
+static coffer_status read_payload(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
+{
+    const payload *from = context;
+    (void)err;
+    MUST(offset <= from->size && len <= from->size - offset);
+    memcpy(out, from->bytes + offset, len);
+    return COFFER_OK;
+}
+
+/* NaNs are what they are on each way. */
+static void must_be_same(const float *a, const float *b, size_t count)
+{
+    MUST(count == 0 || memcmp(a, b, count * sizeof *a) == 0);
+}
+
+static void must_decode(const coffer__quant_layout *layout, payload *from)
+{
+    size_t cols = (size_t)layout->cols, count = (size_t)layout->rows * cols;
+    float *whole = malloc(count * sizeof *whole + 1), *other = malloc(count * sizeof *other + 1);
+    MUST(whole && other);
+    coffer__quant_decode_rows(whole, layout, from->bytes, 0, layout->rows);
+    MUST(coffer__quant_read_rows(other, layout, 0, layout->rows, read_payload, from, NULL) == COFFER_OK);
+    must_be_same(whole, other, count);
+    for (uint64_t row = 0; row < layout->rows; row++) {
+        coffer__quant_decode_rows(other, layout, from->bytes, row, 1);
+        must_be_same(whole + row * cols, other, cols);
+    }
+    if (layout->rows && cols) { /* the first row by the reference */
+        coffer__quant_run run = { .elements = cols };
+        for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
+            run.parts[i] = layout->regions[i].size ? from->bytes + layout->regions[i].offset : NULL;
+        coffer__quant_reference.decode_f32[layout->type->index](other, &run);
+        must_be_same(whole, other, cols);
+    }
+    free(whole);
+    free(other);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const coffer_dtype types[] = { COFFER_DTYPE_Q8,   COFFER_DTYPE_Q4,  COFFER_DTYPE_K6,
+                                          COFFER_DTYPE_K4,   COFFER_DTYPE_K3,  COFFER_DTYPE_K2,
+                                          COFFER_DTYPE_INT8, COFFER_DTYPE_INT4 };
+    coffer__quant_layout layout;
+    if (size < HEAD)
+        return 0;
+    coffer_dtype type = types[data[0] % 8];
+    uint64_t dims[2] = { coffer__load_u16(data + 2), coffer__load_u32(data + 4) };
+    bool activations = data[1] & 1;
+    if (coffer__quant_plan(&layout, type, 2, dims, activations, NULL) != COFFER_OK)
+        return 0;
+    MUST(layout.regions[COFFER__QUANT_CODES].offset % COFFER__QUANT_REGION_ALIGN == 0);
+    payload from = { data + HEAD, layout.size };
+    if (layout.size <= size - HEAD && layout.rows * layout.cols <= UINT64_C(1) << 20)
+        must_decode(&layout, &from);
+    return 0;
+}
