@@ -1,7 +1,9 @@
 #include "cli.h"
 
 #include "io/sink.h"
+
 #include "term.h"
+#include <string.h>
 
 #include <string.h>
 
@@ -34,5 +36,6 @@ int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
         status = coffer__sink_commit(sink, &err);
     else
         coffer__sink_discard(sink);
-    return status == COFFER_OK ? CLI_OK : cli_fail(output, &err, NULL);
+    return status == COFFER_OK ? CLI_OK
+                               : cli_fail(strcmp(output, "-") == 0 ? "standard output" : output, &err, NULL);
 }
