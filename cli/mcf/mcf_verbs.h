@@ -5,5 +5,6 @@
 #include "cli.h"
 
 extern const cli_format_verb cli_mcf_pack;
+extern const cli_format_verb cli_mcf_set;
 
 #endif

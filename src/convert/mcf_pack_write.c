@@ -239,6 +239,24 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     return status;
 }
 
+/* The index stands before the payloads: of a download that breaks off, the tensors that are whole are known.
+ */
+static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__selection *selection,
+                                   coffer_error *err)
+{
+    uint64_t dims = 0, name_bytes = 0;
+    for (size_t i = 0; i < selection->count; i++) {
+        const coffer_tensor *tensor = selection->items[i].tensor;
+        dims += (uint64_t)tensor->rank + (is_native(selection->items[i].dtype) ? 0 : 1);
+        name_bytes += strlen(tensor->name);
+    }
+    if (selection->count > UINT32_MAX || dims > UINT32_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%zu tensors with %" PRIu64 " dimensions are more than a model can hold",
+                            selection->count, dims);
+    return coffer_mcf_reserve_index(writer, (uint32_t)selection->count, (uint32_t)dims, name_bytes, err);
+}
+
 static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *pack,
                                    const coffer__selection *selection, coffer_error *err)
 {
@@ -305,6 +323,8 @@ coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pac
         status = add_sections(writer, pack, err);
     if (!status)
         status = set_model_info(writer, pack, &selection, err);
+    if (!status)
+        status = reserve_index(writer, &selection, err);
     if (!status)
         status = write_tensors(writer, pack, &selection, err);
     if (status)

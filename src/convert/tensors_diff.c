@@ -1,11 +1,15 @@
 /* Two sets of tensors, compared by name: shapes, types, values, and metadata where both are files of the same
  * kind. */
+#include "base/array.h"
 #include "base/elements.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "convert/metadata_diff.h"
 #include "convert/tensor_pass.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Something that differs: how often, and the first of it. */
@@ -14,11 +18,19 @@ typedef struct diff_list {
     uint64_t count;
 } diff_list;
 
+/* A tensor whose values differ. */
+typedef struct differing {
+    const coffer_tensor *tensor;
+    coffer__comparison comparison;
+} differing;
+
 typedef struct diff_job {
     const coffer_tensors *a, *b;
     coffer_tensors_work work;
     coffer__tensor_workers *workers;
-    diff_list only_a, only_b, shapes, types, values, metadata;
+    diff_list only_a, only_b, shapes, types, values, undecoded, metadata;
+    differing *differing;
+    size_t differing_count, differing_capacity;
     uint64_t compared, identical;
     double max_abs;
 } diff_job;
@@ -81,6 +93,43 @@ static void put_comparison(coffer_node *out, const coffer_tensor *tensor,
     put_place(out, "first", tensor, comparison->first);
 }
 
+static coffer_status keep_differing(diff_job *job, const coffer_tensor *tensor,
+                                    const coffer__comparison *comparison, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&job->differing, &job->differing_capacity,
+                                                     job->differing_count, sizeof *job->differing, err);
+    if (!status)
+        job->differing[job->differing_count++] = (differing){ tensor, *comparison };
+    return status;
+}
+
+/* Where infinities meet there is no number, and nothing is worse. */
+static double signal_of(const differing *tensor)
+{
+    double snr = coffer__comparison_snr(&tensor->comparison);
+    return isnan(snr) ? -INFINITY : snr;
+}
+
+/* The worst signal first: what is off by much relative to its own size. Equal ones by name. */
+static int by_signal(const void *left, const void *right)
+{
+    const differing *a = left, *b = right;
+    double x = signal_of(a), y = signal_of(b);
+    int order = (x > y) - (x < y);
+    return order ? order : strcmp(a->tensor->name, b->tensor->name);
+}
+
+static void put_worst(diff_job *job)
+{
+    if (job->differing_count)
+        qsort(job->differing, job->differing_count, sizeof *job->differing, by_signal);
+    for (size_t i = 0; i < job->differing_count; i++) {
+        const differing *worst = &job->differing[i];
+        coffer_node *out = add_to(&job->values, job, worst->tensor->name);
+        put_comparison(out, worst->tensor, &worst->comparison);
+    }
+}
+
 static bool same_type(const coffer_tensor *a, const coffer_tensor *b)
 {
     return a->dtype == b->dtype && (a->dtype != COFFER_DTYPE_NONE || strcmp(a->type_name, b->type_name) == 0);
@@ -106,7 +155,7 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
     status = coffer__tensor_pass_run(&comparison, job->workers, &comparison_pass, &job->work.tolerance,
                                      places, 2, &failure);
     if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ, and more cannot be said */
-        coffer__node_text(add_to(&job->values, job, a->name), "text", failure.text);
+        coffer__node_text(add_to(&job->undecoded, job, a->name), "text", failure.text);
         return COFFER_OK;
     }
     if (status) {
@@ -117,9 +166,7 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
     if (comparison.max_abs > job->max_abs)
         job->max_abs = comparison.max_abs;
     job->identical += comparison.max_abs == 0;
-    if (comparison.differing)
-        put_comparison(add_to(&job->values, job, a->name), a, &comparison);
-    return COFFER_OK;
+    return comparison.differing ? keep_differing(job, a, &comparison, err) : COFFER_OK;
 }
 
 /* ---- Names, shapes, types ---- */
@@ -216,7 +263,7 @@ static void put_summary(coffer_node *out, const diff_job *job)
     coffer__node_u64(out, "b", job->b->count, COFFER_UNIT_NONE);
     coffer__node_u64(out, "compared", job->compared, COFFER_UNIT_NONE);
     coffer__node_u64(out, "identical", job->identical, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "differing", job->values.count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "differing", job->values.count + job->undecoded.count, COFFER_UNIT_NONE);
     coffer__node_u64(out, "other_type", job->types.count, COFFER_UNIT_NONE);
     coffer__node_u64(out, "other_shape", job->shapes.count, COFFER_UNIT_NONE);
     coffer__node_u64(out, "only_in_a", job->only_a.count, COFFER_UNIT_NONE);
@@ -233,8 +280,8 @@ static void put_summary(coffer_node *out, const diff_job *job)
 static bool is_equal(const diff_job *job)
 {
     bool types = job->types.count == 0 || job->work.tolerance > 0;
-    return types && job->values.count == 0 && job->shapes.count == 0 && job->only_a.count == 0 &&
-           job->only_b.count == 0 && job->metadata.count == 0;
+    return types && job->values.count == 0 && job->undecoded.count == 0 && job->shapes.count == 0 &&
+           job->only_a.count == 0 && job->only_b.count == 0 && job->metadata.count == 0;
 }
 
 static uint64_t bytes_of(const coffer_tensors *set)
@@ -260,6 +307,7 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
     job.shapes.shown = coffer__node_list(out, "shapes");
     job.types.shown = coffer__node_list(out, "types");
     job.values.shown = coffer__node_list(out, "values");
+    job.undecoded.shown = coffer__node_list(out, "not_decoded");
     status = coffer__tensor_workers_new(&job.workers, job.work.threads, job.work.progress,
                                         bytes_of(a) + bytes_of(b), err);
     if (!status)
@@ -267,6 +315,9 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
     if (!status)
         status = compare_all(&job, err);
     coffer__tensor_workers_free(job.workers);
+    if (!status)
+        put_worst(&job);
+    coffer__free(job.differing);
     if (status)
         return status;
     put_summary(summary, &job);

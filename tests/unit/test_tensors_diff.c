@@ -197,8 +197,8 @@ static void blocks_that_are_not_decoded_compare_by_their_bytes(void **state)
     coffer_node_free(root);
     root = diff(&a, &b, NULL);
     assert_false(equal(root));
-    assert_non_null(
-        strstr(coffer_node_get_text(coffer_node_find(first_in(root, "values"), "text"), NULL), "IQ2_XXS"));
+    assert_non_null(strstr(
+        coffer_node_get_text(coffer_node_find(first_in(root, "not_decoded"), "text"), NULL), "IQ2_XXS"));
     coffer_node_free(root);
     gguf_close_set(&a);
     gguf_close_set(&b);
@@ -235,6 +235,25 @@ static void metadata_of_files_of_one_kind_is_compared(void **state)
     coffer__buffer_free(&of_a);
     coffer__buffer_free(&of_b);
     coffer__buffer_free(&of_c);
+}
+
+static void the_tensor_that_is_worst_off_is_listed_first(void **state)
+{
+    float far[6];
+    memcpy(far, base, sizeof far);
+    far[5] += 100.0f;
+    made_tensor one[] = { tensor("a", base), tensor("b", base), tensor("c", base) };
+    made_tensor two[] = { tensor("a", changed), tensor("b", far), tensor("c", changed) };
+    gguf_set a = gguf_open_set(one, 3, NULL, 0), b = gguf_open_set(two, 3, NULL, 0);
+    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    work.max_shown = 1;
+    coffer_node *root = diff(&a, &b, &work);
+    (void)state;
+    assert_int_equal(number(root, "differing"), 3);
+    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "values"), "name"), NULL), "b");
+    coffer_node_free(root);
+    gguf_close_set(&a);
+    gguf_close_set(&b);
 }
 
 static void many_differences_are_counted_and_few_listed(void **state)
@@ -297,6 +316,7 @@ int main(void)
         cmocka_unit_test(blocks_compare_with_what_they_decode_to),
         cmocka_unit_test(blocks_that_are_not_decoded_compare_by_their_bytes),
         cmocka_unit_test(metadata_of_files_of_one_kind_is_compared),
+        cmocka_unit_test(the_tensor_that_is_worst_off_is_listed_first),
         cmocka_unit_test(many_differences_are_counted_and_few_listed),
         cmocka_unit_test(the_number_of_threads_changes_no_bit),
     };
