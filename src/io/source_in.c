@@ -26,10 +26,12 @@ static coffer_status open_regular(int *out, uint64_t *size, const char *folder, 
 {
     struct stat st;
     coffer_status status = COFFER_OK;
-    int in = coffer__os_open(folder, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW), 0);
+    int in = coffer__file_try_open(folder, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW), 0), fd;
     if (in < 0) /* Linux says ENOTDIR of a link that is not to be followed */
         return fail_open(folder, errno == ENOTDIR && !follow ? ELOOP : errno, err);
-    int fd = coffer__os_open_at(in, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    do
+        fd = coffer__os_open_at(in, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
         status = fail_open(path, errno, err);
     else if (coffer__os_fstat(fd, &st) != 0)

@@ -190,6 +190,20 @@ WRAPPED(int, os_open, const char *path, int flags, mode_t mode)
     return fd;
 }
 
+WRAPPED(int, os_open_at, int folder, const char *name, int flags)
+{
+    if (fails(ME, EVERY | INTERRUPTIBLE))
+        return -1;
+    return __real_coffer__os_open_at(folder, name, flags);
+}
+
+WRAPPED(int, os_make_folder, const char *path, mode_t mode)
+{
+    if (fails(ME, EVERY | TAKES_ROOM))
+        return -1;
+    return __real_coffer__os_make_folder(path, mode);
+}
+
 WRAPPED(int, os_close, int fd)
 {
     TELL(closed, fd);

@@ -172,7 +172,7 @@ static coffer_status copy_block(block_writer *writer, block_source *block, coffe
         coffer__sink_discard(sink);
     else if (status == COFFER_OK)
         status = coffer__sink_commit(sink, err);
-    block->made = status == COFFER_OK && !existed;
+    block->made = !existed; /* a failure may come after the file has its name */
     coffer__free(path);
     return status;
 }

@@ -91,5 +91,7 @@ void coffer__diffed_metadata_free(coffer__diffed_metadata *metadata)
 coffer_status coffer__diffed_metadata_put(coffer_node *out, const char *name,
                                           const coffer__diffed_metadata *metadata, coffer_error *err)
 {
-    return coffer_pycauset_value_diff(coffer__node_map(out, name), &metadata->a, &metadata->b, err);
+    coffer_node *map = coffer__node_map(out, name);
+    return map ? coffer_pycauset_value_diff(map, &metadata->a, &metadata->b, err)
+               : coffer__node_status(out, err);
 }
