@@ -8,6 +8,7 @@ and gguf as the packages of their makers. Packing and reading run the command, c
 Prints a table with the ratio to each row's yardstick; $COFFER_BENCH_JSON names a file for the same as JSON.
 """
 import ctypes
+import importlib.metadata
 import json
 import os
 import statistics
@@ -22,11 +23,16 @@ payload_bytes = int(sys.argv[2]) if len(sys.argv) > 2 else 1 << 30
 rows = []
 
 
-def add(name, seconds, yardstick=None, unit="ms", note=""):
-    """A row; the yardstick is (its name, its seconds)."""
-    median = statistics.median(seconds)
-    ratio = statistics.median(yardstick[1]) / median if yardstick else None
-    rows.append({"name": name, "median": median, "unit": unit, "ratio": ratio, "of": yardstick and yardstick[0], "note": note})
+def add(name, seconds, unit="ms", peer_of=None, speed_of=None):
+    """A row: of a peer with how much longer it takes than ours, of ours with its speed relative to a yardstick's."""
+    row = {"name": name, "median": statistics.median(seconds), "unit": unit}
+    if peer_of:
+        row["ratio"] = row["median"] / statistics.median(peer_of)
+        row["says"] = f"{row['ratio']:.1f} times as long"
+    if speed_of:
+        row["ratio"] = statistics.median(speed_of) / row["median"]
+        row["says"] = f"{100 * row['ratio']:.0f} % of that speed"
+    rows.append(row)
     return seconds
 
 
@@ -113,12 +119,9 @@ def bench_listing():
     add(f"open and list {TENSORS} tensors, coffer", ours)
     for name, work in (("safetensors", list_with_safetensors), ("gguf", list_with_gguf)):
         try:
-            peer = work()
+            add(f"the same, {name} {importlib.metadata.version(name)}", work(), peer_of=ours)
         except ImportError:
             missing(f"the same, {name}", "not installed (make bench-peers)")
-            continue
-        add(f"the same, {name} {sys.modules[name].__version__ if hasattr(sys.modules[name], '__version__') else ''}".rstrip(),
-            peer, ("coffer", ours))
 
 
 # ---- Packing and reading ----
@@ -166,10 +169,10 @@ def timed(command, reads, writes=None):
 def bench_packing():
     model, packed, copy = make_large_model(), folder / "large.mcf", folder / "copy.safetensors"
     # The container is durable when the command ends, so the copy has to be as well.
-    cp = add("cp and sync", timed(["sh", "-c", f"cp '{model}' '{copy}' && sync '{copy}'"], model, copy), unit="s")
-    add("pack", timed(["coffer", "pack", "-q", model, packed], model, packed), ("cp", cp), "s")
-    add("pack, no checksums", timed(["coffer", "pack", "-q", "--no-checksums", model, packed], model, packed), ("cp", cp), "s")
-    add("pack --cast bf16", timed(["coffer", "pack", "-q", "--cast", "bf16", model, packed], model, packed), ("cp", cp), "s")
+    cp = add("cp and sync", timed(["sh", "-c", f"cp '{model}' '{copy}' && sync '{copy}'"], model, copy), "s")
+    add("pack", timed(["coffer", "pack", "-q", model, packed], model, packed), "s", speed_of=cp)
+    add("pack, no checksums", timed(["coffer", "pack", "-q", "--no-checksums", model, packed], model, packed), "s", speed_of=cp)
+    add("pack --cast bf16, half as much to write", timed(["coffer", "pack", "-q", "--cast", "bf16", model, packed], model, packed), "s", speed_of=cp)
     copy.unlink()
 
 
@@ -177,9 +180,9 @@ def bench_reading():
     packed = folder / "large.mcf"
     packed.unlink(missing_ok=True)
     subprocess.run(["coffer", "pack", "-q", folder / "large.safetensors", packed], check=True, stdout=subprocess.DEVNULL)
-    dd = add("dd to nowhere", timed(["dd", f"if={packed}", "of=/dev/null", "bs=1M"], packed), unit="s")
-    add("check --full", timed(["coffer", "check", "-q", "--full", packed], packed), ("dd", dd), "s")
-    add("info --hash", timed(["coffer", "info", "-q", "--hash", packed], packed), ("dd", dd), "s")
+    dd = add("dd to nowhere", timed(["dd", f"if={packed}", "of=/dev/null", "bs=1M"], packed), "s")
+    add("check --full", timed(["coffer", "check", "-q", "--full", packed], packed), "s", speed_of=dd)
+    add("info --hash", timed(["coffer", "info", "-q", "--hash", packed], packed), "s", speed_of=dd)
     packed.unlink()
 
 
@@ -190,8 +193,7 @@ def print_table():
             print(f"{row['name']:{width}}  {row['missing']}")
             continue
         scale = 1e3 if row["unit"] == "ms" else 1.0
-        ratio = f"{row['ratio']:8.2f} × {row['of']}" if row["ratio"] else ""
-        print(f"{row['name']:{width}}  {row['median'] * scale:9.3f} {row['unit']:2}  {ratio}")
+        print(f"{row['name']:{width}}  {row['median'] * scale:9.3f} {row['unit']:2}  {row.get('says', '')}".rstrip())
     if os.environ.get("COFFER_BENCH_JSON"):
         with open(os.environ["COFFER_BENCH_JSON"], "a", encoding="utf-8") as out:
             out.writelines(json.dumps(row) + "\n" for row in rows)
