@@ -176,6 +176,19 @@ void container_expect_clean(const container *file)
     coffer_source_close(src);
 }
 
+void container_assert_sound(const char *path)
+{
+    coffer_source *src = scan_source(path);
+    coffer_report *report = scan_check(src, true);
+    for (size_t i = 0; i < coffer_report_count(report); i++) {
+        if (coffer_report_at(report, i)->severity != COFFER_NOTE)
+            fail_msg("%s: %s", path, coffer_report_at(report, i)->text);
+    }
+    coffer_report_free(report);
+    coffer_pycauset_close(container_open(src));
+    coffer_source_close(src);
+}
+
 coffer_pycauset *container_open(coffer_source *src)
 {
     coffer_error err = COFFER_ERROR_INIT;

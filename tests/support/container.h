@@ -44,6 +44,9 @@ coffer_status container_open_status(const container *file);
 void container_expect(const container *file, coffer_status code, coffer_severity severity, bool ok);
 void container_expect_clean(const container *file);
 
+/* The same of a file on disk, but notes are allowed. */
+void container_assert_sound(const char *path);
+
 coffer_pycauset *container_open(coffer_source *src);
 /* One commit of one number; fails the test when it fails. */
 uint64_t container_commit(const char *path, const char *key, uint64_t value);
