@@ -56,9 +56,12 @@ static coffer_status read_header(rescue *work, coffer_error *err)
         return status;
     for (size_t i = 0; i < sizeof rest; i++)
         work->reserved_set = work->reserved_set || rest[i] != 0;
-    for (int i = 0; i < 2; i++)
-        work->reserved_set =
-            work->reserved_set || (work->header.slots[i].crc_matches && !work->header.slots[i].reserved_zero);
+    for (int i = 0; i < 2; i++) {
+        coffer__pycauset_slot *slot = &work->header.slots[i];
+        bool clear = slot->reserved_zero && slot->hot_offset == 0 && slot->hot_length == 0;
+        work->reserved_set = work->reserved_set || (slot->crc_matches && !clear);
+        slot->hot_offset = slot->hot_length = 0;
+    }
     return COFFER_OK;
 }
 
