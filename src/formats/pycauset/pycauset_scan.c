@@ -83,11 +83,19 @@ static coffer_status try_block(uint64_t *length, search *of, uint64_t offset, co
     of->work_left -= framed;
     if ((status = sum_block(&crc, of, offset, framed, err)))
         return status;
-    if (crc != coffer__load_u32(framing + 24))
-        return COFFER_OK;
-    *length = framed;
-    return coffer__array_reserve_one(&of->found->items, &of->found->capacity, of->found->count,
-                                     sizeof *of->found->items, err);
+    if (crc == coffer__load_u32(framing + 24))
+        *length = framed;
+    return COFFER_OK;
+}
+
+static coffer_status add_block(coffer__pycauset_scan *scan, uint64_t offset, uint64_t length,
+                               coffer_error *err)
+{
+    coffer_status status =
+        coffer__array_reserve_one(&scan->items, &scan->capacity, scan->count, sizeof *scan->items, err);
+    if (status == COFFER_OK)
+        scan->items[scan->count++] = (coffer__pycauset_found){ offset, length };
+    return status;
 }
 
 /* Looks at one window from `at` on and moves it past what was seen. */
@@ -105,10 +113,9 @@ static coffer_status search_window(search *of, uint64_t *at, uint64_t to, coffer
             in += COFFER__PYCAUSET_BLOCK_ALIGNMENT;
             continue;
         }
-        of->found->items[of->found->count++] = (coffer__pycauset_found){ start + in, length };
         if (!coffer__align_up(at, start + in + length, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
             *at = to;
-        return status;
+        return add_block(of->found, start + in, length, err);
     }
     *at = start + len;
     return status;
