@@ -11,6 +11,7 @@
 #include "coffer/mscan.h"
 #include "coffer/progress.h"
 #include "coffer/pycauset.h"
+#include "coffer/quant.h"
 #include "coffer/report.h"
 #include "coffer/source.h"
 #include "coffer/tensors.h"

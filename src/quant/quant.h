@@ -81,6 +81,10 @@ coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, 
 void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
                                uint64_t first, uint64_t count);
 
+/* The same as another plain type. */
+void coffer__quant_decode_rows_as(void *out, coffer_dtype as, const coffer__quant_layout *layout,
+                                  const uint8_t *payload, uint64_t first, uint64_t count);
+
 /* Reads bytes of the payload. */
 typedef coffer_status (*coffer__quant_read)(void *context, void *out, uint64_t offset, size_t len,
                                             coffer_error *err);

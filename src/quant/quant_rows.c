@@ -1,12 +1,15 @@
 /* Rows of a payload: which bytes belong to them, and the way through the kernels. */
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/elements.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "quant/quant.h"
 
 /* Elements that go through the buffer of coffer__quant_read_rows at a time: a multiple of a super. */
 #define PIECE_ELEMENTS ((uint64_t)65536)
+/* Numbers on their way to a narrower type: they stay in the first cache. */
+#define NARROW_ELEMENTS 2048
 
 /* An output of this size is past every cache by the time it is read. */
 #define STREAM_BYTES ((uint64_t)16 << 20)
@@ -139,19 +142,65 @@ static void decode_piece(float *out, const coffer__quant_layout *layout, const q
     }
 }
 
+/* As many whole rows as `most` elements are, padded as they are in the payload, or the next part of a row
+ * that is too long. most : a multiple of a super. */
+static quant_piece next_piece(const coffer__quant_layout *layout, uint64_t row, uint64_t rows_left,
+                              uint64_t col, uint64_t most)
+{
+    uint64_t padded = coffer__divide_up(layout->cols, COFFER__QUANT_SUPER) * COFFER__QUANT_SUPER;
+    uint64_t left = layout->cols - col, rows = most / padded;
+    if (col || !rows)
+        return (quant_piece){ row, 1, col, left < most ? left : most };
+    return (quant_piece){ row, rows < rows_left ? rows : rows_left, 0, layout->cols };
+}
+
+/* Steps past a piece: false when `end` is reached. */
+static bool step_past(uint64_t *row, uint64_t *col, const quant_piece *piece,
+                      const coffer__quant_layout *layout, uint64_t end)
+{
+    *col += piece->elements;
+    if (*col == layout->cols) {
+        *row += piece->rows;
+        *col = 0;
+    }
+    return *row < end;
+}
+
+static void decode_from_memory(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
+                               const quant_piece *piece)
+{
+    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
+    const uint8_t *parts[COFFER__QUANT_PART_COUNT];
+    locate(regions, layout, piece);
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
+        parts[i] = regions[i].size ? payload + regions[i].offset : NULL;
+    decode_piece(out, layout, piece, parts);
+}
+
 void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
                                uint64_t first, uint64_t count)
 {
     quant_piece rows = { .row = first, .rows = count, .elements = layout->cols };
-    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
-    const uint8_t *parts[COFFER__QUANT_PART_COUNT];
     if (!count || !layout->cols)
         return;
-    locate(regions, layout, &rows);
-    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
-        parts[i] = regions[i].size ? payload + regions[i].offset : NULL;
-    decode_piece(out, layout, &rows, parts);
+    decode_from_memory(out, layout, payload, &rows);
     coffer__quant_kernels_in_use()->finish_stream();
+}
+
+void coffer__quant_decode_rows_as(void *out, coffer_dtype as, const coffer__quant_layout *layout,
+                                  const uint8_t *payload, uint64_t first, uint64_t count)
+{
+    uint64_t row = first, end = first + count, col = 0;
+    float numbers[NARROW_ELEMENTS];
+    uint8_t *to = out;
+    for (bool more = count > 0 && layout->cols > 0; more;) {
+        quant_piece piece = next_piece(layout, row, end - row, col, NARROW_ELEMENTS);
+        size_t elements = (size_t)(piece.rows * piece.elements);
+        decode_from_memory(numbers, layout, payload, &piece);
+        coffer__elements_convert(to, as, numbers, COFFER_DTYPE_F32, elements);
+        to += elements * coffer_dtype_size(as);
+        more = step_past(&row, &col, &piece, layout, end);
+    }
 }
 
 /* Where each part of a piece goes in the buffer: the codes take at most a byte an element. */
@@ -180,17 +229,6 @@ static coffer_status read_piece(float *out, uint8_t *buffer, const coffer__quant
     return COFFER_OK;
 }
 
-/* As many whole rows as the buffer takes, padded as they are, or the next part of a row that is too long. */
-static quant_piece next_piece(const coffer__quant_layout *layout, uint64_t row, uint64_t rows_left,
-                              uint64_t col)
-{
-    uint64_t padded = coffer__divide_up(layout->cols, COFFER__QUANT_SUPER) * COFFER__QUANT_SUPER;
-    uint64_t left = layout->cols - col, rows = PIECE_ELEMENTS / padded;
-    if (col || !rows)
-        return (quant_piece){ row, 1, col, left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS };
-    return (quant_piece){ row, rows < rows_left ? rows : rows_left, 0, layout->cols };
-}
-
 coffer_status coffer__quant_read_rows(float *out, const coffer__quant_layout *layout, uint64_t first,
                                       uint64_t count, coffer__quant_read read, void *context,
                                       coffer_error *err)
@@ -203,15 +241,11 @@ coffer_status coffer__quant_read_rows(float *out, const coffer__quant_layout *la
     buffer = coffer__malloc(BUFFER_SIZE);
     if (!buffer)
         return coffer__fail_no_memory(err, BUFFER_SIZE);
-    while (!status && row < end) {
-        quant_piece piece = next_piece(layout, row, end - row, col);
+    for (bool more = true; more && !status;) {
+        quant_piece piece = next_piece(layout, row, end - row, col, PIECE_ELEMENTS);
         status = read_piece(out, buffer, layout, &piece, read, context, err);
         out += piece.rows * piece.elements;
-        col += piece.elements;
-        if (col == layout->cols) {
-            row += piece.rows;
-            col = 0;
-        }
+        more = step_past(&row, &col, &piece, layout, end);
     }
     coffer__free(buffer);
     return status;

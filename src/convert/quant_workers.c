@@ -1,0 +1,102 @@
+/* Products with quantised tensors on several threads. */
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/pool.h"
+#include "quant/quant_api.h"
+#include "quant/quant_product.h"
+
+#include <inttypes.h>
+
+/* Rows that a thread takes at a time: long enough to be worth it, short enough to share. */
+#define ROWS_AT_A_TIME 64
+
+struct coffer_quant_workers {
+    coffer__pool *pool;
+};
+
+coffer_status coffer_quant_workers_new(coffer_quant_workers **out, uint32_t threads, coffer_error *err)
+{
+    coffer_quant_workers *workers = coffer__calloc(1, sizeof *workers);
+    if (!workers)
+        return coffer__fail_no_memory(err, sizeof *workers);
+    coffer_status status = coffer__pool_new(&workers->pool, threads, err);
+    if (status) {
+        coffer__free(workers);
+        return status;
+    }
+    *out = workers;
+    return COFFER_OK;
+}
+
+void coffer_quant_workers_free(coffer_quant_workers *workers)
+{
+    if (!workers)
+        return;
+    coffer__pool_free(workers->pool);
+    coffer__free(workers);
+}
+
+typedef struct product {
+    float *y;
+    const coffer__quant_layout *layout;
+    const uint8_t *payload;
+    const float *x;
+    uint32_t columns;
+    float *rooms; /* of matmul: a row for each thread */
+} product;
+
+static coffer_status multiply_rows(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const product *job = context;
+    uint64_t first = index * ROWS_AT_A_TIME, left = job->layout->rows - first;
+    uint64_t count = left < ROWS_AT_A_TIME ? left : ROWS_AT_A_TIME;
+    (void)err;
+    if (job->rooms)
+        coffer__quant_matmul(job->y + first * job->columns, job->layout, job->payload, job->x, job->columns,
+                             first, count, job->rooms + worker * job->layout->cols);
+    else
+        coffer__quant_matvec(job->y + first, job->layout, job->payload, job->x, first, count);
+    return COFFER_OK;
+}
+
+static coffer_status run_product(product *job, coffer_quant_workers *workers, coffer_error *err)
+{
+    uint64_t parts = coffer__divide_up(job->layout->rows, ROWS_AT_A_TIME);
+    if (workers)
+        return coffer__pool_run(workers->pool, parts, multiply_rows, job, err);
+    for (uint64_t i = 0; i < parts; i++)
+        multiply_rows(job, i, 0, err);
+    return COFFER_OK;
+}
+
+coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
+                                  coffer_quant_workers *workers, coffer_error *err)
+{
+    coffer__quant_layout layout;
+    coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
+    if (status)
+        return status;
+    product job = { y, &layout, tensor->payload, x, 1, NULL };
+    return run_product(&job, workers, err);
+}
+
+coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
+                                  uint32_t columns, coffer_quant_workers *workers, coffer_error *err)
+{
+    coffer__quant_layout layout;
+    coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
+    if (status)
+        return status;
+    if (columns < 1 || columns > COFFER__QUANT_MOST_COLUMNS)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%" PRIu32 " vectors, matmul takes 1 to %d", columns, COFFER__QUANT_MOST_COLUMNS);
+    uint64_t room = layout.cols * (workers ? coffer__pool_threads(workers->pool) : 1);
+    float *rooms = coffer__alloc_array(room ? (size_t)room : 1, sizeof *rooms);
+    if (!rooms)
+        return coffer__fail_no_memory(err, room * sizeof *rooms);
+    product job = { y, &layout, tensor->payload, x, columns, rooms };
+    status = run_product(&job, workers, err);
+    coffer__free(rooms);
+    return status;
+}
