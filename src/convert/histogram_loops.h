@@ -13,16 +13,15 @@ typedef int32_t i32x8 __attribute__((vector_size(32)));
 typedef int64_t i64x8 __attribute__((vector_size(64)));
 typedef uint8_t u8x8 __attribute__((vector_size(8)));
 
-static inline u8x8 to_bins(i32x8 bins, i32x8 finite)
-{
-    return __builtin_convertvector((bins & finite) | (COFFER__HISTOGRAM_BINS & ~finite), u8x8);
-}
+/* Vectors wider than the registers are no arguments of functions. */
+#define TO_BINS(bins, finite) \
+    __builtin_convertvector(((bins) & (finite)) | (COFFER__HISTOGRAM_BINS & ~(finite)), u8x8)
 
-static inline uint32_t count_set(i32x8 masks)
+static inline uint32_t count_set(const i32x8 *masks)
 {
     uint32_t sum = 0;
     for (size_t i = 0; i < 8; i++)
-        sum += (uint32_t)-masks[i];
+        sum -= (uint32_t)(*masks)[i];
     return sum;
 }
 
@@ -42,11 +41,11 @@ static uint32_t place_f32(uint8_t *bins, const void *values, const coffer__histo
         i32x8 inside = at < last;
         at = (f32x8)(((i32x8)at & inside) | ((i32x8)last & ~inside));
         i32x8 finite = x - x == 0.0f;
-        u8x8 placed = to_bins(__builtin_convertvector(at, i32x8), finite);
+        u8x8 placed = TO_BINS(__builtin_convertvector(at, i32x8), finite);
         memcpy(bins + i, &placed, sizeof placed);
         outside += ((x < low) | (x > high)) & finite;
     }
-    return count_set(outside);
+    return count_set(&outside);
 }
 
 static uint32_t place_f64(uint8_t *bins, const void *values, const coffer__histogram_ruler *ruler)
@@ -62,11 +61,11 @@ static uint32_t place_f64(uint8_t *bins, const void *values, const coffer__histo
         i64x8 inside = at < last;
         at = (f64x8)(((i64x8)at & inside) | ((i64x8)last & ~inside));
         i64x8 finite = x - x == 0.0;
-        u8x8 placed = to_bins(__builtin_convertvector(at, i32x8), __builtin_convertvector(finite, i32x8));
+        u8x8 placed = TO_BINS(__builtin_convertvector(at, i32x8), __builtin_convertvector(finite, i32x8));
         memcpy(bins + i, &placed, sizeof placed);
         outside += __builtin_convertvector(((x < ruler->low) | (x > ruler->high)) & finite, i32x8);
     }
-    return count_set(outside);
+    return count_set(&outside);
 }
 
 #define COFFER__HISTOGRAM_TABLE \

@@ -1,12 +1,13 @@
 /* MCF models as sets of tensors. */
 #include "convert/mcf_tensors.h"
-#include "base/fail.h"
+#include "base/crc32.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "coffer/mcf.h"
 #include "convert/mcf_stand_in.h"
+#include "quant/quant.h"
 
-#include <string.h>
+#include <inttypes.h>
 
 /* What the format calls its types, where that is more than our name in capitals. */
 static const char *type_name(coffer_dtype dtype)
@@ -59,15 +60,39 @@ static coffer_status open_model(coffer_tensors *set, coffer_source *src, coffer_
     return add_tensors(set, model, err);
 }
 
+typedef struct payload {
+    const coffer_mcf *model;
+    size_t tensor;
+} payload;
+
+static coffer_status read_payload(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
+{
+    const payload *of = context;
+    return coffer_mcf_read(out, of->model, of->tensor, offset, len, err);
+}
+
+/* int8 and int4 may have more than two dimensions, and their codes know of no rows: any will do. */
+static coffer_status decode_dense(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+                                  uint64_t first, uint64_t count, coffer_error *err)
+{
+    const coffer_tensor *tensor = &entry->tensor;
+    uint64_t row = tensor->dims[tensor->rank - 1], dims[2] = { tensor->elements / row, row };
+    payload of = { set->state, entry->index };
+    coffer_mcf_quant quant = { .activations = false };
+    coffer__quant_layout layout;
+    coffer_mcf_get_quant(&quant, set->state, entry->index);
+    coffer_status status = coffer__quant_plan(&layout, tensor->dtype, 2, dims, quant.activations, err);
+    return status ? status
+                  : coffer__quant_read_rows(out, &layout, first / row, count / row, read_payload, &of, err);
+}
+
 static coffer_status decode(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
                             uint64_t first, uint64_t count, coffer_error *err)
 {
     coffer_mcf_tensor tensor = coffer_mcf_tensor_at(set->state, entry->index);
     uint64_t row = coffer_mcf_row_elements(&tensor);
-    if (first % row || count % row)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"%s\" is decoded in rows of %llu elements", entry->tensor.name,
-                            (unsigned long long)row);
+    if (entry->tensor.rank > 2)
+        return decode_dense(out, set, entry, first, count, err);
     return coffer_mcf_read_rows_f32(out, set->state, entry->index, first / row, count / row, err);
 }
 
@@ -86,14 +111,29 @@ static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
     }
 }
 
-static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+/* The files in the model by their size and a sum: enough to tell them from others. */
+static coffer_status describe_files(coffer_node *out, const coffer_mcf *model, coffer_error *err)
 {
-    const coffer_mcf_model_info *info = NULL;
-    coffer_status status = coffer_mcf_get_model_info(&info, set->state, err);
-    if (status == COFFER_E_MISSING)
-        return COFFER_OK;
-    if (status)
-        return status;
+    coffer_status status = COFFER_OK;
+    for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
+        coffer_mcf_section section;
+        uint8_t *bytes = NULL;
+        size_t len = 0;
+        if (!coffer_mcf_find_section(&section, model, type))
+            continue;
+        status = coffer_mcf_read_section(&bytes, &len, model, type, err);
+        if (status)
+            break;
+        coffer_node *file = coffer__node_map(out, coffer_mcf_section_name(type));
+        coffer__node_u64(file, "size", len, COFFER_UNIT_BYTES);
+        coffer__node_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
+        coffer_mcf_free_bytes(bytes);
+    }
+    return status;
+}
+
+static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)
+{
     const struct {
         const char *name;
         uint32_t value;
@@ -113,7 +153,15 @@ static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffe
     coffer__node_f64(out, "rope_scale", (double)info->rope_scale, COFFER_UNIT_NONE);
     for (size_t i = 0; i < info->kv_count; i++)
         describe_kv(out, &info->kvs[i]);
-    return COFFER_OK;
+}
+
+static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    const coffer_mcf_model_info *info = NULL;
+    coffer_status status = coffer_mcf_get_model_info(&info, set->state, err);
+    if (!status)
+        describe_info(out, info);
+    return status && status != COFFER_E_MISSING ? status : describe_files(out, set->state, err);
 }
 
 static void close_model(void *state)

@@ -108,16 +108,11 @@ static bool is_plain(const coffer_tensor *tensor)
     return coffer_dtype_size(tensor->dtype) != 0;
 }
 
-/* Elements come in multiples of this: quantised ones in rows, of all dimensions but the first for those types
- * whose codes do not know of rows. */
+/* Elements come in multiples of this: quantised ones in rows. */
 static uint64_t unit_of(const coffer_tensor *tensor)
 {
-    if (is_plain(tensor) || tensor->rank == 0 || tensor->elements == 0)
-        return 1;
-    bool dense = tensor->dtype == COFFER_DTYPE_INT8 || tensor->dtype == COFFER_DTYPE_INT4;
-    if (dense && tensor->rank > 1)
-        return tensor->elements / tensor->dims[0];
-    return tensor->dims[tensor->rank - 1];
+    bool any = is_plain(tensor) || tensor->rank == 0 || tensor->elements == 0;
+    return any ? 1 : tensor->dims[tensor->rank - 1];
 }
 
 static coffer_status take_elements(coffer__tensor_run *run, worker_memory *memory,

@@ -338,6 +338,37 @@ static void write_model(const char *path, coffer_dtype dtype, uint32_t rank, con
     assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
 }
 
+static void int8_of_three_dimensions_becomes_floats(void **state)
+{
+    const char *mcf = temp_path(temp_folder, "int8.mcf"), *gguf = temp_path(temp_folder, "int8.gguf");
+    uint64_t dims[3] = { 2, 3, 5 };
+    uint8_t payload[64 + 30] = { 0 };
+    coffer_mcf_quant quant = { COFFER_DTYPE_INT8, false, 0, 0, -1, 1 };
+    coffer_mcf_new_tensor tensor = { "w", 1, COFFER_DTYPE_INT8, 3, dims, &quant };
+    coffer_mcf_writer *writer = NULL;
+    float values[30];
+    (void)state;
+    coffer__store_u32(payload, 0x3F000000); /* 0.5 */
+    for (size_t i = 0; i < 30; i++)
+        payload[64 + i] = (uint8_t)i;
+    assert_int_equal(coffer_mcf_create(&writer, mcf, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_write(writer, payload, sizeof payload, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    must_convert(mcf, gguf, NULL);
+    coffer_tensors *set = open_set(gguf);
+    assert_int_equal(coffer_tensors_at(set, 0)->rank, 3);
+    assert_int_equal(coffer_tensors_read(values, set, 0, 0, sizeof values, NULL), COFFER_OK);
+    assert_float_equal(values[29], 14.5, 0);
+    coffer_tensors_close(set);
+    /* A single row of the last dimension. */
+    set = open_set(mcf);
+    assert_int_equal(coffer_tensors_read_as(values, COFFER_DTYPE_F32, set, 0, 20, 5, NULL), COFFER_OK);
+    assert_float_equal(values[0], 10, 0);
+    coffer_tensors_close(set);
+}
+
 static void unsigned_integers_widen_and_what_gguf_lacks_is_refused(void **state)
 {
     const char *mcf = temp_path(temp_folder, "u.mcf"), *gguf = temp_path(temp_folder, "u.gguf");
@@ -464,6 +495,7 @@ int main(void)
                                         temp_teardown),
         cmocka_unit_test_setup_teardown(a_cast_decodes_everything, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(blocks_become_floats_without_loss, temp_setup, temp_teardown),
+        cmocka_unit_test_setup_teardown(int8_of_three_dimensions_becomes_floats, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(unsigned_integers_widen_and_what_gguf_lacks_is_refused, temp_setup,
                                         temp_teardown),
         cmocka_unit_test_setup_teardown(a_type_that_is_not_decoded_leaves_no_file, temp_setup, temp_teardown),

@@ -1,6 +1,7 @@
 /* Two sets of tensors: what differs, and how far. */
 #include "coffer/tensors.h"
 
+#include "coffer/mcf.h"
 #include "support/gguf.h"
 
 #include <math.h>
@@ -256,6 +257,37 @@ static void the_tensor_that_is_worst_off_is_listed_first(void **state)
     gguf_close_set(&b);
 }
 
+static gguf_set model_with(const char *path, const char *config)
+{
+    gguf_set out = { COFFER__BUFFER_INIT, NULL, NULL };
+    coffer_mcf_writer *writer = NULL;
+    assert_int_equal(coffer_mcf_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, config, strlen(config), NULL),
+                     COFFER_OK);
+    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_open(&out.set, path, NULL, NULL), COFFER_OK);
+    return out;
+}
+
+static void files_inside_of_models_are_compared(void **state)
+{
+    char *folder = temp_make();
+    gguf_set a = model_with(temp_path(folder, "a.mcf"), "{}");
+    gguf_set b = model_with(temp_path(folder, "b.mcf"), "{\"a\":1}");
+    coffer_node *root = diff(&a, &b, NULL);
+    (void)state;
+    assert_false(equal(root));
+    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "name"), NULL),
+                        "config.json");
+    coffer_node_free(root);
+    root = diff(&a, &a, NULL);
+    assert_true(equal(root));
+    coffer_node_free(root);
+    gguf_close_set(&a);
+    gguf_close_set(&b);
+    temp_remove(folder);
+}
+
 static void many_differences_are_counted_and_few_listed(void **state)
 {
     made_tensor one[30], two[30];
@@ -317,6 +349,7 @@ int main(void)
         cmocka_unit_test(blocks_that_are_not_decoded_compare_by_their_bytes),
         cmocka_unit_test(metadata_of_files_of_one_kind_is_compared),
         cmocka_unit_test(the_tensor_that_is_worst_off_is_listed_first),
+        cmocka_unit_test(files_inside_of_models_are_compared),
         cmocka_unit_test(many_differences_are_counted_and_few_listed),
         cmocka_unit_test(the_number_of_threads_changes_no_bit),
     };
