@@ -365,7 +365,9 @@ coffer_status coffer__pycauset_input_mtx(coffer__pycauset_input *out, const coff
         if (!status && from->mtx.coordinate)
             status = read_entries(from, out->half != COFFER__PYCAUSET_PLAIN, out->dtype, job, err);
     }
-    if (status)
+    if (status) {
         close_state(from);
+        memset(out, 0, sizeof *out);
+    }
     return status;
 }
