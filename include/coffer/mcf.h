@@ -109,6 +109,12 @@ COFFER_API size_t coffer_mcf_find_tensor(const coffer_mcf *model, const char *na
 /* Payload bytes [begin, begin + len) of a tensor. */
 COFFER_API coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin,
                                          size_t len, coffer_error *err);
+/* Whole payloads of several tensors at once, each into memory of its size, in parallel pieces. Fastest over a
+ * source of COFFER_ACCESS_READ, or COFFER_ACCESS_DIRECT when the file is not in memory. threads : 0 = one per
+ * core. */
+COFFER_API coffer_status coffer_mcf_read_many(void *const *outs, const coffer_mcf *model,
+                                              const size_t *tensors, size_t count, uint32_t threads,
+                                              const coffer_progress *progress, coffer_error *err);
 /* Borrowed payload where it is mapped or in memory, else NULL. Ask coffer_source_intact when done. */
 COFFER_API const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor);
 /* Rows [first, first + count) of a plain tensor as they stand; rank 0 and 1 are a single row. Touches nothing

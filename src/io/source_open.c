@@ -19,7 +19,10 @@
 static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size, const char *name,
                                      coffer_access access, coffer__journal *journal, coffer_error *err)
 {
-    if (access != COFFER_ACCESS_READ) {
+    /* What a journal changes is laid over the pages of the cache. */
+    if (access == COFFER_ACCESS_DIRECT && !journal)
+        return coffer__source_over_direct(out, fd, size, name, err);
+    if (access == COFFER_ACCESS_AUTO || access == COFFER_ACCESS_MAP) {
         coffer_status status = coffer__source_over_map(out, fd, size, name, journal, err);
         if (status == COFFER_OK || access == COFFER_ACCESS_MAP)
             return status;

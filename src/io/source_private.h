@@ -33,15 +33,19 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
 /* The same by mapping; the descriptor is always owned. Fails where the file cannot be mapped. */
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
                                       coffer__journal *journal, coffer_error *err);
-/* A regular file in a folder whose name comes from a file that is not trusted: COFFER_E_UNSAFE_PATH when it is
- * not a plain name, a symbolic link, or no regular file; COFFER_E_NOT_FOUND when there is none. follow : the
- * folder itself may be a symbolic link. */
+/* A regular file in a folder whose name comes from a file that is not trusted: COFFER_E_UNSAFE_PATH when it
+ * is not a plain name, a symbolic link, or no regular file; COFFER_E_NOT_FOUND when there is none. follow :
+ * the folder itself may be a symbolic link. */
 coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bool follow, const char *name,
                                      coffer_error *err);
 /* Where a file that was opened by its path is, behind symbolic links; NULL for other sources. */
 const char *coffer__source_path(const coffer_source *src);
 /* Whether both are the same file on disk. */
 bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
+/* The same past the page cache, or through it where the file system refuses; the descriptor is always owned.
+ */
+coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t size, const char *name,
+                                         coffer_error *err);
 /* False when the file behind the source was changed in place, or a journal appeared or went, since it was
  * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
  * keeps its bytes for those who have it open, unless a journal is laid over it. True for sources that are no

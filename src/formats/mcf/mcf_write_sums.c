@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "io/file.h"
 
-#define PIECE ((uint64_t)32 << 20) /* copied while the sums of the one before are counted */
-#define LITTLE ((uint64_t)4 << 20) /* not worth waking another thread for */
+#define PIECE ((uint64_t)64 << 20)  /* copied while the sums of the one before are counted */
+#define LITTLE ((uint64_t)16 << 20) /* not worth waking another thread for */
 #define WAITING                                                                                 \
     ((uint64_t)32 << 20) /* bytes that may wait to be counted: they are still in the page cache \
                           */
