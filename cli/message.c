@@ -69,8 +69,11 @@ static const char *hint_for_system_error(const char *path, const char *text)
         { ENOTDIR, "a part of the path is a file, not a folder" },
         { EMFILE, "too many files are open in this process; raise 'ulimit -n'" },
     };
-    if (strstr(text, "cannot create a file beside it") && ends_with(text, strerror(ENOENT)))
+    bool about_folder = strstr(text, "cannot create a file beside it") != NULL;
+    if (about_folder && ends_with(text, strerror(ENOENT)))
         return "there is no such folder; make it first, or write to another";
+    if (about_folder && ends_with(text, strerror(EACCES)))
+        return "this user may not write into that folder; write to another";
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (ends_with(text, strerror(hints[i].number)))
             return hints[i].hint;
