@@ -24,8 +24,8 @@ coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const cof
 #include <inttypes.h>
 #include <string.h>
 
-/* Data that is not there reads as the same number over and over: more than this of it must be asked for. */
-#define MAX_SPARSE_BYTES (UINT64_C(1) << 30)
+/* Data that is not there reads as the same number over and over. More of it than the limit of memory must be
+ * asked for; this is more than any filter makes of a byte. */
 #define MAX_RATIO 2000
 /* Names that a message lists. */
 #define MAX_LISTED 120
@@ -55,8 +55,10 @@ static void close_state(void *state)
 
 typedef struct candidates {
     hid_t file;
-    size_t count;
-    coffer__buffer names, first;
+    size_t count;    /* of those that can be a matrix */
+    size_t datasets; /* of any kind */
+    coffer__buffer names;
+    coffer__buffer first; /* the first of the former, or of the latter when there are none */
 } candidates;
 
 static bool can_be_matrix(hid_t dataset)
@@ -87,24 +89,26 @@ static herr_t add_candidate(hid_t group, const char *name, const H5O_info_t *inf
         return 0;
     bool good = can_be_matrix(dataset);
     H5Dclose(dataset);
-    if (!good)
-        return 0;
-    if (found->count++ == 0)
+    if (found->datasets++ == 0 || (good && found->count == 0)) {
+        found->first.len = 0;
         coffer__buffer_append(&found->first, name, strlen(name) + 1);
-    if (found->names.len < MAX_LISTED)
-        coffer__buffer_printf(&found->names, "%s%s", found->count > 1 ? ", " : "", name);
+    }
+    if (good && found->names.len < MAX_LISTED)
+        coffer__buffer_printf(&found->names, "%s%s", found->count ? ", " : "", name);
+    found->count += good;
     return 0;
 }
 
 static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
 {
-    candidates found = { coffer__hdf5_file(from->file), 0, COFFER__BUFFER_INIT, COFFER__BUFFER_INIT };
+    candidates found = { coffer__hdf5_file(from->file), 0, 0, COFFER__BUFFER_INIT, COFFER__BUFFER_INIT };
     coffer_status status = COFFER_OK;
     if (H5Ovisit(found.file, H5_INDEX_NAME, H5_ITER_INC, add_candidate, &found) < 0)
         status = coffer__hdf5_fail(from->file, "cannot list the datasets", err);
     else if (found.names.failed || found.first.failed)
         status = coffer__fail_no_memory(err, found.names.len);
-    else if (found.count == 0)
+    /* A dataset that is alone is opened, and then says what is wrong with it. */
+    else if (found.count == 0 && found.datasets != 1)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "no dataset of numbers with one or two dimensions");
     else if (found.count > 1)
@@ -204,7 +208,7 @@ static coffer_status check_storage(coffer__pycauset_input *out, hdf5_state *from
     uint64_t stored = H5Dget_storage_size(from->dataset);
     if (!coffer__mul_u64(&bytes, out->rows, out->cols) ||
         !coffer__mul_u64(&bytes, bytes, coffer_dtype_size(out->dtype)) ||
-        (bytes > MAX_SPARSE_BYTES && bytes / MAX_RATIO > stored && !coffer__job_has(job, "dense")))
+        (bytes > job->limits.memory_bytes && bytes / MAX_RATIO > stored && !coffer__job_has(job, "dense")))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " × %" PRIu64 " values, of which %" PRIu64
                             " bytes are there; --dense fills in the rest",

@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A matrix that would be larger than this and holds next to nothing is refused unless it is asked for. */
-#define MAX_SPARSE_BYTES (UINT64_C(1) << 30)
+/* A matrix that would be larger than the limit of memory and holds less than one value in so many is refused
+ * unless it is asked for. */
 #define MAX_SPARSE_RATIO 1000
 #define SPOOL_BUFFER ((size_t)1 << 20)
 
@@ -195,13 +195,13 @@ static coffer_status refuse_sparse(const coffer__mtx *mtx, coffer_dtype dtype, b
                 coffer__mul_u64(&bytes, values, coffer_dtype_size(dtype));
     if (fits && bits)
         bytes = values / 8;
-    if (fits && (bytes <= MAX_SPARSE_BYTES || mtx->entries >= values / MAX_SPARSE_RATIO ||
+    if (fits && (bytes <= job->limits.memory_bytes || mtx->entries >= values / MAX_SPARSE_RATIO ||
                  coffer__job_has(job, "dense")))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                        "%" PRIu64 " entries in %" PRIu64 " × %" PRIu64
-                        " would fill more than 1 GiB with zeros; --dense does so all the same",
-                        mtx->entries, mtx->rows, mtx->cols);
+                        "%" PRIu64 " entries in %" PRIu64 " × %" PRIu64 " would fill more than %" PRIu64
+                        " bytes with zeros; --dense does so all the same",
+                        mtx->entries, mtx->rows, mtx->cols, job->limits.memory_bytes);
 }
 
 /* ---- Arrays ---- */
