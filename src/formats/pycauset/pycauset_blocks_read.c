@@ -158,10 +158,11 @@ coffer_status coffer__pycauset_read_blocks(uint8_t *out, size_t out_stride, cons
                                            const coffer_pycauset_tile *tile, coffer_dtype dtype,
                                            coffer_error *err)
 {
-    block_job job = { .matrix = matrix, .out = out, .out_stride = out_stride, .stored = *tile };
+    block_job job = { .matrix = matrix, .out_stride = out_stride, .stored = *tile };
     coffer_status status = coffer__blocks_of(&job.blocks, matrix, err);
     if (status)
         return status;
+    job.out = out;
     job.size = coffer_dtype_size(dtype);
     choose_recipe(&job, &matrix->info, dtype);
     if (job.transposed)

@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_SIZE 96
@@ -213,8 +215,13 @@ static void named_close(named_matrix *named)
 /* The block that has a child's name, or NULL. Names of ours tell where they belong. */
 static const block_source *block_of(const block_writer *writer, const char *name)
 {
-    unsigned long long row, col;
-    if (sscanf(name, "block-%llu-%llu-", &row, &col) != 2 || row >= writer->rows || col >= writer->cols)
+    static const char prefix[] = "block-";
+    char *end;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return NULL;
+    unsigned long long row = strtoull(name + sizeof prefix - 1, &end, 10);
+    unsigned long long col = *end == '-' ? strtoull(end + 1, &end, 10) : ULLONG_MAX;
+    if (row >= writer->rows || col >= writer->cols)
         return NULL;
     const block_source *block = &writer->blocks[row * writer->cols + col];
     return strcmp(block->name, name) == 0 ? block : NULL;

@@ -175,11 +175,12 @@ coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint
 {
     coffer_pycauset_stats_opts options = COFFER_PYCAUSET_STATS_OPTS_INIT;
     const coffer_pycauset_info *info = &matrix->info;
-    picture_job job = { .matrix = matrix, .cells = cells };
+    picture_job job = { .matrix = matrix };
     uint64_t elements;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
+    job.cells = cells;
     job.grid_rows = grid_rows < info->rows ? grid_rows : info->rows;
     job.grid_cols = grid_cols < info->cols ? grid_cols : info->cols;
     job.magnitudes = coffer_dtype_is_complex(info->value_dtype);
