@@ -90,9 +90,6 @@ static uint64_t load_integer(const uint8_t *from, coffer_dtype type)
     uint64_t wide = 0;
     size_t size = coffer_dtype_size(type);
     memcpy(&wide, from, size);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    wide >>= 64 - 8 * size;
-#endif
     uint64_t sign = UINT64_C(1) << (8 * size - 1);
     return is_signed_integer(type) ? (wide ^ sign) - sign : wide;
 }

@@ -199,7 +199,18 @@ static coffer_status read_stored(uint8_t *out, size_t out_stride, tile_job *job,
                  : make_rows(out, out_stride, job, &straight, err);
 }
 
-/* The identity and unit vectors: a one here and there, nothing is stored. */
+static void fill_row(uint8_t *out, const uint8_t *value, size_t size, uint64_t count)
+{
+    static const uint8_t zeros[16];
+    if (memcmp(value, zeros, size) == 0) {
+        memset(out, 0, (size_t)count * size);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(out + i * size, value, size);
+}
+
+/* The identity and unit vectors: a one in a row here and there, nothing is stored. */
 static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_info *info,
                       const coffer_pycauset_tile *tile, coffer__row_recipe recipe)
 {
@@ -209,12 +220,12 @@ static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_inf
     coffer__stored_row from = { digits, NULL, 0 };
     recipe.stored = COFFER_DTYPE_BOOL;
     coffer__expand_row(values, &recipe, &from, 2);
-    for (uint64_t i = 0; i < tile->rows; i++, out += out_stride) {
-        for (uint64_t j = 0; j < tile->cols; j++) {
-            uint64_t row = tile->row + i, col = tile->col + j;
-            bool one = info->type == COFFER_PYCAUSET_IDENTITY ? row == col : row + col == info->unit_index;
-            memcpy(out + j * size, values + one * size, size);
-        }
+    for (uint64_t row = tile->row; row < tile->row + tile->rows; row++, out += out_stride) {
+        /* Of a unit vector one of row and column is always 0. */
+        uint64_t one_at = info->type == COFFER_PYCAUSET_IDENTITY ? row : info->unit_index - row;
+        fill_row(out, values, size, tile->cols);
+        if (one_at - tile->col < tile->cols) /* a place before the tile wraps around */
+            memcpy(out + (one_at - tile->col) * size, values + size, size);
     }
 }
 

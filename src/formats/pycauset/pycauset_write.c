@@ -349,14 +349,12 @@ coffer_status coffer_pycauset_writer_metadata(coffer_pycauset_writer *writer,
     if (writer->extra)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "the metadata of a new file is given once");
-    coffer_status status = coffer__pycauset_changes_copy(&writer->extra, changes, err);
-    if (status == COFFER_OK && coffer__pycauset_wants_checksums(changes)) {
-        if (writer->rows > 0)
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "checksums are to be asked for before the first row");
-        writer->output.sums_wanted = true;
-    }
-    return status;
+    bool wants_sums = coffer__pycauset_wants_checksums(changes);
+    if (wants_sums && writer->rows > 0 && !writer->output.sums_wanted)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "checksums are to be asked for before the first row");
+    writer->output.sums_wanted |= wants_sums;
+    return coffer__pycauset_changes_copy(&writer->extra, changes, err);
 }
 
 /* From what the payload is and from its bytes; how it is seen does not count. */
