@@ -120,12 +120,13 @@ static coffer_status open_matrix(checker *check, coffer_error *err)
 static void check_overlap(const checker *check, int which, coffer_severity severity)
 {
     const coffer__pycauset_slot *slot = &check->header.slots[which];
-    uint64_t payload = slot->payload_offset, needed = check->matrix->info.payload_needed;
-    if (slot->metadata_offset < payload + needed && payload < slot->metadata_offset + slot->metadata_length)
+    uint64_t payload_end = slot->payload_offset + check->matrix->info.payload_needed;
+    uint64_t metadata_end = slot->metadata_offset + slot->metadata_length;
+    if (slot->metadata_offset < payload_end && slot->payload_offset < metadata_end)
         coffer__report_add(check->report, COFFER_E_OVERLAP, severity, slot->metadata_offset,
                            "slot %c: the metadata at %llu overlaps the payload, which ends at %llu",
                            "AB"[which], (unsigned long long)slot -> metadata_offset,
-                           (unsigned long long)(payload + needed));
+                           (unsigned long long)payload_end);
 }
 
 /* The state before: nobody reads it, but it is what one can go back to. */

@@ -194,6 +194,10 @@ coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer
 static void format_g(char *out, size_t size, double value)
 {
     char text[40], digits[7] = "";
+    if ((value == 0.0 && !signbit(value)) || value == 1.0) { /* nearly always: opening is to be quick */
+        snprintf(out, size, "%d", value == 1.0);
+        return;
+    }
     if (isnan(value) || isinf(value)) {
         snprintf(out, size, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;

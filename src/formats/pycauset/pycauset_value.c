@@ -141,7 +141,7 @@ static bool equal_numbers(const coffer_pycauset_value *a, const coffer_pycauset_
 {
     uint64_t x, y;
     if (a->kind == COFFER_PYCAUSET_F64 && b->kind == COFFER_PYCAUSET_F64)
-        return memcmp(&a->as.f64, &b->as.f64, sizeof a->as.f64) == 0;
+        return a->as.u64 == b->as.u64; /* bit for bit: a NaN is equal to itself */
     if (a->kind == COFFER_PYCAUSET_I64 && b->kind == COFFER_PYCAUSET_I64)
         return a->as.i64 == b->as.i64;
     return coffer__pycauset_is_u64(&x, a) && coffer__pycauset_is_u64(&y, b) && x == y;
