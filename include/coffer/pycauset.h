@@ -114,7 +114,9 @@ typedef struct coffer_pycauset_info {
  * out : owned by the caller, coffer_pycauset_close(); untouched on failure.
  * Reads the header and one metadata block, no byte of the payload; children of a block matrix are opened when
  * they are first read. When the active slot's metadata is damaged it fails, and never falls back to the
- * other. Thread-safety: after success all calls with a const handle may run at the same time. */
+ * other. The handle keeps the state that it was opened with, whatever is committed later; COFFER_E_CHANGED
+ * when commits have overtaken a source that was opened before them: open it again.
+ * Thread-safety: after success all calls with a const handle may run at the same time. */
 COFFER_API coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
                                               const coffer_pycauset_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_pycauset_close(coffer_pycauset *matrix);
@@ -196,9 +198,11 @@ COFFER_API coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid
 /* ---- Changes to metadata ---- */
 
 /* A list of changes, applied in order in one commit. Paths are as in coffer_pycauset_value_find; maps on the
- * way are made. Keys that say what the payload is (rows, cols, matrix_type, data_type, payload_layout,
- * payload_uuid, block_manifest, object_type, n) are refused, and so are values of the wrong kind for the keys
- * the format knows; `view` may be changed and makes cached values stale. */
+ * way are made, and the index behind the last of an array appends to it. Keys that say what the payload is
+ * (rows, cols, matrix_type, data_type, payload_layout, payload_uuid, block_manifest, object_type, n, and the
+ * seed of a unit vector) are refused, and so are values of the wrong kind for the keys the format knows.
+ * `view` may be changed and makes cached values stale; rows and cols change places with its transposition, so
+ * that the payload stays what it is. */
 typedef struct coffer_pycauset_changes coffer_pycauset_changes;
 
 COFFER_API coffer_status coffer_pycauset_changes_new(coffer_pycauset_changes **out, coffer_error *err);
@@ -262,7 +266,7 @@ COFFER_API void coffer_pycauset_editor_close(coffer_pycauset_editor *editor);
 
 /* ---- History ---- */
 
-/* Every whole metadata block that lies in the file, oldest first. */
+/* Every whole metadata block that lies in the file outside the payload, oldest first. */
 typedef struct coffer_pycauset_history coffer_pycauset_history;
 
 typedef struct coffer_pycauset_generation {

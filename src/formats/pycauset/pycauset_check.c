@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/report.h"
+#include "io/source_private.h"
 
 #include <string.h>
 
@@ -255,6 +256,12 @@ static coffer_status check_file(checker *check, coffer_error *err)
     coffer_status status;
     if (coffer__pycauset_read_header(&check->header, check->source, &found))
         return take_finding(check, COFFER_ERROR, &found, err);
+    /* A slot that a commit is just writing is not a damaged one. */
+    if ((check->header.slots[0].fault || check->header.slots[1].fault) &&
+        !coffer__source_settled(check->source))
+        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                            "%s was changed while it was checked: check it again",
+                            coffer_source_name(check->source));
     if ((status = check_rest_of_header(check, err)))
         return status;
     for (int i = 0; i < 2; i++)

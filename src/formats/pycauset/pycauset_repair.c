@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "io/sink.h"
+#include "io/source_private.h"
 
 #include <string.h>
 
@@ -300,6 +301,10 @@ static coffer_status write_output(rescue *work, const char *path, coffer_error *
     if (status)
         return status;
     status = write_all(sink, work, err);
+    if (status == COFFER_OK && !coffer__source_settled(work->source))
+        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                              "%s was changed while it was repaired: repair it again",
+                              coffer_source_name(work->source));
     if (status) {
         coffer__sink_discard(sink);
         return status;
