@@ -1,9 +1,7 @@
 #include "cli.h"
 
 #include "io/sink.h"
-
 #include "term.h"
-#include <string.h>
 
 #include <string.h>
 

@@ -6,7 +6,9 @@
 #include "term.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool get_is_tile(const char *what)
@@ -55,13 +57,13 @@ static int convert(const get_job *job, coffer_source *src, const char *rows, con
 /* "3,4". CSV has no complex numbers; alone, one can be shown as Python writes it. */
 static bool is_element(uint64_t *row, uint64_t *col, const char *what)
 {
-    char end;
-    unsigned long long r, c;
-    bool fits =
-        strspn(what, "0123456789,") == strlen(what) && sscanf(what, "%19llu,%19llu%c", &r, &c, &end) == 2;
-    *row = fits ? r : 0;
-    *col = fits ? c : 0;
-    return fits;
+    char *comma, *end;
+    errno = 0;
+    *row = strtoull(what, &comma, 10);
+    if (!isdigit((unsigned char)what[0]) || *comma != ',' || !isdigit((unsigned char)comma[1]))
+        return false;
+    *col = strtoull(comma + 1, &end, 10);
+    return !*end && !errno;
 }
 
 static void put_real(coffer__buffer *out, double value, bool always_signed)
@@ -79,7 +81,7 @@ static int print_complex(const cli_args *args, const coffer_pycauset *matrix)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer__buffer text = COFFER__BUFFER_INIT;
-    uint64_t row, col;
+    uint64_t row = 0, col = 0;
     double real, imag;
     is_element(&row, &col, cli_operand(args, 1));
     if (coffer_pycauset_get(&real, &imag, matrix, row, col, &err) != COFFER_OK)
