@@ -239,6 +239,14 @@ COFFER_API coffer_status coffer_mcf_write(coffer_mcf_writer *writer, const void 
 /* The same from a source; without a copy through user memory where the kernel can. */
 COFFER_API coffer_status coffer_mcf_write_from(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,
                                                uint64_t len, coffer_error *err);
+/* Zeros, for bytes that come later by coffer_mcf_write_at. */
+COFFER_API coffer_status coffer_mcf_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err);
+/* Overwrites bytes [begin, begin + len) of the payload that were written, or skipped, before. */
+COFFER_API coffer_status coffer_mcf_write_at(coffer_mcf_writer *writer, uint64_t begin, const void *bytes,
+                                             size_t len, coffer_error *err);
+/* The clip bounds in the record of the tensor, when they are known only behind its payload. */
+COFFER_API coffer_status coffer_mcf_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
+                                             coffer_error *err);
 COFFER_API coffer_status coffer_mcf_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
 /* Frees the writer, also on failure: then nothing of the file is left and an old one is as it was. */
 COFFER_API coffer_status coffer_mcf_commit(coffer_mcf_writer *writer, coffer_error *err);

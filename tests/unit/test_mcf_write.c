@@ -156,6 +156,49 @@ static void mistakes_of_the_caller_are_refused(void **state)
     assert_false(temp_exists(path_of("wrong.mcf")));
 }
 
+/* 40 MiB: sums of its first chunks would have been counted before the scales come. */
+static void scales_may_come_behind_their_codes_and_the_sums_are_right(void **state)
+{
+    const char *path = path_of("late.mcf");
+    uint64_t dims[2] = { 40, (uint64_t)1 << 20 }, size, codes_at;
+    coffer_mcf_new_tensor tensor = { "w", 1, COFFER_DTYPE_Q8, 2, dims, NULL };
+    uint8_t *codes = calloc(1, (size_t)1 << 20), scales[64];
+    coffer_mcf_writer *writer = begin(path, NULL);
+    coffer_mcf_quant quant;
+    float row[32];
+    (void)state;
+    assert_non_null(codes);
+    codes[0] = 5;
+    for (size_t i = 0; i < sizeof scales; i += 2)
+        coffer__store_u16(scales + i, 0x3C00);
+    assert_int_equal(coffer_mcf_payload_size(&size, COFFER_DTYPE_Q8, 2, dims, false, NULL), COFFER_OK);
+    codes_at = size - (dims[0] << 20);
+    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_skip(writer, codes_at, NULL), COFFER_OK);
+    for (uint64_t r = 0; r < dims[0]; r++) {
+        assert_int_equal(coffer_mcf_write(writer, codes, (size_t)1 << 20, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_write_at(writer, r * 65536, scales, sizeof scales, NULL), COFFER_OK);
+    }
+    assert_int_equal(coffer_mcf_write_at(writer, size - 1, scales, 2, NULL), COFFER_E_OUT_OF_BOUNDS);
+    assert_int_equal(coffer_mcf_set_clip(writer, -5.0f, 5.0f, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    model_assert_clean(path);
+    coffer_source *src = model_source(path);
+    coffer_mcf *model = model_open(src);
+    float *rows = malloc(((size_t)1 << 20) * sizeof *rows);
+    assert_non_null(rows);
+    assert_int_equal(coffer_mcf_read_rows_f32(rows, model, 0, 39, 1, NULL), COFFER_OK);
+    memcpy(row, rows, sizeof row);
+    assert_true(row[0] == 5.0f && row[1] == 0.0f);
+    assert_true(coffer_mcf_get_quant(&quant, model, 0));
+    assert_true(quant.max_clip == 5.0f);
+    free(rows);
+    free(codes);
+    coffer_mcf_close(model);
+    coffer_source_close(src);
+}
+
 static void a_model_of_nothing_is_refused(void **state)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -241,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_reserved_index_stands_in_front_of_the_payloads),
         cmocka_unit_test(mistakes_of_the_caller_are_refused),
         cmocka_unit_test(a_model_of_nothing_is_refused),
+        cmocka_unit_test(scales_may_come_behind_their_codes_and_the_sums_are_right),
         cmocka_unit_test(quantised_tensors_get_their_records),
         cmocka_unit_test(large_payloads_from_any_source_have_right_sums),
     };

@@ -409,7 +409,48 @@ coffer_status coffer_mcf_write(coffer_mcf_writer *writer, const void *bytes, siz
         (status = coffer__sink_write(writer->sink, bytes, len, err)))
         return status;
     writer->written += len;
-    return coffer__mcf_count_sums(writer, false, err);
+    return writer->overwritten ? COFFER_OK : coffer__mcf_count_sums(writer, false, err);
+}
+
+coffer_status coffer_mcf_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = expect_room(writer, len, err)) || (status = coffer__sink_fill(writer->sink, 0, len, err)))
+        return status;
+    writer->written += len;
+    writer->overwritten = true;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mcf_write_at(coffer_mcf_writer *writer, uint64_t begin, const void *bytes, size_t len,
+                                  coffer_error *err)
+{
+    coffer_status status = expect_room(writer, 0, err);
+    if (status)
+        return status;
+    uint64_t offset = writer->tensors[writer->tensor_count - 1].offset;
+    if (!coffer__range_fits(begin, len, writer->written))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                            "%zu bytes at %llu of a tensor of which %llu were written", len,
+                            (unsigned long long)begin, (unsigned long long)writer->written);
+    writer->overwritten = true;
+    coffer__mcf_forget_sums(writer, offset + begin);
+    return coffer__sink_patch(writer->sink, offset + begin, bytes, len, err);
+}
+
+coffer_status coffer_mcf_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
+                                  coffer_error *err)
+{
+    coffer_status status = expect_room(writer, 0, err);
+    if (status)
+        return status;
+    coffer__mcf_new *tensor = &writer->tensors[writer->tensor_count - 1];
+    if (!tensor->quantised)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a tensor that is not quantised has no clip bounds");
+    tensor->quant.min_clip = min_clip;
+    tensor->quant.max_clip = max_clip;
+    return COFFER_OK;
 }
 
 static coffer_status write_piecewise(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,
@@ -463,6 +504,7 @@ coffer_status coffer_mcf_end_tensor(coffer_mcf_writer *writer, coffer_error *err
                             (int)(tensor->name_len < 64 ? tensor->name_len : 64), name_of(writer, tensor),
                             (unsigned long long)tensor->size, (unsigned long long)writer->written);
     writer->in_tensor = false;
+    writer->overwritten = false;
     return writer->opts.no_dedup ? COFFER_OK : coffer__mcf_deduplicate(writer, err);
 }
 

@@ -48,6 +48,7 @@ struct coffer_mcf_writer {
     bool foreign_names;         /* one is not UTF-8 */
     coffer__mcf_table by_name, by_sample;
     bool in_tensor;
+    bool overwritten;     /* bytes of the open tensor may still change: its sums wait for its end */
     uint64_t written;     /* of the payload under way */
     uint64_t payload_end; /* of the one before */
 
