@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The verb's own options come first; all others are handed to the conversion, which knows which it has. A
  * test compares this table with the library's. */
@@ -157,6 +158,12 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     return cli_fail(status == COFFER_E_EXISTS ? out : cli_culprit(in, out, &err), &err, hint);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int run(const cli_args *args)
 {
     const char *in = cli_operand(args, 0), *out = cli_operand(args, 1), *to = cli_value(args, "to");
@@ -169,6 +176,8 @@ static int run(const cli_args *args)
         return cli_usage(args, "standard output has no extension: --to says what to write");
     if (strcmp(out, "-") == 0 && term_is_terminal(stdout) && !coffer_convert_is_text(to))
         return cli_usage(args, "%s is nothing to look at: name a file, or pipe it into a program", to);
+    if (is_folder(in))
+        return cli_usage(args, "%s is a folder; 'coffer pack' makes a file of the model in it", in);
     int status = cli_open(&src, in);
     if (!status)
         status = convert(args, src, in, out);
@@ -191,7 +200,9 @@ const cli_verb cli_verb_convert = {
                 "  coffer convert scan.mscan - --to jsonl --tokens 0..10 --names\n"
                 "  coffer convert measured.csv scan.mscan --quantize --sequence-lengths 128,96\n"
                 "  coffer convert matrix.pycauset matrix.npy                   # values, the view applied\n"
-                "  coffer convert graph.mtx order.pycauset --type causal\n",
+                "  coffer convert graph.mtx order.pycauset --type causal\n"
+                "  coffer convert model.gguf model.mcf                         # blocks are decoded\n"
+                "  coffer convert model.mcf model.safetensors --shard-size 5GB # and an index beside them\n",
     .options = options,
     .min_operands = 0,
     .max_operands = 2,

@@ -29,6 +29,7 @@ say pack "$DATA/compat/mcf/hf-folder" out.colour
 say pack "$DATA/compat/mcf/hf-folder" out.mscan
 say pack "$DATA/compat/mcf/hf-folder"
 say pack missing out.mcf
+say convert "$DATA/compat/mcf/hf-folder" out.mcf
 say pack "$DATA/compat/mcf/hf-folder" out.mcf --align 8
 say pack "$DATA/compat/mcf/hf-folder" out.mcf --cast q4
 say pack "$DATA/compat/mcf/hf-folder" out.mcf --include 'nothing*'
