@@ -204,6 +204,32 @@ static void a_range_may_leave_out_either_end(void **state)
     assert_true(begin == 4 && end == 4);
 }
 
+static void words_come_in_the_order_of_the_command_line(void **state)
+{
+    static const struct {
+        const char *option, *value;
+    } expected[] = { { "top", "3" },    { NULL, "a" },   { "json", NULL }, { "output", "x" },
+                     { "jolly", NULL }, { NULL, "b=1" }, { "json", NULL } };
+    cli_args args;
+    cli_place place = { 0, 0 };
+    cli_word word;
+    (void)state;
+    assert_parses(&args, "--top 3 a -jo x --jolly b=1 --json");
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_true(cli_next_word(&word, &place, &args));
+        if (expected[i].option)
+            assert_string_equal(word.option, expected[i].option);
+        else
+            assert_null(word.option);
+        if (expected[i].value)
+            assert_string_equal(word.value, expected[i].value);
+        else
+            assert_null(word.value);
+    }
+    assert_false(cli_next_word(&word, &place, &args));
+    cli_args_free(&args);
+}
+
 static void a_range_that_makes_no_sense_is_refused_and_moves_nothing(void **state)
 {
     (void)state;
@@ -315,6 +341,7 @@ int main(void)
         cmocka_unit_test(of_an_option_given_twice_the_last_counts),
         cmocka_unit_test(a_number_is_whole_and_within_its_bounds),
         cmocka_unit_test(a_range_may_leave_out_either_end),
+        cmocka_unit_test(words_come_in_the_order_of_the_command_line),
         cmocka_unit_test(a_range_that_makes_no_sense_is_refused_and_moves_nothing),
         cmocka_unit_test(a_real_number_is_finite),
         cmocka_unit_test(the_distance_counts_changes_and_swaps),
