@@ -108,7 +108,9 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t
     (void)type, (void)transfer;
     uint64_t there = offset < handle->size ? handle->size - offset : 0;
     size_t some = there < len ? (size_t)there : len;
-    if (handle->src)
+    if (handle->failure.status)
+        status = handle->failure.status;
+    else if (handle->src)
         status = coffer_source_read_at(out, handle->src, some ? offset : 0, some, &handle->failure);
     else
         status = coffer__file_read_at(handle->fd, out, some, offset, handle->name, &handle->failure);
@@ -116,6 +118,9 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t
     return status ? -1 : 0;
 }
 
+/* A file that libhdf5 could not close stays in its tables, and it comes back to it when the program ends. So
+ * a write that fails is remembered and then passes for done, as do those after it; who wrote asks the handle.
+ */
 static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t offset, size_t len,
                            const void *bytes)
 {
@@ -124,8 +129,8 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_
     (void)type, (void)transfer;
     if (handle->src || !coffer__add_u64(&end, offset, len))
         return -1;
-    if (coffer__file_write_at(handle->fd, bytes, len, offset, handle->name, &handle->failure))
-        return -1;
+    if (!handle->failure.status)
+        coffer__file_write_at(handle->fd, bytes, len, offset, handle->name, &handle->failure);
     if (end > handle->size)
         handle->size = end;
     return 0;
@@ -137,10 +142,9 @@ static herr_t driver_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
     coffer__hdf5 *handle = ((driver_file *)file)->handle;
     haddr_t end = ((driver_file *)file)->end;
     (void)transfer, (void)closing;
-    if (handle->src || handle->size == end)
+    if (handle->src || handle->failure.status || handle->size == end)
         return 0;
-    if (coffer__file_truncate(handle->fd, end, handle->name, &handle->failure))
-        return -1;
+    coffer__file_truncate(handle->fd, end, handle->name, &handle->failure);
     handle->size = end;
     return 0;
 }
@@ -184,7 +188,6 @@ static void end(coffer__hdf5 *handle)
     H5Eclear2(H5E_DEFAULT);
     H5Eset_auto2(H5E_DEFAULT, handle->print, handle->print_context);
     pthread_mutex_unlock(&in_use);
-    coffer__free(handle);
 }
 
 static hid_t open_file(coffer__hdf5 *handle)
@@ -215,6 +218,7 @@ static coffer_status start(coffer__hdf5 **out, coffer_source *src, int fd, const
     if (handle->file < 0) {
         coffer_status status = coffer__hdf5_fail(handle, src ? "cannot open" : "cannot create", err);
         end(handle);
+        coffer__free(handle);
         return status;
     }
     *out = handle;
@@ -241,9 +245,14 @@ coffer_status coffer__hdf5_close(coffer__hdf5 *file, coffer_error *err)
     coffer_status status = COFFER_OK;
     if (!file)
         return COFFER_OK;
-    if (H5Fclose(file->file) < 0)
+    bool closed = H5Fclose(file->file) >= 0;
+    if (!closed || file->failure.status)
         status = coffer__hdf5_fail(file, "cannot finish", err);
     end(file);
+    if (closed)
+        coffer__free(file);
+    else if (!file->failure.status)
+        coffer__fail(&file->failure, COFFER_E_IO, COFFER_OFFSET_NONE, "closed"); /* libhdf5 still has it */
     return status;
 }
 
@@ -256,14 +265,18 @@ static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *contex
     return 0;
 }
 
+coffer_status coffer__hdf5_status(const coffer__hdf5 *file, coffer_error *err)
+{
+    if (file->failure.status && err)
+        *err = file->failure;
+    return file->failure.status;
+}
+
 coffer_status coffer__hdf5_fail(const coffer__hdf5 *file, const char *what, coffer_error *err)
 {
     const char *text = "no reason given";
-    if (file->failure.status) {
-        if (err)
-            *err = file->failure;
-        return file->failure.status;
-    }
+    if (file->failure.status)
+        return coffer__hdf5_status(file, err);
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_innermost, (void *)&text);
     return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "HDF5: %s: %s", what, text);
 }

@@ -24,6 +24,8 @@ coffer_status coffer__hdf5_create(coffer__hdf5 **out, int fd, const char *name, 
 hid_t coffer__hdf5_file(const coffer__hdf5 *file);
 /* Closes and frees, also on failure. What was written is complete only when this succeeds. NULL allowed. */
 coffer_status coffer__hdf5_close(coffer__hdf5 *file, coffer_error *err);
+/* What went wrong with the disk so far, or COFFER_OK: libhdf5 does not tell. */
+coffer_status coffer__hdf5_status(const coffer__hdf5 *file, coffer_error *err);
 /* Puts into words why a call of libhdf5 failed: what the disk said, else what libhdf5 says. */
 coffer_status coffer__hdf5_fail(const coffer__hdf5 *file, const char *what, coffer_error *err);
 

@@ -95,6 +95,8 @@ static coffer_status write_values(hdf5_export *export, coffer_error *err)
         coffer_status status = coffer__pycauset_export_next(&values, &tile, &export->common, err);
         if (!status && values && !write_tile(export, values, &tile))
             status = coffer__hdf5_fail(export->file, "cannot write the values", err);
+        if (!status)
+            status = coffer__hdf5_status(export->file, err);
         if (status || !values)
             return status;
     }
