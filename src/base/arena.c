@@ -6,7 +6,8 @@
 #include <stdalign.h>
 #include <string.h>
 
-#define BLOCK_BYTES 4000
+#define FIRST_BLOCK 1000
+#define LARGEST_BLOCK 64000
 
 typedef struct coffer__arena_block {
     struct coffer__arena_block *previous;
@@ -25,7 +26,11 @@ void *coffer__arena_take(coffer__arena *arena, size_t size)
         return NULL;
     }
     if (!newest || newest->size - newest->used < rounded) {
-        size_t room = rounded > BLOCK_BYTES ? (size_t)rounded : BLOCK_BYTES;
+        size_t room = newest ? 2 * newest->size : FIRST_BLOCK;
+        if (room > LARGEST_BLOCK)
+            room = LARGEST_BLOCK;
+        if (room < rounded)
+            room = (size_t)rounded;
         newest = coffer__malloc(sizeof *newest + room);
         if (!newest) {
             arena->failed = true;

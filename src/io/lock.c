@@ -23,7 +23,7 @@ static coffer_status lock(int fd, const char *path, coffer_error *err)
 }
 
 /* Whether the path still names the file behind fd. */
-static coffer_status still_there(bool *same, int fd, const char *path, coffer_error *err)
+static coffer_status still_there(bool *same, uint64_t *size, int fd, const char *path, coffer_error *err)
 {
     struct stat open_file, named_file;
     if (coffer__os_fstat(fd, &open_file) != 0)
@@ -31,6 +31,8 @@ static coffer_status still_there(bool *same, int fd, const char *path, coffer_er
     if (!S_ISREG(open_file.st_mode))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "%s: not a regular file, it cannot be updated in place", path);
+    if (size)
+        *size = (uint64_t)open_file.st_size;
     if (coffer__os_stat(path, &named_file) != 0) {
         if (errno != ENOENT)
             return coffer__fail_errno(err, "cannot examine", path, errno);
@@ -51,7 +53,7 @@ coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
             return status;
         status = lock(fd, path, err);
         if (status == COFFER_OK)
-            status = still_there(&same, fd, path, err);
+            status = still_there(&same, NULL, fd, path, err);
         if (status == COFFER_OK && same) {
             *out = fd;
             return COFFER_OK;
@@ -64,10 +66,10 @@ coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
                         path, MAX_REPLACEMENTS);
 }
 
-coffer_status coffer__lock_check(int fd, const char *path, coffer_error *err)
+coffer_status coffer__lock_check(uint64_t *size, int fd, const char *path, coffer_error *err)
 {
     bool same = false;
-    coffer_status status = still_there(&same, fd, path, err);
+    coffer_status status = still_there(&same, size, fd, path, err);
     if (status != COFFER_OK || same)
         return status;
     return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,

@@ -145,7 +145,7 @@ coffer_status coffer__update_begin(coffer__update *update, const coffer__range *
         memcpy(sorted, ranges, count * sizeof *sorted);
         qsort(sorted, count, sizeof *sorted, by_offset);
     }
-    coffer_status status = coffer__lock_check(update->fd, update->path, err);
+    coffer_status status = coffer__lock_check(NULL, update->fd, update->path, err);
     if (status == COFFER_OK)
         status = coffer__file_size(&size, update->fd, name, err);
     if (status == COFFER_OK)

@@ -226,7 +226,7 @@ static bool begins_with(const coffer__pycauset_change *change, const char *key)
     return strcmp(change->path[0].text, key) == 0;
 }
 
-static bool touches(const coffer_pycauset_changes *changes, const char *key)
+bool coffer__pycauset_touches(const coffer_pycauset_changes *changes, const char *key)
 {
     for (size_t i = 0; i < changes->count; i++) {
         if (begins_with(&changes->items[i], key))
@@ -355,16 +355,16 @@ static coffer_status expect_known_keys(const coffer_pycauset_value *root, const 
     coffer_pycauset_info info = { .rows = 0 };
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < sizeof maps / sizeof maps[0] && status == COFFER_OK; i++) {
-        if (touches(changes, maps[i]))
+        if (coffer__pycauset_touches(changes, maps[i]))
             status = expect_map(root, maps[i], err);
     }
     for (size_t i = 0; i < changes->count && status == COFFER_OK; i++) {
         if (begins_with(&changes->items[i], "cached"))
             status = expect_cached(root, &changes->items[i], err);
     }
-    if (status == COFFER_OK && touches(changes, "seed"))
+    if (status == COFFER_OK && coffer__pycauset_touches(changes, "seed"))
         status = expect_seed(root, before, err);
-    if (status == COFFER_OK && touches(changes, "view") &&
+    if (status == COFFER_OK && coffer__pycauset_touches(changes, "view") &&
         (status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err)))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "the matrix cannot be seen that way: %s", err ? err->text : "");
@@ -385,12 +385,15 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
     if (!before)
         before = &empty;
     *root = *before;
-    if (!changes->system && touches(changes, "cached"))
+    if (!changes->system && coffer__pycauset_touches(changes, "cached"))
         status = find_signature(view_signature, memory, before, changes, err);
     if (status || (status = apply_all(root, memory, changes, NULL, view_signature, sums, err)))
         return status;
-    if (!changes->system && ((status = turn_shape(root, memory, before, err)) ||
-                             (status = expect_known_keys(root, before, changes, err))))
+    if (!changes->system && coffer__pycauset_touches(changes, "view"))
+        status = turn_shape(root, memory, before, err);
+    if (status == COFFER_OK && !changes->system)
+        status = expect_known_keys(root, before, changes, err);
+    if (status)
         return status;
     *out = root;
     return COFFER_OK;

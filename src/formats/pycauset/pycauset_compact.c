@@ -75,7 +75,7 @@ static coffer_status write_output(job *work, const char *out_path, coffer_error 
     if (status)
         return status;
     if ((!out_path && (status = coffer__sink_lock(sink, err))) || (status = write_new(sink, work, err)) ||
-        (!out_path && (status = coffer__lock_check(work->fd, work->path, err)))) {
+        (!out_path && (status = coffer__lock_check(NULL, work->fd, work->path, err)))) {
         coffer__sink_discard(sink);
         return status;
     }

@@ -128,7 +128,11 @@ static coffer_status encode(coffer_pycauset_editor *editor, const coffer_pycause
     editor->block.len = 0;
     editor->block.failed = false;
     coffer__buffer_fill(&editor->block, 0, (size_t)(*place - editor->size));
-    return coffer__pycauset_encode_block(&editor->block, root, err);
+    coffer_status status = coffer__pycauset_encode_block(&editor->block, root, err);
+    if (status == COFFER_OK && editor->block.len > editor->limits.json_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, *place, "metadata of %zu bytes, the limit is %llu",
+                            editor->block.len, (unsigned long long)editor->limits.json_bytes);
+    return status;
 }
 
 /* The new state: its block in editor->block, and what a reader will make of it. */
@@ -146,12 +150,12 @@ static coffer_status compose(coffer__pycauset_tree *tree, coffer_pycauset_info *
         (status = coffer__pycauset_apply(&root, &memory, editor->metadata.root, changes, &sums, err)) ||
         (status = encode(editor, root, place, err)))
         goto out;
-    size_t start = (size_t)(*place - editor->size) + COFFER__PYCAUSET_BLOCK_HEADER;
-    if ((status = coffer__pycauset_decode(tree, editor->block.data + start, editor->block.len - start,
-                                          *place + COFFER__PYCAUSET_BLOCK_HEADER, &editor->limits, err)))
-        goto out;
     *info = editor->info;
-    status = coffer__pycauset_interpret(info, tree->root, *place, err);
+    /* Nothing else that a change may touch says what the payload is. */
+    if (coffer__pycauset_touches(changes, "view"))
+        status = coffer__pycauset_interpret(info, root, *place, err);
+    if (status == COFFER_OK)
+        status = coffer__pycauset_copy(tree, root, &editor->limits, err);
 out:
     coffer__buffer_free(&sums);
     coffer__arena_free(&memory);
@@ -196,8 +200,8 @@ static coffer_status flip(coffer_pycauset_editor *editor, const coffer__pycauset
 static coffer_status expect_untouched(const coffer_pycauset_editor *editor, coffer_error *err)
 {
     uint64_t size = 0;
-    coffer_status status = coffer__lock_check(editor->fd, editor->path, err);
-    if (status || (status = coffer__file_size(&size, editor->fd, editor->path, err)))
+    coffer_status status = coffer__lock_check(&size, editor->fd, editor->path, err);
+    if (status)
         return status;
     if (size != editor->size)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,

@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* ---- Metadata (pycauset_value.c, pycauset_decode.c, pycauset_encode.c) ---- */
+/* ---- Metadata (pycauset_value.c, pycauset_decode.c, pycauset_encode.c, pycauset_copy.c) ---- */
 
 struct coffer_pycauset_value {
     const char *key; /* in a map, NUL-terminated; else NULL */
@@ -41,6 +41,9 @@ typedef struct coffer__pycauset_tree {
  * file offset of bytes[0]. out is untouched on failure. */
 coffer_status coffer__pycauset_decode(coffer__pycauset_tree *out, const uint8_t *bytes, size_t len,
                                       uint64_t base, const coffer_limits *limits, coffer_error *err);
+/* A copy in one piece of what may lie in many; COFFER_E_LIMIT when it is nested too deep for a reader. */
+coffer_status coffer__pycauset_copy(coffer__pycauset_tree *out, const coffer_pycauset_value *root,
+                                    const coffer_limits *limits, coffer_error *err);
 void coffer__pycauset_tree_free(coffer__pycauset_tree *tree);
 
 /* Appends the value. False when the buffer failed. */
@@ -175,6 +178,8 @@ coffer_status coffer__pycauset_system_changes_new(coffer_pycauset_changes **out,
 coffer_status coffer__pycauset_changes_copy(coffer_pycauset_changes **out,
                                             const coffer_pycauset_changes *changes, coffer_error *err);
 bool coffer__pycauset_wants_checksums(const coffer_pycauset_changes *changes);
+/* Whether a change is at the key, a top one, or below. */
+bool coffer__pycauset_touches(const coffer_pycauset_changes *changes, const char *key);
 /* The metadata after the changes. before : NULL for none. The result lies in `memory` and borrows from before
  * and changes. sums : of the payload, a little-endian u32 for each group; NULL when the list does not want
  * them. */
