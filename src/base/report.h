@@ -38,9 +38,9 @@ void coffer__node_null(coffer_node *parent, const char *name);
 /* A place for a value that is known later: null until it is set. NULL when the tree has failed. */
 coffer_node *coffer__node_hold(coffer_node *parent, const char *name);
 void coffer__node_set_bool(coffer_node *held, bool value); /* NULL allowed */
-/* Puts the items of a map's list into another order; equal ones stay as they were. */
+/* Puts the items of the list `name` of a map into another order; equal ones stay as they were. */
 typedef int coffer__node_compare(const coffer_node *a, const coffer_node *b, const void *context);
-void coffer__node_sort(coffer_node *map, const char *list, coffer__node_compare *compare,
+void coffer__node_sort(coffer_node *map, const char *name, coffer__node_compare *compare,
                        const void *context);
 coffer_status coffer__node_status(const coffer_node *root, coffer_error *err);
 
