@@ -114,7 +114,13 @@ uint64_t cli_file_size(const cli_file *file)
 coffer_status cli_file_describe(coffer_node *out, const cli_file *file, const coffer_describe_opts *opts,
                                 coffer_error *err)
 {
-    return file->set ? tensors_describe(out, file->set, err) : coffer_describe(out, file->src, opts, err);
+    if (!file->set)
+        return coffer_describe(out, file->src, opts, err);
+    if (opts->hash || opts->generation)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s has no %s", file->kind,
+                            opts->hash ? "hash of its content; 'coffer pack' makes a file that has one"
+                                       : "older states");
+    return tensors_describe(out, file->set, err);
 }
 
 coffer_status cli_file_check(coffer_report *out, const cli_file *file, const coffer_check_opts *opts,

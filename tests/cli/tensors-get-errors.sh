@@ -25,6 +25,7 @@ say stats "$model" --sort colour
 say stats "$model" --include 'nothing*'
 say set "$model"
 say set - model_name=x
+say info --hash "$DATA/compat/mcf/hf-folder"
 say pack "$DATA/compat/mcf/hf-folder" out.colour
 say pack "$DATA/compat/mcf/hf-folder" out.mscan
 say pack "$DATA/compat/mcf/hf-folder"
