@@ -291,18 +291,18 @@ static void integers_reach_every_other_type_with_their_value(void **state)
         for (size_t t = 0; coffer_dtype_is_integer(from) && t < PLAIN_COUNT; t++) {
             coffer_dtype to = plain[t];
             for (int i = 0; i < 2000; i++) {
-                uint64_t value = random_bits(&seed) >> random_bits(&seed) % 64, got = 0;
+                uint64_t value = random_bits(&seed) >> random_bits(&seed) % 64, got[2] = { 0, 0 };
                 if (i % 3 == 0)
                     value = ~value;
                 long double x = as_long_double(&value, from), low, high;
-                coffer__elements_convert(&got, to, &value, from, 1);
+                coffer__elements_convert(got, to, &value, from, 1);
                 if (coffer_dtype_is_integer(to)) {
                     range_of(to, &low, &high);
-                    assert_true(as_long_double(&got, to) == (x < low ? low : x > high ? high : x));
+                    assert_true(as_long_double(got, to) == (x < low ? low : x > high ? high : x));
                 } else if (to == COFFER_DTYPE_F32) {
-                    assert_true(as_long_double(&got, to) == (long double)(float)x);
+                    assert_true(as_long_double(got, to) == (long double)(float)x);
                 } else if (to == COFFER_DTYPE_F64) {
-                    assert_true(as_long_double(&got, to) == (long double)(double)x);
+                    assert_true(as_long_double(got, to) == (long double)(double)x);
                 }
             }
         }
