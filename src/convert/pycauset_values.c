@@ -116,7 +116,7 @@ static coffer_status fail_unfit(coffer_dtype to, const uint8_t *value, coffer_dt
         coffer__elements_convert(&whole, COFFER_DTYPE_I64, value, from, 1);
         number = coffer__number_i64(whole);
     }
-    return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                         "row %" PRIu64 ", column %" PRIu64 ": %s does not fit %s; --dtype %s holds it",
                         place->row + from_start / place->cols, place->first_col + from_start % place->cols,
                         coffer__number_text(text, &number),

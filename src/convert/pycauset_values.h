@@ -24,7 +24,7 @@ typedef struct coffer__pycauset_place {
 } coffer__pycauset_place;
 
 /* Converts a run of elements. Real numbers are rounded; an integer or a bit must be what the value was, and a
- * complex number does not become a real one: COFFER_E_BAD_VALUE. in and out do not overlap. */
+ * complex number does not become a real one: an error that names the option. in and out do not overlap. */
 coffer_status coffer__pycauset_cast(void *out, coffer_dtype to, const void *in, coffer_dtype from,
                                     size_t count, const coffer__pycauset_place *place, coffer_error *err);
 

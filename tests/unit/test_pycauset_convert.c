@@ -248,11 +248,13 @@ static void a_type_that_a_file_cannot_hold_is_an_error_with_the_nearest_option(v
     matrix_must_convert("c.pycauset", "m.csv", "part", "real", "dtype", "i8", NULL);
     assert_true(temp_holds(temp_path(temp_folder, "m.csv"), "0,1\n2,3\n", 8));
     temp_copy(VECTORS "dense-f64.pycauset", temp_path(temp_folder, "f.pycauset"));
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "row 0, column 0", "f.pycauset", "m.npy", "dtype", "i32", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0", "f.pycauset", "m.npy", "dtype", "i32",
+                       NULL);
     temp_copy(VECTORS "dense-int8.pycauset", temp_path(temp_folder, "i.pycauset"));
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "row 0, column 0: -6 does not fit u8; --dtype i8", "i.pycauset",
-                       "m.npy", "dtype", "u8", NULL);
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "does not fit a bit", "i.pycauset", "m.npy", "dtype", "bit", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: -6 does not fit u8; --dtype i8",
+                       "i.pycauset", "m.npy", "dtype", "u8", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "does not fit a bit", "i.pycauset", "m.npy", "dtype", "bit",
+                       NULL);
 }
 
 static void integers_of_64_bits_keep_every_digit(void **state)
@@ -277,7 +279,7 @@ static void integers_of_64_bits_keep_every_digit(void **state)
         matrix_must_convert("m.pycauset", "back.csv", NULL);
         assert_true(temp_holds(temp_path(temp_folder, "back.csv"), negative, sizeof negative - 1));
     }
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "--dtype u64", "u.csv", "x.pycauset", "dtype", "i64", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--dtype u64", "u.csv", "x.pycauset", "dtype", "i64", NULL);
 }
 
 static void real_numbers_come_back_bit_for_bit(void **state)

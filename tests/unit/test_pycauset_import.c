@@ -309,8 +309,8 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not antisymmetric", "m.csv", "x.pycauset", "type",
                        "antisymmetric", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "", "m.csv", "x.pycauset", "type", "triangular", NULL);
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "row 1, column 0: 2 does not fit a bit; --dtype i64", "m.csv",
-                       "x.pycauset", "type", "causal", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 1, column 0: 2 does not fit a bit; --dtype i64",
+                       "m.csv", "x.pycauset", "type", "causal", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "is no vector", "m.csv", "x.pycauset", "type", "vector",
                        NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "there are dense", "m.csv", "x.pycauset", "type", "round",
@@ -323,13 +323,14 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "a symmetric matrix is square", "m.csv", "x.pycauset",
                        "type", "symmetric", NULL);
     put_text("m.csv", "0.5,300\n");
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "row 0, column 0: 0.5 does not fit i8", "m.csv", "x.pycauset",
-                       "dtype", "i8", NULL);
-    put_text("m.csv", "1,300\n");
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "row 0, column 1: 300 does not fit i8; --dtype i64", "m.csv",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: 0.5 does not fit i8", "m.csv",
                        "x.pycauset", "dtype", "i8", NULL);
+    put_text("m.csv", "1,300\n");
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 1: 300 does not fit i8; --dtype i64",
+                       "m.csv", "x.pycauset", "dtype", "i8", NULL);
     put_text("m.csv", "9223372036854775808.0,1\n");
-    matrix_must_refuse(COFFER_E_BAD_VALUE, "does not fit i64", "m.csv", "x.pycauset", "dtype", "i64", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "does not fit i64", "m.csv", "x.pycauset", "dtype", "i64",
+                       NULL);
     temp_assert_only(temp_folder, "m.csv", NULL);
 }
 
