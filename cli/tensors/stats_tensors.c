@@ -149,8 +149,11 @@ static void add_count_cell(term_table *table, uint64_t count, bool alarming)
     term_table_cell(table, term_count(text, count));
 }
 
+enum { ROOMY = 130 }; /* columns that leave room for names beside everything else */
+
 typedef struct totals {
     uint64_t elements, nans, infinities;
+    bool slim; /* on a narrow terminal names are worth more than counts that ls and --json give too */
 } totals;
 
 static void add_row(term_table *table, const stats_row *row, const totals *all)
@@ -158,13 +161,16 @@ static void add_row(term_table *table, const stats_row *row, const totals *all)
     const coffer_tensor_stats *stats = &row->stats;
     spark_text histogram;
     term_table_cell(table, row->tensor->name);
-    term_table_cell(table, tensors_type(row->tensor));
-    add_count_cell(table, stats->elements, false);
+    if (!all->slim) {
+        term_table_cell(table, tensors_type(row->tensor));
+        add_count_cell(table, stats->elements, false);
+    }
     add_value_cell(table, stats->min);
     add_value_cell(table, stats->max);
     add_value_cell(table, stats->mean);
     add_value_cell(table, stats->std);
-    add_count_cell(table, stats->zeros, false);
+    if (!all->slim)
+        add_count_cell(table, stats->zeros, false);
     if (all->nans > 0)
         add_count_cell(table, stats->nans, true);
     if (all->infinities > 0)
@@ -174,26 +180,41 @@ static void add_row(term_table *table, const stats_row *row, const totals *all)
 }
 
 /* Columns of NaN and infinities are there when any tensor has some. */
+static void add_columns(term_table *table, const totals *all)
+{
+    const struct {
+        const char *title;
+        bool shown;
+    } numbers[] = {
+        { "elements", !all->slim },
+        { "min", true },
+        { "max", true },
+        { "mean", true },
+        { "std", true },
+        { "zeros", !all->slim },
+        { "nan", all->nans > 0 },
+        { "inf", all->infinities > 0 },
+        { "outliers", true },
+    };
+    term_table_column(table, "tensor", TERM_LEFT);
+    if (!all->slim)
+        term_table_column(table, "dtype", TERM_LEFT);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].shown)
+            term_table_column(table, numbers[i].title, TERM_RIGHT);
+    term_table_column(table, "histogram", TERM_LEFT);
+}
+
 static void print_table(const stats_job *job, size_t shown)
 {
-    static const char *const values[] = { "elements", "min", "max", "mean", "std", "zeros" };
-    totals all = { 0 };
+    totals all = { .slim = term_is_terminal(stdout) && term_width(stdout) < ROOMY };
     for (size_t i = 0; i < job->count; i++) {
         all.elements += job->rows[i].stats.elements;
         all.nans += job->rows[i].stats.nans;
         all.infinities += job->rows[i].stats.infinities;
     }
     term_table *table = term_table_new();
-    term_table_column(table, "tensor", TERM_LEFT);
-    term_table_column(table, "dtype", TERM_LEFT);
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-        term_table_column(table, values[i], TERM_RIGHT);
-    if (all.nans > 0)
-        term_table_column(table, "nan", TERM_RIGHT);
-    if (all.infinities > 0)
-        term_table_column(table, "inf", TERM_RIGHT);
-    term_table_column(table, "outliers", TERM_RIGHT);
-    term_table_column(table, "histogram", TERM_LEFT);
+    add_columns(table, &all);
     for (size_t i = 0; i < shown; i++)
         add_row(table, &job->rows[i], &all);
     term_table_print(table, stdout);
