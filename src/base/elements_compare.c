@@ -137,7 +137,7 @@ void coffer__comparison_add(coffer__comparison *comparison, uint64_t index, cons
     bool complex_pair = coffer_dtype_is_complex(a_type) || coffer_dtype_is_complex(b_type);
     size_t a_size = coffer_dtype_size(a_type), b_size = coffer_dtype_size(b_type);
     const uint8_t *a_at = a, *b_at = b;
-    double distances[COFFER__ELEMENTS_BLOCK];
+    double distances[COFFER__ELEMENTS_BLOCK] = { 0 };
     if (!(tolerance >= 0))
         tolerance = 0;
     for (size_t done = 0; done < count; done += COFFER__ELEMENTS_BLOCK) {

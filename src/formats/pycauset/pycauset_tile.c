@@ -309,7 +309,7 @@ coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycau
                                   uint64_t col, coffer_error *err)
 {
     coffer_pycauset_tile tile = { row, 1, col, 1 };
-    double pair[2];
+    double pair[2] = { 0, 0 };
     coffer_status status = coffer_pycauset_read_tile(pair, 0, matrix, &tile, COFFER_DTYPE_C128, err);
     if (status)
         return status;
