@@ -33,7 +33,7 @@ static uint8_t *eight_tensors(size_t *len, bool index_in_front)
     if (index_in_front)
         assert_int_equal(coffer_mcf_reserve_index(writer, 8, 8, 16, NULL), COFFER_OK);
     for (int i = 0; i < 8; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "t%d", i);
         memset(bytes, 'a' + i, sizeof bytes);
         assert_int_equal(model_add(writer, name, COFFER_DTYPE_U8, 1, dims, bytes, NULL), COFFER_OK);

@@ -287,6 +287,29 @@ static void patches_reach_what_was_written_and_what_is_buffered(void **state)
     free(expected);
 }
 
+static void what_was_written_can_be_taken_back(void **state)
+{
+    static const size_t lens[] = { 0, 5, 1 << 20, BIG - 1, BIG };
+    (void)state;
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+        coffer__sink *sink = NULL;
+        size_t len = 0;
+        assert_int_equal(coffer__sink_create(&sink, temp_path(folder, "cut"), NULL, NULL), COFFER_OK);
+        for (size_t at = 0; at < BIG; at += BIG / 8) /* a part of it stays in the buffer */
+            assert_int_equal(coffer__sink_write(sink, big + at, BIG / 8, NULL), COFFER_OK);
+        assert_int_equal(coffer__sink_cut(sink, BIG + 1, NULL), COFFER_E_INVALID_ARGUMENT);
+        assert_int_equal(coffer__sink_cut(sink, lens[i], NULL), COFFER_OK);
+        assert_int_equal(coffer__sink_position(sink), lens[i]);
+        write_text(sink, "end");
+        assert_int_equal(coffer__sink_commit(sink, NULL), COFFER_OK);
+        uint8_t *bytes = temp_read(temp_path(folder, "cut"), &len);
+        assert_int_equal(len, lens[i] + 3);
+        assert_memory_equal(bytes, big, lens[i]);
+        assert_memory_equal(bytes + lens[i], "end", 3);
+        free(bytes);
+    }
+}
+
 static void memory_takes_bytes_like_a_file(void **state)
 {
     (void)state;
@@ -453,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup(a_path_that_cannot_be_written_says_why, empty_folder),
         cmocka_unit_test_setup(a_name_that_a_folder_took_meanwhile_is_an_error, empty_folder),
         cmocka_unit_test_setup(patches_reach_what_was_written_and_what_is_buffered, empty_folder),
+        cmocka_unit_test_setup(what_was_written_can_be_taken_back, empty_folder),
         cmocka_unit_test_setup(memory_takes_bytes_like_a_file, empty_folder),
         cmocka_unit_test_setup(a_failure_sticks, empty_folder),
         cmocka_unit_test_setup(a_range_of_a_file_is_copied_to_every_kind_of_sink, empty_folder),

@@ -8,7 +8,6 @@
 #include "base/report.h"
 #include "base/utf8.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 #define ARCH_MAX 6
