@@ -16,18 +16,17 @@ static void take(const char *name)
 }
 
 /* Skips where the library has no HDF5. */
-static int setup(void **state)
+/* Asks the library, for the tests do not see how it was built. */
+static bool built_with_hdf5(void)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    int result = temp_setup(state);
+    void *state = NULL;
+    temp_setup(&state);
     take("truth.h5");
-    if (matrix_convert(&err, "in.h5", "probe.pycauset", NULL) == COFFER_E_UNSUPPORTED) {
-        assert_non_null(strstr(err.text, "built without libhdf5; .npy holds the same values"));
-        skip();
-    }
-    assert_string_equal(err.text, "");
-    temp_empty(temp_folder);
-    return result;
+    coffer_status status = matrix_convert(&err, "in.h5", "probe.pycauset", NULL);
+    temp_teardown(&state);
+    return status != COFFER_E_UNSUPPORTED ||
+           !strstr(err.text, "built without libhdf5; .npy holds the same values");
 }
 
 static void what_h5py_writes_is_read(void **state)
@@ -146,7 +145,7 @@ static void hdf5_does_not_go_to_a_stream(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, temp_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
         TEST(what_h5py_writes_is_read),
         TEST(a_dataset_is_chosen_by_its_name),
@@ -156,5 +155,9 @@ int main(void)
         TEST(every_prefix_of_a_file_is_refused),
         TEST(hdf5_does_not_go_to_a_stream),
     };
+    if (!built_with_hdf5()) {
+        puts("the library was built without libhdf5");
+        return 0;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
