@@ -12,6 +12,7 @@
 #include "coffer/progress.h"
 #include "coffer/pycauset.h"
 #include "coffer/quant.h"
+#include "coffer/quantize.h"
 #include "coffer/report.h"
 #include "coffer/source.h"
 #include "coffer/tensors.h"

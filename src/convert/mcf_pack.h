@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "convert/mcf_info.h"
-#include "convert/tensors.h"
+#include "convert/tensor_selection.h"
 
 /* A file that becomes a section. */
 typedef struct coffer__mcf_resource {
@@ -26,6 +26,8 @@ typedef struct coffer__mcf_pack {
     bool has_info;         /* a model that is packed again brought its own */
     coffer_pack_opts opts; /* all members there */
     coffer_limits limits;
+    struct coffer__quantize_job
+        *quantize; /* writes the tensors that are chosen for it; NULL = there are none */
 } coffer__mcf_pack;
 
 coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_pack_opts *opts, coffer_error *err);
@@ -46,7 +48,15 @@ coffer_status coffer__mcf_pack_fold(coffer__buffer *out, const coffer__mcf_resou
                                     const char *chat_template, size_t template_len,
                                     const coffer_limits *limits, coffer_error *err);
 
-/* Checks everything that can be checked before, then writes. */
+/* COFFER_E_INVALID_ARGUMENT when the output is one of the files that are read. */
+coffer_status coffer__mcf_pack_check_output(const char *out_path, const coffer__mcf_pack *pack,
+                                            coffer_error *err);
+/* The tensors by the options of the pack (coffer__selection_free). */
+coffer_status coffer__mcf_pack_choose(coffer__selection *out, const coffer__mcf_pack *pack,
+                                      coffer_error *err);
+coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pack *pack,
+                                            const coffer__selection *selection, coffer_error *err);
+/* All three: checks everything that can be checked before, then writes. */
 coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pack, coffer_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "convert/mcf_pack.h"
 #include "convert/mcf_stand_in.h"
 #include "convert/mcf_tensors.h"
+#include "convert/quantize.h"
 #include "convert/safetensors.h"
 #include "convert/tensor_stream.h"
 #include "io/os.h"
@@ -27,7 +28,8 @@ static coffer_status fail_same(const char *path, coffer_error *err)
                         "%s is read for it and cannot be the output too", path);
 }
 
-static coffer_status check_output(const char *out_path, const coffer__mcf_pack *pack, coffer_error *err)
+coffer_status coffer__mcf_pack_check_output(const char *out_path, const coffer__mcf_pack *pack,
+                                            coffer_error *err)
 {
     struct stat out;
     if (coffer__os_stat(out_path, &out) != 0)
@@ -224,6 +226,10 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     size_t index = coffer__tensors_entry(chosen->set, chosen->index)->index;
     if (model && chosen->as_is && coffer_mcf_get_quant(&quant, model, index))
         new_tensor.quant = &quant;
+    if (chosen->quantise) {
+        quant = (coffer_mcf_quant){ .method = chosen->dtype, .activations = chosen->activations };
+        new_tensor.quant = &quant;
+    }
     if (stand_in && stand_in->pair) {
         dims = coffer__alloc_array((size_t)tensor->rank + 1, sizeof *dims);
         if (!dims)
@@ -269,6 +275,8 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         status = begin_tensor(writer, chosen, err);
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
+        else if (!status && chosen->quantise)
+            status = coffer__quantize_put(pack->quantize, chosen, i, stream, writer, err);
         else if (!status)
             status = coffer__tensor_stream_run(stream, chosen, put, writer, err);
         if (!status)
@@ -280,7 +288,7 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
 
 /* ---- All of it ---- */
 
-static coffer_status choose(coffer__selection *out, const coffer__mcf_pack *pack, coffer_error *err)
+coffer_status coffer__mcf_pack_choose(coffer__selection *out, const coffer__mcf_pack *pack, coffer_error *err)
 {
     const coffer_pack_opts *opts = &pack->opts;
     coffer__selection_opts selection_opts = {
@@ -300,21 +308,17 @@ static coffer_status choose(coffer__selection *out, const coffer__mcf_pack *pack
                                     &selection_opts, err);
 }
 
-coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pack, coffer_error *err)
+coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pack *pack,
+                                            const coffer__selection *selection, coffer_error *err)
 {
     coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
     coffer_mcf_writer *writer = NULL;
-    coffer__selection selection = { 0 };
     opts.align = pack->opts.align;
     opts.no_dedup = pack->opts.no_dedup;
     opts.no_checksums = pack->opts.no_checksums;
     opts.exclusive = pack->opts.exclusive;
     opts.threads = pack->opts.threads;
-    coffer_status status = check_output(out_path, pack, err);
-    if (!status)
-        status = choose(&selection, pack, err);
-    if (!status)
-        status = check_json(pack, COFFER_MCF_GENERATION_CONFIG, err);
+    coffer_status status = check_json(pack, COFFER_MCF_GENERATION_CONFIG, err);
     if (!status && !pack->chat_template)
         status = check_json(pack, COFFER_MCF_TOKENIZER_CONFIG, err);
     if (!status)
@@ -322,15 +326,25 @@ coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pac
     if (!status)
         status = add_sections(writer, pack, err);
     if (!status)
-        status = set_model_info(writer, pack, &selection, err);
+        status = set_model_info(writer, pack, selection, err);
     if (!status)
-        status = reserve_index(writer, &selection, err);
+        status = reserve_index(writer, selection, err);
     if (!status)
-        status = write_tensors(writer, pack, &selection, err);
-    if (status)
-        coffer_mcf_discard(writer);
-    else
-        status = coffer_mcf_commit(writer, err);
+        status = write_tensors(writer, pack, selection, err);
+    if (!status)
+        return coffer_mcf_commit(writer, err);
+    coffer_mcf_discard(writer);
+    return status;
+}
+
+coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pack, coffer_error *err)
+{
+    coffer__selection selection = { 0 };
+    coffer_status status = coffer__mcf_pack_check_output(out_path, pack, err);
+    if (!status)
+        status = coffer__mcf_pack_choose(&selection, pack, err);
+    if (!status)
+        status = coffer__mcf_pack_write_chosen(out_path, pack, &selection, err);
     coffer__selection_free(&selection);
     return status;
 }

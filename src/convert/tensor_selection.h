@@ -10,6 +10,8 @@ typedef struct coffer__chosen_tensor {
     const coffer_tensor *tensor;
     coffer_dtype dtype; /* what it becomes; that of the tensor, COFFER_DTYPE_NONE included, when it stays */
     bool as_is;         /* the payload's bytes go over as they are */
+    bool quantise;      /* dtype is a quantised one, and the tensor has to become it */
+    bool activations;   /* with a zero point */
     uint64_t size;      /* bytes of the new payload */
 } coffer__chosen_tensor;
 

@@ -4,7 +4,6 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "io/pool.h"
 
 #include <inttypes.h>
 
@@ -74,6 +73,22 @@ coffer_status coffer__tensor_stream_count(coffer__tensor_stream *stream, uint64_
         stream->progress->step(stream->progress->context, stream->done, stream->total) == 0)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "stopped by the caller");
+}
+
+uint32_t coffer__tensor_stream_pieces(const coffer__tensor_stream *stream)
+{
+    return stream->pieces;
+}
+
+uint64_t coffer__tensor_stream_memory(const coffer__tensor_stream *stream)
+{
+    return stream->max_batch;
+}
+
+coffer_status coffer__tensor_stream_together(coffer__tensor_stream *stream, uint64_t count,
+                                             coffer__pool_task task, void *context, coffer_error *err)
+{
+    return coffer__pool_run(stream->pool, count, task, context, err);
 }
 
 /* A row of a type that is not plain is decoded whole. */

@@ -4,6 +4,7 @@
 #define COFFER_CONVERT_TENSOR_STREAM_H
 
 #include "convert/tensor_selection.h"
+#include "io/pool.h"
 
 typedef struct coffer__tensor_stream coffer__tensor_stream;
 
@@ -21,5 +22,13 @@ coffer_status coffer__tensor_stream_run(coffer__tensor_stream *stream, const cof
                                         coffer__tensor_put put, void *context, coffer_error *err);
 /* Counts bytes that went another way. COFFER_E_CANCELLED when the caller wants no more. */
 coffer_status coffer__tensor_stream_count(coffer__tensor_stream *stream, uint64_t bytes, coffer_error *err);
+
+/* ---- For work of another kind on the same threads ---- */
+
+uint32_t coffer__tensor_stream_pieces(
+    const coffer__tensor_stream *stream); /* worth having under way together */
+uint64_t coffer__tensor_stream_memory(const coffer__tensor_stream *stream); /* that they may take */
+coffer_status coffer__tensor_stream_together(coffer__tensor_stream *stream, uint64_t count,
+                                             coffer__pool_task task, void *context, coffer_error *err);
 
 #endif

@@ -1,0 +1,245 @@
+/* Tensors in fewer bits. */
+#include "verbs.h"
+
+#include "base/memory.h"
+#include "base/report.h"
+#include "term.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct quantize_job {
+    const cli_args *args;
+    const char *input, *output; /* output : NULL in a dry run that names none */
+    coffer_quantize_rule *rules;
+    const char **globs; /* of the rules that have one, then those of --include and --exclude */
+    char *texts;        /* where the globs of the rules stand */
+    coffer_quantize_opts opts;
+} quantize_job;
+
+/* ---- What is asked for ---- */
+
+/* "k4", or "GLOB=k4"; the glob goes to `text`, which has room for it. */
+static int parse_rule(coffer_quantize_rule *out, char *text, const cli_args *args, const char *value)
+{
+    const char *equals = strrchr(value, '='), *name = equals ? equals + 1 : value;
+    coffer_dtype dtype = coffer_dtype_by_name(name);
+    bool keep = strcmp(name, "keep") == 0;
+    if (!keep && !coffer_dtype_is_quantised(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
+        return cli_usage(args,
+                         "--type %s: \"%s\" is none of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
+                         value, name);
+    *out = (coffer_quantize_rule){ NULL, keep ? COFFER_DTYPE_NONE : dtype };
+    if (equals) {
+        memcpy(text, value, (size_t)(equals - value));
+        text[equals - value] = 0;
+        out->glob = text;
+    }
+    return CLI_OK;
+}
+
+static int collect(quantize_job *job)
+{
+    size_t count = 0, len = 0, globs = 0;
+    cli_word word;
+    for (cli_place place = { 0 }; cli_next_word(&word, &place, job->args); count++)
+        len += word.value ? strlen(word.value) + 1 : 0;
+    job->rules = coffer__calloc(count + 1, sizeof *job->rules);
+    job->globs = coffer__calloc(count + 1, sizeof *job->globs);
+    job->texts = coffer__malloc(len + 1);
+    if (!job->rules || !job->globs || !job->texts)
+        return cli_usage(job->args, "out of memory");
+    char *text = job->texts;
+    coffer_quantize_opts *opts = &job->opts;
+    for (cli_place place = { 0 }; cli_next_word(&word, &place, job->args);) {
+        if (!word.option || strcmp(word.option, "type") != 0)
+            continue;
+        int result = parse_rule(&job->rules[opts->rule_count++], text, job->args, word.value);
+        if (result)
+            return result;
+        text += strlen(word.value) + 1;
+    }
+    static const char *const names[] = { "include", "exclude" };
+    const char *const **lists[] = { &opts->include, &opts->exclude };
+    size_t *counts[] = { &opts->include_count, &opts->exclude_count };
+    for (size_t i = 0; i < 2; i++) {
+        *lists[i] = job->globs + globs;
+        for (cli_place place = { 0 }; cli_next_word(&word, &place, job->args);)
+            if (word.option && strcmp(word.option, names[i]) == 0)
+                job->globs[globs++] = word.value;
+        *counts[i] = (size_t)(job->globs + globs - *lists[i]);
+    }
+    opts->rules = job->rules;
+    return CLI_OK;
+}
+
+static int parse(quantize_job *job)
+{
+    static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
+    const cli_args *args = job->args;
+    coffer_quantize_opts *opts = &job->opts;
+    uint64_t threads;
+    int result = collect(job);
+    if (result)
+        return result;
+    if (!cli_number(&threads, args, "threads", 0, 1, 1024))
+        return CLI_USAGE;
+    opts->method = (coffer_quant_method)cli_choice(args, "method", COFFER_QUANT_FIT);
+    opts->nan_to_zero = cli_choice(args, "nan", 0) == 1;
+    opts->requantize = cli_has(args, "requantize");
+    opts->dry_run = cli_has(args, "dry-run");
+    opts->align = alignments[cli_choice(args, "align", 0)];
+    opts->no_dedup = cli_has(args, "no-dedup");
+    opts->no_checksums = cli_has(args, "no-checksums");
+    opts->exclusive = !cli_has(args, "force");
+    opts->model_name = cli_value(args, "name");
+    opts->threads = (uint32_t)threads;
+    job->input = cli_operand(args, 0);
+    job->output = cli_operand(args, 1);
+    if (!job->output && !opts->dry_run)
+        return cli_usage(args, "where to? name the model to write, or add --dry-run");
+    if (!opts->rule_count)
+        return cli_usage(args, "to what? say --type k4, or --type 'GLOB=q8' for some of the tensors");
+    return CLI_OK;
+}
+
+/* ---- What came out ---- */
+
+static void print_number(term_table *table, int digits, const coffer_node *node)
+{
+    double value = coffer_node_get_f64(node);
+    if (coffer_node_get_kind(node) == COFFER_NODE_NULL)
+        term_table_cell(table, "-");
+    else if (isinf(value))
+        term_table_cell(table, "exact");
+    else
+        term_table_cellf(table, "%.*f", digits, value);
+}
+
+static void print_tensors(const coffer_node *list)
+{
+    term_table *table = term_table_new();
+    term_table_column(table, "tensor", TERM_LEFT);
+    term_table_column(table, "from", TERM_LEFT);
+    term_table_column(table, "type", TERM_LEFT);
+    term_table_column(table, "bits", TERM_RIGHT);
+    term_table_column(table, "SNR dB", TERM_RIGHT);
+    term_table_column(table, "max error", TERM_RIGHT);
+    for (const coffer_node *node = coffer_node_first(list); node; node = coffer_node_next(node)) {
+        size_t len;
+        const char *name = coffer_node_get_text(coffer_node_find(node, "name"), &len);
+        term_table_cell_len(table, name, len);
+        term_table_cell(table, coffer_node_get_text(coffer_node_find(node, "from"), NULL));
+        term_table_cell(table, coffer_node_get_text(coffer_node_find(node, "type"), NULL));
+        print_number(table, 3, coffer_node_find(node, "bits"));
+        print_number(table, 2, coffer_node_find(node, "snr_db"));
+        if (coffer_node_get_kind(coffer_node_find(node, "max_error")) == COFFER_NODE_NULL)
+            term_table_cell(table, "-");
+        else
+            term_table_cellf(table, "%.3g", coffer_node_get_f64(coffer_node_find(node, "max_error")));
+    }
+    term_table_print(table, stdout);
+}
+
+static void print_for_people(const quantize_job *job, const coffer_node *root)
+{
+    const coffer_node *tensors = coffer_node_find(root, "tensors");
+    const char *path = job->opts.dry_run ? job->input : job->output;
+    term_text quantised, all, size;
+    print_tensors(tensors);
+    term_print_text(stdout, path, strlen(path), 0);
+    printf(": %s of %s tensors %squantised, %s of payload, %.3f bits per weight\n",
+           term_count(quantised, coffer_node_get_u64(coffer_node_find(root, "quantised"))),
+           term_count(all, coffer_node_count(tensors)), job->opts.dry_run ? "would be " : "",
+           term_bytes(size, coffer_node_get_u64(coffer_node_find(root, "size"))),
+           coffer_node_get_f64(coffer_node_find(root, "bits_per_weight")));
+}
+
+static int fail(const quantize_job *job, const coffer_error *err)
+{
+    if (err->status == COFFER_E_EXISTS)
+        return cli_fail(job->output, err, NULL);
+    if (err->status == COFFER_E_BAD_VALUE && !job->opts.nan_to_zero)
+        return cli_fail(job->input, err, "--nan zero takes such numbers for 0");
+    return cli_fail(cli_culprit(job->input, job->output, err), err, NULL);
+}
+
+static int work(quantize_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    term_progress bar;
+    int result = CLI_OK;
+    coffer_status status = coffer_node_new(&root, &err);
+    term_progress_start(&bar, job->opts.dry_run ? "measuring" : "quantising", NULL);
+    job->opts.progress = &bar.progress;
+    if (status == COFFER_OK) {
+        coffer__node_text(root, "file", job->input);
+        coffer__node_text(root, "output", job->opts.dry_run ? NULL : job->output);
+        status = coffer_quantize(root, job->output, job->input, &job->opts, &err);
+    }
+    term_progress_end(&bar);
+    if (status != COFFER_OK)
+        result = fail(job, &err);
+    else if (cli_has(job->args, "json"))
+        result = cli_print_json(stdout, root);
+    else
+        print_for_people(job, root);
+    coffer_node_free(root);
+    return result;
+}
+
+static int run(const cli_args *args)
+{
+    quantize_job job = { .args = args, .opts = COFFER_QUANTIZE_OPTS_INIT };
+    int result = parse(&job);
+    if (!result)
+        result = work(&job);
+    coffer__free(job.rules);
+    coffer__free((void *)job.globs);
+    coffer__free(job.texts);
+    return result;
+}
+
+static const cli_option options[] = {
+    { "type", 't', "[GLOB=]TYPE", NULL,
+      "q8, q4, k6, k4, k3, k2, f16, bf16 or keep; may be given again, the last that matches counts" },
+    { "method", 0, "NAME", "fit|absmax|exact",
+      "how scales are found: the least error, the first program's "
+      "way, everything tried (fit)" },
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; may be given again" },
+    { "exclude", 0, "GLOB", NULL, "tensors whose name matches are copied; may be given again" },
+    { "requantize", 0, NULL, NULL, "tensors that are quantised already too, instead of copying them" },
+    { "nan", 0, "WHAT", "error|zero", "what NaN and infinities are: an error, or 0 (error)" },
+    { "dry-run", 'n', NULL, NULL, "show what would come out and write nothing" },
+    { "align", 0, "SIZE", "64|4K|2M", "where tensors start: multiples of this (64)" },
+    { "no-dedup", 0, NULL, NULL, "write equal tensors again instead of once" },
+    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
+    { "name", 0, "NAME", NULL, "the model's name (that of the folder or file)" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "json", 0, NULL, NULL,
+      "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
+      "bits_per_weight" },
+    { 0 },
+};
+
+const cli_verb cli_verb_quantize = {
+    .name = "quantize",
+    .usage = "IN [OUT]",
+    .summary = "make a model smaller: weights in 2 to 8 bits",
+    .description =
+        "Writes IN, a folder or file of tensors, as a model container in which float tensors of two "
+        "dimensions "
+        "have fewer bits; everything else is copied. For each tensor it shows the bits per weight, and how "
+        "far the numbers are from what they were: the ratio of signal to noise, and the largest difference. "
+        "OUT appears whole or not at all.",
+    .examples = "  coffer quantize folder/ small.mcf --type k4\n"
+                "  coffer quantize model.safetensors small.mcf --type k4 --type '*embed*=q8' --type "
+                "'*lm_head*=keep'\n"
+                "  coffer quantize model.gguf --type k3 --dry-run          # how good it would be\n",
+    .options = options,
+    .min_operands = 1,
+    .max_operands = 2,
+    .run = run,
+};
