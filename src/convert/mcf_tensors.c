@@ -1,13 +1,17 @@
 /* MCF models as sets of tensors. */
 #include "convert/mcf_tensors.h"
+#include "base/buffer.h"
 #include "base/crc32.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/utf8.h"
 #include "coffer/mcf.h"
 #include "convert/mcf_stand_in.h"
 #include "quant/quant.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* What the format calls its types, where that is more than our name in capitals. */
 static const char *type_name(coffer_dtype dtype)
@@ -24,15 +28,38 @@ static const char *type_name(coffer_dtype dtype)
     return names[dtype] ? names[dtype] : names[COFFER_DTYPE_NONE];
 }
 
+/* A name as text: the bytes that are not UTF-8, which the format allows, and NULs as \xff. NULL: no memory.
+ */
+static const char *spell_name(coffer__buffer *scratch, const char *name, size_t *len)
+{
+    const uint8_t *at = (const uint8_t *)name, *end = at + *len;
+    if (!memchr(name, 0, *len) && coffer__utf8_valid(name, *len))
+        return name;
+    scratch->len = 0;
+    while (at < end) {
+        uint32_t code_point = 0;
+        size_t n = coffer__utf8_decode(&code_point, at, end);
+        if (code_point != 0)
+            coffer__buffer_append(scratch, at, n);
+        else
+            coffer__buffer_printf(scratch, "\\x%02x", *at);
+        at += n > 0 ? n : 1;
+    }
+    *len = scratch->len;
+    return scratch->failed ? NULL : coffer__buffer_text(scratch);
+}
+
 static coffer_status add_tensors(coffer_tensors *set, const coffer_mcf *model, coffer_error *err)
 {
     const coffer__mcf_stand_in **true_types = NULL;
+    coffer__buffer scratch = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mcf_stand_ins(&true_types, model, err);
     for (size_t i = 0; !status && i < coffer_mcf_tensor_count(model); i++) {
         coffer_mcf_tensor from = coffer_mcf_tensor_at(model, i);
         const coffer__mcf_stand_in *stand_in = true_types ? true_types[i] : NULL;
+        size_t name_len = from.name_len;
         coffer_tensor tensor = {
-            .name = from.name,
+            .name = spell_name(&scratch, from.name, &name_len),
             .dtype = stand_in ? stand_in->dtype : from.dtype,
             .type_name = stand_in ? stand_in->name : type_name(from.dtype),
             .rank = stand_in && stand_in->pair ? from.rank - 1 : from.rank,
@@ -40,8 +67,10 @@ static coffer_status add_tensors(coffer_tensors *set, const coffer_mcf *model, c
             .size = from.size,
             .offset = from.offset,
         };
-        status = coffer__tensors_add(set, &tensor, from.name_len, i, err);
+        status = tensor.name ? coffer__tensors_add(set, &tensor, name_len, i, err)
+                             : coffer__fail_no_memory(err, from.name_len);
     }
+    coffer__buffer_free(&scratch);
     coffer__free(true_types);
     return status;
 }
@@ -91,6 +120,8 @@ static coffer_status decode(float *out, const coffer_tensors *set, const coffer_
 {
     coffer_mcf_tensor tensor = coffer_mcf_tensor_at(set->state, entry->index);
     uint64_t row = coffer_mcf_row_elements(&tensor);
+    if (row == 0) /* of a tensor that has elements: its shape cannot be read, and the call below says why */
+        row = 1;
     if (entry->tensor.rank > 2)
         return decode_dense(out, set, entry, first, count, err);
     return coffer_mcf_read_rows_f32(out, set->state, entry->index, first / row, count / row, err);

@@ -1,5 +1,6 @@
 /* Files made to do harm: each class of mistake that readers of such formats have made, by hand. */
 #include "base/bytes.h"
+#include "coffer/tensors.h"
 #include "formats/mcf/mcf_layout.h"
 #include "support/model.h"
 
@@ -325,6 +326,107 @@ static void a_section_that_stands_twice_is_a_warning(void **state)
     free(of.bytes);
 }
 
+/* Nothing of the tensor is divided by or read; the others stay. */
+static void a_quantised_tensor_whose_shape_lies_outside_is_refused_not_decoded(void **state)
+{
+    static const uint32_t types[] = { 0x10, 0x11, 0x20, 0x31 };
+    const tensor_row rows[2] = { { "bad", 0x20, 2, { 1, 32 }, DATA_AT, 96 }, good_row };
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        image of = make(rows, 2, "{}");
+        coffer_tensors *set = NULL;
+        float value[32];
+        coffer__store_u32(entry_of(&of, 0) + 8, types[i]);
+        coffer__store_u32(entry_of(&of, 0) + 12, 99);
+        coffer_source *src = model_source_of(of.bytes, of.len);
+        assert_int_equal(coffer_tensors_from_source(&set, src, NULL, NULL), COFFER_OK);
+        assert_int_equal(coffer_tensors_read_as(value, COFFER_DTYPE_F32, set, 0, 0, 1, NULL),
+                         COFFER_E_OUT_OF_BOUNDS);
+        assert_int_equal(coffer_tensors_read_as(value, COFFER_DTYPE_F32, set, 1, 0, 32, NULL), COFFER_OK);
+        coffer_tensors_close(set);
+        coffer_source_close(src);
+        free(of.bytes);
+    }
+}
+
+static void names_that_are_no_text_are_spelled_and_found(void **state)
+{
+    const tensor_row rows[2] = { { "w\xff\xc3\xa9_", 6, 1, { 4, 0 }, DATA_AT, 4 }, good_row };
+    image of = make(rows, 2, "{}");
+    coffer_tensors *set = NULL;
+    (void)state;
+    memset(of.bytes + of.index + COFFER__MCF_INDEX_HEADER + 2 * (COFFER__MCF_ENTRY + 16) + 4, 0, 1); /* _ */
+    coffer_source *src = model_source_of(of.bytes, of.len);
+    assert_int_equal(coffer_tensors_from_source(&set, src, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_find(set, "w\\xff\xc3\xa9\\x00"), 1);
+    assert_int_equal(coffer_tensors_find(set, "good"), 0);
+    coffer_tensors_close(set);
+    coffer_source_close(src);
+    free(of.bytes);
+}
+
+/* ---- A little that stands for a lot ---- */
+
+/* Every entry has the whole string table for its name, or every dim of the table for its shape. */
+static image sharing_image(uint32_t count, bool names)
+{
+    tensor_row *rows = malloc(count * sizeof *rows);
+    for (uint32_t i = 0; i < count; i++)
+        rows[i] = (tensor_row){ "0123456789abcdef", 6, 1, { 1, 1 }, DATA_AT, 1 };
+    image of = make(rows, count, "{}");
+    for (uint32_t i = 0; i < count; i++) {
+        coffer__store_u32(entry_of(&of, i) + (names ? 0 : 16), 0);
+        coffer__store_u32(entry_of(&of, i) + (names ? 4 : 12), names ? 16 * count : 2 * count);
+    }
+    free(rows);
+    return of;
+}
+
+static void names_and_shapes_that_all_entries_share_are_bounded(void **state)
+{
+    (void)state;
+    for (int names = 0; names < 2; names++) {
+        image of = sharing_image(20000, names);
+        coffer_source *src = model_source_of(of.bytes, of.len);
+        coffer_report *report = model_check(src, true);
+        coffer_mcf *model = NULL;
+        assert_true(model_has(report, COFFER_E_LIMIT, COFFER_ERROR));
+        assert_int_equal(coffer_mcf_open(&model, src, NULL, NULL), COFFER_E_LIMIT);
+        coffer_report_free(report);
+        coffer_source_close(src);
+        free(of.bytes);
+    }
+}
+
+/* A ModelInfo in which 10000 keys have one text of 100000 bytes: a gigabyte. */
+static void texts_that_all_keys_share_are_bounded(void **state)
+{
+    enum { KEYS = 10000, TEXT = 100000, TABLE = COFFER__MCF_MODEL_INFO_SIZE + 8 + TEXT };
+    size_t len = TABLE + (size_t)KEYS * COFFER__MCF_KV_ENTRY;
+    char *config = malloc(len + 1);
+    (void)state;
+    memset(config, 'x', len);
+    config[len] = 0;
+    image of = make(&good_row, 1, config);
+    uint8_t *section = of.bytes + of.directory + (size_t)2 * COFFER__MCF_DIRECTORY_ENTRY;
+    uint8_t *info = of.bytes + coffer__load_u64(section + 8);
+    coffer__store_u32(section, 1);
+    memset(info, 0, COFFER__MCF_MODEL_INFO_SIZE);
+    coffer__store_u32(info, 1);
+    coffer__store_u32(info + 72, KEYS);
+    coffer__store_u64(info + 80, TABLE);
+    coffer__store_u32(info + COFFER__MCF_MODEL_INFO_SIZE, TEXT);
+    for (size_t i = 0; i < KEYS; i++) {
+        uint8_t *kv = info + TABLE + i * COFFER__MCF_KV_ENTRY;
+        memset(kv, 0, COFFER__MCF_KV_ENTRY);
+        coffer__store_u64(kv, COFFER__MCF_MODEL_INFO_SIZE);
+        coffer__store_u32(kv + 8, 3);
+        coffer__store_u64(kv + 16, COFFER__MCF_MODEL_INFO_SIZE);
+    }
+    assert_found(of, COFFER_E_LIMIT, "shared");
+    free(config);
+}
+
 /* ---- Payloads of quantised tensors ---- */
 
 static image quantised_image(uint32_t dtype, uint64_t rows, uint64_t cols, uint64_t size)
@@ -439,6 +541,10 @@ int main(void)
         cmocka_unit_test(quantised_tensors_need_flag_record_and_alignment),
         cmocka_unit_test(json_that_is_deep_broken_or_cut_is_found),
         cmocka_unit_test(a_section_that_stands_twice_is_a_warning),
+        cmocka_unit_test(a_quantised_tensor_whose_shape_lies_outside_is_refused_not_decoded),
+        cmocka_unit_test(names_that_are_no_text_are_spelled_and_found),
+        cmocka_unit_test(names_and_shapes_that_all_entries_share_are_bounded),
+        cmocka_unit_test(texts_that_all_keys_share_are_bounded),
         cmocka_unit_test(what_quantised_payloads_may_not_hold_is_found),
         cmocka_unit_test(a_million_tensors_take_no_quadratic_time),
     };

@@ -50,6 +50,33 @@ static coffer_status find_tables(coffer__mcf_index *index, size_t len, coffer_er
     return COFFER_OK;
 }
 
+/* Entries may share names and dims. When all of them share long ones, a small file takes hours to sort and
+ * any memory to copy: beyond what the tables hold, an entry has this much on average. */
+#define SHARED_NAME 256
+#define SHARED_DIMS 64
+
+static coffer_status check_shares(const coffer__mcf_index *index, coffer_error *err)
+{
+    uint64_t names = 0, dims = 0;
+    uint64_t max_names = index->strings_size + (uint64_t)index->count * SHARED_NAME;
+    uint64_t max_dims = index->dim_count + (uint64_t)index->count * SHARED_DIMS;
+    for (size_t i = 0; i < index->count; i++) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(index, i);
+        names += entry.name ? entry.name_len : 0;
+        dims += entry.dims ? entry.rank : 0;
+    }
+    if (names > max_names)
+        return coffer__fail(err, COFFER_E_LIMIT, index->base,
+                            "TensorIndex: names of %llu bytes in all share %llu, the limit is %llu",
+                            (unsigned long long)names, (unsigned long long)index->strings_size,
+                            (unsigned long long)max_names);
+    if (dims > max_dims)
+        return coffer__fail(err, COFFER_E_LIMIT, index->base,
+                            "TensorIndex: %llu dims in all share %zu, the limit is %llu",
+                            (unsigned long long)dims, index->dim_count, (unsigned long long)max_dims);
+    return COFFER_OK;
+}
+
 coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
                                       coffer_error *err)
 {
@@ -60,8 +87,10 @@ coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size
         if (!index.dims)
             status = coffer__fail_no_memory(err, index.dim_count * sizeof *index.dims);
     }
+    if (status == COFFER_OK)
+        status = check_shares(&index, err);
     if (status) {
-        coffer__free(raw);
+        coffer__mcf_index_free(&index);
         return status;
     }
     for (size_t i = 0; i < index.dim_count; i++)

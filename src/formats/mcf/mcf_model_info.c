@@ -21,6 +21,7 @@ typedef struct decoder {
     uint64_t base;
     coffer_report *report;
     coffer_error failure; /* the first mistake, where there is no report */
+    size_t texts_max;
     coffer__buffer texts; /* every text with a NUL behind it; pointers are set when it has stopped growing */
 } decoder;
 
@@ -31,6 +32,9 @@ static void complain(decoder *of, coffer_status code, coffer_severity severity, 
     else if (severity == COFFER_ERROR && of->failure.status == COFFER_OK)
         coffer__fail(&of->failure, code, of->base + at, "ModelInfo: %s", text);
 }
+
+/* Entries of the table may share texts; beyond what the section holds, one has this much on average. */
+#define SHARED_TEXT 256
 
 /* A text in the decoder's buffer: where it starts, SIZE_MAX when there is none. */
 typedef struct text_place {
@@ -52,6 +56,10 @@ static text_place take_text(decoder *of, uint64_t offset, uint64_t said_at)
     len = coffer__load_u32(of->bytes + offset);
     if (!coffer__range_fits(offset + sizeof len, len, of->len)) {
         complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, offset, "a string ends outside of the section");
+        return place;
+    }
+    if (len >= of->texts_max - of->texts.len) {
+        complain(of, COFFER_E_LIMIT, COFFER_ERROR, said_at, "long strings are shared by too many entries");
         return place;
     }
     if (offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
@@ -214,6 +222,7 @@ coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const u
                    .base = base,
                    .report = report,
                    .failure = COFFER_ERROR_INIT,
+                   .texts_max = len + len / COFFER__MCF_KV_ENTRY * SHARED_TEXT,
                    .texts = COFFER__BUFFER_INIT };
     text_place name, base_model;
     kv_place *kvs = NULL;
