@@ -104,10 +104,48 @@ coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coff
     return run(writer, &of, ended, err);
 }
 
+/* Copies in pieces that end with a chunk, and counts each while it is at hand. */
+static coffer_status copy_and_count(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
+                                    const char *name, coffer_error *err)
+{
+    uint8_t *piece = coffer__malloc(COFFER__MCF_CHUNK);
+    coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, COFFER__MCF_CHUNK);
+    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+        uint64_t position = coffer__sink_position(writer->sink) - writer->area;
+        uint64_t room = COFFER__MCF_CHUNK - position % COFFER__MCF_CHUNK;
+        size_t n = (size_t)(len - done < room ? len - done : room);
+        size_t chunk = (size_t)(position / COFFER__MCF_CHUNK);
+        if ((status = coffer__file_read_at(fd, piece, n, offset + done, name, err)) ||
+            (status = coffer__sink_write(writer->sink, piece, n, err)))
+            break;
+        done += n;
+        if (writer->opts.no_checksums)
+            continue;
+        if (n == COFFER__MCF_CHUNK && chunk == writer->sum_count) {
+            if ((status = grow_sums(writer, chunk + 1, err)) == COFFER_OK)
+                writer->sums[writer->sum_count++] = coffer__crc32(0, piece, n);
+        } else if (n == room) {
+            work of = { .copies = false };
+            status = run(writer, &of, false, err);
+        }
+    }
+    coffer__free(piece);
+    return status;
+}
+
+/* The kernel copies pages as they are, and some file systems share them, when both files cut them at the same
+ * places; else it is slower than reading and writing, which also brings the bytes by for their sums. */
+static bool pages_match(const coffer_mcf_writer *writer, uint64_t offset)
+{
+    return (coffer__sink_position(writer->sink) - offset) % 4096 == 0;
+}
+
 coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
                                   const char *name, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
+    if (!writer->overwritten && !pages_match(writer, offset))
+        return copy_and_count(writer, fd, offset, len, name, err);
     if (len < LITTLE) {
         status = coffer__sink_copy_file(writer->sink, fd, offset, len, name, err);
         return status ? status : coffer__mcf_count_sums(writer, false, err);
