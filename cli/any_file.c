@@ -13,12 +13,6 @@ static bool is_unknown(coffer_status status)
     return status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC;
 }
 
-/* Of a file that is no model. */
-static bool has_no_tensors(coffer_status status)
-{
-    return is_unknown(status) || status == COFFER_E_UNSUPPORTED;
-}
-
 static bool is_folder(const char *path)
 {
     struct stat st;
@@ -45,7 +39,7 @@ static void look_for_tensors(cli_file *file)
     if (status == COFFER_OK) {
         file->kind = coffer_tensors_kind(file->set);
         file->unknown = (coffer_error)COFFER_ERROR_INIT;
-    } else if (!has_no_tensors(status)) {
+    } else if (!is_unknown(status)) {
         coffer_convert_kind(&file->kind, file->src, NULL);
         file->unknown = err;
     }
@@ -162,7 +156,7 @@ coffer_status cli_file_diff(coffer_node *out, const cli_file *a, const cli_file 
         status = set_of(&set_b, &opened_b, b, err);
     if (status == COFFER_OK)
         status = tensors_diff(out, set_a, set_b, opts, err);
-    else if (has_no_tensors(status))
+    else if (is_unknown(status))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "%s is %s, %s is %s: only files that hold the same can be compared", a->path,
                               a->kind, b->path, b->kind);

@@ -44,7 +44,7 @@ static coffer_status reader_for(const coffer__tensor_reader **out, coffer_source
         return status;
     *out = coffer__tensors_reader(kind);
     return *out ? COFFER_OK
-                : coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
                                "%s: a file of the kind %s has no tensors", coffer_source_name(src), kind);
 }
 

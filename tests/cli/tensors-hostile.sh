@@ -10,6 +10,7 @@ write("evil.safetensors", {"__metadata__": {evil: evil}, evil: entry(0, 8, 2)}, 
 write("overlap.safetensors", {"a": entry(0, 8, 2), "b": entry(4, 12, 2)}, b"\0" * 12)
 write("short.safetensors", {"a": entry(0, 8, 2)}, b"\0" * 4)
 write("huge.safetensors", {"a": {"dtype": "F32", "shape": [2**63, 2**63], "data_offsets": [0, 8]}}, b"\0" * 8)
+write("nibbles.safetensors", {"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}, b"\0")
 open("length.safetensors", "wb").write(b"\xff" * 7 + b"\x7f{")
 PY
 say() {
@@ -24,7 +25,7 @@ say check --full evil.safetensors
 coffer pack evil.safetensors evil.mcf 2>&1
 coffer ls evil.mcf
 coffer info evil.mcf | cat -v | sed -n '/owned/p'
-for file in overlap short huge length; do
+for file in overlap short huge nibbles length; do
     say check $file.safetensors
     say ls $file.safetensors
 done
