@@ -10,6 +10,7 @@
 
 typedef struct check_run {
     bool json, strict;
+    const char *original; /* of --against; NULL = none */
     coffer_check_opts opts;
     coffer_limits limits;
     uint64_t ended[CLI_FAILED + 1]; /* files by exit status */
@@ -62,6 +63,15 @@ static int fail_to_read(const check_run *run, const char *path, const coffer_err
     return status;
 }
 
+static coffer_status check_against(coffer_report *report, const check_run *run, const char *path,
+                                   coffer_error *err)
+{
+    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    work.threads = run->opts.threads;
+    work.progress = run->opts.progress;
+    return coffer_quantize_check(report, path, run->original, &work, err);
+}
+
 static int check_open(check_run *run, const char *path, const cli_file *file)
 {
     coffer_report *report = NULL;
@@ -74,6 +84,8 @@ static int check_open(check_run *run, const char *path, const cli_file *file)
         bar.amount = cli_file_size(file);
         run->opts.progress = &bar.progress;
         checked = cli_file_check(report, file, &run->opts, &err);
+        if (checked == COFFER_OK && run->original && is_ok(report))
+            checked = check_against(report, run, path, &err);
         term_progress_end(&bar);
         run->opts.progress = NULL;
     }
@@ -119,6 +131,7 @@ static int run(const cli_args *args)
     check_run run = {
         .json = cli_has(args, "json"),
         .strict = cli_has(args, "strict"),
+        .original = cli_value(args, "against"),
         .opts = COFFER_CHECK_OPTS_INIT,
         .limits = COFFER_LIMITS_INIT,
     };
@@ -129,6 +142,10 @@ static int run(const cli_args *args)
     run.limits.findings = (uint32_t)max;
     run.opts.threads = (uint32_t)threads;
     run.opts.full = cli_has(args, "full");
+    if (run.original && !run.opts.full)
+        return cli_usage(args, "--against reads every tensor: say --full too");
+    if (run.original && cli_operand_count(args) > 1)
+        return cli_usage(args, "--against compares one file with one original");
     run.opts.limits = &run.limits;
     int status = CLI_OK;
     for (size_t i = 0; i < cli_operand_count(args); i++)
@@ -140,6 +157,8 @@ static int run(const cli_args *args)
 
 static const cli_option options[] = {
     { "full", 0, NULL, NULL, "verify payloads and checksums too, not only the structure" },
+    { "against", 0, "ORIGINAL", NULL,
+      "with --full: is a quantised model as near to what it was made from as it says?" },
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
     { "max", 0, "N", NULL, "stop a file's report after N findings (1000)" },
     { "threads", 0, "N", NULL, "use N threads (one per core)" },
@@ -157,7 +176,8 @@ const cli_verb cli_verb_check = {
                    "The exit status is 1 when a file has an error, and 3 when one could not be read.",
     .examples = "  coffer check scan.mscan\n"
                 "  coffer check --full *.mscan              # every record, several files\n"
-                "  coffer check --json scan.mscan | jq .ok\n",
+                "  coffer check --json scan.mscan | jq .ok\n"
+                "  coffer check --full small.mcf --against model.safetensors\n",
     .options = options,
     .min_operands = 1,
     .max_operands = SIZE_MAX,

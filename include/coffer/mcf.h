@@ -5,6 +5,7 @@
 #include "coffer/error.h"
 #include "coffer/limits.h"
 #include "coffer/progress.h"
+#include "coffer/quant.h"
 #include "coffer/source.h"
 
 COFFER_BEGIN_DECLS
@@ -22,7 +23,8 @@ enum { /* section types */
        COFFER_MCF_TOKENIZER_CONFIG = 0x0103,
        COFFER_MCF_VOCAB = 0x0104,
        COFFER_MCF_MERGES = 0x0105,
-       COFFER_MCF_CHECKSUMS = 0x434B0001 /* ours: a sum per MiB of the payload area */
+       COFFER_MCF_CHECKSUMS = 0x434B0001, /* ours: a sum per MiB of the payload area */
+       COFFER_MCF_QUALITY = 0x434B0002    /* ours: what quantising has cost each tensor */
 };
 
 /* "TensorIndex", "config.json"; NULL for a type that the format does not name. */
@@ -138,6 +140,18 @@ typedef struct coffer_mcf_quant {
 /* The QuantInfo record of a tensor; false when there is none. */
 COFFER_API bool coffer_mcf_get_quant(coffer_mcf_quant *out, const coffer_mcf *model, size_t tensor);
 
+/* How far a quantised tensor is from what it was. */
+typedef struct coffer_mcf_quality {
+    coffer_quant_method method;
+    float snr_db;           /* signal to noise; infinite when nothing was lost */
+    float max_error;        /* the largest difference of an element */
+    const char *importance; /* where the weights of the columns came from, not NUL-terminated; NULL = none */
+    size_t importance_len;
+} coffer_mcf_quality;
+
+/* What the file says of it; false when it does not say. out->importance : borrowed from the handle. */
+COFFER_API bool coffer_mcf_get_quality(coffer_mcf_quality *out, const coffer_mcf *model, size_t tensor);
+
 /* ---- ModelInfo ---- */
 
 typedef enum coffer_mcf_kv_type {
@@ -209,7 +223,7 @@ COFFER_API coffer_status coffer_mcf_create(coffer_mcf_writer **out, const char *
                                            const coffer_mcf_create_opts *opts, coffer_error *err);
 /* A section's bytes as they are. Those that come after the first tensor are kept in memory until commit.
  * COFFER_E_DUPLICATE for a type that came before; the types that the writer
- * makes itself (TensorIndex, TensorData, QuantInfo, ModelInfo, checksums) are refused. */
+ * makes itself (TensorIndex, TensorData, QuantInfo, ModelInfo, checksums, QuantQuality) are refused. */
 COFFER_API coffer_status coffer_mcf_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                                 const void *bytes, size_t len, coffer_error *err);
 COFFER_API coffer_status coffer_mcf_set_model_info(coffer_mcf_writer *writer,
@@ -247,6 +261,9 @@ COFFER_API coffer_status coffer_mcf_write_at(coffer_mcf_writer *writer, uint64_t
 /* The clip bounds in the record of the tensor, when they are known only behind its payload. */
 COFFER_API coffer_status coffer_mcf_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
                                              coffer_error *err);
+/* What quantising has cost the tensor that is being written. */
+COFFER_API coffer_status coffer_mcf_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
+                                                coffer_error *err);
 COFFER_API coffer_status coffer_mcf_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
 /* Frees the writer, also on failure: then nothing of the file is left and an old one is as it was. */
 COFFER_API coffer_status coffer_mcf_commit(coffer_mcf_writer *writer, coffer_error *err);

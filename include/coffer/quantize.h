@@ -7,6 +7,7 @@
 #include "coffer/progress.h"
 #include "coffer/quant.h"
 #include "coffer/report.h"
+#include "coffer/tensors.h"
 
 COFFER_BEGIN_DECLS
 
@@ -58,6 +59,11 @@ typedef struct coffer_quantize_opts {
  * that is not finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_LIMIT. */
 COFFER_API coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char *in_path,
                                          const coffer_quantize_opts *opts, coffer_error *err);
+
+/* Compares a quantised model with what it was made from, and adds a finding for every tensor that is not as
+ * near to it as the file says. path : a model.     original : any file or folder of tensors. */
+COFFER_API coffer_status coffer_quantize_check(coffer_report *out, const char *path, const char *original,
+                                               const coffer_tensors_work *work, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -196,7 +196,8 @@ static coffer_status put_names(gguf_export *of, coffer_error *err)
 static bool is_kept(uint32_t type)
 {
     return type != COFFER_MCF_MODEL_INFO && type != COFFER_MCF_QUANT_INFO &&
-           type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA && type != COFFER_MCF_CHECKSUMS;
+           type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA &&
+           type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY;
 }
 
 static coffer_status put_sections(gguf_export *of, coffer_error *err)

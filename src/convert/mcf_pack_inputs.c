@@ -152,7 +152,8 @@ static coffer_status add_folder(coffer__mcf_pack *pack, const char *path, coffer
 static bool is_made_anew(uint32_t type)
 {
     return type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO ||
-           type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS;
+           type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
+           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY;
 }
 
 /* Those of the kinds that are there already stay behind. */

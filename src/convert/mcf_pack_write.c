@@ -215,6 +215,7 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     const coffer__mcf_stand_in *stand_in =
         is_native(chosen->dtype) ? NULL : coffer__mcf_stand_in_for(chosen->dtype, tensor->type_name);
     coffer_mcf_quant quant;
+    coffer_mcf_quality quality;
     uint64_t *dims = NULL;
     coffer_mcf_new_tensor new_tensor = {
         .name = tensor->name,
@@ -242,6 +243,8 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     }
     coffer_status status = coffer_mcf_begin_tensor(writer, &new_tensor, err);
     coffer__free(dims);
+    if (!status && model && chosen->as_is && coffer_mcf_get_quality(&quality, model, index))
+        status = coffer_mcf_set_quality(writer, &quality, err);
     return status;
 }
 

@@ -76,7 +76,13 @@ coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chos
     coffer_status status = coffer__quantize_tensor(result, &task, stream, writer, err);
     if (status || !writer)
         return status;
-    return coffer_mcf_set_clip(writer, -result->largest, result->largest, err);
+    coffer_mcf_quality quality = {
+        .method = (coffer_quant_method)task.method,
+        .snr_db = (float)coffer__comparison_snr(&result->error),
+        .max_error = (float)result->error.max_abs,
+    };
+    status = coffer_mcf_set_clip(writer, -result->largest, result->largest, err);
+    return status ? status : coffer_mcf_set_quality(writer, &quality, err);
 }
 
 static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *pack,

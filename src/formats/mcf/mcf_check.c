@@ -198,7 +198,8 @@ static coffer_status check_all(coffer__mcf_checker *check, coffer_error *err)
     check->has_data = coffer__mcf_first_section(&check->data, check->sections, check->section_count,
                                                 COFFER_MCF_TENSOR_DATA);
     if ((status = check_contents(check, err)) || (status = coffer__mcf_check_quants(check, err)) ||
-        (status = coffer__mcf_check_index(check, err)) || (status = coffer__mcf_check_places(check, err)))
+        (status = coffer__mcf_check_quality(check, err)) || (status = coffer__mcf_check_index(check, err)) ||
+        (status = coffer__mcf_check_places(check, err)))
         return status;
     return coffer__mcf_check_payloads(check, err);
 }

@@ -1,5 +1,6 @@
 /* QuantInfo against the index: one record for each quantised tensor, none for the others. */
 #include "formats/mcf/mcf_check.h"
+#include "formats/mcf/mcf_quality.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -135,5 +136,36 @@ coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error 
     for (size_t i = 0; i < check->quant_count && !coffer__report_full(check->report); i++)
         check_record(check, i);
     check_missing(check);
+    return COFFER_OK;
+}
+
+/* ---- QuantQuality ---- */
+
+static void check_quality_record(const coffer__mcf_checker *check, const coffer__mcf_qualities *qualities,
+                                 size_t index)
+{
+    coffer__mcf_quality_record record;
+    coffer_error found = COFFER_ERROR_INIT;
+    const uint8_t *at = qualities->raw + COFFER__MCF_QUALITY_HEADER + index * COFFER__MCF_QUALITY_RECORD;
+    if (coffer__mcf_quality_at(&record, qualities, index, &found))
+        coffer__report_add_error(check->report, COFFER_ERROR, &found);
+    if (coffer__load_u32(at + 28))
+        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING,
+                           coffer__mcf_quality_place(qualities, index) + 28,
+                           "reserved bytes of record %zu of QuantQuality are not zero", index);
+}
+
+coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err)
+{
+    coffer_mcf_section section;
+    coffer__mcf_qualities qualities = { 0 };
+    coffer_error found = COFFER_ERROR_INIT;
+    if (!coffer__mcf_first_section(&section, check->sections, check->section_count, COFFER_MCF_QUALITY))
+        return COFFER_OK;
+    if (coffer__mcf_quality_load(&qualities, check->source, &section, &check->limits, &found))
+        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    for (size_t i = 0; i < qualities.count && !coffer__report_full(check->report); i++)
+        check_quality_record(check, &qualities, i);
+    coffer__mcf_quality_free(&qualities);
     return COFFER_OK;
 }

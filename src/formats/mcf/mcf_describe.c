@@ -2,6 +2,7 @@
 
 #include "base/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,6 +78,38 @@ static void describe_types(coffer_node *out, const coffer_mcf *model)
     }
 }
 
+/* How good the quantised tensors are, the worst of them by name. */
+static void describe_quality(coffer_node *out, const coffer_mcf *model)
+{
+    static const char *const methods[] = { "fit", "absmax", "exact" };
+    coffer_mcf_quality quality, worst = { .snr_db = INFINITY };
+    uint64_t count = 0, by_method[sizeof methods / sizeof *methods] = { 0 };
+    size_t worst_at = SIZE_MAX;
+    for (size_t i = 0; i < model->index.count; i++) {
+        if (!coffer_mcf_get_quality(&quality, model, i))
+            continue;
+        count++;
+        by_method[quality.method]++;
+        if (worst_at == SIZE_MAX || quality.snr_db < worst.snr_db) {
+            worst_at = i;
+            worst = quality;
+        }
+    }
+    if (count == 0)
+        return;
+    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, worst_at);
+    coffer_node *map = coffer__node_map(out, "quality");
+    coffer__node_u64(map, "tensors", count, COFFER_UNIT_NONE);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (by_method[i])
+            coffer__node_u64(map, methods[i], by_method[i], COFFER_UNIT_NONE);
+    }
+    coffer__node_text_len(map, "worst", tensor.name, tensor.name_len);
+    coffer__node_f64(map, "snr_db", (double)worst.snr_db, COFFER_UNIT_NONE);
+    if (worst.importance)
+        coffer__node_text_len(map, "importance", worst.importance, worst.importance_len);
+}
+
 static void describe_sections(coffer_node *out, const coffer_mcf *model)
 {
     coffer_node *list = coffer__node_list(out, "section_list");
@@ -121,6 +154,7 @@ coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const c
         goto out;
     coffer__node_printf(out, "version", "%u.%u", model->header.major, model->header.minor);
     describe_types(out, model);
+    describe_quality(out, model);
     describe_sections(out, model);
     coffer__node_bool(out, "checksums", coffer_mcf_find_section(&sums, model, COFFER_MCF_CHECKSUMS));
     if (opts->hash && (status = describe_hash(out, model, opts, err)))

@@ -101,7 +101,7 @@ static coffer_status put_change(coffer_mcf_editor *editor, change added, coffer_
 static coffer_status check_type(uint32_t type, bool removing, coffer_error *err)
 {
     if (type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_QUANT_INFO ||
-        (type == COFFER_MCF_CHECKSUMS && !removing))
+        ((type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY) && !removing))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s belongs to the payloads: it cannot be edited",
                             coffer__mcf_section_label(type).text);

@@ -50,6 +50,17 @@
  *   32  32 bytes  SHA-256 over bytes 0 to 31 and the sums
  *   64  u32  × ceil(size / chunk size): the sum of each chunk, counted from the area's start; the last may
  *            be shorter
+ *
+ *   QuantQuality (type 0x434B0002, ours too)  QuantQuality record, 32 bytes
+ *   0   u32  version, 1                       0   u32  name of the tensor: offset in the strings
+ *   4   u32  record count                     4   u32  name: length
+ *   8   u32  size of the strings              8   u32  source of the importances: offset in the strings
+ *   12  u32  reserved, 0                      12  u32  source: length, 0 = none
+ *   16  the records                           16  u16  dtype that the tensor was quantised to
+ *       the strings, without terminators      18  u16  method: 0 fit, 1 absmax, 2 exact
+ *                                             20  f32  signal to noise in dB; +infinity: nothing was lost
+ *                                             24  f32  largest difference of an element
+ *                                             28  u32  reserved, 0
  */
 #ifndef COFFER_FORMATS_MCF_LAYOUT_H
 #define COFFER_FORMATS_MCF_LAYOUT_H
@@ -95,6 +106,9 @@
 #define COFFER__MCF_SUMS_SHA_AT 32
 #define COFFER__MCF_SUMS_CRC32 1
 #define COFFER__MCF_CHUNK ((uint32_t)1 << 20)
+
+#define COFFER__MCF_QUALITY_HEADER 16
+#define COFFER__MCF_QUALITY_RECORD 32
 
 #define COFFER__MCF_PAYLOAD_ALIGNMENT 64 /* of quantised payloads, and of the regions inside them */
 #define COFFER__MCF_MAX_ALIGNMENT ((uint32_t)2 << 20)

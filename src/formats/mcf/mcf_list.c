@@ -6,6 +6,21 @@
 
 #include <string.h>
 
+static void list_quality(coffer_node *entry, const coffer_mcf *model, size_t index)
+{
+    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, index);
+    coffer_mcf_quality quality;
+    if (tensor.elements)
+        coffer__node_f64(entry, "bits", 8.0 * (double)tensor.size / (double)tensor.elements,
+                         COFFER_UNIT_NONE);
+    else
+        coffer__node_null(entry, "bits");
+    if (coffer_mcf_get_quality(&quality, model, index))
+        coffer__node_f64(entry, "snr_db", (double)quality.snr_db, COFFER_UNIT_NONE);
+    else
+        coffer__node_null(entry, "snr_db");
+}
+
 static void list_tensors(coffer_node *entries, const coffer_mcf *model, const char *glob)
 {
     for (size_t i = 0; i < model->index.count; i++) {
@@ -24,6 +39,8 @@ static void list_tensors(coffer_node *entries, const coffer_mcf *model, const ch
             coffer__node_u64(shape, NULL, tensor.dims[d], COFFER_UNIT_NONE);
         coffer__node_u64(entry, "offset", tensor.offset, COFFER_UNIT_OFFSET);
         coffer__node_u64(entry, "size", tensor.size, COFFER_UNIT_BYTES);
+        if (model->quality_of)
+            list_quality(entry, model, i);
     }
 }
 

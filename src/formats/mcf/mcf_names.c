@@ -13,7 +13,7 @@ static const struct section_name {
     { COFFER_MCF_CONFIG, "config.json" },       { COFFER_MCF_GENERATION_CONFIG, "generation_config.json" },
     { COFFER_MCF_TOKENIZER, "tokenizer.json" }, { COFFER_MCF_TOKENIZER_CONFIG, "tokenizer_config.json" },
     { COFFER_MCF_VOCAB, "vocab.json" },         { COFFER_MCF_MERGES, "merges.txt" },
-    { COFFER_MCF_CHECKSUMS, "Checksums" },
+    { COFFER_MCF_CHECKSUMS, "Checksums" },      { COFFER_MCF_QUALITY, "QuantQuality" },
 };
 
 const char *coffer_mcf_section_name(uint32_t type)

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "formats/mcf/mcf_quality.h"
 #include "io/source_private.h"
 
 coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source *src,
@@ -173,7 +174,8 @@ coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer
         !(status = check_file_size(model, options.lenient, err)) &&
         !(status = load_directory(model, options.lenient, err)) &&
         !(status = load_index(model, options.lenient, err)) &&
-        !(status = coffer__mcf_load_quants(model, err)) && options.verify)
+        !(status = coffer__mcf_load_quants(model, err)) && !(status = coffer__mcf_load_quality(model, err)) &&
+        options.verify)
         status = load_sums(model, err);
     return finish_open(out, model, status, err);
 }
@@ -185,6 +187,8 @@ void coffer_mcf_close(coffer_mcf *model)
     coffer__mcf_verifier_free(model->verifier);
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));
+    coffer__mcf_quality_free(&model->qualities);
+    coffer__free(model->quality_of);
     coffer__free(model->quant_of);
     coffer__free(model->quants);
     coffer__mcf_index_free(&model->index);

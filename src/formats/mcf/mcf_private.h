@@ -153,6 +153,16 @@ void coffer__mcf_verifier_free(coffer__mcf_verifier *verifier);
 coffer_status coffer__mcf_verify(coffer__mcf_verifier *verifier, uint64_t offset, uint64_t len,
                                  coffer_error *err);
 
+/* ---- QuantQuality (mcf_quality.c) ---- */
+
+typedef struct coffer__mcf_qualities {
+    uint64_t base; /* file offset of the section */
+    size_t count;
+    const char *strings; /* in raw */
+    uint32_t strings_size;
+    uint8_t *raw;
+} coffer__mcf_qualities;
+
 /* ---- The handle (mcf_open.c, mcf_read.c) ---- */
 
 struct coffer_mcf {
@@ -169,12 +179,16 @@ struct coffer_mcf {
     coffer__mcf_quant_record *quants;
     size_t quant_count;
     uint32_t *quant_of; /* by tensor: 1 + position in quants, 0 = none; NULL without a QuantInfo */
+    coffer__mcf_qualities qualities;
+    uint32_t *quality_of; /* by tensor: 1 + number of its record; NULL without a QuantQuality */
     coffer_mcf_model_info *_Atomic model_info;
     coffer__mcf_verifier *verifier; /* when the caller asked for verification */
 };
 
 /* Reads the QuantInfo of a model that has its sections and index. */
 coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err);
+/* The same for the QuantQuality. */
+coffer_status coffer__mcf_load_quality(coffer_mcf *model, coffer_error *err);
 /* Header and directory only: what an edit needs to know. */
 coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, const coffer_limits *limits,
                                        coffer_error *err);

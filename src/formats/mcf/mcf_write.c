@@ -43,6 +43,7 @@ coffer_status coffer_mcf_create(coffer_mcf_writer **out, const char *path, const
     writer->opts = options;
     coffer__buffer_init(&writer->names, SIZE_MAX);
     coffer__buffer_init(&writer->dims, SIZE_MAX);
+    coffer__buffer_init(&writer->sources, SIZE_MAX);
     sink_options.exclusive = options.exclusive;
     sink_options.no_sync = options.no_sync;
     writer->path = coffer__strdup(path);
@@ -76,6 +77,7 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer)
     coffer__free(writer->tensors);
     coffer__buffer_free(&writer->names);
     coffer__buffer_free(&writer->dims);
+    coffer__buffer_free(&writer->sources);
     coffer__mcf_table_free(&writer->by_name);
     coffer__mcf_table_free(&writer->by_sample);
     coffer__free(writer->sums);
@@ -187,7 +189,7 @@ coffer_status coffer_mcf_add_section(coffer_mcf_writer *writer, uint32_t type, u
                                      const void *bytes, size_t len, coffer_error *err)
 {
     if (type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_TENSOR_INDEX ||
-        type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS)
+        type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s is made by the writer itself", coffer__mcf_section_label(type).text);
     return coffer__mcf_add_raw_section(writer, type, version, bytes, len, err);
@@ -451,6 +453,23 @@ coffer_status coffer_mcf_set_clip(coffer_mcf_writer *writer, float min_clip, flo
     tensor->quant.min_clip = min_clip;
     tensor->quant.max_clip = max_clip;
     return COFFER_OK;
+}
+
+coffer_status coffer_mcf_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
+                                     coffer_error *err)
+{
+    coffer_status status = expect_room(writer, 0, err);
+    if (status)
+        return status;
+    coffer__mcf_new *tensor = &writer->tensors[writer->tensor_count - 1];
+    if (!tensor->quantised)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a tensor that is not quantised has lost nothing");
+    tensor->quality = *quality;
+    tensor->source_at = writer->sources.len;
+    tensor->measured = true;
+    coffer__buffer_append(&writer->sources, quality->importance, quality->importance_len);
+    return writer->sources.failed ? coffer__fail_no_memory(err, quality->importance_len) : COFFER_OK;
 }
 
 static coffer_status write_piecewise(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,

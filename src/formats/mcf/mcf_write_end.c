@@ -1,5 +1,6 @@
 /* What stands behind the payloads of a new model: the index and the other sections, the directory; and, last,
  * the header. */
+#include "formats/mcf/mcf_quality.h"
 #include "formats/mcf/mcf_writer.h"
 
 #include "base/array.h"
@@ -125,6 +126,30 @@ static void compose_quants(coffer__buffer *out, const coffer_mcf_writer *writer,
     coffer__store_u32(out->data + 4, count);
 }
 
+static coffer_status put_quality(coffer_mcf_writer *writer, const named *sorted, coffer_error *err)
+{
+    coffer__mcf_quality_writer quality = { .records = COFFER__BUFFER_INIT, .strings = COFFER__BUFFER_INIT };
+    coffer__buffer bytes = COFFER__BUFFER_INIT;
+    for (size_t i = 0; i < writer->tensor_count; i++) {
+        const coffer__mcf_new *tensor = &writer->tensors[sorted[i].tensor];
+        coffer__mcf_quality_record record = { sorted[i].name, tensor->name_len, (uint16_t)tensor->dtype,
+                                              tensor->quality };
+        if (!tensor->measured)
+            continue;
+        if (tensor->quality.importance_len)
+            record.quality.importance = (const char *)writer->sources.data + tensor->source_at;
+        coffer__mcf_quality_add(&quality, &record);
+    }
+    if (quality.count == 0)
+        return COFFER_OK;
+    coffer_status status = coffer__mcf_quality_finish(&bytes, &quality, err);
+    if (status == COFFER_OK)
+        status =
+            put_section(writer, COFFER_MCF_QUALITY, COFFER__MCF_SECTION_VERSION, bytes.data, bytes.len, err);
+    coffer__buffer_free(&bytes);
+    return status;
+}
+
 static coffer_status put_index(coffer_mcf_writer *writer, const coffer__buffer *bytes, coffer_error *err)
 {
     coffer_status status;
@@ -153,6 +178,8 @@ static coffer_status put_tensors(coffer_mcf_writer *writer, coffer_error *err)
     if (status == COFFER_OK && quants.len > COFFER__MCF_QUANT_HEADER)
         status = put_section(writer, COFFER_MCF_QUANT_INFO, COFFER__MCF_SECTION_VERSION, quants.data,
                              quants.len, err);
+    if (status == COFFER_OK)
+        status = put_quality(writer, sorted, err);
     coffer__free(sorted);
     coffer__buffer_free(&index);
     coffer__buffer_free(&quants);

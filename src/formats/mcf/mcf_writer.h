@@ -17,6 +17,9 @@ typedef struct coffer__mcf_new {
     uint64_t offset, size;
     bool quantised;
     coffer__mcf_quant_record quant; /* its tensor is filled in when the order is known */
+    bool measured;
+    coffer_mcf_quality quality; /* its source is in the sources */
+    size_t source_at;
     bool hashed;
     uint64_t hash[2]; /* of the whole payload, made when another looks like it */
 } coffer__mcf_new;
@@ -45,6 +48,7 @@ struct coffer_mcf_writer {
     coffer__mcf_new *tensors;
     size_t tensor_count, tensor_capacity;
     coffer__buffer names, dims; /* dims : u64 each */
+    coffer__buffer sources;     /* of importances */
     bool foreign_names;         /* one is not UTF-8 */
     coffer__mcf_table by_name, by_sample;
     bool in_tensor;

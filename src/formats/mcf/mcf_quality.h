@@ -1,0 +1,38 @@
+/* QuantQuality, byte by byte in mcf_layout.h. */
+#ifndef COFFER_FORMATS_MCF_QUALITY_H
+#define COFFER_FORMATS_MCF_QUALITY_H
+
+#include "base/buffer.h"
+#include "formats/mcf/mcf_private.h"
+
+typedef struct coffer__mcf_quality_record {
+    const char *name;
+    size_t name_len;
+    uint16_t dtype; /* of the tensor when it was quantised, as the file has it */
+    coffer_mcf_quality quality;
+} coffer__mcf_quality_record;
+
+/* Reads a section that lies inside the file, and makes sure that its tables lie inside it. */
+coffer_status coffer__mcf_quality_load(coffer__mcf_qualities *out, coffer_source *src,
+                                       const coffer_mcf_section *section, const coffer_limits *limits,
+                                       coffer_error *err);
+void coffer__mcf_quality_free(coffer__mcf_qualities *qualities);
+/* A record, or what is wrong with it. index < count. */
+coffer_status coffer__mcf_quality_at(coffer__mcf_quality_record *out, const coffer__mcf_qualities *qualities,
+                                     size_t index, coffer_error *err);
+/* Of a record in the file. */
+uint64_t coffer__mcf_quality_place(const coffer__mcf_qualities *qualities, size_t index);
+
+/* Starts with its two buffers empty, the rest zeroed. */
+typedef struct coffer__mcf_quality_writer {
+    coffer__buffer records, strings;
+    uint32_t count;
+    uint32_t last_at, last_len; /* of the source that was written last */
+} coffer__mcf_quality_writer;
+
+void coffer__mcf_quality_add(coffer__mcf_quality_writer *writer, const coffer__mcf_quality_record *record);
+/* The whole section; what the writer holds is freed. */
+coffer_status coffer__mcf_quality_finish(coffer__buffer *out, coffer__mcf_quality_writer *writer,
+                                         coffer_error *err);
+
+#endif
