@@ -120,5 +120,7 @@ int cli_print_json_line(FILE *out, const coffer_node *root);
 /* Bytes into a file that appears whole or not at all; path : NULL = standard output. On a terminal what could
  * harm it is shown as escapes. 0, or the exit status after a message. */
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len);
+/* Whether two paths lead to one file. */
+bool cli_same_file(const char *a, const char *b);
 
 #endif

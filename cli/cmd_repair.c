@@ -103,13 +103,6 @@ static int roll_back(repair_job *job)
     return status == COFFER_OK ? CLI_OK : fail(job->path, &err, NULL);
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat first, second;
-    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
 /* What a link leads to; any other path as it was given. NULL with errno on failure. */
 static char *resolved(const char *path)
 {
@@ -159,7 +152,7 @@ static int choose_output(repair_job *job, coffer_source *src)
         return begin_in_place(job, src);
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
-    if (given && same_file(given, job->path))
+    if (given && cli_same_file(given, job->path))
         return cli_usage(job->args, "%s is the input itself; --in-place replaces it and keeps the original",
                          given);
     job->output = given ? coffer__strdup(given) : repaired_name(job->path);

@@ -20,9 +20,13 @@ static const char *kinds_of(char out[160], const cli_verb *verb)
     return out;
 }
 
+/* What a verb takes out of a file never takes the file's place, not even with --force. */
 static int run_row(cli_args *args, const cli_format_verb *row, coffer_source *src)
 {
     int status = cli_bind(args, row);
+    const char *path = cli_operand(args, 0), *output = status ? NULL : cli_value(args, "output");
+    if (output && cli_same_file(output, path))
+        return cli_usage(args, "%s is read for it and cannot be the output too", path);
     return status ? status : row->run(args, src);
 }
 

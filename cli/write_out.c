@@ -4,6 +4,7 @@
 #include "term.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 /* Text of a file on a terminal keeps its lines and nothing that could do more than show. */
 static int show(const char *text, size_t len)
@@ -36,4 +37,11 @@ int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
         coffer__sink_discard(sink);
     return status == COFFER_OK ? CLI_OK
                                : cli_fail(strcmp(output, "-") == 0 ? "standard output" : output, &err, NULL);
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
 }

@@ -224,7 +224,12 @@ static int run(const cli_args *args, coffer_source *src)
     if (tensors_open(&job.set, job.path, src, &err) != COFFER_OK)
         return cli_fail(job.path, &err, NULL);
     size_t index = coffer_tensors_find(job.set, job.name);
-    int status = index != SIZE_MAX ? get_tensor(&job, index) : get_other(&job);
+    const char *shard = index != SIZE_MAX ? coffer_tensors_at(job.set, index)->file : NULL;
+    int status;
+    if (job.output && shard && cli_same_file(job.output, shard))
+        status = cli_usage(args, "%s is read for it and cannot be the output too", shard);
+    else
+        status = shard ? get_tensor(&job, index) : get_other(&job);
     coffer_tensors_close(job.set);
     return status;
 }

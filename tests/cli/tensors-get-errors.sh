@@ -19,6 +19,14 @@ say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300 --rows 1 --as raw
 say get "$model" model.norm.weight -o there.npy
 say get "$model" model.norm.weight -o there.npy --force
 say get "$model" model.norm.weight -o missing/there.npy
+cp "$model" copy.mcf
+ln -s copy.mcf link.mcf
+mkdir folder
+cp "$DATA/compat/mcf/hf-folder/model.safetensors" folder/
+say get copy.mcf model.norm.weight -o copy.mcf --force
+say get copy.mcf config.json -o link.mcf --force
+say get folder lm_head.weight -o folder/model.safetensors --force
+cmp copy.mcf "$model" && cmp folder/model.safetensors "$DATA/compat/mcf/hf-folder/model.safetensors"
 say get missing.mcf x
 say get "$DATA/vectors/mcf/directory-past-end.mcf" x
 say stats "$model" --sort colour
