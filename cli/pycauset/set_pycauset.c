@@ -20,7 +20,7 @@ static const cli_option options[] = {
     { "bool", 0, NULL, NULL, "the next VALUE is true or false" },
     { "bytes-hex", 0, NULL, NULL, "the next VALUE is bytes, two hexadecimal digits each" },
     { "json", 0, NULL, NULL,
-      "the next VALUE is JSON: objects become maps; as the last word: report as JSON" },
+      "the next VALUE is JSON: objects become maps; before FILE and as the last word also: report as JSON" },
     { "cached", 0, NULL, NULL,
       "the next KEY=VALUE is a computed result (a number), valid for this payload and view only" },
     { "delete", 'd', "KEY", NULL, "take the value at KEY away" },
@@ -202,7 +202,15 @@ static coffer_status add_option(set_job *job, const cli_word *word, coffer_error
     return status;
 }
 
-/* A type holds for the one KEY=VALUE behind it. */
+/* --json that no KEY=VALUE follows is about the report; other types must have one. */
+static bool ends_well(set_job *job, const struct value_type *type)
+{
+    bool reports = type && type->put == put_json;
+    job->as_json |= reports;
+    return !type || reports;
+}
+
+/* A type holds for the one KEY=VALUE behind it; FILE may stand between them. */
 static int gather(set_job *job, coffer_error *err)
 {
     cli_place place = { 0, 0 };
@@ -211,23 +219,23 @@ static int gather(set_job *job, coffer_error *err)
     bool file_seen = false;
     coffer_status status = COFFER_OK;
     while (status == COFFER_OK && cli_next_word(&word, &place, job->args)) {
-        const struct value_type *next = word.option ? find_type(word.option) : NULL;
-        bool is_assignment = !word.option && file_seen;
-        if (type && !is_assignment && type->put != put_json)
-            return cli_usage(job->args, "--%s must stand right before a KEY=VALUE", type->option);
-        job->as_json |= type && !is_assignment;
-        if (is_assignment)
+        if (!word.option && !file_seen) {
+            job->as_json |= type && type->put == put_json;
+            file_seen = true;
+            continue;
+        }
+        if (word.option && !ends_well(job, type))
+            break;
+        if (!word.option)
             status = add_assignment(job, word.value, type ? type->put : put_untyped, err);
-        else if (word.option && !next)
+        else if (!find_type(word.option))
             status = add_option(job, &word, err);
-        file_seen |= !word.option;
-        type = next;
+        type = word.option ? find_type(word.option) : NULL;
     }
     if (status != COFFER_OK)
         return cli_usage(job->args, "%s", err->text);
-    if (type && type->put != put_json)
+    if (!ends_well(job, type))
         return cli_usage(job->args, "--%s must stand right before a KEY=VALUE", type->option);
-    job->as_json |= type != NULL;
     return job->count ? CLI_OK
                       : cli_usage(job->args, "nothing to change: give KEY=VALUE, --delete KEY or --checksum");
 }

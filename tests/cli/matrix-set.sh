@@ -34,7 +34,10 @@ coffer get m.pycauset cached.trace
 echo "# the report, durability, checksums"
 coffer set m.pycauset properties.a=1 --json
 coffer set m.pycauset --json properties.a='{"b": 2}' --json
-coffer set --json m.pycauset properties.c=1
+coffer set --json m.pycauset properties.c='[1, 2]'
+coffer get m.pycauset properties.c.1
+coffer set --string m.pycauset properties.c=1
+coffer get m.pycauset properties.c --json
 coffer set m.pycauset properties.a=2 --durability ordered
 coffer set m.pycauset properties.a=3 --durability none
 coffer set m.pycauset --checksum
