@@ -180,7 +180,8 @@ int cli_usage(const cli_args *args, const char *format, ...)
 const char *cli_open_hint(const coffer_error *err)
 {
     /* Opening looks at no content but the journal's. */
-    bool bad_journal = is_about_content(err->status) && err->status != COFFER_E_UNSUPPORTED_VERSION;
+    bool bad_journal = is_about_content(err->status) && err->status != COFFER_E_UNSUPPORTED_VERSION &&
+                       err->status != COFFER_E_LIMIT;
     return bad_journal ? "'%-journal' does not fit the file; without it the file is read as it is" : NULL;
 }
 

@@ -14,6 +14,7 @@ for verb in info check ls stats; do
 done
 say info dangling
 say info missing/x.mscan
+say info /dev/zero
 say info empty
 say check empty
 say info hello.txt
