@@ -301,6 +301,29 @@ static void a_cached_value_is_signed_for_the_view_after_the_commit(void **state)
     coffer_source_close(src);
 }
 
+static void a_scalar_given_as_a_whole_number_is_written_as_a_real_one(void **state)
+{
+    static const char *const given[][2] = { { "view.scalar", "2" },
+                                            { "view.scalar", "-2" },
+                                            { "view.scalar", "{\"real\":2,\"imag\":-1}" },
+                                            { "view.scalar.imag", "3" },
+                                            { "view", "{\"scalar\":4}" } };
+    const char *path = fresh("{}");
+    (void)state;
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        assert_int_equal(set_json(path, given[i][0], given[i][1], NULL), COFFER_OK);
+        coffer_pycauset_editor *editor = edit(path);
+        const coffer_pycauset_value *scalar =
+            coffer_pycauset_value_find(coffer_pycauset_editor_metadata(editor), "view.scalar");
+        const coffer_pycauset_value *imag = coffer_pycauset_value_find(scalar, "imag");
+        assert_int_equal(coffer_pycauset_value_kind(imag ? imag : scalar), COFFER_PYCAUSET_F64);
+        if (imag)
+            assert_int_equal(coffer_pycauset_value_kind(coffer_pycauset_value_find(scalar, "real")),
+                             COFFER_PYCAUSET_F64);
+        coffer_pycauset_editor_close(editor);
+    }
+}
+
 static void transposing_the_view_turns_rows_and_cols_and_leaves_the_values(void **state)
 {
     const char *path = fresh("{}");
@@ -426,6 +449,7 @@ int main(void)
         cmocka_unit_test(what_would_be_nested_too_deep_is_not_written),
         cmocka_unit_test(values_of_the_wrong_kind_for_known_keys_are_refused),
         cmocka_unit_test(a_cached_value_is_signed_for_the_view_after_the_commit),
+        cmocka_unit_test(a_scalar_given_as_a_whole_number_is_written_as_a_real_one),
         cmocka_unit_test(transposing_the_view_turns_rows_and_cols_and_leaves_the_values),
         cmocka_unit_test(checksums_are_kept_and_verified),
         cmocka_unit_test(a_second_writer_is_told_of_the_first),

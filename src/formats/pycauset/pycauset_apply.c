@@ -305,6 +305,27 @@ static coffer_status turn_shape(coffer_pycauset_value *root, coffer__arena *memo
     return status;
 }
 
+/* A scalar is written as floating-point numbers, also when it was given as a whole one: what other programs
+ * expect. */
+static coffer_status widen_scalar(coffer_pycauset_value *root, coffer__arena *memory, coffer_error *err)
+{
+    static const coffer__pycauset_key paths[][3] = { { { "view", 4 }, { "scalar", 6 } },
+                                                     { { "view", 4 }, { "scalar", 6 }, { "real", 4 } },
+                                                     { { "view", 4 }, { "scalar", 6 }, { "imag", 4 } } };
+    static const char *const names[] = { "view.scalar", "view.scalar.real", "view.scalar.imag" };
+    coffer_status status = COFFER_OK;
+    for (int i = 0; i < 3 && status == COFFER_OK; i++) {
+        coffer__pycauset_change change = { COFFER__PYCAUSET_SET, paths[i], i == 0 ? 2 : 3, { .kind = 0 } };
+        const coffer_pycauset_value *given = coffer_pycauset_value_find(root, names[i]);
+        coffer_pycauset_value real = { .kind = COFFER_PYCAUSET_F64 };
+        editing of = { memory, &change, err };
+        if (coffer__pycauset_is_f64(&real.as.f64, given) && given->kind != COFFER_PYCAUSET_F64)
+            status = put(&of, root, 0, &real);
+    }
+    close_lists(root);
+    return status;
+}
+
 /* ---- What the result must be ---- */
 
 static coffer_status expect_map(const coffer_pycauset_value *root, const char *key, coffer_error *err)
@@ -389,8 +410,9 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
         status = find_signature(view_signature, memory, before, changes, err);
     if (status || (status = apply_all(root, memory, changes, NULL, view_signature, sums, err)))
         return status;
-    if (!changes->system && coffer__pycauset_touches(changes, "view"))
-        status = turn_shape(root, memory, before, err);
+    if (!changes->system && coffer__pycauset_touches(changes, "view") &&
+        (status = turn_shape(root, memory, before, err)) == COFFER_OK)
+        status = widen_scalar(root, memory, err);
     if (status == COFFER_OK && !changes->system)
         status = expect_known_keys(root, before, changes, err);
     if (status)
