@@ -100,6 +100,7 @@ static void keys_that_other_programs_rely_on_are_checked(void **state)
     expect("{\"payload_uuid\":\"g0112233445566778899aabbccddeeff\"}", COFFER_E_BAD_VALUE, COFFER_ERROR,
            false);
     expect("{\"payload_uuid\":5}", COFFER_E_BAD_VALUE, COFFER_ERROR, false);
+    expect("{\"payload_layout\":\"raw_dense\"}", COFFER_E_BAD_VALUE, COFFER_ERROR, false);
     expect("{\"properties\":[]}", COFFER_E_BAD_VALUE, COFFER_ERROR, false);
     expect("{\"cached\":\"x\"}", COFFER_E_BAD_VALUE, COFFER_ERROR, false);
     expect("{\"cached\":[{\"value\":1}]}", COFFER_E_BAD_VALUE, COFFER_ERROR, false);

@@ -50,6 +50,8 @@ static coffer_status read_types(coffer_pycauset_info *out, const coffer_pycauset
     coffer_status status;
     if (!layout)
         return fail_missing("payload_layout", offset, err);
+    if (layout->kind != COFFER_PYCAUSET_MAP)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"payload_layout\" is not a map");
     layout = coffer__pycauset_get_key(layout, "kind");
     if ((status = READ_NAME(&out->type, type, "matrix_type", coffer__pycauset_type_by_name)) ||
         (status = READ_NAME(&out->dtype, dtype, "data_type", coffer__pycauset_dtype_by_name)) ||
