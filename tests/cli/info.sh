@@ -12,3 +12,9 @@ cat two-sequences.mscan | coffer info --json - | python3 -c '
 import json, sys
 info = json.load(sys.stdin)
 print(list(info)[:3], info["file"], info["format"], info["size"], info["records"])'
+
+echo "# a matrix that cannot be opened: its slots say why"
+cd ../pycauset
+coffer info newest-metadata-corrupt.pycauset 2>/dev/null
+echo "exit $?"
+coffer info both-slots-corrupt.pycauset 2>/dev/null | grep -E 'valid|why'

@@ -53,20 +53,27 @@ static void describe_payload(coffer_node *out, const coffer_pycauset *matrix)
                           NULL);
 }
 
-static void describe_slot(coffer_node *out, const coffer_pycauset *matrix, int which)
+static void describe_slot(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src,
+                          int which)
 {
-    const coffer__pycauset_slot *slot = &matrix->header.slots[which];
+    const coffer__pycauset_slot *slot = &header->slots[which];
     coffer_node *map = coffer__node_map(out, which == 0 ? "A" : "B");
     coffer_error why = COFFER_ERROR_INIT;
-    bool valid = coffer__pycauset_explain_slot(&matrix->header, which, coffer_source_size(matrix->source),
-                                               &why) == COFFER_OK;
+    bool valid = coffer__pycauset_explain_slot(header, which, coffer_source_size(src), &why) == COFFER_OK;
     coffer__node_bool(map, "valid", valid);
-    coffer__node_bool(map, "active", which == matrix->header.active);
+    coffer__node_bool(map, "active", which == header->active);
     if (!valid)
         coffer__node_text(map, "why", why.text);
     coffer__node_u64(map, "generation", slot->generation, COFFER_UNIT_NONE);
     coffer__node_u64(map, "metadata_offset", slot->metadata_offset, COFFER_UNIT_OFFSET);
     coffer__node_u64(map, "metadata_length", slot->metadata_length, COFFER_UNIT_BYTES);
+}
+
+static void describe_slots(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src)
+{
+    coffer_node *slots = coffer__node_map(out, "slots");
+    describe_slot(slots, header, src, 0);
+    describe_slot(slots, header, src, 1);
 }
 
 /* What compact would save. */
@@ -121,6 +128,14 @@ static void describe_metadata(coffer_node *out, const coffer_pycauset *matrix)
     }
 }
 
+/* Of a file that cannot be opened: its slots say how far one would get. */
+static void describe_damaged(coffer_node *out, coffer_source *src)
+{
+    coffer__pycauset_header header;
+    if (coffer__pycauset_read_header(&header, src, NULL) == COFFER_OK)
+        describe_slots(out, &header, src);
+}
+
 coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
                                         const coffer_describe_opts *opts, coffer_error *err)
 {
@@ -129,6 +144,8 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     open_options.generation = opts->generation;
     open_options.limits = opts->limits;
     coffer_status status = coffer_pycauset_open(&matrix, src, &open_options, err);
+    if (coffer__is_about_file(status))
+        describe_damaged(out, src);
     if (status)
         return status;
     const coffer_pycauset_info *info = &matrix->info;
@@ -143,9 +160,7 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     describe_view(out, info);
     coffer__node_u64(out, "metadata_bytes", matrix->metadata_length, COFFER_UNIT_BYTES);
     coffer__node_u64(out, "dead_bytes", dead_bytes(matrix), COFFER_UNIT_BYTES);
-    coffer_node *slots = coffer__node_map(out, "slots");
-    describe_slot(slots, matrix, 0);
-    describe_slot(slots, matrix, 1);
+    describe_slots(out, &matrix->header, src);
     describe_metadata(out, matrix);
     coffer_pycauset_close(matrix);
     return coffer__node_status(out, err);
