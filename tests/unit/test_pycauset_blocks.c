@@ -342,7 +342,60 @@ static void a_missing_child_is_a_dangling_reference(void **state)
     snprintf(path, sizeof path, "%s/%s", s.folder, name);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(first_failure(&s, text, sizeof text), COFFER_E_DANGLING_REFERENCE);
+    assert_non_null(strstr(text, name));
     assert_true(check_finds(&s, COFFER_E_DANGLING_REFERENCE));
+    free_sample(&s);
+}
+
+static void a_child_is_checked_like_a_file_of_its_own(void **state)
+{
+    (void)state;
+    char name[200], path[600];
+    size_t len;
+    sample s;
+    make_sample(&s, false, 9);
+    rename_child(&s, name, sizeof name);
+    snprintf(path, sizeof path, "%s/%s", s.folder, name);
+    uint8_t *bytes = temp_read(path, &len);
+    bytes[300] = 1; /* behind the slots, where all has to be zero */
+    temp_write(path, bytes, len);
+    assert_true(check_finds(&s, COFFER_E_RESERVED_NOT_ZERO));
+    bytes[300] = 0;
+    bytes[COFFER__PYCAUSET_SLOT_A_AT + COFFER__PYCAUSET_SLOT_SIZE]++;
+    temp_write(path, bytes, len);
+    assert_true(check_finds(&s, COFFER_E_BAD_CHECKSUM));
+    free(bytes);
+    free_sample(&s);
+}
+
+static void a_copy_of_a_block_matrix_does_not_leave_its_children_in_silence(void **state)
+{
+    (void)state;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_repair_opts repair_opts = COFFER_REPAIR_OPTS_INIT;
+    coffer_compact_opts compact_opts = COFFER_COMPACT_OPTS_INIT;
+    const char *aside = temp_path(temp_folder, "aside.pycauset");
+    coffer_report *report;
+    coffer_node *told;
+    opened file;
+    sample s;
+    make_sample(&s, false, 10);
+    open_file(&file, s.path);
+    must(coffer_report_new(&report, 0, &err), &err);
+    must(coffer__pycauset_repair(report, file.src, aside, &repair_opts, &err), &err);
+    assert_int_equal(coffer_report_count(report), 1);
+    assert_int_equal(coffer_report_at(report, 0)->code, COFFER_E_DANGLING_REFERENCE);
+    assert_int_equal(coffer_report_at(report, 0)->severity, COFFER_WARNING);
+    coffer_report_free(report);
+    close_file(&file);
+    unlink(aside);
+    must(coffer_node_new(&told, &err), &err);
+    assert_int_equal(coffer__pycauset_compact(told, s.path, aside, &compact_opts, &err),
+                     COFFER_E_UNSUPPORTED);
+    assert_int_equal(access(aside, F_OK), -1);
+    must(coffer__pycauset_compact(told, s.path, NULL, &compact_opts, &err), &err);
+    coffer_node_free(told);
+    assert_true(check_finds(&s, COFFER_OK));
     free_sample(&s);
 }
 
@@ -569,6 +622,8 @@ int main(void)
         cmocka_unit_test(children_that_do_not_fit_leave_nothing_behind),
         cmocka_unit_test(a_child_of_another_snapshot_is_refused),
         cmocka_unit_test(a_missing_child_is_a_dangling_reference),
+        cmocka_unit_test(a_child_is_checked_like_a_file_of_its_own),
+        cmocka_unit_test(a_copy_of_a_block_matrix_does_not_leave_its_children_in_silence),
         cmocka_unit_test(links_and_pipes_in_place_of_a_child_are_not_followed),
         cmocka_unit_test(a_folder_that_is_a_link_is_followed_only_when_it_was_given),
         cmocka_unit_test(manifests_that_lie_are_found_out),

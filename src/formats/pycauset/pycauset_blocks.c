@@ -136,8 +136,7 @@ static coffer_status open_source(coffer_source **out, const struct coffer__pycau
     coffer_status status =
         coffer__source_open_in(out, blocks->folder, blocks->folder_given, child->path, &why);
     if (status == COFFER_E_NOT_FOUND)
-        return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE, "child \"%s\": %s",
-                            child->path, why.text);
+        return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE, "%s", why.text);
     if (status && err)
         *err = why;
     return status;

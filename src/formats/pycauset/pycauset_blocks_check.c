@@ -15,7 +15,7 @@ static void take_findings(coffer_report *out, const coffer_report *found, const 
     }
 }
 
-/* Into the child: its own children, and with `full` its payload. */
+/* The child as a file of its own. */
 static coffer_status check_inside(coffer_report *out, const coffer_pycauset *matrix, const char *name,
                                   const coffer_check_opts *opts, coffer_error *err)
 {
@@ -23,14 +23,9 @@ static coffer_status check_inside(coffer_report *out, const coffer_pycauset *mat
     coffer_status status = coffer_report_new(&found, matrix->limits.findings, err);
     if (status)
         return status;
-    if (matrix->info.type == COFFER_PYCAUSET_BLOCK)
-        status = coffer__pycauset_check_blocks(found, matrix, opts, err);
-    else if (opts->full)
-        status = coffer__pycauset_verify_checksums(found, matrix, opts, err);
-    if (status == COFFER_OK) {
+    status = coffer__pycauset_check_open(found, matrix, opts, err);
+    if (status == COFFER_OK)
         take_findings(out, found, name);
-        status = coffer__report_status(found, err);
-    }
     coffer_report_free(found);
     return status;
 }

@@ -14,7 +14,8 @@ typedef struct checker {
     const coffer_check_opts *opts;
     coffer_limits limits;
     coffer__pycauset_header header;
-    coffer_pycauset *matrix; /* NULL when it cannot be opened */
+    coffer_pycauset *opened;       /* by the check itself */
+    const coffer_pycauset *matrix; /* NULL when it cannot be opened */
 } checker;
 
 /* Adds what was wrong with the file; gives back what was wrong around it. */
@@ -113,8 +114,10 @@ static coffer_status open_matrix(checker *check, coffer_error *err)
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_error found = COFFER_ERROR_INIT;
     opts.limits = &check->limits;
-    if (coffer_pycauset_open(&check->matrix, check->source, &opts, &found) == COFFER_OK)
+    if (coffer_pycauset_open(&check->opened, check->source, &opts, &found) == COFFER_OK) {
+        check->matrix = check->opened;
         return COFFER_OK;
+    }
     return take_finding(check, COFFER_ERROR, &found, err);
 }
 
@@ -250,6 +253,18 @@ static coffer_status check_matrix(const checker *check, coffer_error *err)
     return status;
 }
 
+/* Header and slots, as far as they are no reason not to open the file. */
+static coffer_status check_header(const checker *check, coffer_error *err)
+{
+    coffer_status status = check_rest_of_header(check, err);
+    if (status)
+        return status;
+    for (int i = 0; i < 2; i++)
+        check_slot(check, i);
+    check_slots_together(check);
+    return COFFER_OK;
+}
+
 static coffer_status check_file(checker *check, coffer_error *err)
 {
     coffer_error found = COFFER_ERROR_INIT;
@@ -262,16 +277,26 @@ static coffer_status check_file(checker *check, coffer_error *err)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
                             "%s was changed while it was checked: check it again",
                             coffer_source_name(check->source));
-    if ((status = check_rest_of_header(check, err)))
-        return status;
-    for (int i = 0; i < 2; i++)
-        check_slot(check, i);
-    check_slots_together(check);
-    if (check->header.active < 0)
-        return COFFER_OK;
-    if ((status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
+    if ((status = check_header(check, err)) || check->header.active < 0 ||
+        (status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
         return status;
     return check_matrix(check, err);
+}
+
+coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycauset *matrix,
+                                          const coffer_check_opts *opts, coffer_error *err)
+{
+    checker check = { .report = out,
+                      .source = matrix->source,
+                      .opts = opts,
+                      .limits = matrix->limits,
+                      .header = matrix->header,
+                      .matrix = matrix };
+    coffer_status status;
+    if ((status = check_header(&check, err)) || (status = check_other_state(&check, err)) ||
+        (status = check_matrix(&check, err)))
+        return status;
+    return coffer__report_status(out, err);
 }
 
 coffer_status coffer__pycauset_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
@@ -279,6 +304,6 @@ coffer_status coffer__pycauset_check(coffer_report *out, coffer_source *src, con
 {
     checker check = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
     coffer_status status = check_file(&check, err);
-    coffer_pycauset_close(check.matrix);
+    coffer_pycauset_close(check.opened);
     return status ? status : coffer__report_status(out, err);
 }

@@ -92,6 +92,9 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
 {
     job work = { .fd = -1, .opts = opts };
     coffer_status status = open_old(&work, path, err);
+    if (status == COFFER_OK && out_path && work.matrix->info.type == COFFER_PYCAUSET_BLOCK)
+        status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                              "a block matrix finds its children by its name: compact it in place");
     if (status == COFFER_OK)
         status = write_output(&work, out_path, err);
     if (status == COFFER_OK) {

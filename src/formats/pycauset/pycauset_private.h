@@ -207,6 +207,9 @@ void coffer__pycauset_blocks_free(struct coffer__pycauset_blocks *blocks); /* NU
 /* Of a block matrix of MIXED type: value_dtype becomes the common type of its children. When one of them
  * cannot be opened it stays what it is; reading will tell. */
 void coffer__pycauset_settle_value_dtype(coffer_pycauset *matrix);
+/* Findings about a file that could be opened. */
+coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycauset *matrix,
+                                          const coffer_check_opts *opts, coffer_error *err);
 /* Findings about manifest and children; opts->full goes into the children's payloads. */
 coffer_status coffer__pycauset_check_blocks(coffer_report *out, const coffer_pycauset *matrix,
                                             const coffer_check_opts *opts, coffer_error *err);

@@ -262,6 +262,24 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
 
 /* ---- Output ---- */
 
+/* A block matrix finds its children by its name, which the copy does not have. */
+static void tell_of_children(const rescue *work, const char *out_path)
+{
+    coffer__pycauset_tree tree = { .root = NULL };
+    coffer_pycauset_info info;
+    bool blocks =
+        coffer__pycauset_read_block(&tree, work->source, work->state.metadata_offset,
+                                    work->state.metadata_length, &work->limits, NULL) == COFFER_OK &&
+        coffer__pycauset_interpret(&info, tree.root, 0, NULL) == COFFER_OK &&
+        info.type == COFFER_PYCAUSET_BLOCK;
+    coffer__pycauset_tree_free(&tree);
+    if (blocks)
+        coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "children of a block matrix are not copied: give it its old name, or copy "
+                           "%s.blocks to %s.blocks",
+                           coffer_source_name(work->source), out_path);
+}
+
 /* Copies the block of the state to the end, where a commit would put it. */
 static coffer_status append_state(coffer__sink *sink, rescue *work, uint64_t from, coffer_error *err)
 {
@@ -322,6 +340,8 @@ coffer_status coffer__pycauset_repair(coffer_report *out, coffer_source *src, co
     report_reserved(&work);
     status =
         opts->to_generation ? choose_generation(&work, opts->to_generation, err) : choose_state(&work, err);
+    if (status == COFFER_OK)
+        tell_of_children(&work, out_path);
     if (status == COFFER_OK)
         status = write_output(&work, out_path, err);
     return status ? status : coffer__report_status(out, err);
