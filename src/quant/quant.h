@@ -121,6 +121,7 @@ typedef struct coffer__quant_kernels {
 extern const coffer__quant_kernels coffer__quant_reference;
 extern const coffer__quant_kernels coffer__quant_avx2;
 extern const coffer__quant_kernels coffer__quant_avx512;
+extern const coffer__quant_kernels coffer__quant_neon;
 /* What a block's codes are multiplied with. */
 float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool supers);
 /* Of int8 and int4. Weights have no zero point; taking 0 away changes no code. */

@@ -1,5 +1,6 @@
 /* Decoders for AVX2, as those for AVX-512. */
 #if defined(__x86_64__)
+#include "quant/quant_factors_x86.h"
 #include "quant/quant_unpack_avx2.h"
 
 HERE void put(float *to, __m256 values, bool stream)
@@ -44,7 +45,7 @@ HERE void decode_int4_codes(float *out, const coffer__quant_run *run, size_t cou
     }
 }
 
-#include "quant/quant_decode_x86.h"
+#include "quant/quant_decode_loops.h"
 
 const coffer__quant_kernels coffer__quant_avx2 = { ALL_DECODERS, finish_stream };
 #endif

@@ -1,6 +1,7 @@
 /* Decoders for AVX-512. Up to four bits a code picks its product from a register of all sixteen, which are
  * made once a block: the same products that the reference makes, so the same bits. */
 #if defined(__x86_64__)
+#include "quant/quant_factors_x86.h"
 #include "quant/quant_unpack_avx512.h"
 
 HERE void put(float *to, __m512 values, bool stream)
@@ -45,7 +46,7 @@ HERE void decode_int4_codes(float *out, const coffer__quant_run *run, size_t cou
     }
 }
 
-#include "quant/quant_decode_x86.h"
+#include "quant/quant_decode_loops.h"
 
 const coffer__quant_kernels coffer__quant_avx512 = { ALL_DECODERS, finish_stream };
 #endif

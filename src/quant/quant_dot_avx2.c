@@ -1,6 +1,7 @@
 /* Products for AVX2. */
 #if defined(__x86_64__)
 #include "base/unroll.h"
+#include "quant/quant_factors_x86.h"
 #include "quant/quant_product.h"
 #include "quant/quant_unpack_avx2.h"
 
@@ -44,7 +45,7 @@ HERE lanes dot_block(lanes sum, const uint8_t *codes, const float *x, float fact
     return _mm256_fmadd_ps(block, _mm256_set1_ps(factor), sum);
 }
 
-#include "quant/quant_dot_x86.h"
+#include "quant/quant_dot_loops.h"
 
 const coffer__quant_dots coffer__quant_dots_avx2 = { ALL_DOTS };
 #endif

@@ -1,5 +1,6 @@
 /* Products for AVX-512. */
 #if defined(__x86_64__)
+#include "quant/quant_factors_x86.h"
 #include "quant/quant_product.h"
 #include "quant/quant_unpack_avx512.h"
 
@@ -38,7 +39,7 @@ HERE lanes dot_block(lanes sum, const uint8_t *codes, const float *x, float fact
     return _mm512_fmadd_ps(block, _mm512_set1_ps(factor), sum);
 }
 
-#include "quant/quant_dot_x86.h"
+#include "quant/quant_dot_loops.h"
 
 const coffer__quant_dots coffer__quant_dots_avx512 = { ALL_DOTS };
 #endif

@@ -120,16 +120,22 @@ static double exact_subs(uint8_t subs[COFFER__QUANT_SUPER_BLOCKS], const coffer_
     return total;
 }
 
+static double largest_magnitude(const coffer__quant_block *blocks, size_t count)
+{
+    float most = 0.0f;
+    for (size_t i = 0; i < count * BLOCK; i++) {
+        float here = fabsf(blocks[i / BLOCK].values[i % BLOCK]);
+        most = here > most ? here : most;
+    }
+    return (double)most;
+}
+
 /* The super-scales from a quarter to twice of what gives the largest scale of absmax the largest sub-scale:
  * below, every block of that size is cut off by more than pays even for two bits; above, the same scales are
  * to be had with half the sub-scales unused. */
 static void exact_super(coffer__quant_unit *out, const coffer__quant_block *blocks, int largest)
 {
-    double most = 0.0, best = INFINITY;
-    for (size_t b = 0; b < COFFER__QUANT_SUPER_BLOCKS; b++) {
-        for (size_t i = 0; i < BLOCK; i++)
-            most = fmax(most, fabs((double)blocks[b].values[i]) / largest);
-    }
+    double best = INFINITY, most = largest_magnitude(blocks, COFFER__QUANT_SUPER_BLOCKS) / largest;
     uint16_t first = to_half(most * 32.0 / 63.0 / 4.0), last = to_half(most * 32.0 / 63.0 * 2.0);
     for (unsigned super = first; super <= last; super++) {
         uint8_t subs[COFFER__QUANT_SUPER_BLOCKS] = { 0 };

@@ -24,4 +24,10 @@ static inline void eight_factors(float out[8], const coffer__quant_run *run, siz
     _mm256_storeu_ps(out, factors);
 }
 
+/* Behind stores that did not pass through the cache. */
+static inline void finish_stream(void)
+{
+    _mm_sfence();
+}
+
 #endif

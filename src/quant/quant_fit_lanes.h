@@ -8,6 +8,8 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #pragma GCC diagnostic ignored "-Wpsabi" /* everything below is inlined */
@@ -67,6 +69,29 @@ HERE floats smaller(floats a, floats b)
     halves x = { a }, y = { b };
     for (size_t i = 0; i < 2; i++)
         x.half[i] = _mm256_min_ps(x.half[i], y.half[i]);
+    return x.all;
+}
+#elif defined(__aarch64__)
+typedef union quarters {
+    floats all;
+    float32x4_t quarter[4];
+} quarters;
+
+HERE floats larger(floats a, floats b)
+{
+    quarters x = { a }, y = { b };
+    COFFER__UNROLL(4)
+    for (size_t i = 0; i < 4; i++)
+        x.quarter[i] = vmaxq_f32(x.quarter[i], y.quarter[i]);
+    return x.all;
+}
+
+HERE floats smaller(floats a, floats b)
+{
+    quarters x = { a }, y = { b };
+    COFFER__UNROLL(4)
+    for (size_t i = 0; i < 4; i++)
+        x.quarter[i] = vminq_f32(x.quarter[i], y.quarter[i]);
     return x.all;
 }
 #else
@@ -220,6 +245,14 @@ HERE uint16_t step_half(float scale, int step)
     return (uint16_t)(half < 0 ? 0 : half > 0x7BFF ? 0x7BFF : half);
 }
 
+/* What `absmax` holds for a scale: f16 with the mantissa cut off. With it among what is tried, a fit never
+ * misses by more. */
+HERE floats cut_to_halves(floats scale)
+{
+    floats cut = (floats)((ints)scale & ~0x1FFF);
+    return smaller(choose(scale < all(0x1p-14f), all(0.0f), cut), all(65504.0f));
+}
+
 /* ---- q*: a scale for each block ---- */
 
 HERE void fit_blocks(coffer__quant_fitted *out, const coffer__quant_lanes *lanes, const fit_grid *grid,
@@ -227,13 +260,14 @@ HERE void fit_blocks(coffer__quant_fitted *out, const coffer__quant_lanes *lanes
 {
     floats scale = largest > 100.0f ? scales_by_rest(lanes, grid, weighted)
                                     : scales_by_gain(lanes, grid, largest, weighted);
-    floats best = all(0.0f), best_error = all(0.0f);
+    floats best = cut_to_halves(largest_magnitudes(lanes) / largest);
+    floats best_error = error_of(lanes, best, largest, weighted);
     for (int step = -grid->half_steps; step <= grid->half_steps; step++) {
         floats held = all(0.0f);
         for (size_t lane = 0; lane < LANES; lane++)
             held[lane] = coffer__f16_to_f32(step_half(scale[lane], step));
         floats error = error_of(lanes, held, largest, weighted);
-        ints better = step == -grid->half_steps ? error == error : error < best_error;
+        ints better = error < best_error;
         best = choose(better, held, best);
         best_error = choose(better, error, best_error);
     }
@@ -334,19 +368,28 @@ HERE floats refit_super(const coffer__quant_lanes *lanes, const super_choice *at
     return sum_of_supers(products) * inverse(sum_of_supers(squares));
 }
 
+/* What `absmax` chooses. */
+HERE super_choice plain_choice(const coffer__quant_lanes *lanes, float largest, bool weighted)
+{
+    floats scale = largest_magnitudes(lanes) / largest, super = most_of_supers(scale);
+    floats ratio = scale / choose(super > all(0.0f), super, all(1.0f)), half_up = ratio * 32.0f + 0.5f;
+    floats sub = __builtin_convertvector(__builtin_convertvector(half_up, ints), floats);
+    sub = choose(scale > all(0.0f), larger(sub, all(1.0f)), all(0.0f));
+    super_choice choice = { .super = cut_to_halves(super), .sub = sub };
+    choice.error = error_of(lanes, scale_of(choice.super, sub), largest, weighted);
+    return choice;
+}
+
 HERE void fit_supers(coffer__quant_fitted *out, const coffer__quant_lanes *lanes, const fit_grid *grid,
                      float largest, bool weighted)
 {
     floats wanted = scales_by_gain(lanes, grid, largest, weighted), most = most_of_supers(wanted);
-    super_choice best = { .error = all(0.0f) };
+    super_choice best = plain_choice(lanes, largest, weighted);
     for (size_t e = 0; e < grid->super_ends; e++) {
         float end = spread(grid->first_super_end, grid->last_super_end, e, grid->super_ends);
         floats super = rounded_supers(most * (32.0f / end), 0);
         super_choice here = choose_subs(lanes, grid, super, wanted, largest, weighted);
-        if (e == 0)
-            best = here;
-        else
-            keep_better(&best, &here);
+        keep_better(&best, &here);
     }
     floats refitted = refit_super(lanes, &best, largest, weighted);
     for (int step = -1; step <= 1; step++) {

@@ -16,6 +16,9 @@ static const coffer__quant_dots *dots_in_use(void)
     default:
         break;
     }
+#elif defined(__aarch64__)
+    if (coffer__cpu() == COFFER__CPU_NEON)
+        return &coffer__quant_dots_neon;
 #endif
     return &coffer__quant_dots_generic;
 }

@@ -31,5 +31,6 @@ typedef struct coffer__quant_dots {
 extern const coffer__quant_dots coffer__quant_dots_generic;
 extern const coffer__quant_dots coffer__quant_dots_avx2;
 extern const coffer__quant_dots coffer__quant_dots_avx512;
+extern const coffer__quant_dots coffer__quant_dots_neon;
 
 #endif

@@ -25,6 +25,9 @@ const coffer__quant_kernels *coffer__quant_kernels_in_use(void)
     default:
         break;
     }
+#elif defined(__aarch64__)
+    if (coffer__cpu() == COFFER__CPU_NEON)
+        return &coffer__quant_neon;
 #endif
     return &coffer__quant_reference;
 }

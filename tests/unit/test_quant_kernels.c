@@ -28,6 +28,8 @@ static size_t sets_here(kernel_set out[4])
         out[count++] = (kernel_set){ "avx2", &coffer__quant_avx2 };
     if (coffer__cpu_best() == COFFER__CPU_AVX512)
         out[count++] = (kernel_set){ "avx512", &coffer__quant_avx512 };
+#elif defined(__aarch64__)
+    out[count++] = (kernel_set){ "neon", &coffer__quant_neon };
 #else
     (void)out;
 #endif

@@ -9,7 +9,11 @@
 static const coffer_dtype all_types[] = { COFFER_DTYPE_Q8,   COFFER_DTYPE_Q4,  COFFER_DTYPE_K6,
                                           COFFER_DTYPE_K4,   COFFER_DTYPE_K3,  COFFER_DTYPE_K2,
                                           COFFER_DTYPE_INT8, COFFER_DTYPE_INT4 };
+#if defined(__aarch64__)
+static const char *const levels[] = { "generic", "neon" };
+#else
 static const char *const levels[] = { "generic", "avx2", "avx512" };
+#endif
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define ROWS 5
 #define MOST_COLS 2100

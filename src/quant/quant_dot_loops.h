@@ -1,8 +1,7 @@
-/* Products of rows with a vector, the same for every set of vector instructions of x86. The including file
- * has defined a register of LANES floats, `lanes`, with load, add, add_product, no_sum and total, and
- * dot_block(sum, codes, x, factor, bits): what a whole block adds to a sum. */
+/* Products of rows with a vector, the same for every set of vector instructions. The including file has
+ * included its factors and defined a register of LANES floats, `lanes`, with load, add, add_product, no_sum
+ * and total, and dot_block(sum, codes, x, factor, bits): what a whole block adds to a sum. */
 #include "base/unroll.h"
-#include "quant/quant_factors_x86.h"
 #include "quant/quant_product.h"
 
 #define SUMS 4 /* so that one product need not wait for the other */

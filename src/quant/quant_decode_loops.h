@@ -1,7 +1,6 @@
-/* The decoders' loops, the same for every set of vector instructions of x86. The including file has defined,
- * for registers of LANES floats, decode_block for a whole block, decode_int8_codes for a multiple of LANES
- * codes, and decode_int4_codes for a multiple of 2 × LANES from a whole byte on. */
-#include "quant/quant_factors_x86.h"
+/* The decoders' loops, the same for every set of vector instructions. The including file has included its
+ * factors and defined, for registers of LANES floats, decode_block for a whole block, decode_int8_codes for a
+ * multiple of LANES codes, and decode_int4_codes for a multiple of 2 × LANES from a whole byte on. */
 
 HERE bool can_stream(const float *out, const coffer__quant_run *run)
 {
@@ -110,11 +109,6 @@ static void decode_int4(float *out, const coffer__quant_run *run)
     rest.parts[COFFER__QUANT_CODES] += count / 2;
     rest.elements -= count;
     coffer__quant_reference.decode_f32[COFFER__QUANT_INT4](out + lead + count, &rest);
-}
-
-static void finish_stream(void)
-{
-    _mm_sfence();
 }
 
 #define ALL_DECODERS                                                                               \
