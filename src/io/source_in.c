@@ -62,7 +62,7 @@ coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bo
         return coffer__fail_no_memory(err, path_size);
     snprintf(path, path_size, "%s/%s", folder, name);
     coffer_status status = open_regular(&fd, &size, folder, follow, name, path, err);
-    if (status == COFFER_OK && coffer__source_over_map(out, fd, size, path, NULL, NULL) != COFFER_OK &&
+    if (status == COFFER_OK && coffer__source_over_map(out, fd, size, path, NULL, false, NULL) != COFFER_OK &&
         (status = coffer__source_over_fd(out, fd, true, size, path, NULL, err)) != COFFER_OK)
         coffer__file_close(fd);
     coffer__free(path);

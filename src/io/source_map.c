@@ -1,4 +1,6 @@
-/* A file by mapping. Pages that a journal changes are private copies with the old bytes written into them. */
+/* A file by mapping. Pages that a journal changes are private copies with the old bytes written into them.
+ * Where it is only an option, the mapping is made when a view is first asked for: whoever reads a header and
+ * goes is spared it. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -8,16 +10,21 @@
 #include "io/source_private.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
+struct mapping {
+    int guard;
+    uint8_t *base;
+};
+
 struct mapped_file {
     int fd;
-    int guard; /* −1 for an empty file, which has no mapping */
-    uint8_t *base;
     size_t len;
     const char *name; /* the source's */
     coffer__journal *journal;
+    _Atomic(struct mapping *) mapping; /* NULL for an empty file, and until it is needed */
 };
 
 /* Whether the bytes before `end` were there. The size is looked at each time: a file that is cut inside a
@@ -25,9 +32,10 @@ struct mapped_file {
 static coffer_status expect_bytes(const struct mapped_file *map, uint64_t end, coffer_error *err)
 {
     uint64_t now;
-    if (map->guard < 0)
+    const struct mapping *mapping = atomic_load(&map->mapping);
+    if (!mapping)
         return COFFER_OK;
-    bool damaged = coffer__guard_damaged(map->guard);
+    bool damaged = coffer__guard_damaged(mapping->guard);
     coffer_status status = coffer__file_size(&now, map->fd, map->name, err);
     if (status != COFFER_OK)
         return status;
@@ -51,64 +59,93 @@ static coffer_status map_intact(void *context, coffer_error *err)
 static coffer_status map_read_at(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
 {
     const struct mapped_file *map = context;
-    memcpy(out, map->base + offset, len);
+    const struct mapping *mapping = atomic_load(&map->mapping);
+    if (!mapping)
+        return coffer__file_read_at(map->fd, out, len, offset, map->name, err);
+    memcpy(out, mapping->base + offset, len);
     return expect_bytes(map, offset + len, err);
 }
 
-static const uint8_t *map_view(void *context, uint64_t offset, size_t len)
+static void unmap(struct mapping *mapping, size_t len)
 {
-    (void)len;
-    return ((const struct mapped_file *)context)->base + offset;
-}
-
-static void unmap(const struct mapped_file *map)
-{
-    if (map->guard < 0)
+    if (!mapping)
         return;
-    coffer__guard_remove(map->guard);
-    coffer__os_unmap(map->base, map->len);
+    coffer__guard_remove(mapping->guard);
+    coffer__os_unmap(mapping->base, len);
+    coffer__free(mapping);
 }
 
 static void map_close(void *context)
 {
     struct mapped_file *map = context;
-    unmap(map);
+    unmap(atomic_load(&map->mapping), map->len);
     coffer__file_close(map->fd);
     coffer__journal_free(map->journal);
     coffer__free(map);
 }
 
 /* Maps and guards map->len bytes of map->fd. */
-static coffer_status map_file(struct mapped_file *map, const char *name, coffer_error *err)
+static coffer_status map_file(struct mapping **out, const struct mapped_file *map, const char *name,
+                              coffer_error *err)
 {
-    static uint8_t nothing;
-    if (map->len == 0) {
-        map->base = &nothing;
-        return COFFER_OK;
-    }
+    struct mapping *mapping = coffer__malloc(sizeof *mapping);
+    if (!mapping)
+        return coffer__fail_no_memory(err, sizeof *mapping);
     void *base = coffer__os_map(map->fd, map->len, map->journal != NULL);
-    if (base == MAP_FAILED)
-        return coffer__fail_errno(err, "cannot map", name, errno);
-    int guard = coffer__guard_add(base, map->len);
-    if (guard < 0) {
+    coffer_status status;
+    if (base == MAP_FAILED) {
+        status = coffer__fail_errno(err, "cannot map", name, errno);
+        goto out;
+    }
+    *mapping = (struct mapping){ coffer__guard_add(base, map->len), base };
+    if (mapping->guard < 0) {
         coffer__os_unmap(base, map->len);
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: too many files are mapped", name);
+        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: too many files are mapped", name);
+        goto out;
     }
-    map->base = base;
-    map->guard = guard;
-    if (!map->journal)
-        return COFFER_OK;
-    coffer__journal_lay_over(map->journal, base, 0, map->len);
-    if (coffer__os_protect(base, map->len) != 0) {
-        coffer_status status = coffer__fail_errno(err, "cannot protect the mapping", name, errno);
-        unmap(map);
-        return status;
+    if (map->journal) {
+        coffer__journal_lay_over(map->journal, base, 0, map->len);
+        if (coffer__os_protect(base, map->len) != 0) {
+            status = coffer__fail_errno(err, "cannot protect the mapping", name, errno);
+            unmap(mapping, map->len);
+            return status;
+        }
     }
+    *out = mapping;
     return COFFER_OK;
+out:
+    coffer__free(mapping);
+    return status;
+}
+
+/* Of several threads that ask at the same time the first one's mapping stays. NULL when there can be none:
+ * reads go on without. */
+static const struct mapping *map_now(struct mapped_file *map)
+{
+    struct mapping *mapping = atomic_load(&map->mapping), *made, *none = NULL;
+    if (mapping)
+        return mapping;
+    if (map_file(&made, map, map->name, NULL) != COFFER_OK)
+        return NULL;
+    if (atomic_compare_exchange_strong(&map->mapping, &none, made))
+        return made;
+    unmap(made, map->len);
+    return none;
+}
+
+static const uint8_t *map_view(void *context, uint64_t offset, size_t len)
+{
+    static const uint8_t nothing;
+    struct mapped_file *map = context;
+    (void)len;
+    if (map->len == 0)
+        return &nothing;
+    const struct mapping *mapping = map_now(map);
+    return mapping ? mapping->base + offset : NULL;
 }
 
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
-                                      coffer__journal *journal, coffer_error *err)
+                                      coffer__journal *journal, bool at_once, coffer_error *err)
 {
     static const coffer_source_ops ops = {
         .struct_size = sizeof ops,
@@ -118,30 +155,31 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
         .close = map_close,
     };
     uint64_t shown = journal ? journal->old_size : size;
-    struct mapped_file map = { .fd = fd, .guard = -1, .journal = journal };
-    if (shown > size || !coffer__to_size(&map.len, shown))
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: %llu bytes cannot be mapped, the file has %llu", name,
-                            (unsigned long long)shown, (unsigned long long)size);
-    struct mapped_file *context = coffer__malloc(sizeof *context);
-    if (!context)
-        return coffer__fail_no_memory(err, sizeof *context);
+    struct mapped_file *map = coffer__calloc(1, sizeof *map);
+    struct mapping *mapping = NULL;
     coffer_source *src = NULL;
-    coffer_status status = map_file(&map, name, err);
-    if (status != COFFER_OK)
-        goto out;
-    status = coffer_source_new(&src, &ops, context, shown, name, err);
+    coffer_status status = COFFER_OK;
+    if (!map)
+        return coffer__fail_no_memory(err, sizeof *map);
+    map->fd = fd;
+    map->journal = journal;
+    if (shown > size || !coffer__to_size(&map->len, shown))
+        status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                              "%s: %llu bytes cannot be mapped, the file has %llu", name,
+                              (unsigned long long)shown, (unsigned long long)size);
+    else if (map->len > 0 && (at_once || journal))
+        status = map_file(&mapping, map, name, err);
+    if (status == COFFER_OK)
+        status = coffer_source_new(&src, &ops, map, shown, name, err);
     if (status != COFFER_OK) {
-        unmap(&map);
-        goto out;
+        unmap(mapping, map->len);
+        coffer__free(map);
+        return status;
     }
-    *context = map;
-    context->name = src->name;
+    atomic_init(&map->mapping, mapping);
+    map->name = src->name;
     src->fd = fd;
     src->interrupted = journal != NULL;
     *out = src;
-    context = NULL;
-out:
-    coffer__free(context);
-    return status;
+    return COFFER_OK;
 }

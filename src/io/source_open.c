@@ -23,7 +23,8 @@ static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size,
     if (access == COFFER_ACCESS_DIRECT && !journal)
         return coffer__source_over_direct(out, fd, size, name, err);
     if (access == COFFER_ACCESS_AUTO || access == COFFER_ACCESS_MAP) {
-        coffer_status status = coffer__source_over_map(out, fd, size, name, journal, err);
+        coffer_status status =
+            coffer__source_over_map(out, fd, size, name, journal, access == COFFER_ACCESS_MAP, err);
         if (status == COFFER_OK || access == COFFER_ACCESS_MAP)
             return status;
     }
