@@ -63,6 +63,42 @@ static void equal_payloads_are_written_once(void **state)
     coffer_source_close(b);
 }
 
+/* All alike where samples are taken: which are the same shows only when they are looked at whole. */
+static void payloads_that_differ_in_one_byte_are_told_apart(void **state)
+{
+    enum { SIZE = 65536 };
+    static const struct {
+        const char *name;
+        uint8_t byte;
+        size_t same_as;
+    } tensors[] = { { "a", 1, 0 }, { "b", 2, 1 }, { "c", 3, 2 }, { "d", 2, 1 },
+                    { "e", 1, 0 }, { "f", 3, 2 }, { "g", 4, 6 }, { "h", 4, 6 } };
+    const char *path = path_of("alike.mcf");
+    const uint64_t dims[1] = { SIZE };
+    uint8_t *payload = calloc(1, SIZE), *read = malloc(SIZE);
+    coffer_mcf_writer *writer = begin(path, NULL);
+    (void)state;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        payload[10000] = tensors[i].byte;
+        assert_int_equal(model_add(writer, tensors[i].name, COFFER_DTYPE_U8, 1, dims, payload, NULL),
+                         COFFER_OK);
+    }
+    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    model_assert_clean(path);
+    coffer_source *src = model_source(path);
+    coffer_mcf *model = model_open(src);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        assert_int_equal(coffer_mcf_tensor_at(model, i).offset,
+                         coffer_mcf_tensor_at(model, tensors[i].same_as).offset);
+        assert_int_equal(coffer_mcf_read(read, model, i, 0, SIZE, NULL), COFFER_OK);
+        assert_int_equal(read[10000], tensors[i].byte);
+    }
+    coffer_mcf_close(model);
+    coffer_source_close(src);
+    free(payload);
+    free(read);
+}
+
 static void equal_calls_give_equal_bytes(void **state)
 {
     const char *first = path_of("first.mcf"), *second = path_of("second.mcf");
@@ -279,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_reads_back),
         cmocka_unit_test(equal_payloads_are_written_once),
+        cmocka_unit_test(payloads_that_differ_in_one_byte_are_told_apart),
         cmocka_unit_test(equal_calls_give_equal_bytes),
         cmocka_unit_test(the_layout_is_what_the_format_asks_of_writers),
         cmocka_unit_test(a_reserved_index_stands_in_front_of_the_payloads),

@@ -1,6 +1,7 @@
-/* Payloads that stand in the file already are written once. A sample of each is hashed; only two of the same
- * size and sample are hashed whole, and only those of one hash are compared. No file makes this slow: each
- * payload is hashed whole at most once. */
+/* Payloads that stand in the file already are written once. A sample of each is hashed; one of the same size
+ * and sample is nearly always the same, and is compared at once. Only where it is not are the payloads of
+ * that sample hashed whole, and those of one hash compared. No file makes this slow: each payload is compared
+ * with a different one, and hashed, at most once. */
 #include "formats/mcf/mcf_writer.h"
 
 #include "base/fail.h"
@@ -71,13 +72,15 @@ static coffer_status compare(bool *equal, const coffer__mcf_new *a, const coffer
     return COFFER_OK;
 }
 
-static coffer_status is_same(bool *same, coffer__mcf_new *a, coffer__mcf_new *b, int fd, const char *path,
-                             uint8_t *piece, coffer_error *err)
+static coffer_status is_same(bool *same, coffer__mcf_new *a, coffer__mcf_new *b, bool first, int fd,
+                             const char *path, uint8_t *piece, coffer_error *err)
 {
     coffer_status status;
     *same = false;
     if (a->size != b->size)
         return COFFER_OK;
+    if (first)
+        return compare(same, a, b, fd, path, piece, err);
     if ((status = hash_whole(a, fd, path, piece, err)) || (status = hash_whole(b, fd, path, piece, err)))
         return status;
     if (a->hash[0] != b->hash[0] || a->hash[1] != b->hash[1])
@@ -92,7 +95,7 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
     coffer__mcf_new *tensor = &writer->tensors[writer->tensor_count - 1];
     uint8_t *piece = NULL;
     coffer_status status = COFFER_OK;
-    bool same = false;
+    bool same = false, first = true;
     size_t at = 0;
     uint32_t item;
     *original = UINT32_MAX;
@@ -101,7 +104,8 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
         if (!piece && !(piece = coffer__malloc(PIECE)))
             status = coffer__fail_no_memory(err, PIECE);
         else
-            status = is_same(&same, &writer->tensors[item], tensor, fd, writer->path, piece, err);
+            status = is_same(&same, &writer->tensors[item], tensor, first, fd, writer->path, piece, err);
+        first = false;
         if (same)
             *original = item;
     }
