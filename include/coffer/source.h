@@ -11,7 +11,7 @@ COFFER_BEGIN_DECLS
 typedef struct coffer_source coffer_source;
 
 typedef enum coffer_access {
-    COFFER_ACCESS_AUTO = 0,  /* map regular files, read others */
+    COFFER_ACCESS_AUTO = 0,  /* map regular files once a view is asked for, read others */
     COFFER_ACCESS_MAP = 1,   /* map or fail */
     COFFER_ACCESS_READ = 2,  /* pread, never map */
     COFFER_ACCESS_DIRECT = 3 /* pread past the page cache, where the file system can: for large files that are
