@@ -165,10 +165,9 @@ static coffer_status fail_field(const char *field, coffer_error *err)
     coffer__buffer known = COFFER__BUFFER_INIT;
     coffer_status status;
     for (size_t i = 0; i < FIELD_COUNT; i++)
-        coffer__buffer_printf(&known, "%s ", fields[i].name);
+        coffer__buffer_printf(&known, " %s", fields[i].name);
     status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                          "ModelInfo has no field %s; there are: %sand kv.KEY", field,
-                          coffer__buffer_text(&known));
+                          "no field %.20s; there are kv.KEY%s", field, coffer__buffer_text(&known));
     coffer__buffer_free(&known);
     return status;
 }
