@@ -73,6 +73,15 @@ static int collect(quantize_job *job)
     return CLI_OK;
 }
 
+/* "minmax", or a percentile. */
+static bool parse_clip(double *out, const cli_args *args)
+{
+    const char *value = cli_value(args, "clip");
+    if (!value || strcmp(value, "minmax") == 0)
+        return true;
+    return cli_real(out, args, "clip", 0.0);
+}
+
 static int parse(quantize_job *job)
 {
     static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
@@ -82,9 +91,14 @@ static int parse(quantize_job *job)
     int result = collect(job);
     if (result)
         return result;
-    if (!cli_number(&threads, args, "threads", 0, 1, 1024))
+    if (!cli_number(&threads, args, "threads", 0, 1, 1024) ||
+        !cli_real(&opts->target_bpw, args, "target-bpw", 0.0) || !parse_clip(&opts->percentile, args))
         return CLI_USAGE;
+    if (cli_has(args, "target-bpw") && !(opts->target_bpw > 0))
+        return cli_usage(args, "--target-bpw %s: it takes a number above 0", cli_value(args, "target-bpw"));
     opts->method = (coffer_quant_method)cli_choice(args, "method", COFFER_QUANT_FIT);
+    opts->activations = cli_choice(args, "domain", 0) == 1;
+    opts->weights = cli_value(args, "weights");
     opts->nan_to_zero = cli_choice(args, "nan", 0) == 1;
     opts->requantize = cli_has(args, "requantize");
     opts->dry_run = cli_has(args, "dry-run");
@@ -98,8 +112,9 @@ static int parse(quantize_job *job)
     job->output = cli_operand(args, 1);
     if (!job->output && !opts->dry_run)
         return cli_usage(args, "where to? name the model to write, or add --dry-run");
-    if (!opts->rule_count)
-        return cli_usage(args, "to what? say --type k4, or --type 'GLOB=q8' for some of the tensors");
+    if (!opts->rule_count && !cli_has(args, "target-bpw"))
+        return cli_usage(args, "to what? say --type k4, --type 'GLOB=q8' for some of the tensors, or "
+                               "--target-bpw 4.5");
     return CLI_OK;
 }
 
@@ -159,6 +174,8 @@ static int fail(const quantize_job *job, const coffer_error *err)
 {
     if (err->status == COFFER_E_EXISTS)
         return cli_fail(job->output, err, NULL);
+    if (job->opts.weights && cli_culprit(NULL, job->opts.weights, err))
+        return cli_fail(job->opts.weights, err, NULL);
     if (err->status == COFFER_E_BAD_VALUE && !job->opts.nan_to_zero)
         return cli_fail(job->input, err, "--nan zero takes such numbers for 0");
     return cli_fail(cli_culprit(job->input, job->output, err), err, NULL);
@@ -203,10 +220,17 @@ static int run(const cli_args *args)
 
 static const cli_option options[] = {
     { "type", 't', "[GLOB=]TYPE", NULL,
-      "q8, q4, k6, k4, k3, k2, f16, bf16 or keep; may be given again, the last that matches counts" },
+      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16 or keep; may be given again, the last that matches "
+      "counts" },
     { "method", 0, "NAME", "fit|absmax|exact",
       "how scales are found: the least error, the first program's "
       "way, everything tried (fit)" },
+    { "weights", 'w', "FILE", NULL,
+      "how much each column counts: .npy for all tensors, .npz or safetensors by name, or an imatrix" },
+    { "target-bpw", 0, "X", NULL, "choose a type for each tensor, so that all have X bits per weight" },
+    { "domain", 0, "WHAT", "weights|activations", "int8 and int4: around 0, or with a zero point (weights)" },
+    { "clip", 0, "minmax|P", NULL,
+      "int8 and int4: what lies beyond the P-th percentile is cut off (minmax)" },
     { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; may be given again" },
     { "exclude", 0, "GLOB", NULL, "tensors whose name matches are copied; may be given again" },
     { "requantize", 0, NULL, NULL, "tensors that are quantised already too, instead of copying them" },
@@ -237,7 +261,9 @@ const cli_verb cli_verb_quantize = {
     .examples = "  coffer quantize folder/ small.mcf --type k4\n"
                 "  coffer quantize model.safetensors small.mcf --type k4 --type '*embed*=q8' --type "
                 "'*lm_head*=keep'\n"
-                "  coffer quantize model.gguf --type k3 --dry-run          # how good it would be\n",
+                "  coffer quantize model.gguf --type k3 --dry-run          # how good it would be\n"
+                "  coffer quantize folder/ small.mcf --target-bpw 4.5      # the best types for the size\n"
+                "  coffer quantize folder/ small.mcf --type k3 --weights imatrix.gguf\n",
     .options = options,
     .min_operands = 1,
     .max_operands = 2,

@@ -56,7 +56,7 @@ typedef struct coffer_quantize_opts {
  *            snr_db, max_error), "weights", "size" and "bits_per_weight"; may be NULL.
  * out_path : not looked at in a dry run.     opts : NULL = defaults, by which everything is copied.
  * Streams: a few rows for each thread are in memory. The same input and options give the same bytes. A number
- * that is not finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_LIMIT. */
+ * that is not finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
 COFFER_API coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char *in_path,
                                          const coffer_quantize_opts *opts, coffer_error *err);
 

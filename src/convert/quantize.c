@@ -7,13 +7,8 @@
 #include "base/report.h"
 #include "convert/mcf_pack.h"
 
-#include <inttypes.h>
 #include <math.h>
-
-struct coffer__quantize_job {
-    coffer_quantize_opts opts;
-    coffer__quantize_result *results; /* one for each tensor of the selection */
-};
+#include <string.h>
 
 /* ---- What is asked for ---- */
 
@@ -29,6 +24,31 @@ static coffer_status check_rule(const coffer_quantize_rule *rule, const coffer_q
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s is for weights: activations are int8 or int4",
                             coffer_dtype_name(rule->dtype));
+    if (!rule->glob && opts->target_bpw > 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s for all tensors, and a target that chooses types: it is one or the other",
+                            rule->dtype ? coffer_dtype_name(rule->dtype) : "keep");
+    return COFFER_OK;
+}
+
+static coffer_status check_numbers(const coffer_quantize_opts *opts, coffer_error *err)
+{
+    if (opts->method != COFFER_QUANT_FIT && opts->method != COFFER_QUANT_ABSMAX &&
+        opts->method != COFFER_QUANT_EXACT)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "there is no method %d",
+                            (int)opts->method);
+    if (!(opts->target_bpw >= 0) || isinf(opts->target_bpw))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%g bits per weight",
+                            opts->target_bpw);
+    if (opts->target_bpw > 0 && opts->activations)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a target chooses types for weights, not for activations");
+    if (opts->percentile != 0 && !(opts->percentile >= 50 && opts->percentile <= 100))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a percentile of %g is not between 50 and 100", opts->percentile);
+    if (opts->weights && opts->method == COFFER_QUANT_ABSMAX)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "absmax looks at no importance: weights are for fit and exact");
     return COFFER_OK;
 }
 
@@ -38,11 +58,7 @@ static coffer_status take_options(coffer_quantize_opts *out, const coffer_quanti
     coffer_status status = coffer__take_options(out, sizeof *out, given, err);
     for (size_t i = 0; !status && i < out->rule_count; i++)
         status = check_rule(&out->rules[i], out, err);
-    if (!status && (int)out->method != COFFER_QUANT_FIT && out->method != COFFER_QUANT_ABSMAX &&
-        out->method != COFFER_QUANT_EXACT)
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "there is no method %d",
-                              (int)out->method);
-    return status;
+    return status ? status : check_numbers(out, err);
 }
 
 static coffer_pack_opts pack_options(const coffer_quantize_opts *opts)
@@ -61,28 +77,108 @@ static coffer_pack_opts pack_options(const coffer_quantize_opts *opts)
 
 /* ---- The work ---- */
 
-coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
-                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
-                                   coffer_error *err)
+coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
+                                        const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                        coffer_error *err)
 {
-    coffer__quantize_result *result = &job->results[position];
-    coffer__quantize_task task = {
+    const coffer_tensor *tensor = chosen->tensor;
+    *out = (coffer__quantize_task){
         .chosen = chosen,
         .type = coffer__quant_find_type(chosen->dtype),
         .method = (coffer__quant_method)job->opts.method,
         .activations = chosen->activations,
         .nan_to_zero = job->opts.nan_to_zero,
     };
-    coffer_status status = coffer__quantize_tensor(result, &task, stream, writer, err);
-    if (status || !writer)
-        return status;
+    coffer_status status = COFFER_OK;
+    if (job->importance && !(out->type && out->type->family == COFFER__QUANT_WHOLE))
+        status = coffer__importance_read(weights, job->importance, tensor->name, tensor->dims[1], err);
+    out->weights = status ? NULL : *weights;
+    return status;
+}
+
+static coffer_status find_whole(coffer__quantize_job *job, coffer__quantize_task *task, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (!job->workers)
+        status = coffer__tensor_workers_new(&job->workers, job->opts.threads, NULL, 0, err);
+    if (!status)
+        status = coffer__quantize_find_whole(&task->whole, task, job->opts.percentile, job->workers, err);
+    task->method = COFFER__QUANT_ABSMAX; /* the scale is what the bounds say */
+    return status;
+}
+
+static coffer_status note(const coffer__quantize_job *job, const coffer__quantize_task *task,
+                          const coffer__quantize_result *result, coffer_mcf_writer *writer, coffer_error *err)
+{
+    bool whole = task->type->family == COFFER__QUANT_WHOLE;
     coffer_mcf_quality quality = {
-        .method = (coffer_quant_method)task.method,
+        .method = (coffer_quant_method)task->method,
         .snr_db = (float)coffer__comparison_snr(&result->error),
         .max_error = (float)result->error.max_abs,
     };
-    status = coffer_mcf_set_clip(writer, -result->largest, result->largest, err);
+    if (task->weights) {
+        quality.importance = coffer__importance_source(job->importance);
+        quality.importance_len = strlen(quality.importance);
+    }
+    coffer_status status = coffer_mcf_set_clip(writer, whole ? task->whole.min_clip : -result->largest,
+                                               whole ? task->whole.max_clip : result->largest, err);
     return status ? status : coffer_mcf_set_quality(writer, &quality, err);
+}
+
+coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
+                                   coffer_error *err)
+{
+    coffer__quantize_result *result = &job->results[position];
+    coffer__quantize_task task;
+    float *weights = NULL;
+    coffer_status status = coffer__quantize_new_task(&task, &weights, job, chosen, err);
+    if (!status && task.type->family == COFFER__QUANT_WHOLE)
+        status = find_whole(job, &task, err);
+    if (!status)
+        status = coffer__quantize_tensor(result, &task, stream, writer, err);
+    if (!status && writer)
+        status = note(job, &task, result, writer, err);
+    coffer__free(weights);
+    return status;
+}
+
+/* ---- Before anything is written ---- */
+
+static coffer_status open_importance(coffer__quantize_job *job, coffer_error *err)
+{
+    return job->opts.weights
+               ? coffer__importance_open(&job->importance, job->opts.weights, job->opts.limits, err)
+               : COFFER_OK;
+}
+
+/* A file of importances for another model is a mistake. */
+static coffer_status check_importance(const coffer__quantize_job *job, const coffer__selection *selection,
+                                      coffer_error *err)
+{
+    for (size_t i = 0; job->importance && i < selection->count; i++) {
+        if (selection->items[i].quantise &&
+            coffer__importance_has(job->importance, selection->items[i].tensor->name))
+            return COFFER_OK;
+    }
+    if (!job->importance)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                        "%s has no importances for any of the tensors that are quantised", job->opts.weights);
+}
+
+static coffer_status plan(coffer__quantize_job *job, coffer__selection *selection,
+                          const coffer__mcf_pack *pack, coffer_error *err)
+{
+    coffer__tensor_stream *stream = NULL;
+    coffer_status status = coffer__quantize_plan(selection, &job->opts, err);
+    if (!status && job->opts.target_bpw > 0) {
+        status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
+        if (!status)
+            status = coffer__quantize_spend(selection, job, stream, err);
+        coffer__tensor_stream_free(stream);
+    }
+    return status ? status : check_importance(job, selection, err);
 }
 
 static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *pack,
@@ -159,14 +255,14 @@ coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char
     if ((status = coffer__mcf_pack_init(&pack, &pack_opts, err)) ||
         (status = coffer__mcf_pack_add_input(&pack, in_path, err)) ||
         (!job.opts.dry_run && (status = coffer__mcf_pack_check_output(out_path, &pack, err))) ||
-        (status = coffer__mcf_pack_choose(&selection, &pack, err)))
+        (status = open_importance(&job, err)) || (status = coffer__mcf_pack_choose(&selection, &pack, err)))
         goto out;
     job.results = coffer__calloc(selection.count ? selection.count : 1, sizeof *job.results);
     if (!job.results) {
         status = coffer__fail_no_memory(err, selection.count * sizeof *job.results);
         goto out;
     }
-    if ((status = coffer__quantize_plan(&selection, &job.opts, err)))
+    if ((status = plan(&job, &selection, &pack, err)))
         goto out;
     pack.quantize = &job;
     status = job.opts.dry_run ? measure(&job, &pack, &selection, err)
@@ -176,6 +272,8 @@ coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char
         status = coffer__node_status(out, err);
     }
 out:
+    coffer__tensor_workers_free(job.workers);
+    coffer__importance_close(job.importance);
     coffer__free(job.results);
     coffer__selection_free(&selection);
     coffer__mcf_pack_free(&pack);

@@ -5,6 +5,8 @@
 #include "base/elements.h"
 #include "coffer/mcf.h"
 #include "coffer/quantize.h"
+#include "convert/importance.h"
+#include "convert/tensor_pass.h"
 #include "convert/tensor_stream.h"
 #include "quant/quant_encode.h"
 
@@ -57,10 +59,26 @@ coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer
                                       coffer__tensor_stream *stream, coffer_mcf_writer *writer,
                                       coffer_error *err);
 
+/* ---- quantize_whole.c: the scale of int8 and int4 ---- */
+
+/* percentile : as in the options. COFFER_E_BAD_VALUE for a number that is not finite and must be. */
+coffer_status coffer__quantize_find_whole(coffer__quantize_whole *out, const coffer__quantize_task *task,
+                                          double percentile, coffer__tensor_workers *workers,
+                                          coffer_error *err);
+
 /* ---- quantize.c: the tensors of a pack ---- */
 
-typedef struct coffer__quantize_job coffer__quantize_job;
+typedef struct coffer__quantize_job {
+    coffer_quantize_opts opts;        /* all members there */
+    coffer__quantize_result *results; /* one for each tensor of the selection */
+    coffer__importance *importance;   /* NULL = all columns count the same */
+    coffer__tensor_workers *workers;  /* made when first needed */
+} coffer__quantize_job;
 
+/* What is to be done to a tensor. weights : what the task has of the kind (coffer__free). */
+coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
+                                        const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                        coffer_error *err);
 /* A tensor that the selection wants quantised; position : in the selection. */
 coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
                                    size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
@@ -75,7 +93,16 @@ bool coffer__quantize_can(const coffer_quantize_opts *opts, const coffer__chosen
 /* Sets what a chosen tensor becomes. */
 coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_quantize_opts *opts,
                                       coffer_dtype dtype, coffer_error *err);
+/* Follows the rules. */
 coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_quantize_opts *opts,
                                     coffer_error *err);
+
+/* ---- quantize_budget.c ---- */
+
+/* Types for the tensors that no rule is for, so that the target is reached. COFFER_E_INVALID_ARGUMENT
+ * when it cannot be.
+ */
+coffer_status coffer__quantize_spend(coffer__selection *selection, coffer__quantize_job *job,
+                                     coffer__tensor_stream *stream, coffer_error *err);
 
 #endif
