@@ -46,6 +46,7 @@ static const cli_option options[] = {
     { "dense", 0, NULL, NULL, "also when a large matrix would be all but empty" },
     { "offset", 0, "N", NULL, "of raw input: skip so many bytes" },
     { "cast", 0, "TYPE", "keep|f16|bf16", "tensors of other float types become this" },
+    { "tensor", 0, "NAME", NULL, "which tensor of a model becomes an array" },
     { "include", 0, "GLOB", NULL, "only tensors whose name matches; may be there several times" },
     { "exclude", 0, "GLOB", NULL, "no tensors whose name matches; may be there several times" },
     { "shard-size", 0, "SIZE", NULL, "files of at most SIZE (5GB, 500MiB), with an index beside them" },

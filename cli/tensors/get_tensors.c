@@ -2,7 +2,7 @@
 #include "args.h"
 #include "base/buffer.h"
 #include "base/json_write.h"
-#include "tensors/tensor_out.h"
+#include "convert/tensor_out.h"
 #include "tensors/tensor_sets.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const as_names[TENSOR_AS_COUNT] = { "npy", "safetensors", "csv", "raw" };
+static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetensors", "csv", "raw" };
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
@@ -30,25 +30,25 @@ typedef struct get_job {
 
 /* ---- Tensors ---- */
 
-static tensor_as as_of_extension(const char *output)
+static coffer__tensor_as as_of_extension(const char *output)
 {
     const char *dot = output ? strrchr(output, '.') : NULL;
-    for (unsigned as = 0; dot && as < TENSOR_AS_COUNT; as++)
+    for (unsigned as = 0; dot && as < COFFER__TENSOR_AS_COUNT; as++)
         if (strcmp(dot + 1, as_names[as]) == 0)
-            return (tensor_as)as;
-    return TENSOR_CSV;
+            return (coffer__tensor_as)as;
+    return COFFER__TENSOR_CSV;
 }
 
 /* What is written of each element; false after a message. */
-static bool choose_type(tensor_out *out, const get_job *job, const coffer_tensor *tensor)
+static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffer_tensor *tensor)
 {
     bool plain = coffer_dtype_size(tensor->dtype) > 0;
-    bool rows = cli_has(job->args, "rows"), raw = out->as == TENSOR_RAW;
+    bool rows = cli_has(job->args, "rows"), raw = out->as == COFFER__TENSOR_RAW;
     if (cli_has(job->args, "dequantize")) {
         out->dtype = COFFER_DTYPE_F32;
         return true;
     }
-    out->dtype = tensor_written_as(out->as, tensor->dtype);
+    out->dtype = coffer__tensor_written_as(out->as, tensor->dtype);
     if (plain || (raw && !rows))
         return true;
     cli_usage(job->args, "%s is %s: --dequantize gives its values as float32%s", job->name,
@@ -56,9 +56,9 @@ static bool choose_type(tensor_out *out, const get_job *job, const coffer_tensor
     return false;
 }
 
-static bool choose_rows(tensor_out *out, const get_job *job, const coffer_tensor *tensor)
+static bool choose_rows(coffer__tensor_out *out, const get_job *job, const coffer_tensor *tensor)
 {
-    uint64_t rows = tensor_rows(tensor), begin = 0, end = rows;
+    uint64_t rows = coffer__tensor_rows(tensor), begin = 0, end = rows;
     if (!cli_range(&begin, &end, job->args, "rows"))
         return false;
     if (end == UINT64_MAX)
@@ -76,18 +76,18 @@ static bool choose_rows(tensor_out *out, const get_job *job, const coffer_tensor
 static int get_tensor(const get_job *job, size_t index)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, index);
-    tensor_out out = { .set = job->set, .index = index, .path = job->output ? job->output : "-" };
+    coffer__tensor_out out = { .set = job->set, .index = index, .path = job->output ? job->output : "-" };
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
-    out.as = (tensor_as)cli_choice(job->args, "as", as_of_extension(job->output));
+    out.as = (coffer__tensor_as)cli_choice(job->args, "as", as_of_extension(job->output));
     out.replace = cli_has(job->args, "force");
     if (!choose_type(&out, job, tensor) || !choose_rows(&out, job, tensor))
         return CLI_USAGE;
-    if (out.as != TENSOR_CSV && strcmp(out.path, "-") == 0 && term_is_terminal(stdout))
+    if (out.as != COFFER__TENSOR_CSV && strcmp(out.path, "-") == 0 && term_is_terminal(stdout))
         return cli_usage(job->args, "%s is nothing to look at: -o names a file for it", as_names[out.as]);
     term_progress_start(&bar, "writing", NULL);
     bar.amount = tensor->size;
-    coffer_status status = tensor_write(&out, &bar.progress, &err);
+    coffer_status status = coffer__tensor_write(&out, &bar.progress, &err);
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return CLI_OK;

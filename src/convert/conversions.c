@@ -37,6 +37,16 @@ static const coffer_conversion conversions[] = {
     { "safetensors-index", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
     { "gguf", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
     { "mcf", "gguf", coffer__to_gguf_options, coffer__to_gguf },
+    { "mcf", "npy", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "mcf", "csv", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "safetensors", "npy", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "safetensors", "csv", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "safetensors-index", "npy", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "safetensors-index", "csv", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "gguf", "npy", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "gguf", "csv", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "npz", "npy", coffer__tensor_to_array_options, coffer__tensor_to_array },
+    { "npz", "csv", coffer__tensor_to_array_options, coffer__tensor_to_array },
     { "npz", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
 };
 

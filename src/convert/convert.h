@@ -84,4 +84,8 @@ coffer_status coffer__pycauset_from_csv(const coffer__convert_job *job, coffer_e
 coffer_status coffer__pycauset_from_mtx(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__pycauset_from_hdf5(const coffer__convert_job *job, coffer_error *err);
 
+/* One tensor: tensor_to_array.c. */
+extern const coffer_convert_option coffer__tensor_to_array_options[];
+coffer_status coffer__tensor_to_array(const coffer__convert_job *job, coffer_error *err);
+
 #endif

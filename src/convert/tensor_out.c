@@ -1,4 +1,4 @@
-#include "tensors/tensor_out.h"
+#include "convert/tensor_out.h"
 
 #include "base/buffer.h"
 #include "base/bytes.h"
@@ -15,17 +15,17 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-coffer_dtype tensor_written_as(tensor_as as, coffer_dtype dtype)
+coffer_dtype coffer__tensor_written_as(coffer__tensor_as as, coffer_dtype dtype)
 {
     coffer__npy_field field;
     if (dtype == COFFER_DTYPE_NONE || coffer_dtype_size(dtype) == 0)
         return COFFER_DTYPE_NONE;
-    if (as != TENSOR_NPY || coffer__npy_field_of(&field, dtype))
+    if (as != COFFER__TENSOR_NPY || coffer__npy_field_of(&field, dtype))
         return dtype;
     return coffer_dtype_is_complex(dtype) ? COFFER_DTYPE_C64 : COFFER_DTYPE_F32;
 }
 
-uint64_t tensor_rows(const coffer_tensor *tensor)
+uint64_t coffer__tensor_rows(const coffer_tensor *tensor)
 {
     return tensor->rank > 0 ? tensor->dims[0] : 1;
 }
@@ -34,7 +34,7 @@ uint64_t tensor_rows(const coffer_tensor *tensor)
 
 typedef struct written {
     coffer__sink *sink;
-    const tensor_out *job;
+    const coffer__tensor_out *job;
     const coffer_tensor *tensor;
     uint64_t *dims;        /* of what is written */
     uint64_t first, count; /* elements */
@@ -67,9 +67,9 @@ static void put_safetensors_header(coffer__buffer *header, const written *out)
 static coffer_status write_header(const written *out, coffer_error *err)
 {
     coffer__buffer header = COFFER__BUFFER_INIT;
-    if (out->job->as == TENSOR_NPY)
+    if (out->job->as == COFFER__TENSOR_NPY)
         put_npy_header(&header, out);
-    else if (out->job->as == TENSOR_SAFETENSORS)
+    else if (out->job->as == COFFER__TENSOR_SAFETENSORS)
         put_safetensors_header(&header, out);
     coffer_status status = header.failed ? coffer__fail_no_memory(err, header.len)
                                          : coffer__sink_write(out->sink, header.data, header.len, err);
@@ -150,8 +150,8 @@ static size_t piece_elements(const written *out, size_t element_size)
 
 static coffer_status write_elements(const written *out, const coffer_progress *progress, coffer_error *err)
 {
-    const tensor_out *job = out->job;
-    coffer_dtype dtype = job->as == TENSOR_CSV ? text_dtype(job->dtype) : job->dtype;
+    const coffer__tensor_out *job = out->job;
+    coffer_dtype dtype = job->as == COFFER__TENSOR_CSV ? text_dtype(job->dtype) : job->dtype;
     size_t size = coffer_dtype_size(dtype), piece = piece_elements(out, size);
     uint8_t *elements = coffer__alloc_array(piece, size);
     if (!elements)
@@ -161,12 +161,13 @@ static coffer_status write_elements(const written *out, const coffer_progress *p
         uint64_t left = out->first + out->count - at;
         size_t some = left < piece ? (size_t)left : piece;
         status = coffer_tensors_read_as(elements, dtype, job->set, job->index, at, some, err);
-        if (status == COFFER_OK && job->as == TENSOR_CSV)
+        if (status == COFFER_OK && job->as == COFFER__TENSOR_CSV)
             status = write_text(out, elements, at, some, dtype, err);
         else if (status == COFFER_OK)
             status = coffer__sink_write(out->sink, elements, some * size, err);
         at += some;
-        if (status == COFFER_OK && progress->step(progress->context, at - out->first, out->count) != 0)
+        if (status == COFFER_OK && progress &&
+            progress->step(progress->context, at - out->first, out->count) != 0)
             status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     coffer__free(elements);
@@ -186,7 +187,7 @@ static coffer_status write_payload(const written *out, const coffer_progress *pr
         if (status == COFFER_OK)
             status = coffer__sink_write(out->sink, piece, some, err);
         at += some;
-        if (status == COFFER_OK && progress->step(progress->context, at, out->tensor->size) != 0)
+        if (status == COFFER_OK && progress && progress->step(progress->context, at, out->tensor->size) != 0)
             status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     coffer__free(piece);
@@ -202,7 +203,7 @@ static uint64_t line_of(const written *out)
 
 static coffer_status write_all(written *out, const coffer_progress *progress, coffer_error *err)
 {
-    const tensor_out *job = out->job;
+    const coffer__tensor_out *job = out->job;
     const coffer__sink_opts opts = { .exclusive = !job->replace };
     coffer_status status = coffer__sink_create(&out->sink, job->path, &opts, err);
     if (status == COFFER_OK)
@@ -216,12 +217,13 @@ static coffer_status write_all(written *out, const coffer_progress *progress, co
     return status;
 }
 
-coffer_status tensor_write(const tensor_out *job, const coffer_progress *progress, coffer_error *err)
+coffer_status coffer__tensor_write(const coffer__tensor_out *job, const coffer_progress *progress,
+                                   coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, job->index);
-    uint64_t rows = tensor_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
+    uint64_t rows = coffer__tensor_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
     written out = { .job = job, .tensor = tensor, .first = job->first * row, .count = job->row_count * row };
-    if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == TENSOR_NPY)
+    if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == COFFER__TENSOR_NPY)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "tensor \"%s\" has %" PRIu32 " dimensions, an .npy file has at most %d",
                             tensor->name, tensor->rank, COFFER__NPY_MAX_DIMENSIONS);
