@@ -65,6 +65,7 @@ static const char *hint_for_system_error(const char *path, const char *text)
     } hints[] = {
         { ENOSPC, "free some space, or write to another disk; nothing half-written was left" },
         { EDQUOT, "free some space, or write to another disk; nothing half-written was left" },
+        { EFBIG, "a limit (ulimit -f) or the disk allows no file so large; nothing half-written was left" },
         { EROFS, "the disk is mounted read-only; copy the file, or write to another folder" },
         { ENOTDIR, "a part of the path is a file, not a folder" },
         { EMFILE, "too many files are open in this process; raise 'ulimit -n'" },
@@ -79,7 +80,7 @@ static const char *hint_for_system_error(const char *path, const char *text)
             return hints[i].hint;
     if (ends_with(text, strerror(EACCES)) && access(path, R_OK) == 0 && access(path, W_OK) != 0)
         return "this user may read it but not change it; copy it first";
-    return hint_for_path(path);
+    return strstr(text, "cannot write") ? NULL : hint_for_path(path);
 }
 
 /* In a hint, '%' stands for the path. */

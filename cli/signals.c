@@ -27,6 +27,8 @@ void cli_install_signals(void)
         if (sigaction(fatal_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(fatal_signals[i], &action, NULL);
     }
+    /* A file that may not grow any more (ulimit -f) is then an error of the write, like a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 static void mask_signals(int how)

@@ -11,4 +11,12 @@ mkfifo "$OLDPWD/pipe"
 { coffer check ./*.mscan; echo "exit $?" >&3; } 3>&1 >"$OLDPWD/pipe" &
 head -c 0 "$OLDPWD/pipe"
 wait
+# A limit on the size of files is no reason to die and leave half of one.
+(
+    cd "$OLDPWD" || exit
+    ulimit -f 8
+    coffer pack "$DATA/compat/mcf/hf-folder" model.mcf
+    echo "exit $?"
+    ls -A
+)
 coffer convert "$DATA/vectors/mscan/empty.mscan" /dev/full --to csv
