@@ -30,6 +30,13 @@ for file in overlap short huge nibbles length; do
     say ls $file.safetensors
 done
 coffer check --json overlap.safetensors
+mkdir folder
+echo '{"weight_map": {"a": "gone.safetensors"}}' >folder/model.safetensors.index.json
+say check folder
+say ls folder
+echo '{"weight_map": {"a": "../evil.safetensors"}}' >folder/model.safetensors.index.json
+say check --json folder
+rm -r folder
 echo "a pipe that is closed"
 coffer ls evil.safetensors --json | :
 coffer get "$DATA/compat/mcf/hf-folder" model.embed_tokens.weight | head -c 5; echo
