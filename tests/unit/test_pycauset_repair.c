@@ -169,6 +169,34 @@ static void reserved_bytes_are_set_to_zero(void **state)
     container_free(&file);
 }
 
+static void a_preamble_is_put_in_order_where_a_slot_shows_what_it_was(void **state)
+{
+    static const struct {
+        int at;
+        uint8_t value;
+    } wrong[] = { { 12, 2 }, { 13, 1 }, { 14, 2 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        container file = two_states();
+        file.bytes[wrong[i].at] = wrong[i].value;
+        expect_repair(&file, COFFER_E_BAD_VALUE, 2, 2);
+        container_free(&file);
+    }
+}
+
+static void a_slot_with_the_wrong_length_of_a_whole_block_is_corrected(void **state)
+{
+    static const uint64_t lengths[] = { 0, 31, 40 };
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        container file = container_make("{\"properties\":{\"v\":1}}");
+        container_set_slot(&file, CONTAINER_SLOT_A, CONTAINER_METADATA_LEN, lengths[i]);
+        container_set_slot(&file, CONTAINER_SLOT_B, CONTAINER_METADATA_LEN, lengths[i]);
+        expect_repair(&file, COFFER_E_SIZE_MISMATCH, 1, 1);
+        container_free(&file);
+    }
+}
+
 static void going_back_is_a_commit_that_can_be_undone(void **state)
 {
     container file = two_states();
@@ -301,6 +329,8 @@ int main(void)
         cmocka_unit_test(a_tail_that_was_cut_off_goes_back_to_what_is_left),
         cmocka_unit_test(without_any_whole_metadata_nothing_is_written),
         cmocka_unit_test(reserved_bytes_are_set_to_zero),
+        cmocka_unit_test(a_preamble_is_put_in_order_where_a_slot_shows_what_it_was),
+        cmocka_unit_test(a_slot_with_the_wrong_length_of_a_whole_block_is_corrected),
         cmocka_unit_test(going_back_is_a_commit_that_can_be_undone),
         cmocka_unit_test(an_existing_output_is_kept_unless_told_otherwise),
         cmocka_unit_test(compact_keeps_payload_metadata_and_generation_and_drops_the_rest),

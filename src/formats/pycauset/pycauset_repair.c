@@ -17,6 +17,7 @@ typedef struct rescue {
     const coffer_repair_opts *opts;
     coffer_limits limits;
     coffer__pycauset_header header;
+    coffer_error preamble;       /* what is wrong with it, where the slots show what it was */
     bool reserved_set;           /* in the preamble or behind the slots */
     coffer__pycauset_slot state; /* what the copy will show */
     coffer__pycauset_slot other; /* and its second slot */
@@ -51,7 +52,10 @@ static coffer_status read_header(rescue *work, coffer_error *err)
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = coffer__pycauset_read_header(&work->header, work->source, &found);
     work->reserved_set = status == COFFER_E_RESERVED_NOT_ZERO;
-    if (status && !work->reserved_set)
+    /* A slot that is whole by its checksum was written in this byte order, into this header. */
+    if (status == COFFER_E_BAD_VALUE && work->header.active >= 0)
+        work->preamble = found;
+    else if (status && !work->reserved_set)
         return coffer__fail(err, status, found.offset, "%s", found.text);
     if ((status = coffer_source_read_at(rest, work->source, COFFER__PYCAUSET_SLOTS_END, sizeof rest, err)))
         return status;
@@ -66,8 +70,13 @@ static coffer_status read_header(rescue *work, coffer_error *err)
     return COFFER_OK;
 }
 
-static void report_reserved(rescue *work)
+static void report_header(rescue *work)
 {
+    if (work->preamble.status) {
+        work->changed = true;
+        coffer__report_add(work->report, work->preamble.status, COFFER_WARNING, work->preamble.offset,
+                           "the preamble was put in order: %s", work->preamble.text);
+    }
     if (!work->reserved_set)
         return;
     work->changed = true;
@@ -140,15 +149,15 @@ static bool try_block(const rescue *work, coffer__pycauset_slot *out, const coff
     return good;
 }
 
-/* The newest whole block, before `limit` if there is one. *generation counts the blocks up to it. */
-static coffer_status find_newest(rescue *work, uint64_t limit, bool *found, coffer_error *err)
+/* The newest whole block that does not lie behind `last`. Its generation counts the blocks up to it. */
+static coffer_status find_newest(rescue *work, uint64_t last, bool *found, coffer_error *err)
 {
     coffer__pycauset_scan scan = { .items = NULL };
     coffer_status status = coffer__pycauset_scan_range(&scan, work->source, COFFER__PYCAUSET_HEADER_SIZE,
                                                        UINT64_MAX, &work->limits, err);
     *found = false;
     for (size_t i = scan.count; i-- > 0 && status == COFFER_OK && !*found;) {
-        if (scan.items[i].offset < limit && try_block(work, &work->state, &scan.items[i])) {
+        if (scan.items[i].offset <= last && try_block(work, &work->state, &scan.items[i])) {
             work->state.generation = i + 1;
             *found = true;
         }
@@ -157,11 +166,11 @@ static coffer_status find_newest(rescue *work, uint64_t limit, bool *found, coff
     return status;
 }
 
-static coffer_status search_blocks(rescue *work, uint64_t limit, const coffer_error *why, coffer_error *err)
+static coffer_status search_blocks(rescue *work, uint64_t last, const coffer_error *why, coffer_error *err)
 {
     uint64_t newest = 0;
     bool found;
-    coffer_status status = find_newest(work, limit, &found, err);
+    coffer_status status = find_newest(work, last, &found, err);
     if (status)
         return status;
     if (!found)
@@ -333,11 +342,15 @@ static coffer_status write_output(rescue *work, const char *path, coffer_error *
 coffer_status coffer__pycauset_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                       const coffer_repair_opts *opts, coffer_error *err)
 {
-    rescue work = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
+    rescue work = { .report = out,
+                    .source = src,
+                    .opts = opts,
+                    .limits = coffer__limits(opts->limits),
+                    .preamble = COFFER_ERROR_INIT };
     coffer_status status = read_header(&work, err);
     if (status)
         return status;
-    report_reserved(&work);
+    report_header(&work);
     status =
         opts->to_generation ? choose_generation(&work, opts->to_generation, err) : choose_state(&work, err);
     if (status == COFFER_OK)
