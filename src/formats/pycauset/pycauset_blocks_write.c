@@ -49,8 +49,7 @@ static coffer_status open_block(block_source *block, const char *path, uint64_t 
     const coffer_pycauset_value *uuid =
         coffer__pycauset_get_key(block->matrix->metadata.root, "payload_uuid");
     block->uuid = coffer_pycauset_value_text(uuid, NULL);
-    if (!block->uuid || strlen(block->uuid) != COFFER__PYCAUSET_UUID_SIZE ||
-        strspn(block->uuid, "0123456789abcdefABCDEF") != COFFER__PYCAUSET_UUID_SIZE)
+    if (!block->uuid || !coffer__pycauset_is_uuid(block->uuid))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "%s: a child has to have a payload_uuid of %d hexadecimal digits", path,
                             COFFER__PYCAUSET_UUID_SIZE);

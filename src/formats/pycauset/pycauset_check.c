@@ -6,8 +6,6 @@
 #include "base/report.h"
 #include "io/source_private.h"
 
-#include <string.h>
-
 typedef struct checker {
     coffer_report *report;
     coffer_source *source;
@@ -28,11 +26,6 @@ static coffer_status take_finding(const checker *check, coffer_severity severity
         return coffer__fail(err, found->status, found->offset, "%s", found->text);
     coffer__report_add_error(check->report, severity, found);
     return COFFER_OK;
-}
-
-static uint64_t slot_place(int which)
-{
-    return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
 }
 
 /* ---- The header ---- */
@@ -78,12 +71,13 @@ static void check_slot(const checker *check, int which)
                            "the file ends at %llu, slot %c names bytes up to %llu", (unsigned long long)size,
                            "AB"[which], (unsigned long long)end);
     if (slot->crc_matches && (slot->hot_offset != 0 || slot->hot_length != 0))
-        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, slot_place(which) + 40,
+        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
+                           coffer__pycauset_slot_place(which) + 40,
                            "slot %c: hot_offset and hot_length are %llu and %llu, not 0", "AB"[which],
                            (unsigned long long)slot -> hot_offset, (unsigned long long)slot -> hot_length);
     if (slot->crc_matches && !slot->reserved_zero)
         coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
-                           slot_place(which) + COFFER__PYCAUSET_SLOT_RESERVED_AT,
+                           coffer__pycauset_slot_place(which) + COFFER__PYCAUSET_SLOT_RESERVED_AT,
                            "slot %c: its reserved bytes are not zero", "AB"[which]);
 }
 
@@ -96,13 +90,13 @@ static void check_slots_together(const checker *check)
         return;
     if (a->payload_offset != b->payload_offset || a->payload_length != b->payload_length)
         coffer__report_add(
-            check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, slot_place(0),
+            check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, coffer__pycauset_slot_place(0),
             "slot A has the payload at %llu (%llu bytes), slot B at %llu (%llu bytes): it never "
             "moves",
             (unsigned long long)a->payload_offset, (unsigned long long)a->payload_length,
             (unsigned long long)b->payload_offset, (unsigned long long)b->payload_length);
     if (high - low != 1)
-        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, slot_place(0),
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, coffer__pycauset_slot_place(0),
                            "slot A is generation %llu, slot B %llu: they should follow each other",
                            (unsigned long long)a->generation, (unsigned long long)b->generation);
 }
@@ -150,13 +144,6 @@ static coffer_status check_other_state(const checker *check, coffer_error *err)
     return take_finding(check, COFFER_WARNING, &found, err);
 }
 
-static bool is_uuid(const coffer_pycauset_value *value)
-{
-    if (value->kind != COFFER_PYCAUSET_STRING || value->count != COFFER__PYCAUSET_UUID_SIZE)
-        return false;
-    return strspn(value->as.text, "0123456789abcdefABCDEF") == COFFER__PYCAUSET_UUID_SIZE;
-}
-
 static void check_keys(const checker *check)
 {
     static const char *const maps[] = { "properties", "cached", "provenance" };
@@ -169,7 +156,8 @@ static void check_keys(const checker *check)
     if (!value)
         coffer__report_add(check->report, COFFER_E_MISSING, COFFER_ERROR, place,
                            "the metadata has no \"payload_uuid\"");
-    else if (!is_uuid(value))
+    else if (value->kind != COFFER_PYCAUSET_STRING || value->count != COFFER__PYCAUSET_UUID_SIZE ||
+             !coffer__pycauset_is_uuid(value->as.text))
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
                            "\"payload_uuid\" is not %d hexadecimal digits", COFFER__PYCAUSET_UUID_SIZE);
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {

@@ -28,11 +28,6 @@ struct coffer_pycauset_editor {
 
 /* ---- Opening ---- */
 
-static uint64_t slot_place(int which)
-{
-    return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
-}
-
 static coffer_status load(coffer_pycauset_editor *editor, coffer_source *src, coffer_error *err)
 {
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
@@ -46,7 +41,8 @@ static coffer_status load(coffer_pycauset_editor *editor, coffer_source *src, co
     editor->metadata = matrix->metadata;
     matrix->metadata = (coffer__pycauset_tree){ .root = NULL };
     coffer_pycauset_close(matrix);
-    return coffer_source_read_at(editor->inactive, src, slot_place(1 - editor->header.active),
+    return coffer_source_read_at(editor->inactive, src,
+                                 coffer__pycauset_slot_place(1 - editor->header.active),
                                  sizeof editor->inactive, err);
 }
 
@@ -184,7 +180,7 @@ static coffer_status flip(coffer_pycauset_editor *editor, const coffer__pycauset
                           coffer_error *err)
 {
     uint8_t bytes[COFFER__PYCAUSET_SLOT_SIZE];
-    uint64_t place = slot_place(1 - editor->header.active);
+    uint64_t place = coffer__pycauset_slot_place(1 - editor->header.active);
     coffer__pycauset_store_slot(bytes, slot);
     coffer_status status = coffer__file_write_at(editor->fd, bytes, sizeof bytes, place, editor->path, err);
     if (status) {

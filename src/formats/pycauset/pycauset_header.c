@@ -60,7 +60,7 @@ coffer_status coffer__pycauset_explain_slot(const coffer__pycauset_header *heade
 {
     const coffer__pycauset_slot *slot = &header->slots[which];
     char letter = slot_letters[which];
-    uint64_t place = COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
+    uint64_t place = coffer__pycauset_slot_place(which);
     coffer_status status;
     if (!slot->crc_matches)
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, place, "slot %c: its checksum does not match",

@@ -192,6 +192,12 @@ coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer
 
 /* ---- Signatures ---- */
 
+bool coffer__pycauset_is_uuid(const char *text)
+{
+    return strlen(text) == COFFER__PYCAUSET_UUID_SIZE &&
+           strspn(text, "0123456789abcdefABCDEF") == COFFER__PYCAUSET_UUID_SIZE;
+}
+
 /* As printf's %g does it in the C locale, whatever the locale is. */
 static void format_g(char *out, size_t size, double value)
 {

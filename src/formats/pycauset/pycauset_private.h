@@ -91,8 +91,13 @@ typedef struct coffer__pycauset_header {
     int active;                     /* 0, 1; −1 when none is valid */
 } coffer__pycauset_header;
 
+/* Where slot 0 (A) or 1 (B) lies in the file. */
+static inline uint64_t coffer__pycauset_slot_place(int which)
+{
+    return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
+}
 /* Reads preamble and slots. Fails when the preamble is not that of a file of ours, not when no slot is valid.
- * COFFER_E_RESERVED_NOT_ZERO: all else is good, and *out is filled in. */
+ * COFFER_E_RESERVED_NOT_ZERO: all else is good, and *out is filled in, as it is with COFFER_E_BAD_VALUE. */
 coffer_status coffer__pycauset_read_header(coffer__pycauset_header *out, coffer_source *src,
                                            coffer_error *err);
 /* Fails with the reason for each slot when none is valid. */
@@ -138,6 +143,8 @@ bool coffer__pycauset_payload_needed(uint64_t *out, const coffer_pycauset_info *
  * they are. offset : of the block, for messages. */
 coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer_pycauset_value *root,
                                          uint64_t offset, coffer_error *err);
+/* Whether a text is 32 hexadecimal digits. */
+bool coffer__pycauset_is_uuid(const char *text);
 /* "t=0;c=0;sr=1;si=0" */
 #define COFFER__PYCAUSET_SIGNATURE_SIZE 96
 void coffer__pycauset_view_signature(char out[COFFER__PYCAUSET_SIGNATURE_SIZE],

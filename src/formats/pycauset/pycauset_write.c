@@ -77,8 +77,7 @@ static coffer_status take_uuid(coffer_pycauset_writer *writer, const char *uuid,
 {
     if (!uuid)
         return COFFER_OK;
-    if (strlen(uuid) != COFFER__PYCAUSET_UUID_SIZE ||
-        strspn(uuid, "0123456789abcdefABCDEF") != COFFER__PYCAUSET_UUID_SIZE)
+    if (!coffer__pycauset_is_uuid(uuid))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "the payload_uuid \"%s\" is not %d hexadecimal digits", uuid,
                             COFFER__PYCAUSET_UUID_SIZE);
