@@ -44,8 +44,8 @@ static coffer_status open_set(coffer__importance *of, const coffer_limits *limit
     status = coffer__tensors_open_with(&of->set, &coffer__tensors_imatrix, of->src, false, &opts, &failure);
     if (!status)
         return COFFER_OK;
-    return coffer__fail(err, status, failure.offset,
-                        "%s has no vectors, and is no importance matrix either: %s", of->path, failure.text);
+    return coffer__fail(err, status, failure.offset, "%s: neither vectors nor an importance matrix: %s",
+                        of->path, failure.text);
 }
 
 coffer_status coffer__importance_open(coffer__importance **out, const char *path, const coffer_limits *limits,
@@ -165,7 +165,7 @@ coffer_status coffer__importance_read(float **out, const coffer__importance *imp
     uint64_t elements = coffer_tensors_at(importance->set, vector)->elements;
     if (elements != columns || !coffer__to_size(&count, columns))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%s has %" PRIu64 " importances for \"%s\", which has %" PRIu64 " columns",
+                            "%s: %" PRIu64 " importances for \"%s\", which has %" PRIu64 " columns",
                             importance->path, elements, name, columns);
     coffer_status status = read_divisor(&divisor, importance, name, vector, err);
     if (status || divisor == 0)

@@ -164,7 +164,7 @@ static coffer_status check_importance(const coffer__quantize_job *job, const cof
     if (!job->importance)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                        "%s has no importances for any of the tensors that are quantised", job->opts.weights);
+                        "%s: no importances for any of the tensors that are quantised", job->opts.weights);
 }
 
 static coffer_status plan(coffer__quantize_job *job, coffer__selection *selection,

@@ -166,7 +166,7 @@ static void another_length_is_an_error_with_both(void **state)
     safetensors_write(path, header, 2);
     assert_int_equal(coffer__importance_open(&of, path, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer__importance_read(&got, of, "a", 5, &err), COFFER_E_SIZE_MISMATCH);
-    assert_non_null(strstr(err.text, "has 2 importances for \"a\", which has 5 columns"));
+    assert_non_null(strstr(err.text, ": 2 importances for \"a\", which has 5 columns"));
     coffer__importance_close(of);
 }
 

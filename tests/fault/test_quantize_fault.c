@@ -1,0 +1,148 @@
+/* Every allocation and every file operation of quantising fails once: no leak, no litter, the old file as it
+ * was. */
+#include "support/fault.h"
+#include "support/weights.h"
+
+#include <string.h>
+
+static const char old_bytes[] = "what was there before";
+
+static void setup(const char *folder, void *context)
+{
+    static const float importances[64] = { 1, 2, 3, 4 };
+    float values[6 * 64];
+    (void)context;
+    weights_fill(values, 6 * 64, 1);
+    weights_one(temp_path(folder, "in.mcf"), 6, 64, values);
+    weights_one(temp_path(folder, "weights.mcf"), 1, 64, importances);
+    temp_write(temp_path(folder, "out.mcf"), old_bytes, sizeof old_bytes);
+}
+
+static coffer_status quantize(const char *folder, const coffer_quantize_opts *given, coffer_error *err)
+{
+    coffer_quantize_opts opts = *given;
+    coffer_node *node = NULL;
+    opts.threads = 1;
+    coffer_status status = coffer_node_new(&node, err);
+    if (!status)
+        status = coffer_quantize(node, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"), &opts, err);
+    coffer_node_free(node);
+    return status;
+}
+
+static coffer_status with_importances(const char *folder, void *context, coffer_error *err)
+{
+    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    (void)context;
+    opts.rules = &rule;
+    opts.rule_count = 1;
+    opts.weights = temp_path(folder, "weights.mcf");
+    return quantize(folder, &opts, err);
+}
+
+static coffer_status to_a_target(const char *folder, void *context, coffer_error *err)
+{
+    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    (void)context;
+    opts.target_bpw = 7;
+    return quantize(folder, &opts, err);
+}
+
+static coffer_status with_one_scale(const char *folder, void *context, coffer_error *err)
+{
+    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_INT4 };
+    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    (void)context;
+    opts.rules = &rule;
+    opts.rule_count = 1;
+    opts.activations = true;
+    opts.percentile = 99;
+    return quantize(folder, &opts, err);
+}
+
+/* A failure after the rename leaves the new file, whole. */
+static const char *verify(const char *folder, void *context, const fault_case *which)
+{
+    coffer_tensors *set = NULL;
+    (void)context;
+    if (which->fault != SHIM_DEAD_DISK && strcmp(which->function, "coffer__os_unlink") != 0)
+        temp_assert_no_litter(folder, "in.mcf", "weights.mcf", "out.mcf", NULL);
+    if (temp_holds(temp_path(folder, "out.mcf"), old_bytes, sizeof old_bytes))
+        return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
+    if (coffer_tensors_open(&set, temp_path(folder, "out.mcf"), NULL, NULL))
+        return "neither old nor new";
+    coffer_tensors_close(set);
+    return NULL;
+}
+
+static void quantising_with_importances_leaves_the_old_file_or_the_new_one(void **state)
+{
+    const fault_test test = { setup, with_importances, verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
+static void quantising_to_a_target_leaves_the_old_file_or_the_new_one(void **state)
+{
+    const fault_test test = { setup, to_a_target, verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
+static void quantising_with_one_scale_leaves_the_old_file_or_the_new_one(void **state)
+{
+    const fault_test test = { setup, with_one_scale, verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
+/* ---- Comparing with the original ---- */
+
+static void setup_pair(const char *folder, void *context)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    setup(folder, context);
+    if (with_importances(folder, context, &err))
+        fail_msg("%s", err.text);
+}
+
+static coffer_status compare(const char *folder, void *context, coffer_error *err)
+{
+    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_report *report = NULL;
+    (void)context;
+    work.threads = 1;
+    coffer_status status = coffer_report_new(&report, 0, err);
+    if (!status)
+        status = coffer_quantize_check(report, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"),
+                                       &work, err);
+    coffer_report_free(report);
+    return status;
+}
+
+static const char *nothing_changes(const char *folder, void *context, const fault_case *which)
+{
+    (void)context;
+    (void)which;
+    temp_assert_only(folder, "in.mcf", "weights.mcf", "out.mcf", NULL);
+    return NULL;
+}
+
+static void comparing_with_the_original_fails_cleanly(void **state)
+{
+    const fault_test test = { setup_pair, compare, nothing_changes, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantising_with_importances_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantising_to_a_target_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantising_with_one_scale_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(comparing_with_the_original_fails_cleanly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
