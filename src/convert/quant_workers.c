@@ -7,9 +7,12 @@
 #include "quant/quant_product.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Rows that a thread takes at a time: long enough to be worth it, short enough to share. */
 #define ROWS_AT_A_TIME 64
+/* Fewer are done before a vector is where, and in the order that, the kernels like best. */
+#define ROWS_WORTH_FOLDING 8
 
 struct coffer_quant_workers {
     coffer__pool *pool;
@@ -41,9 +44,9 @@ typedef struct product {
     float *y;
     const coffer__quant_layout *layout;
     const uint8_t *payload;
-    const float *x;
+    coffer__quant_vector x;
     uint32_t columns;
-    float *rooms; /* of matmul: a row for each thread */
+    float *rooms; /* of matmul: some rows for each thread */
 } product;
 
 static coffer_status multiply_rows(void *context, uint64_t index, uint32_t worker, coffer_error *err)
@@ -53,10 +56,11 @@ static coffer_status multiply_rows(void *context, uint64_t index, uint32_t worke
     uint64_t count = left < ROWS_AT_A_TIME ? left : ROWS_AT_A_TIME;
     (void)err;
     if (job->rooms)
-        coffer__quant_matmul(job->y + first * job->columns, job->layout, job->payload, job->x, job->columns,
-                             first, count, job->rooms + worker * job->layout->cols);
+        coffer__quant_matmul(job->y + first * job->columns, job->layout, job->payload, job->x.numbers,
+                             job->columns, first, count,
+                             job->rooms + worker * COFFER__QUANT_ROWS * job->layout->cols);
     else
-        coffer__quant_matvec(job->y + first, job->layout, job->payload, job->x, first, count);
+        coffer__quant_matvec(job->y + first, job->layout, job->payload, &job->x, first, count);
     return COFFER_OK;
 }
 
@@ -70,6 +74,30 @@ static coffer_status run_product(product *job, coffer_quant_workers *workers, co
     return COFFER_OK;
 }
 
+/* Numbers from a boundary of 64 bytes on: the kernels take twice the time for those that lie across. */
+typedef struct aligned_numbers {
+    void *memory;
+    float *at;
+} aligned_numbers;
+
+#define ALIGNED_NUMBERS (64 / sizeof(float))
+
+static uint64_t align_count(uint64_t count)
+{
+    return coffer__divide_up(count, ALIGNED_NUMBERS) * ALIGNED_NUMBERS;
+}
+
+/* count : a few times that of a row, which is in memory as a part of the payload, so it does not overflow. */
+static coffer_status new_numbers(aligned_numbers *out, uint64_t count, coffer_error *err)
+{
+    out->memory = coffer__alloc_array((size_t)count + ALIGNED_NUMBERS, sizeof *out->at);
+    if (!out->memory)
+        return coffer__fail_no_memory(err, count * sizeof *out->at);
+    uintptr_t start = (uintptr_t)out->memory;
+    out->at = (float *)(void *)((uint8_t *)out->memory + (-start & 63));
+    return COFFER_OK;
+}
+
 coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
                                   coffer_quant_workers *workers, coffer_error *err)
 {
@@ -77,8 +105,22 @@ coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, c
     coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
     if (status)
         return status;
-    product job = { y, &layout, tensor->payload, x, 1, NULL };
-    return run_product(&job, workers, err);
+    product job = { y, &layout, tensor->payload, { x, NULL }, 1, NULL };
+    if (layout.rows < ROWS_WORTH_FOLDING || !layout.cols)
+        return run_product(&job, workers, err);
+    aligned_numbers copy = { NULL, NULL };
+    if ((status = new_numbers(&copy, 2 * align_count(layout.cols), err)))
+        return status;
+    float *folded = copy.at + align_count(layout.cols);
+    memcpy(copy.at, x, (size_t)layout.cols * sizeof *x);
+    job.x.numbers = copy.at;
+    if (coffer__quant_folds(&layout)) {
+        coffer__quant_fold(folded, &layout, x);
+        job.x.folded = folded;
+    }
+    status = run_product(&job, workers, err);
+    coffer__free(copy.memory);
+    return status;
 }
 
 coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
@@ -91,12 +133,16 @@ coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, c
     if (columns < 1 || columns > COFFER__QUANT_MOST_COLUMNS)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%" PRIu32 " vectors, matmul takes 1 to %d", columns, COFFER__QUANT_MOST_COLUMNS);
-    uint64_t room = layout.cols * (workers ? coffer__pool_threads(workers->pool) : 1);
-    float *rooms = coffer__alloc_array(room ? (size_t)room : 1, sizeof *rooms);
-    if (!rooms)
-        return coffer__fail_no_memory(err, room * sizeof *rooms);
-    product job = { y, &layout, tensor->payload, x, columns, rooms };
+    if (!layout.rows)
+        return COFFER_OK;
+    uint64_t vectors = align_count(columns * layout.cols);
+    uint64_t rows = COFFER__QUANT_ROWS * (workers ? coffer__pool_threads(workers->pool) : 1);
+    aligned_numbers copy = { NULL, NULL };
+    if ((status = new_numbers(&copy, vectors + rows * layout.cols, err)))
+        return status;
+    memcpy(copy.at, x, (size_t)(columns * layout.cols) * sizeof *x);
+    product job = { y, &layout, tensor->payload, { copy.at, NULL }, columns, copy.at + vectors };
     status = run_product(&job, workers, err);
-    coffer__free(rooms);
+    coffer__free(copy.memory);
     return status;
 }

@@ -34,18 +34,30 @@ HERE float total(lanes sum)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-HERE lanes dot_block(lanes sum, const uint8_t *codes, const float *x, float factor, unsigned bits)
+HERE lanes everywhere(float number)
 {
-    lanes table = bits <= 3 ? numbers_of_codes(bits) : no_sum();
-    lanes block = _mm256_mul_ps(quarter_block(codes, 0, bits, table), load(x));
+    return _mm256_set1_ps(number);
+}
+
+HERE bool reaches_past_block(unsigned bits)
+{
+    return bits == 6 || bits < 4;
+}
+
+HERE lanes block_codes(const uint8_t *codes, unsigned bits, const float *x, const float *zero)
+{
+    lanes table = bits <= 3 ? numbers_of_codes(bits) : no_sum(), sum = no_sum();
     COFFER__UNROLL(4)
-    for (unsigned quarter = 1; quarter < COFFER__QUANT_BLOCK / LANES; quarter++)
-        block = _mm256_fmadd_ps(quarter_block(codes, quarter, bits, table), load(x + (size_t)LANES * quarter),
-                                block);
-    return _mm256_fmadd_ps(block, _mm256_set1_ps(factor), sum);
+    for (unsigned quarter = 0; quarter < COFFER__QUANT_BLOCK / LANES; quarter++) {
+        lanes numbers = quarter_block(codes, quarter, bits, table);
+        if (zero)
+            numbers = _mm256_sub_ps(numbers, everywhere(*zero));
+        sum = add_product(sum, numbers, load(x + (size_t)LANES * quarter));
+    }
+    return sum;
 }
 
 #include "quant/quant_dot_loops.h"
 
-const coffer__quant_dots coffer__quant_dots_avx2 = { ALL_DOTS };
+const coffer__quant_dots coffer__quant_dots_avx2 = { ALL_DOTS, { NULL }, tile };
 #endif

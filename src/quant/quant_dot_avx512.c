@@ -31,15 +31,120 @@ HERE float total(lanes sum)
     return _mm512_reduce_add_ps(sum);
 }
 
-HERE lanes dot_block(lanes sum, const uint8_t *codes, const float *x, float factor, unsigned bits)
+HERE lanes everywhere(float number)
 {
-    lanes table = bits <= 4 ? numbers_of_codes(bits) : no_sum();
-    lanes block = _mm512_mul_ps(half_block(codes, 0, bits, table), load(x));
-    block = _mm512_fmadd_ps(half_block(codes, 1, bits, table), load(x + LANES), block);
-    return _mm512_fmadd_ps(block, _mm512_set1_ps(factor), sum);
+    return _mm512_set1_ps(number);
 }
 
+HERE bool reaches_past_block(unsigned bits)
+{
+    return bits == 6 || bits == 3;
+}
+
+HERE lanes block_codes(const uint8_t *codes, unsigned bits, const float *x, const float *zero)
+{
+    lanes table = bits <= 4 ? numbers_of_codes(bits) : no_sum();
+    lanes low = half_block(codes, 0, bits, table), high = half_block(codes, 1, bits, table);
+    if (zero) {
+        low = _mm512_sub_ps(low, everywhere(*zero));
+        high = _mm512_sub_ps(high, everywhere(*zero));
+    }
+    return add_product(_mm512_mul_ps(low, load(x)), high, load(x + LANES));
+}
+
+#define FOLDED_TYPES
 #include "quant/quant_dot_loops.h"
 
-const coffer__quant_dots coffer__quant_dots_avx512 = { ALL_DOTS };
+/* ---- q4, k4 and k2: codes of which a whole number fills a lane ---- */
+
+/* A register holds the codes of several blocks, 32 / bits in each lane, and register k of the folded x has
+ * the numbers that the codes at place k of all lanes are multiplied with. So codes come to the bottom of
+ * their lanes by one shift, and none need be spread. */
+HERE size_t codes_in_lane(unsigned bits)
+{
+    return 32 / bits;
+}
+
+HERE size_t folded_blocks(unsigned bits)
+{
+    return codes_in_lane(bits) * LANES / COFFER__QUANT_BLOCK;
+}
+
+HERE void fold(float *out, const float *numbers, size_t count, unsigned bits)
+{
+    const size_t deep = codes_in_lane(bits);
+    for (size_t at = 0; at + deep * LANES <= count; at += deep * LANES) {
+        for (size_t i = 0; i < deep * LANES; i++)
+            out[at + i % deep * LANES + i / deep] = numbers[at + i];
+    }
+}
+
+static void fold_fours(float *out, const float *numbers, size_t count)
+{
+    fold(out, numbers, count, 4);
+}
+
+static void fold_twos(float *out, const float *numbers, size_t count)
+{
+    fold(out, numbers, count, 2);
+}
+
+HERE lanes dot_register(const uint8_t *codes, const float *folded, unsigned bits)
+{
+    const lanes table = numbers_of_codes(bits);
+    __m512i all = _mm512_loadu_si512(codes);
+    lanes even = no_sum(), odd = no_sum();
+    COFFER__UNROLL(8)
+    for (unsigned k = 0; k < codes_in_lane(bits); k += 2) {
+        lanes low = _mm512_permutexvar_ps(_mm512_srli_epi32(all, bits * k), table);
+        lanes high = _mm512_permutexvar_ps(_mm512_srli_epi32(all, bits * (k + 1)), table);
+        even = add_product(even, low, load(folded + (size_t)LANES * k));
+        odd = add_product(odd, high, load(folded + (size_t)LANES * (k + 1)));
+    }
+    return add(even, odd);
+}
+
+HERE float dot_folded(const coffer__quant_run *run, const coffer__quant_vector *x, unsigned bits, bool supers)
+{
+    const uint8_t *codes = run->parts[COFFER__QUANT_CODES];
+    const size_t size = bits * COFFER__QUANT_BLOCK / 8, blocks = run->elements / COFFER__QUANT_BLOCK;
+    const __m512i block_of_lane = _mm512_srli_epi32(lane_numbers(), bits / 2);
+    lanes sums[2] = { no_sum(), no_sum() };
+    size_t block = 0;
+    for (; x->folded && block + 8 <= blocks; block += 8) {
+        float factors[8];
+        eight_factors(factors, run, block, supers);
+        lanes all = _mm512_castps256_ps512(_mm256_loadu_ps(factors));
+        COFFER__UNROLL(2)
+        for (size_t i = 0; i < 8; i += folded_blocks(bits)) {
+            __m512i which = _mm512_add_epi32(block_of_lane, _mm512_set1_epi32((int)i));
+            lanes products =
+                dot_register(codes + (block + i) * size, x->folded + (block + i) * COFFER__QUANT_BLOCK, bits);
+            sums[i > 0] = add_product(sums[i > 0], products, _mm512_permutexvar_ps(which, all));
+        }
+    }
+    lanes rest = dot_blocks_from(block, run, x->numbers, bits, supers);
+    return total(add(add(sums[0], sums[1]), rest));
+}
+
+static float dot_q4(const coffer__quant_run *run, const coffer__quant_vector *x)
+{
+    return dot_folded(run, x, 4, false);
+}
+
+static float dot_k4(const coffer__quant_run *run, const coffer__quant_vector *x)
+{
+    return dot_folded(run, x, 4, true);
+}
+
+static float dot_k2(const coffer__quant_run *run, const coffer__quant_vector *x)
+{
+    return dot_folded(run, x, 2, true);
+}
+
+const coffer__quant_dots coffer__quant_dots_avx512 = {
+    ALL_DOTS,
+    { [COFFER__QUANT_Q4] = fold_fours, [COFFER__QUANT_K4] = fold_fours, [COFFER__QUANT_K2] = fold_twos },
+    tile,
+};
 #endif

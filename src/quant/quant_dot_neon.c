@@ -29,16 +29,31 @@ HERE float total(lanes sum)
     return vaddvq_f32(vaddq_f32(sum.val[0], sum.val[1]));
 }
 
-HERE lanes dot_block(lanes sum, const uint8_t *codes, const float *x, float factor, unsigned bits)
+HERE lanes everywhere(float number)
 {
-    lanes block = no_sum(), scale = { { vdupq_n_f32(factor), vdupq_n_f32(factor) } };
+    return (lanes){ { vdupq_n_f32(number), vdupq_n_f32(number) } };
+}
+
+HERE bool reaches_past_block(unsigned bits)
+{
+    return bits < 8;
+}
+
+HERE lanes block_codes(const uint8_t *codes, unsigned bits, const float *x, const float *zero)
+{
+    lanes sum = no_sum();
     COFFER__UNROLL(4)
-    for (unsigned group = 0; group < COFFER__QUANT_BLOCK / LANES; group++)
-        block = add_product(block, eight_numbers(codes, group, bits), load(x + (size_t)LANES * group));
-    return add_product(sum, block, scale);
+    for (unsigned group = 0; group < COFFER__QUANT_BLOCK / LANES; group++) {
+        lanes numbers = eight_numbers(codes, group, bits);
+        if (zero)
+            numbers = (lanes){ { vsubq_f32(numbers.val[0], vdupq_n_f32(*zero)),
+                                 vsubq_f32(numbers.val[1], vdupq_n_f32(*zero)) } };
+        sum = add_product(sum, numbers, load(x + (size_t)LANES * group));
+    }
+    return sum;
 }
 
 #include "quant/quant_dot_loops.h"
 
-const coffer__quant_dots coffer__quant_dots_neon = { ALL_DOTS };
+const coffer__quant_dots coffer__quant_dots_neon = { ALL_DOTS, { NULL }, tile };
 #endif

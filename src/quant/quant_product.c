@@ -3,8 +3,6 @@
 
 #include "base/cpu.h"
 
-#define PIECE_ELEMENTS 1024
-
 static const coffer__quant_dots *dots_in_use(void)
 {
 #if defined(__x86_64__)
@@ -23,27 +21,18 @@ static const coffer__quant_dots *dots_in_use(void)
     return &coffer__quant_dots_generic;
 }
 
-/* int8 and int4: one scale for all, so the codes are decoded a piece at a time. */
-static float dot_whole(const coffer__quant_dots *dots, const coffer__quant_layout *layout,
-                       coffer__quant_run run, const float *x)
+bool coffer__quant_folds(const coffer__quant_layout *layout)
 {
-    coffer__quant_decode_f32 decode = coffer__quant_kernels_in_use()->decode_f32[layout->type->index];
-    size_t left = run.elements;
-    float sum = 0.0f, numbers[PIECE_ELEMENTS], sums[COFFER__QUANT_TOGETHER];
-    while (left > 0) {
-        run.elements = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
-        decode(numbers, &run);
-        dots->four(sums, numbers, (const float *const[]){ x, x, x, x }, run.elements);
-        sum += sums[0];
-        x += run.elements;
-        left -= run.elements;
-        run.parts[COFFER__QUANT_CODES] += PIECE_ELEMENTS * layout->type->bits / 8u;
-    }
-    return sum;
+    return dots_in_use()->fold[layout->type->index] != NULL;
+}
+
+void coffer__quant_fold(float *out, const coffer__quant_layout *layout, const float *numbers)
+{
+    dots_in_use()->fold[layout->type->index](out, numbers, (size_t)layout->cols);
 }
 
 void coffer__quant_matvec(float *y, const coffer__quant_layout *layout, const uint8_t *payload,
-                          const float *x, uint64_t first, uint64_t count)
+                          const coffer__quant_vector *x, uint64_t first, uint64_t count)
 {
     const coffer__quant_dots *dots = dots_in_use();
     for (uint64_t i = 0; i < count; i++) {
@@ -52,32 +41,36 @@ void coffer__quant_matvec(float *y, const coffer__quant_layout *layout, const ui
             continue;
         }
         coffer__quant_run run = coffer__quant_run_of_row(layout, payload, first + i);
-        y[i] = layout->type->family == COFFER__QUANT_WHOLE ? dot_whole(dots, layout, run, x)
-                                                           : dots->dot[layout->type->index](&run, x);
+        y[i] = dots->dot[layout->type->index](&run, x);
     }
 }
 
-/* One row with all vectors; those that are missing to a multiple of four are the last one again. */
-static void multiply_row(float *y, const coffer__quant_dots *dots, const float *row, const float *x,
-                         uint32_t columns, size_t cols)
+/* Rows with all vectors. Of both, those that are missing to a whole tile are the last one again. */
+static void multiply_rows(float *y, const coffer__quant_dots *dots, const float *room, size_t rows,
+                          const float *x, uint32_t columns, size_t cols)
 {
-    for (uint32_t at = 0; at < columns; at += COFFER__QUANT_TOGETHER) {
-        const float *vectors[COFFER__QUANT_TOGETHER];
-        float sums[COFFER__QUANT_TOGETHER];
-        for (uint32_t i = 0; i < COFFER__QUANT_TOGETHER; i++)
+    const float *row_starts[COFFER__QUANT_ROWS], *vectors[COFFER__QUANT_VECTORS];
+    float tile[COFFER__QUANT_ROWS][COFFER__QUANT_VECTORS];
+    for (size_t i = 0; i < COFFER__QUANT_ROWS; i++)
+        row_starts[i] = room + (i < rows ? i : rows - 1) * cols;
+    for (uint32_t at = 0; at < columns; at += COFFER__QUANT_VECTORS) {
+        for (uint32_t i = 0; i < COFFER__QUANT_VECTORS; i++)
             vectors[i] = x + (size_t)(at + i < columns ? at + i : columns - 1) * cols;
-        dots->four(sums, row, vectors, cols);
-        for (uint32_t i = 0; i < COFFER__QUANT_TOGETHER && at + i < columns; i++)
-            y[at + i] = sums[i];
+        dots->tile(tile, row_starts, vectors, cols);
+        for (size_t row = 0; row < rows; row++) {
+            for (uint32_t i = 0; i < COFFER__QUANT_VECTORS && at + i < columns; i++)
+                y[row * columns + at + i] = tile[row][i];
+        }
     }
 }
 
 void coffer__quant_matmul(float *y, const coffer__quant_layout *layout, const uint8_t *payload,
-                          const float *x, uint32_t columns, uint64_t first, uint64_t count, float *row)
+                          const float *x, uint32_t columns, uint64_t first, uint64_t count, float *room)
 {
     const coffer__quant_dots *dots = dots_in_use();
-    for (uint64_t i = 0; i < count; i++) {
-        coffer__quant_decode_rows(row, layout, payload, first + i, 1);
-        multiply_row(y + i * columns, dots, row, x, columns, (size_t)layout->cols);
+    for (uint64_t i = 0; i < count; i += COFFER__QUANT_ROWS) {
+        uint64_t rows = count - i < COFFER__QUANT_ROWS ? count - i : COFFER__QUANT_ROWS;
+        coffer__quant_decode_rows(room, layout, payload, first + i, rows);
+        multiply_rows(y + i * columns, dots, room, (size_t)rows, x, columns, (size_t)layout->cols);
     }
 }

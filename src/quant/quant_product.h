@@ -8,24 +8,40 @@
 /* Vectors that one pass over the weights serves. */
 #define COFFER__QUANT_MOST_COLUMNS 32
 
-/* y[i] = row first + i times x, for count rows. x : cols numbers. */
+/* A vector as the kernels take it. */
+typedef struct coffer__quant_vector {
+    const float *numbers;
+    const float *folded; /* what coffer__quant_fold made of them; NULL where it makes nothing */
+} coffer__quant_vector;
+
+/* Whether the kernels of a type want the numbers of a vector in an order of their own as well. */
+bool coffer__quant_folds(const coffer__quant_layout *layout);
+/* Puts them into that order: once, for all rows. out : cols numbers. */
+void coffer__quant_fold(float *out, const coffer__quant_layout *layout, const float *numbers);
+
+/* y[i] = row first + i times x, for count rows. */
 void coffer__quant_matvec(float *y, const coffer__quant_layout *layout, const uint8_t *payload,
-                          const float *x, uint64_t first, uint64_t count);
+                          const coffer__quant_vector *x, uint64_t first, uint64_t count);
+
+/* Rows and vectors that are multiplied at a time. */
+#define COFFER__QUANT_ROWS 2
+#define COFFER__QUANT_VECTORS 4
+
 /* y[i · columns + j] = row first + i times vector j. x : columns vectors of cols numbers, one after the
- * other. row : room for cols numbers. */
+ * other. room : for COFFER__QUANT_ROWS rows of cols numbers. */
 void coffer__quant_matmul(float *y, const coffer__quant_layout *layout, const uint8_t *payload,
-                          const float *x, uint32_t columns, uint64_t first, uint64_t count, float *row);
+                          const float *x, uint32_t columns, uint64_t first, uint64_t count, float *room);
 
 /* ---- Kernels ---- */
 
-enum { COFFER__QUANT_DOT_COUNT = COFFER__QUANT_K2 + 1 }; /* q* and k* */
-#define COFFER__QUANT_TOGETHER 4
-
 typedef struct coffer__quant_dots {
-    float (*dot[COFFER__QUANT_DOT_COUNT])(const coffer__quant_run *run, const float *x);
-    /* A row of numbers with four vectors. */
-    void (*four)(float out[COFFER__QUANT_TOGETHER], const float *row,
-                 const float *const x[COFFER__QUANT_TOGETHER], size_t count);
+    float (*dot[COFFER__QUANT_TYPE_COUNT])(const coffer__quant_run *run, const coffer__quant_vector *x);
+    /* NULL where the numbers are taken as they are. */
+    void (*fold[COFFER__QUANT_TYPE_COUNT])(float *out, const float *numbers, size_t count);
+    /* Each row of numbers with each vector. */
+    void (*tile)(float out[COFFER__QUANT_ROWS][COFFER__QUANT_VECTORS],
+                 const float *const rows[COFFER__QUANT_ROWS], const float *const x[COFFER__QUANT_VECTORS],
+                 size_t count);
 } coffer__quant_dots;
 
 extern const coffer__quant_dots coffer__quant_dots_generic;

@@ -82,11 +82,22 @@ static void compare_products(coffer_dtype dtype, uint64_t cols)
     coffer__quant_layout layout;
     uint8_t *payload = random_payload(&layout, dtype, cols);
     float *x = malloc(VECTORS * cols * sizeof *x), y[ROWS], many[ROWS * VECTORS], row[MOST_COLS],
-          room[MOST_COLS];
+          room[COFFER__QUANT_ROWS * MOST_COLS], *folded = malloc(cols * sizeof *folded);
+    coffer__quant_vector vector = { x, NULL };
     assert_non_null(x);
+    assert_non_null(folded);
     for (size_t i = 0; i < VECTORS * cols; i++)
         x[i] = random_number();
-    coffer__quant_matvec(y, &layout, payload, x, 0, ROWS);
+    if (coffer__quant_folds(&layout)) {
+        coffer__quant_matvec(y, &layout, payload, &vector, 0, ROWS);
+        for (uint64_t r = 0; r < ROWS; r++) {
+            coffer__quant_decode_rows(row, &layout, payload, r, 1);
+            assert_within_bound(y[r], row, x, cols);
+        }
+        coffer__quant_fold(folded, &layout, x);
+        vector.folded = folded;
+    }
+    coffer__quant_matvec(y, &layout, payload, &vector, 0, ROWS);
     coffer__quant_matmul(many, &layout, payload, x, VECTORS, 0, ROWS, room);
     for (uint64_t r = 0; r < ROWS; r++) {
         coffer__quant_decode_rows(row, &layout, payload, r, 1);
@@ -94,8 +105,9 @@ static void compare_products(coffer_dtype dtype, uint64_t cols)
         for (size_t v = 0; v < VECTORS; v++)
             assert_within_bound(many[r * VECTORS + v], row, x + v * cols, cols);
     }
-    coffer__quant_matvec(room, &layout, payload, x, 2, 2);
+    coffer__quant_matvec(room, &layout, payload, &vector, 2, 2);
     assert_memory_equal(room, y + 2, 2 * sizeof *y);
+    free(folded);
     free(x);
     free(payload);
 }
@@ -119,7 +131,8 @@ static void a_tensor_without_columns_gives_zeros(void **state)
 {
     uint64_t dims[2] = { ROWS, 0 };
     coffer__quant_layout layout;
-    float y[ROWS] = { 1, 1, 1, 1, 1 }, x = 1;
+    float y[ROWS] = { 1, 1, 1, 1, 1 };
+    coffer__quant_vector x = { y, NULL };
     (void)state;
     assert_int_equal(coffer__quant_plan(&layout, COFFER_DTYPE_K4, 2, dims, false, NULL), COFFER_OK);
     coffer__quant_matvec(y, &layout, (const uint8_t *)"", &x, 0, ROWS);
