@@ -1,4 +1,5 @@
 /* Is what is written read back, whatever the shape, type, layout and view? And does check find nothing? */
+#include "base/elements.h"
 #include "coffer/coffer.h"
 #include "coffer/pycauset.h"
 #include "must.h"
@@ -53,6 +54,8 @@ static coffer_pycauset_shape choose_shape(script *s)
     coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
     shape.type = (coffer_pycauset_type)(next_byte(s) % COFFER_PYCAUSET_BLOCK);
     shape.dtype = shape.type == COFFER_PYCAUSET_CAUSAL ? COFFER_DTYPE_BIT : dtypes[next_byte(s) % 15];
+    if (shape.type == COFFER_PYCAUSET_ANTISYMMETRIC && !coffer__dtype_has_negatives(shape.dtype))
+        shape.dtype = COFFER_DTYPE_I16;
     shape.rows = next_byte(s) % MOST_ROWS;
     shape.cols = is_square(shape.type) ? shape.rows : next_byte(s) % MOST_COLS;
     if (shape.type == COFFER_PYCAUSET_VECTOR || shape.type == COFFER_PYCAUSET_UNIT_VECTOR)

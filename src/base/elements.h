@@ -13,6 +13,13 @@ uint16_t coffer__f16_from_f64(double value); /* rounded once */
 float coffer__bf16_to_f32(uint16_t bits);
 uint16_t coffer__bf16_from_f32(float value);
 
+/* Of the plain types: neither bits nor unsigned integers do. */
+static inline bool coffer__dtype_has_negatives(coffer_dtype dtype)
+{
+    return dtype != COFFER_DTYPE_BIT && dtype != COFFER_DTYPE_BOOL && dtype != COFFER_DTYPE_U8 &&
+           dtype != COFFER_DTYPE_U16 && dtype != COFFER_DTYPE_U32 && dtype != COFFER_DTYPE_U64;
+}
+
 /* Whether convert can go from one to the other: all plain types do, but a complex one only to a complex one.
  */
 bool coffer__elements_can_convert(coffer_dtype to, coffer_dtype from);

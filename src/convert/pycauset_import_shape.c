@@ -1,3 +1,4 @@
+#include "base/elements.h"
 #include "base/fail.h"
 #include "convert/pycauset_import.h"
 #include "convert/pycauset_values.h"
@@ -63,8 +64,6 @@ static coffer_pycauset_type type_of(wish wanted, coffer_dtype dtype)
 static coffer_status check_wish(wish wanted, const coffer__pycauset_input *input, coffer_dtype dtype,
                                 const coffer__convert_job *job, coffer_error *err)
 {
-    bool has_sign = dtype != COFFER_DTYPE_BIT && dtype != COFFER_DTYPE_U8 && dtype != COFFER_DTYPE_U16 &&
-                    dtype != COFFER_DTYPE_U32 && dtype != COFFER_DTYPE_U64;
     if (input->rows == 0 || input->cols == 0)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "%" PRIu64 " × %" PRIu64 ": a matrix without an element", input->rows,
@@ -80,7 +79,7 @@ static coffer_status check_wish(wish wanted, const coffer__pycauset_input *input
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a causal matrix is made of bits; --type triangular --dtype %s",
                             coffer_dtype_name(dtype));
-    if (wanted == WISH_ANTISYMMETRIC && !has_sign)
+    if (wanted == WISH_ANTISYMMETRIC && !coffer__dtype_has_negatives(dtype))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s has no negative numbers for an antisymmetric matrix; --dtype i64",
                             coffer_dtype_name(dtype));

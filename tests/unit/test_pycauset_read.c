@@ -171,6 +171,9 @@ static void keys_that_are_missing_or_wrong_are_named(void **state)
     expect_open("{\"data_type\":\"MIXED\"}", COFFER_E_INCONSISTENT);
     expect_open("{\"matrix_type\":\"CAUSAL\",\"rows\":3,\"payload_layout\":{\"kind\":\"raw_triangular\"}}",
                 COFFER_E_INCONSISTENT);
+    expect_open("{\"matrix_type\":\"ANTISYMMETRIC\",\"data_type\":\"UINT8\",\"rows\":3,"
+                "\"payload_layout\":{\"kind\":\"raw_triangular\"}}",
+                COFFER_E_INCONSISTENT);
     expect_open("{\"matrix_type\":\"VECTOR\"}", COFFER_E_BAD_VALUE);
     expect_open("{\"matrix_type\":\"SYMMETRIC\",\"payload_layout\":{\"kind\":\"raw_triangular\"}}",
                 COFFER_E_BAD_VALUE);

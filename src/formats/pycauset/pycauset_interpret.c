@@ -2,6 +2,7 @@
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
+#include "base/elements.h"
 #include "base/fail.h"
 
 #include <math.h>
@@ -111,6 +112,10 @@ static coffer_status check_layout(const coffer_pycauset_info *info, uint64_t off
     if (info->dtype == COFFER_DTYPE_NONE && info->type != COFFER_PYCAUSET_BLOCK)
         return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "MIXED is for block matrices, this is %s",
                             coffer_pycauset_type_name(info->type));
+    if (info->type == COFFER_PYCAUSET_ANTISYMMETRIC && !coffer__dtype_has_negatives(info->dtype))
+        return coffer__fail(err, COFFER_E_INCONSISTENT, offset,
+                            "ANTISYMMETRIC with the type %s, which has no negative numbers",
+                            coffer_pycauset_dtype_name(info->dtype));
     if (info->type == COFFER_PYCAUSET_CAUSAL && info->dtype != COFFER_DTYPE_BIT)
         return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "CAUSAL with the type %s, it has to be BIT",
                             coffer_pycauset_dtype_name(info->dtype));
