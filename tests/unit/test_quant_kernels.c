@@ -8,6 +8,7 @@
 
 #define MOST_COLS 1100
 #define ROWS 3
+#define ROOM ((MOST_COLS + 64) / 16 * 16) /* what is aligned must be of whole lines */
 
 static const coffer_dtype all_types[] = { COFFER_DTYPE_Q8,   COFFER_DTYPE_Q4,  COFFER_DTYPE_K6,
                                           COFFER_DTYPE_K4,   COFFER_DTYPE_K3,  COFFER_DTYPE_K2,
@@ -62,10 +63,10 @@ static uint8_t *random_payload(const coffer__quant_layout *layout, uint64_t *see
 static void assert_same_row(const kernel_set *set, const coffer__quant_layout *layout,
                             const coffer__quant_run *run, size_t misalignment)
 {
-    float expected[MOST_COLS], *room = aligned_alloc(64, (MOST_COLS + 64) * sizeof(float));
+    float expected[MOST_COLS], *room = aligned_alloc(64, ROOM * sizeof(float));
     assert_non_null(room);
     float *out = room + misalignment;
-    memset(room, 0xEE, (MOST_COLS + 64) * sizeof(float));
+    memset(room, 0xEE, ROOM * sizeof(float));
     coffer__quant_reference.decode_f32[layout->type->index](expected, run);
     set->kernels->decode_f32[layout->type->index](out, run);
     if (memcmp(out, expected, run->elements * sizeof(float)) != 0)
