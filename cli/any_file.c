@@ -19,8 +19,8 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* A folder that holds no model fails as the system would have it. Models that are folders are all of one kind,
- * also those that cannot be read. */
+/* A folder that holds no model fails as the system would have it. Models that are folders are all of one
+ * kind, also those that cannot be read. */
 static coffer_status open_folder(cli_file *file, coffer_error *err)
 {
     coffer_status status = coffer_tensors_open(&file->set, file->path, NULL, &file->unknown);
