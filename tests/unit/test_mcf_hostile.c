@@ -523,6 +523,44 @@ static void a_million_tensors_take_no_quadratic_time(void **state)
     assert_true(seconds() - start < 60); /* a quadratic step takes hours */
 }
 
+/* Empty sections of as many types, each type twice: what counts is the first. */
+static void a_great_many_sections_take_no_quadratic_time(void **state)
+{
+    const uint32_t count = 400000;
+    const char *path = temp_path(temp_folder, "sections.mcf"), *small = temp_path(temp_folder, "small.mcf");
+    size_t len = COFFER__MCF_HEADER_SIZE + (size_t)count * COFFER__MCF_DIRECTORY_ENTRY;
+    uint8_t *bytes = calloc(1, len);
+    coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
+    coffer_node *node = NULL;
+    double start = seconds();
+    (void)state;
+    memcpy(bytes, "MCF", 4);
+    coffer__store_u16(bytes + 4, 1);
+    coffer__store_u32(bytes + 8, COFFER__MCF_HEADER_SIZE);
+    coffer__store_u32(bytes + 12, count);
+    coffer__store_u64(bytes + 16, COFFER__MCF_HEADER_SIZE);
+    coffer__store_u64(bytes + 24, len);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *entry = bytes + COFFER__MCF_HEADER_SIZE + (size_t)i * COFFER__MCF_DIRECTORY_ENTRY;
+        coffer__store_u32(entry, 0x10000 + i % (count / 2));
+        coffer__store_u32(entry + 4, i < count / 2); /* the version tells which was taken */
+        coffer__store_u64(entry + 8, COFFER__MCF_HEADER_SIZE);
+    }
+    temp_write(path, bytes, len);
+    assert_int_equal(coffer_node_new(&node, NULL), COFFER_OK);
+    assert_int_equal(coffer_compact(node, path, small, &opts, NULL), COFFER_OK);
+    coffer_node_free(node);
+    coffer_source *src = model_source(small);
+    coffer_mcf *model = model_open(src);
+    assert_int_equal(coffer_mcf_section_count(model), count / 2);
+    for (size_t i = 0; i < count / 2; i++)
+        assert_int_equal(coffer_mcf_section_at(model, i).version, 1);
+    coffer_mcf_close(model);
+    coffer_source_close(src);
+    free(bytes);
+    assert_true(seconds() - start < 60); /* a quadratic step takes minutes */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +585,7 @@ int main(void)
         cmocka_unit_test(texts_that_all_keys_share_are_bounded),
         cmocka_unit_test(what_quantised_payloads_may_not_hold_is_found),
         cmocka_unit_test(a_million_tensors_take_no_quadratic_time),
+        cmocka_unit_test(a_great_many_sections_take_no_quadratic_time),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -30,17 +30,45 @@ static bool is_made_by_writer(uint32_t type)
            type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_CHECKSUMS;
 }
 
+typedef struct numbered {
+    uint32_t type;
+    size_t place;
+} numbered;
+
+static int by_type(const void *a, const void *b)
+{
+    const numbered *x = a, *y = b;
+    if (x->type != y->type)
+        return x->type < y->type ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    size_t x = ((const numbered *)a)->place, y = ((const numbered *)b)->place;
+    return (x > y) - (x < y);
+}
+
 /* Of a type that stands twice the first is taken: it is the one that counts. */
 static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *model, coffer_error *err)
 {
-    coffer_mcf_section taken;
+    size_t count = model->section_count, kept = 0;
+    numbered *list = coffer__alloc_array(count, sizeof *list);
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < model->section_count; i++) {
-        const coffer_mcf_section *section = &model->sections[i];
-        if (!is_made_by_writer(section->type) &&
-            !coffer__mcf_first_section(&taken, writer->sections, writer->section_count, section->type))
-            status = coffer__mcf_copy_section(writer, model->source, section, err);
+    if (!list)
+        return coffer__fail_no_memory(err, count * sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (numbered){ model->sections[i].type, i };
+    qsort(list, count, sizeof *list, by_type);
+    for (size_t i = 0; i < count; i++) {
+        bool first = kept == 0 || list[kept - 1].type != list[i].type;
+        if (first && !is_made_by_writer(list[i].type))
+            list[kept++] = list[i];
     }
+    qsort(list, kept, sizeof *list, by_number);
+    for (size_t i = 0; status == COFFER_OK && i < kept; i++)
+        status = coffer__mcf_copy_section(writer, model->source, &model->sections[list[i].place], err);
+    coffer__free(list);
     return status;
 }
 
