@@ -175,7 +175,10 @@ static int fail(const quantize_job *job, const coffer_error *err)
     if (err->status == COFFER_E_EXISTS)
         return cli_fail(job->output, err, NULL);
     if (job->opts.weights && cli_culprit(NULL, job->opts.weights, err))
-        return cli_fail(job->opts.weights, err, NULL);
+        return cli_fail(job->opts.weights, err,
+                        err->status <= COFFER_E_IO ? NULL
+                                                   : "importances are numbers for the columns of tensors, "
+                                                     "found by the names of those");
     if (err->status == COFFER_E_BAD_VALUE && !job->opts.nan_to_zero)
         return cli_fail(job->input, err, "--nan zero takes such numbers for 0");
     return cli_fail(cli_culprit(job->input, job->output, err), err, NULL);
@@ -196,6 +199,7 @@ static int work(quantize_job *job)
         status = coffer_quantize(root, job->output, job->input, &job->opts, &err);
     }
     term_progress_end(&bar);
+    job->opts.progress = NULL;
     if (status != COFFER_OK)
         result = fail(job, &err);
     else if (cli_has(job->args, "json"))

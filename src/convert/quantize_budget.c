@@ -85,8 +85,8 @@ static coffer_status measure(double errors[CANDIDATES], const coffer__quantize_t
 {
     const coffer_tensor *tensor = task->chosen->tensor;
     sampling of = { .task = *task, .rows = tensor->dims[0] };
-    of.sample_rows = tensor->dims[1] < SAMPLE_ELEMENTS ? SAMPLE_ELEMENTS / tensor->dims[1] : 1;
-    if (of.sample_rows > of.rows)
+    of.sample_rows = 1 + SAMPLE_ELEMENTS / tensor->dims[1];
+    if (of.rows > 0 && of.sample_rows > of.rows)
         of.sample_rows = of.rows;
     of.samples = coffer__divide_up(of.rows, of.sample_rows);
     if (of.samples > SAMPLES)

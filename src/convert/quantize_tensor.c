@@ -56,11 +56,13 @@ static coffer_status reserve(passage *of, coffer__tensor_stream *stream, coffer_
     uint8_t *at = of->memory = coffer__calloc(1, size);
     if (!at)
         return coffer__fail_no_memory(err, size);
-    for (size_t i = 0; i < 2 * (size_t)of->at_once; i++, at += band) {
-        coffer__quantize_band *to = &of->bands[i / of->at_once][i % of->at_once];
-        to->values = (float *)(void *)at;
-        to->decoded = (float *)(void *)(at + numbers);
-        to->payload = at + 2 * numbers;
+    for (size_t turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < of->at_once; i++, at += band) {
+            coffer__quantize_band *to = &of->bands[turn][i];
+            to->values = (float *)(void *)at;
+            to->decoded = (float *)(void *)(at + numbers);
+            to->payload = at + 2 * numbers;
+        }
     }
     return COFFER_OK;
 }
