@@ -246,9 +246,11 @@ static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_
     coffer__node_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
     if ((status = coffer__diffed_metadata_put(out, "metadata", &diff->metadata, err)))
         return status;
-    coffer_node *list = coffer__node_list(out, "differences");
     if (diff->same_shape)
-        status = list_differences(list, &diff->values, diff->units, diff->opts->max_shown, err);
+        status = list_differences(coffer__node_list(out, "differences"), &diff->values, diff->units,
+                                  diff->opts->max_shown, err);
+    else
+        coffer__node_null(out, "differences"); /* not none: nobody looked */
     return status ? status : coffer__node_status(out, err);
 }
 
