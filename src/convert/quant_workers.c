@@ -105,7 +105,8 @@ coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, c
     coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
     if (status)
         return status;
-    product job = { y, &layout, tensor->payload, { x, NULL }, 1, NULL };
+    product job = { NULL, &layout, tensor->payload, { x, NULL }, 1, NULL };
+    job.y = y;
     if (layout.rows < ROWS_WORTH_FOLDING || !layout.cols)
         return run_product(&job, workers, err);
     aligned_numbers copy = { NULL, NULL };
@@ -141,7 +142,8 @@ coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, c
     if ((status = new_numbers(&copy, vectors + rows * layout.cols, err)))
         return status;
     memcpy(copy.at, x, (size_t)(columns * layout.cols) * sizeof *x);
-    product job = { y, &layout, tensor->payload, { copy.at, NULL }, columns, copy.at + vectors };
+    product job = { NULL, &layout, tensor->payload, { copy.at, NULL }, columns, copy.at + vectors };
+    job.y = y;
     status = run_product(&job, workers, err);
     coffer__free(copy.memory);
     return status;

@@ -32,6 +32,13 @@ HERE lanes sum_of_sums(const lanes sums[SUMS])
     return add(add(sums[0], sums[1]), add(sums[2], sums[3]));
 }
 
+/* Makes the compiler load each factor, which spreads it over a register for free; taking it out of the
+ * register that they were made in needs what widens the codes. */
+HERE void keep_in_memory(float factors[8])
+{
+    __asm__("" : "+m"(*(float(*)[8])factors));
+}
+
 /* Whether the last block of a row must be copied before it is loaded. */
 HERE bool must_copy_last(const coffer__quant_run *run, unsigned bits)
 {
@@ -70,6 +77,7 @@ HERE lanes dot_blocks_from(size_t block, const coffer__quant_run *run, const flo
     float factors[8];
     for (; block + 8 <= end; block += 8) {
         eight_factors(factors, run, block, supers);
+        keep_in_memory(factors);
         COFFER__UNROLL(8)
         for (size_t i = 0; i < 8; i++)
             sums[i % SUMS] = dot_block(sums[i % SUMS], codes + (block + i) * size,
