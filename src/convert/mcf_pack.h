@@ -26,6 +26,7 @@ typedef struct coffer__mcf_pack {
     bool has_info;         /* a model that is packed again brought its own */
     coffer_pack_opts opts; /* all members there */
     coffer_limits limits;
+    const char *also_read; /* a file besides, that cannot be the output either; NULL = none */
     struct coffer__quantize_job
         *quantize; /* writes the tensors that are chosen for it; NULL = there are none */
 } coffer__mcf_pack;

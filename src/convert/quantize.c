@@ -252,11 +252,18 @@ coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char
     if (status)
         return status;
     coffer_pack_opts pack_opts = pack_options(&job.opts);
-    if ((status = coffer__mcf_pack_init(&pack, &pack_opts, err)) ||
-        (status = coffer__mcf_pack_add_input(&pack, in_path, err)) ||
+    if ((status = coffer__mcf_pack_init(&pack, &pack_opts, err)))
+        goto out;
+    pack.also_read = job.opts.weights;
+    if ((status = coffer__mcf_pack_add_input(&pack, in_path, err)) ||
         (!job.opts.dry_run && (status = coffer__mcf_pack_check_output(out_path, &pack, err))) ||
         (status = open_importance(&job, err)) || (status = coffer__mcf_pack_choose(&selection, &pack, err)))
         goto out;
+    if (pack.set_count == 0) {
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "%s: there are no tensors in it", in_path);
+        goto out;
+    }
     job.results = coffer__calloc(selection.count ? selection.count : 1, sizeof *job.results);
     if (!job.results) {
         status = coffer__fail_no_memory(err, selection.count * sizeof *job.results);

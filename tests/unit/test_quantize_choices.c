@@ -115,6 +115,7 @@ static void importances_that_fit_nothing_are_an_error(void **state)
     float values[64] = { 1 };
     weights_one(in_path, 1, 64, values);
     refused(COFFER_E_SIZE_MISMATCH, &opts, "7 importances for \"w\", which has 64 columns");
+    assert_int_equal(coffer_quantize(NULL, weights_path, in_path, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
     opts.method = COFFER_QUANT_ABSMAX;
     refused(COFFER_E_INVALID_ARGUMENT, &opts, "absmax");
 }
