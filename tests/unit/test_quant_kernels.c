@@ -8,7 +8,6 @@
 
 #define MOST_COLS 1100
 #define ROWS 3
-#define ROOM (MOST_COLS + 68)             /* a multiple of 16: what aligned_alloc takes */
 #define ROOM ((MOST_COLS + 64) / 16 * 16) /* what is aligned must be of whole lines */
 
 static const coffer_dtype all_types[] = { COFFER_DTYPE_Q8,   COFFER_DTYPE_Q4,  COFFER_DTYPE_K6,
