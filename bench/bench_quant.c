@@ -12,6 +12,9 @@
 #include "quant_ggml.h"
 
 #include <math.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #define TYPES 8
 #define SHARED_TYPES 6 /* that ggml has as well */
@@ -191,12 +194,11 @@ static void copy_values(void *context)
 static void set_values(void *context)
 {
     bench *all = context;
-#if defined(__SSE2__) && defined(__GNUC__)
-    typedef long long pair __attribute__((vector_size(16)));
-    pair *to = (pair *)(void *)all->out, one = { 1, 1 };
+#if defined(__SSE2__)
+    __m128i *to = (__m128i *)(void *)all->out, ones = _mm_set1_epi8(1);
     for (uint64_t i = 0; i < all->opts.size * all->opts.size / 4; i++)
-        __builtin_ia32_movntdq(&to[i], one);
-    __builtin_ia32_sfence();
+        _mm_stream_si128(&to[i], ones);
+    _mm_sfence();
 #else
     memset(all->out, 1, all->opts.size * all->opts.size * sizeof(float));
 #endif

@@ -109,7 +109,8 @@ static inline ggml_peer ggml_load(void)
         ggml_find(&type->dot_row, cpu, type->dot);
         ggml_find(&type->encode_row, cpu, type->encode_x);
         if (!type->decode_row || !type->dot_row || !type->encode_row || !peer.quantize || !peer.row_size)
-            snprintf(peer.missing, sizeof peer.missing, "%s lacks kernels of %s", peer.variant, type->name);
+            snprintf(peer.missing, sizeof peer.missing, "%.40s lacks kernels of %s", peer.variant,
+                     type->name);
     }
     return peer;
 }
