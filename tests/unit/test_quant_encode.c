@@ -108,7 +108,7 @@ static void fit_comes_close_to_the_exact_optimum(void **state)
     (void)state;
     for (size_t t = 0; t < TYPE_COUNT; t++) {
         bool supers = coffer__quant_find_type(block_types[t])->family == COFFER__QUANT_SUPERS;
-        uint64_t rows = supers ? 1 : 16, cols = supers ? 1024 : 512;
+        uint64_t rows = supers ? 1 : 16, cols = 512;
         for (shape from = GAUSS; from < SHAPES; from++) {
             float *values = random_rows(rows * cols, from, 1000 + from);
             double fit = encoding_noise(block_types[t], values, NULL, rows, cols, COFFER__QUANT_FIT);
