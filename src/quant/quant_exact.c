@@ -10,12 +10,16 @@
 #define LARGEST_HALF 0x7BFF
 #define MOST_STEPS (BLOCK * 127)
 
-static double code_for(double value, double scale, int largest)
+/* Whole numbers up to 2^51 lose their fraction next to this one; quotients are cut off before. */
+static const double round_next_to = 6755399441055744.0; /* 1.5 × 2^52 */
+
+static inline double code_for(double value, double scale, double largest)
 {
     if (scale == 0.0)
         return 0.0;
-    double code = nearbyint(value / scale);
-    return fmax(-largest, fmin(largest, code));
+    double code = value / scale;
+    code = code > largest ? largest : code < -largest ? -largest : code;
+    return code + round_next_to - round_next_to;
 }
 
 static double error_of(const coffer__quant_block *block, double scale, int largest)
