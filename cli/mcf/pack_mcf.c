@@ -83,13 +83,10 @@ static int parse(pack_job *job)
 /* The file that the message is about. */
 static int fail(const pack_job *job, const coffer_error *err)
 {
-    const char *culprit = job->inputs[0];
-    if (err->status == COFFER_E_EXISTS)
-        culprit = job->output;
-    else
-        culprit = cli_culprit(culprit, job->output, err);
-    for (size_t i = 1; i < job->input_count && culprit == job->inputs[0]; i++)
-        culprit = cli_culprit(culprit, job->inputs[i], err);
+    const char *first = cli_operand(job->args, 0);
+    const char *culprit = err->status == COFFER_E_EXISTS ? job->output : cli_culprit(first, job->output, err);
+    for (size_t i = 1; i < job->input_count && culprit == first; i++)
+        culprit = cli_culprit(culprit, cli_operand(job->args, i), err);
     return cli_fail(culprit, err, NULL);
 }
 
