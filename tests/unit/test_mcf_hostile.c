@@ -491,7 +491,7 @@ static void what_quantised_payloads_may_not_hold_is_found(void **state)
 static double seconds(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* others may be at work */
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
@@ -520,7 +520,7 @@ static void a_million_tensors_take_no_quadratic_time(void **state)
     free(of.bytes);
     free(names);
     free(rows);
-    assert_true(seconds() - start < 60); /* a quadratic step takes hours */
+    assert_true(seconds() - start < 120); /* a quadratic step takes hours */
 }
 
 /* Empty sections of as many types, each type twice: what counts is the first. */
@@ -558,7 +558,7 @@ static void a_great_many_sections_take_no_quadratic_time(void **state)
     coffer_mcf_close(model);
     coffer_source_close(src);
     free(bytes);
-    assert_true(seconds() - start < 60); /* a quadratic step takes minutes */
+    assert_true(seconds() - start < 120); /* a quadratic step takes minutes */
 }
 
 int main(void)
