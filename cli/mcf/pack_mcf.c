@@ -113,7 +113,8 @@ static int report(const pack_job *job)
         result = cli_print_json(stdout, root);
     } else {
         term_text tensors, sections, size;
-        term_print_text(stdout, job->output, strlen(job->output), 0);
+        const char *output = job->output ? job->output : "";
+        term_print_text(stdout, output, strlen(output), 0);
         printf(": tensors: %s, sections: %s, %s\n", term_count(tensors, coffer_mcf_tensor_count(model)),
                term_count(sections, coffer_mcf_section_count(model)),
                term_bytes(size, coffer_source_size(src)));

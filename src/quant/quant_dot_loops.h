@@ -34,7 +34,7 @@ HERE lanes sum_of_sums(const lanes sums[SUMS])
 
 /* Makes the compiler load each factor, which spreads it over a register for free; taking it out of the
  * register that they were made in needs what widens the codes. */
-HERE void keep_in_memory(float factors[8])
+HERE void keep_in_memory(float factors[8]) /* NOLINT(readability-non-const-parameter) */
 {
     __asm__("" : "+m"(*(float(*)[8])factors));
 }

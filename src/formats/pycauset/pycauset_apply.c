@@ -113,8 +113,8 @@ static coffer_status put(const editing *of, coffer_pycauset_value *list, size_t 
 {
     const coffer__pycauset_key *key = &of->change->path[step];
     coffer_pycauset_value *child;
-    size_t at;
-    bool found;
+    size_t at = 0;
+    bool found = false;
     coffer_status status = locate(of, &at, &found, list, step);
     if (status)
         return status;
@@ -142,8 +142,8 @@ static coffer_status put(const editing *of, coffer_pycauset_value *list, size_t 
 static coffer_status drop(const editing *of, coffer_pycauset_value *list, size_t step)
 {
     coffer_pycauset_value *children;
-    size_t at;
-    bool found;
+    size_t at = 0;
+    bool found = false;
     coffer_status status = locate(of, &at, &found, list, step);
     if (status)
         return status;
@@ -208,7 +208,7 @@ static coffer_status make_checksums(const editing *of, coffer_pycauset_value *ou
     coffer_status status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, of->err);
     if (status)
         return status;
-    char *text = coffer__arena_text(of->memory, (const char *)sums->data, sums->len);
+    char *text = sums ? coffer__arena_text(of->memory, (const char *)sums->data, sums->len) : NULL;
     if (!text)
         return fail_no_memory(of);
     coffer_pycauset_value children[3] = {
