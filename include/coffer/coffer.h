@@ -3,11 +3,15 @@
 
 /* Everything, for those who do not want to choose. */
 #include "coffer/convert.h"
+#include "coffer/dataset.h"
 #include "coffer/dtype.h"
 #include "coffer/error.h"
 #include "coffer/format.h"
 #include "coffer/limits.h"
 #include "coffer/mcf.h"
+#include "coffer/media.h"
+#include "coffer/mldf.h"
+#include "coffer/mlyze.h"
 #include "coffer/mscan.h"
 #include "coffer/progress.h"
 #include "coffer/pycauset.h"

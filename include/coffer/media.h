@@ -1,0 +1,92 @@
+#ifndef COFFER_MEDIA_H
+#define COFFER_MEDIA_H
+
+#include "coffer/error.h"
+#include "coffer/limits.h"
+
+COFFER_BEGIN_DECLS
+
+/* Pictures and sounds: JPEG (libjpeg-turbo), PNG (libpng), WAV and FLAC (libsndfile). Where the library was
+ * built without one of them, its functions give COFFER_E_UNSUPPORTED that says which is missing. Sizes in a
+ * file are checked against the limits before anything is allocated. */
+
+typedef enum coffer_image_kind {
+    COFFER_IMAGE_UNKNOWN = 0,
+    COFFER_IMAGE_JPEG = 1,
+    COFFER_IMAGE_PNG = 2
+} coffer_image_kind;
+
+typedef struct coffer_image_info {
+    coffer_image_kind kind;
+    uint32_t width, height;
+    uint32_t channels; /* in the file: 1 to 4 */
+} coffer_image_info;
+
+/* By the first bytes; reads the header only. COFFER_E_NOT_RECOGNISED when it is neither. */
+COFFER_API coffer_status coffer_image_probe(coffer_image_info *out, const void *bytes, size_t size,
+                                            coffer_error *err);
+
+/* Pixels in rows of width × channels bytes; its memory grows and is used again, coffer_pixels_free(). */
+typedef struct coffer_pixels {
+    uint8_t *data;
+    uint32_t width, height, channels;
+    size_t capacity;
+} coffer_pixels;
+
+#define COFFER_PIXELS_INIT \
+    {                      \
+        NULL, 0, 0, 0, 0   \
+    }
+
+COFFER_API void coffer_pixels_free(coffer_pixels *pixels);
+
+/* A decoder keeps what the codecs need from picture to picture: one per thread. */
+typedef struct coffer_image_decoder coffer_image_decoder;
+
+COFFER_API coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_limits *limits,
+                                                  coffer_error *err);
+COFFER_API void coffer_image_decoder_free(coffer_image_decoder *decoder);
+
+typedef struct coffer_decode_opts {
+    uint32_t struct_size;
+    uint32_t channels; /* 3 = RGB, 1 = grey, 4 = RGBA; 0 = as in the file */
+    /* A JPEG is decoded at the smallest of 1/8, 2/8 … 8/8 that is at least this large on both sides: much
+     * faster when it is scaled down afterwards. 0 = full size. */
+    uint32_t min_width, min_height;
+} coffer_decode_opts;
+
+#define COFFER_DECODE_OPTS_INIT             \
+    {                                       \
+        sizeof(coffer_decode_opts), 3, 0, 0 \
+    }
+
+COFFER_API coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder,
+                                             const void *bytes, size_t size, const coffer_decode_opts *opts,
+                                             coffer_error *err);
+/* Area average down, bilinear up. in and out must differ. */
+COFFER_API coffer_status coffer_pixels_resize(coffer_pixels *out, const coffer_pixels *in, uint32_t width,
+                                              uint32_t height, coffer_error *err);
+
+/* *bytes is the caller's, coffer_media_free(). quality : 1 to 100. */
+COFFER_API coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                                  int quality, coffer_error *err);
+COFFER_API coffer_status coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                                 coffer_error *err);
+COFFER_API void coffer_media_free(void *bytes);
+
+typedef struct coffer_audio_info {
+    uint64_t frames; /* samples per channel */
+    uint32_t sample_rate, channels;
+    uint32_t bit_depth; /* of the file; 0 = floating point */
+    bool flac;          /* else WAV */
+} coffer_audio_info;
+
+COFFER_API coffer_status coffer_audio_probe(coffer_audio_info *out, const void *bytes, size_t size,
+                                            coffer_error *err);
+/* Samples interleaved, −1 to 1: frames × channels of them into out, whose length is checked. */
+COFFER_API coffer_status coffer_audio_decode(float *out, size_t out_count, const void *bytes, size_t size,
+                                             coffer_error *err);
+
+COFFER_END_DECLS
+
+#endif

@@ -1,0 +1,76 @@
+/* MLDF byte by byte (docs/formats/mldf.md). Little-endian, unaligned: load, never cast. Pointers are offsets
+ * in the file.
+ *
+ *   magic, 9 bytes: 89 "MLDF" 0D 0A 1A 0A
+ *   header, 64 bytes at offset 9               field descriptor, 208 bytes (or 204, without the last four)
+ *   0   u16  major, 1                          0    64 bytes  name, UTF-8, NUL-padded
+ *   2   u16  minor, 0                          64   u16  type
+ *   4   u32  flags                             66   u16  flags
+ *   8   u64  samples                           68   u32  bytes in the row
+ *   16  u16  fields                            72   u32  pad
+ *   18  u16  pad                               76   128 bytes  arguments
+ *   20  u32  page size                         204  4 zeros
+ *   24  u64  field descriptors
+ *   32  u64  metadata table (the rows)         arguments: array descriptor, or u8 JPEG quality, or u32 sample
+ *   40  u64  data region                       rate; the last 16 bytes are the dictionary:
+ *   48  u64  allocation table                  112  u64  its place, 0 = none
+ *   56  u32  CRC-32 of the data region         120  u32  its size
+ *   60  u32  CRC-32 of descriptors, rows       124  u32  0
+ *            and allocation table
+ *                                              array descriptor, 112 bytes
+ *   allocation table entry, 16 bytes           0    u8   dtype, MCF's number
+ *   0   u64  payload                           1    u8   ndim, at most 13
+ *   8   u32  size                              2    u16  0, u32 0
+ *   12  u32  CRC-32 of the stored bytes, or 0  8    u64  dims[13], 0 = varies: then each payload begins with
+ *                                                        ndim × u64
+ *   row entries
+ *   scalar  i64 or f64
+ *   bytes   u64 ptr, u32 size, u32 pad
+ *   image   u64 ptr, u32 size, u16 height, u16 width, u8 channels, u8 mode, u16 pad, 4 bytes pad
+ *   audio   u64 ptr, u32 size, u32 samples, u32 sample rate, u16 channels, u8 bit depth, u8 codec
+ *   text    u64 ptr, u32 size, u16 tokens, u8 encoding, u8 pad
+ */
+#ifndef COFFER_FORMATS_MLDF_LAYOUT_H
+#define COFFER_FORMATS_MLDF_LAYOUT_H
+
+#define COFFER__MLDF_MAGIC "\x89MLDF\r\n\x1a\n"
+#define COFFER__MLDF_MAGIC_SIZE 9
+#define COFFER__MLDF_HEADER_AT 9
+#define COFFER__MLDF_HEADER_SIZE 64
+#define COFFER__MLDF_HEAD_SIZE 73 /* magic and header */
+#define COFFER__MLDF_MAJOR 1
+#define COFFER__MLDF_MINOR 0
+
+/* Within the header. */
+#define COFFER__MLDF_MINOR_AT 2
+#define COFFER__MLDF_FLAGS_AT 4
+#define COFFER__MLDF_SAMPLES_AT 8
+#define COFFER__MLDF_FIELDS_AT 16
+#define COFFER__MLDF_PAGE_SIZE_AT 20
+#define COFFER__MLDF_DESCRIPTORS_AT 24
+#define COFFER__MLDF_METADATA_AT 32
+#define COFFER__MLDF_DATA_AT 40
+#define COFFER__MLDF_TABLE_AT 48
+#define COFFER__MLDF_DATA_CRC_AT 56
+#define COFFER__MLDF_TABLE_CRC_AT 60
+
+#define COFFER__MLDF_STRIDE 208
+#define COFFER__MLDF_STRIDE_TUTORIAL 204
+#define COFFER__MLDF_NAME_SIZE 64
+#define COFFER__MLDF_FIELD_TYPE_AT 64
+#define COFFER__MLDF_FIELD_FLAGS_AT 66
+#define COFFER__MLDF_FIELD_ROW_SIZE_AT 68
+#define COFFER__MLDF_ARGUMENTS_AT 76
+#define COFFER__MLDF_ARGUMENTS_SIZE 128
+#define COFFER__MLDF_DICTIONARY_AT 112 /* within the arguments */
+
+#define COFFER__MLDF_TABLE_ENTRY 16
+#define COFFER__MLDF_PAGE_SIZE_DEFAULT (2u << 20)
+#define COFFER__MLDF_PAGE_SIZE_MIN 4096u
+#define COFFER__MLDF_METADATA_ALIGNMENT 64u
+#define COFFER__MLDF_PAYLOAD_MAX UINT32_MAX
+
+#define COFFER__MLDF_NONCE_SIZE 24
+#define COFFER__MLDF_TAG_SIZE 16
+
+#endif

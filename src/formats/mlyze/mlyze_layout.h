@@ -1,0 +1,63 @@
+/* MLYZE byte by byte (docs/formats/mlyze.md). Little-endian; load, never cast.
+ *
+ *   header, 256 bytes                          event: u8 type, varint delta, then
+ *   0   4 bytes  "MTRC"                        0  ALLOC   u64 address, varint size, varint stack, u16 thread
+ *   4   u32      version, 1                    1  FREE    u64 address
+ *   8   u64      start, µs since the epoch     2  GC      varint objects, varint bytes
+ *   16  u32      metadata length               3  MARKER  varint name
+ *   20  u32      flags                         >= 4       varint length and that many bytes:
+ *   24  u32      CRC-32 of the metadata        4  OBJECT     u64 address, varint type name
+ *   28  u32      CRC-32 of bytes 0 to 27       5  REFERENCE  u64 from, u64 to, varint edge name
+ *   32  u64      event count, 0 = not known    6  SNAPSHOT   u8 0 begin 1 end, varint snapshot
+ *   40  u64      length of the event area,     7  THREAD     u16 thread, varint name
+ *                0 = to the end of the file    8  RSS        varint bytes
+ *   48  zeros
+ *   then the metadata (JSON, may end with spaces), then the event area: events, or blocks of them
+ *
+ *   block, 24 bytes and the LZ4 block          index NAME.mlyze.idx, 24 bytes and the entries of 48
+ *   0   u32  raw size, at most 65536           0   4 bytes  "MIDX"
+ *   4   u32  stored size; = raw: as it is      4   u32  version, 1
+ *   8   u32  event count                       8   u64  size of the trace
+ *   12  u32  CRC-32 of the stored bytes        16  u32  CRC-32 of the trace's header
+ *   16  u64  time before its first event       20  u32  entry count
+ *                                              entry: u64 offset of the block, first event, time, live bytes,
+ *                                              live allocations, high-water bytes inside the block
+ */
+#ifndef COFFER_FORMATS_MLYZE_LAYOUT_H
+#define COFFER_FORMATS_MLYZE_LAYOUT_H
+
+#define COFFER__MLYZE_MAGIC "MTRC"
+#define COFFER__MLYZE_MAGIC_SIZE 4
+#define COFFER__MLYZE_VERSION 1
+#define COFFER__MLYZE_HEADER_SIZE 256
+#define COFFER__MLYZE_VERSION_AT 4
+#define COFFER__MLYZE_START_AT 8
+#define COFFER__MLYZE_METADATA_LENGTH_AT 16
+#define COFFER__MLYZE_FLAGS_AT 20
+#define COFFER__MLYZE_METADATA_CRC_AT 24
+#define COFFER__MLYZE_HEADER_CRC_AT 28
+#define COFFER__MLYZE_EVENT_COUNT_AT 32
+#define COFFER__MLYZE_EVENT_LENGTH_AT 40
+#define COFFER__MLYZE_RESERVED_AT 48
+
+enum {
+    COFFER__MLYZE_FLAG_BLOCKS = 1,
+    COFFER__MLYZE_FLAG_CHECKSUMS = 2,
+    COFFER__MLYZE_FLAG_EXTENSIONS = 4,
+    COFFER__MLYZE_FLAG_COMPLETE = 8, /* the metadata is */
+    COFFER__MLYZE_FLAGS_KNOWN = 15
+};
+
+#define COFFER__MLYZE_BLOCK_HEADER 24
+#define COFFER__MLYZE_BLOCK_RAW_MAX 65536
+#define COFFER__MLYZE_BLOCK_STORED_AT 4
+#define COFFER__MLYZE_BLOCK_COUNT_AT 8
+#define COFFER__MLYZE_BLOCK_CRC_AT 12
+#define COFFER__MLYZE_BLOCK_TIME_AT 16
+
+#define COFFER__MLYZE_INDEX_MAGIC "MIDX"
+#define COFFER__MLYZE_INDEX_VERSION 1
+#define COFFER__MLYZE_INDEX_HEADER 24
+#define COFFER__MLYZE_INDEX_ENTRY 48
+
+#endif
