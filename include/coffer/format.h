@@ -32,11 +32,12 @@ typedef struct coffer_check_opts {
     uint32_t threads; /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    const uint8_t *key; /* 32 bytes: with `full`, encrypted payloads are decrypted too; NULL = they are not */
 } coffer_check_opts;
 
-#define COFFER_CHECK_OPTS_INIT                          \
-    {                                                   \
-        sizeof(coffer_check_opts), false, 0, NULL, NULL \
+#define COFFER_CHECK_OPTS_INIT                                \
+    {                                                         \
+        sizeof(coffer_check_opts), false, 0, NULL, NULL, NULL \
     }
 
 typedef struct coffer_describe_opts {
@@ -86,11 +87,12 @@ typedef struct coffer_diff_opts {
     uint32_t threads;   /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    const uint8_t *key; /* 32 bytes: encrypted payloads are compared by what they hold; NULL = as stored */
 } coffer_diff_opts;
 
-#define COFFER_DIFF_OPTS_INIT                            \
-    {                                                    \
-        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL \
+#define COFFER_DIFF_OPTS_INIT                                  \
+    {                                                          \
+        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL \
     }
 
 /* Compares two files of the same format. out gets "equal" (bool) and what differs. */
@@ -105,11 +107,14 @@ typedef struct coffer_repair_opts {
         to_generation; /* go back to an older state, where the format keeps them; 0 = the newest whole one */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    coffer_source *copy; /* a second copy of the file that lost parts are taken from, where the format can;
+                          * borrowed; NULL = none */
+    const uint8_t *key;  /* 32 bytes, where payloads can be encrypted; NULL = none */
 } coffer_repair_opts;
 
-#define COFFER_REPAIR_OPTS_INIT                                 \
-    {                                                           \
-        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL \
+#define COFFER_REPAIR_OPTS_INIT                                             \
+    {                                                                       \
+        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL, NULL, NULL \
     }
 
 /* Writes what can be saved of `src` to out_path (replaced atomically, never the input's own bytes in place);

@@ -9,9 +9,10 @@ struct coffer_format {
     /* The bytes a file of this format begins with; also used to guess what mangled them. */
     const uint8_t *magic;
     size_t magic_len;
-    bool has_generations; /* older states can be looked at and gone back to */
-    bool has_hash;        /* describe can hash the content */
-    bool holds_tensors;   /* coffer_tensors_open reads it, so it compares with every other model */
+    bool has_generations;   /* older states can be looked at and gone back to */
+    bool has_hash;          /* describe can hash the content */
+    bool repairs_from_copy; /* repair can take what is lost from a second copy */
+    bool holds_tensors;     /* coffer_tensors_open reads it, so it compares with every other model */
     /* Recognises a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
     bool (*probe)(const uint8_t *head, size_t len);
     coffer_status (*describe)(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,

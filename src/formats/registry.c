@@ -135,6 +135,8 @@ coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *
         return fail_unsupported(format, "repair", err);
     if (options.to_generation && !format->has_generations)
         return fail_unsupported(format, "older states", err);
+    if (options.copy && !format->repairs_from_copy)
+        return fail_unsupported(format, "way to take parts from a copy", err);
     return format->repair(out, src, out_path, &options, err);
 }
 
