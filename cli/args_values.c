@@ -1,6 +1,8 @@
 /* What verbs ask of the parsed command line. */
 #include "args.h"
 
+#include "base/quantity.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -81,6 +83,26 @@ bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_
     }
     *out = value;
     return true;
+}
+
+bool cli_size(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value)
+{
+    const char *text = cli_value(args, option);
+    *out = default_value;
+    if (!text || coffer__parse_size(out, text))
+        return true;
+    cli_usage(args, "--%s must be a size such as 4096, 64K or 5GB, not '%s'", option, text);
+    return false;
+}
+
+bool cli_duration(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value)
+{
+    const char *text = cli_value(args, option);
+    *out = default_value;
+    if (!text || coffer__parse_duration(out, text))
+        return true;
+    cli_usage(args, "--%s must be a duration such as 300us, 20ms, 1.5s or 2min, not '%s'", option, text);
+    return false;
 }
 
 bool cli_real(double *out, const cli_args *args, const char *option, double default_value)

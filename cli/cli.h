@@ -75,6 +75,9 @@ bool cli_next_word(cli_word *out, cli_place *place, const cli_args *args);
  * CLI_USAGE. */
 bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value, uint64_t min,
                 uint64_t max);
+/* The same for a size ("64K", "5GB") and for a duration in microseconds ("20ms", "1.5s"). */
+bool cli_size(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value);
+bool cli_duration(uint64_t *out, const cli_args *args, const char *option, uint64_t default_value);
 bool cli_real(double *out, const cli_args *args, const char *option, double default_value);
 /* "A..B" (B exclusive), "A..", "..B", or "A" for that one alone. Untouched when the option is not there. */
 bool cli_range(uint64_t *begin, uint64_t *end, const cli_args *args, const char *option);

@@ -1,13 +1,11 @@
 #include "convert/tensor_settings.h"
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/number.h"
+#include "base/quantity.h"
 #include "io/source_private.h"
 
 #include <string.h>
-#include <strings.h>
 
 static size_t collect(const char **out, const coffer__convert_job *job, const char *name)
 {
@@ -44,48 +42,14 @@ void coffer__tensor_settings_free(coffer__tensor_settings *settings)
     *settings = (coffer__tensor_settings){ 0 };
 }
 
-static bool find_unit(uint64_t *out, const char *text)
-{
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } units[] = {
-        { "", 1 },
-        { "B", 1 },
-        { "KB", 1000 },
-        { "MB", 1000 * 1000 },
-        { "GB", 1000 * 1000 * 1000 },
-        { "TB", UINT64_C(1000) * 1000 * 1000 * 1000 },
-        { "K", 1 << 10 },
-        { "M", 1 << 20 },
-        { "G", 1 << 30 },
-        { "T", UINT64_C(1) << 40 },
-        { "KiB", 1 << 10 },
-        { "MiB", 1 << 20 },
-        { "GiB", 1 << 30 },
-        { "TiB", UINT64_C(1) << 40 },
-    };
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcasecmp(text, units[i].name) == 0) {
-            *out = units[i].bytes;
-            return true;
-        }
-    }
-    return false;
-}
-
 coffer_status coffer__job_size(uint64_t *out, const coffer__convert_job *job, const char *name,
                                coffer_error *err)
 {
     const char *text = coffer__job_setting(job, name);
-    coffer__number number;
-    uint64_t count, unit, size;
+    uint64_t size;
     if (!text)
         return COFFER_OK;
-    size_t digits = strspn(text, "0123456789");
-    if (!digits || !coffer__number_parse(&number, text, digits) ||
-        !coffer__number_as_u64(&count, &number, UINT64_MAX) || !find_unit(&unit, text + digits) ||
-        !coffer__mul_u64(&size, count, unit) || size == 0)
+    if (!coffer__parse_size(&size, text) || size == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s: expected a size such as 4096, 64K or 5GB, not \"%s\"", name, text);
     *out = size;
