@@ -318,11 +318,13 @@ typedef struct coffer_mldf_write_opts {
     uint32_t threads;            /* 0 = one per core; the bytes do not depend on it */
     bool exclusive;              /* fail with COFFER_E_EXISTS instead of replacing a file */
     const coffer_limits *limits; /* rows and table entries past memory_bytes spill to a temporary file */
+    bool resumable;              /* see coffer_mldf_resume */
+    const char *resume_tag; /* what the samples come from: resuming with another one is refused; copied */
 } coffer_mldf_write_opts;
 
-#define COFFER_MLDF_WRITE_OPTS_INIT                                                 \
-    {                                                                               \
-        sizeof(coffer_mldf_write_opts), 0, 0, false, false, 0, NULL, 0, false, NULL \
+#define COFFER_MLDF_WRITE_OPTS_INIT                                                              \
+    {                                                                                            \
+        sizeof(coffer_mldf_write_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL \
     }
 
 /* Starts a new set. The file appears under `path` only at commit. fields : copied. */
@@ -335,6 +337,22 @@ COFFER_API coffer_status coffer_mldf_create(coffer_mldf_writer **out, const char
 COFFER_API coffer_status coffer_mldf_create_json(coffer_mldf_writer **out, const char *path,
                                                  const char *schema, size_t schema_len,
                                                  const coffer_mldf_write_opts *opts, coffer_error *err);
+/* With opts.resumable a new set grows in PATH.partial, and what it needs to go on in PATH.partial-rows. Both
+ * stay when the process dies or the writer is discarded or fails; commit turns them into the file. Creating
+ * anew drops what was left. Resuming takes up every sample that is whole on the disk:
+ * coffer_mldf_writer_sample is then their number. fields and opts : as at creation, else
+ * COFFER_E_INCONSISTENT. COFFER_E_NOT_FOUND when nothing was left, COFFER_E_LOCKED while another writes it.
+ */
+COFFER_API coffer_status coffer_mldf_resume(coffer_mldf_writer **out, const char *path,
+                                            const coffer_mldf_field *fields, size_t field_count,
+                                            const coffer_mldf_write_opts *opts, coffer_error *err);
+/* A number of the caller's (how far the input was read) that is kept with the sample being written.
+ * coffer_mldf_writer_mark gives the one of the last finished sample, also after resuming; 0 when none was
+ * set. */
+COFFER_API void coffer_mldf_set_mark(coffer_mldf_writer *writer, uint64_t mark);
+COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
+/* Removes what an interrupted resumable writer of `path` left. COFFER_OK also when there is nothing. */
+COFFER_API coffer_status coffer_mldf_drop_partial(const char *path, coffer_error *err);
 /* Opens a set to append samples. Takes the write lock and rolls back what an interrupted update left. Readers
  * see the old state until commit. Of opts, only key, dedup, zstd_level, threads and limits count. */
 COFFER_API coffer_status coffer_mldf_append(coffer_mldf_writer **out, const char *path,
