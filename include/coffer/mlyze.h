@@ -269,6 +269,7 @@ typedef struct coffer_mlyze_place_row {
     uint64_t id; /* func_id or file_id; UINT64_MAX for stacks that the metadata does not list */
     uint64_t allocs, allocated_bytes, peak_allocs, peak_bytes, live_allocs, live_bytes;
     uint64_t inclusive_allocs, inclusive_allocated_bytes, inclusive_peak_bytes, inclusive_live_bytes;
+    uint64_t temporary_allocs, temporary_bytes, inclusive_temporary_bytes;
 } coffer_mlyze_place_row;
 
 typedef struct coffer_mlyze_places coffer_mlyze_places;
