@@ -1,0 +1,109 @@
+/* Pictures of either kind to pixels. */
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "media/image.h"
+
+#include <inttypes.h>
+
+/* The most pixels that a byte of a file can stand for: a PNG deflates at most 1032 to 1, eight pixels to the
+ * byte; a JPEG needs a bit for each block of 64. Files that claim more are cut or lie. */
+#define PNG_PIXELS_PER_BYTE (1032 * 8)
+#define JPEG_PIXELS_PER_BYTE (8 * 64)
+
+void coffer_pixels_free(coffer_pixels *pixels)
+{
+    if (!pixels)
+        return;
+    coffer__free(pixels->data);
+    *pixels = (coffer_pixels)COFFER_PIXELS_INIT;
+}
+
+void coffer_media_free(void *bytes)
+{
+    coffer__free(bytes);
+}
+
+coffer_status coffer__pixels_reserve(coffer_pixels *pixels, uint32_t width, uint32_t height,
+                                     uint32_t channels, uint64_t max_bytes, coffer_error *err)
+{
+    uint64_t bytes;
+    size_t size;
+    if (!coffer__mul_u64(&bytes, (uint64_t)width * channels, height) || bytes > max_bytes ||
+        !coffer__to_size(&size, bytes))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "a picture of %" PRIu32 " × %" PRIu32 " × %" PRIu32
+                            " bytes, more than the limit of %" PRIu64,
+                            width, height, channels, max_bytes);
+    if (size > pixels->capacity) {
+        uint8_t *data = coffer__malloc(size);
+        if (!data)
+            return coffer__fail_no_memory(err, size);
+        coffer__free(pixels->data);
+        pixels->data = data;
+        pixels->capacity = size;
+    }
+    pixels->width = width;
+    pixels->height = height;
+    pixels->channels = channels;
+    return COFFER_OK;
+}
+
+coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_limits *limits,
+                                       coffer_error *err)
+{
+    coffer_image_decoder *decoder = coffer__calloc(1, sizeof *decoder);
+    if (!decoder)
+        return coffer__fail_no_memory(err, sizeof *decoder);
+    decoder->limits = coffer__limits(limits);
+    *out = decoder;
+    return COFFER_OK;
+}
+
+void coffer_image_decoder_free(coffer_image_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    coffer__jpeg_free(decoder->jpeg);
+    coffer__free(decoder);
+}
+
+static coffer_status check_size(const coffer_image_decoder *decoder, const coffer_image_info *info,
+                                size_t size, coffer_error *err)
+{
+    uint64_t pixels = (uint64_t)info->width * info->height; /* both below 2^31 */
+    uint64_t per_byte = info->kind == COFFER_IMAGE_PNG ? PNG_PIXELS_PER_BYTE : JPEG_PIXELS_PER_BYTE;
+    /* The codecs work on the whole picture, however small it comes out. */
+    if (pixels > decoder->limits.memory_bytes / 4)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "a picture of %" PRIu32 " × %" PRIu32
+                            " pixels needs more than the limit of %" PRIu64 " bytes",
+                            info->width, info->height, decoder->limits.memory_bytes);
+    if (pixels / per_byte > size)
+        return coffer__fail(err, COFFER_E_TRUNCATED, size,
+                            "%zu bytes cannot hold the %" PRIu32 " × %" PRIu32 " pixels that the header says",
+                            size, info->width, info->height);
+    return COFFER_OK;
+}
+
+coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
+                                  size_t size, const coffer_decode_opts *opts, coffer_error *err)
+{
+    coffer_decode_opts options = COFFER_DECODE_OPTS_INIT;
+    coffer_image_info info;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status && (options.channels > 4 || options.channels == 2))
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "%" PRIu32 " channels: 1, 3, 4, or 0 for those of the file", options.channels);
+    if (!status)
+        status = coffer_image_probe(&info, bytes, size, err);
+    if (!status)
+        status = check_size(decoder, &info, size, err);
+    if (status)
+        return status;
+    if (info.kind == COFFER_IMAGE_JPEG)
+        return coffer__jpeg_decode(out, decoder, bytes, size, &info, &options, err);
+    return coffer__png_decode(out, decoder, bytes, size, options.channels, err);
+}

@@ -1,0 +1,190 @@
+/* JPEG by libjpeg-turbo. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "media/image.h"
+
+#ifdef COFFER_HAVE_TURBOJPEG
+#include <inttypes.h>
+#include <string.h>
+#include <turbojpeg.h>
+
+void coffer__jpeg_free(void *handle)
+{
+    if (handle)
+        tjDestroy(handle);
+}
+
+/* Remarks of the library about files that are whole nevertheless. All others mean that pixels are missing or
+ * made up. */
+static bool is_harmless(const char *text)
+{
+    return strstr(text, "extraneous bytes before marker") || strstr(text, "Unknown Adobe color transform") ||
+           strstr(text, "unknown JFIF revision");
+}
+
+static coffer_status fail_decode(tjhandle handle, coffer_error *err)
+{
+    const char *text = tjGetErrorStr2(handle);
+    bool cut = strstr(text, "remature end") != NULL;
+    return coffer__fail(err, cut ? COFFER_E_TRUNCATED : COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "JPEG: %s",
+                        text);
+}
+
+static int pixel_format(uint32_t channels)
+{
+    return channels == 1 ? TJPF_GRAY : channels == 4 ? TJPF_RGBA : TJPF_RGB;
+}
+
+static int scaled(int side, int eighths)
+{
+    return (side * eighths + 7) / 8;
+}
+
+/* The smallest scale in eighths that is large enough on both sides. */
+static int choose_eighths(int width, int height, const coffer_decode_opts *opts)
+{
+    if (opts->min_width == 0 && opts->min_height == 0)
+        return 8;
+    for (int eighths = 1; eighths < 8; eighths++) {
+        if ((uint32_t)scaled(width, eighths) >= opts->min_width &&
+            (uint32_t)scaled(height, eighths) >= opts->min_height)
+            return eighths;
+    }
+    return 8;
+}
+
+static coffer_status read_header(tjhandle handle, const void *bytes, size_t size, int *width, int *height,
+                                 bool *grey, coffer_error *err)
+{
+    int subsampling, colors;
+    if (tjDecompressHeader3(handle, bytes, size, width, height, &subsampling, &colors) != 0 &&
+        !(tjGetErrorCode(handle) == TJERR_WARNING && is_harmless(tjGetErrorStr2(handle))))
+        return fail_decode(handle, err);
+    if (colors == TJCS_CMYK || colors == TJCS_YCCK)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "JPEG: colours for print (%s) cannot be turned into RGB without their profile",
+                            colors == TJCS_CMYK ? "CMYK" : "YCCK");
+    *grey = colors == TJCS_GRAY;
+    return COFFER_OK;
+}
+
+static coffer_status decode(coffer_pixels *out, const coffer_image_decoder *decoder, const void *bytes,
+                            size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
+                            coffer_error *err)
+{
+    int width = 0, height = 0;
+    bool grey = false;
+    coffer_status status = read_header(decoder->jpeg, bytes, size, &width, &height, &grey, err);
+    if (status)
+        return status;
+    if ((uint32_t)width != info->width || (uint32_t)height != info->height)
+        return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                            "JPEG: a frame of %" PRIu32 " × %" PRIu32 " and one of %d × %d", info->width,
+                            info->height, width, height);
+    uint32_t channels = opts->channels ? opts->channels : grey ? 1 : 3;
+    int eighths = choose_eighths(width, height, opts);
+    width = scaled(width, eighths);
+    height = scaled(height, eighths);
+    status = coffer__pixels_reserve(out, (uint32_t)width, (uint32_t)height, channels,
+                                    decoder->limits.memory_bytes, err);
+    if (status)
+        return status;
+    if (tjDecompress2(decoder->jpeg, bytes, size, out->data, width, 0, height, pixel_format(channels),
+                      TJFLAG_LIMITSCANS) != 0 &&
+        !(tjGetErrorCode(decoder->jpeg) == TJERR_WARNING && is_harmless(tjGetErrorStr2(decoder->jpeg))))
+        return fail_decode(decoder->jpeg, err);
+    return COFFER_OK;
+}
+
+coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
+                                  size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
+                                  coffer_error *err)
+{
+    if (!decoder->jpeg && !(decoder->jpeg = tjInitDecompress()))
+        return coffer__fail_no_memory(err, 0);
+    coffer_status status = decode(out, decoder, bytes, size, info, opts, err);
+    if (status) {
+        /* The handle keeps tables and state of the broken file, which would spoil the next one. */
+        coffer__jpeg_free(decoder->jpeg);
+        decoder->jpeg = NULL;
+    }
+    return status;
+}
+
+static coffer_status compress(uint8_t **bytes, unsigned long *size, tjhandle handle,
+                              const coffer_pixels *pixels, int quality, coffer_error *err)
+{
+    int width = (int)pixels->width, height = (int)pixels->height;
+    int subsampling = pixels->channels == 1 ? TJSAMP_GRAY : TJSAMP_420;
+    *size = tjBufSize(width, height, subsampling);
+    if (*size == (unsigned long)-1)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "JPEG: %d × %d pixels", width, height);
+    *bytes = coffer__malloc(*size);
+    if (!*bytes)
+        return coffer__fail_no_memory(err, *size);
+    if (tjCompress2(handle, pixels->data, width, 0, height, pixel_format(pixels->channels), bytes, size,
+                    subsampling, quality, TJFLAG_NOREALLOC) != 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "JPEG: %s",
+                            tjGetErrorStr2(handle));
+    return COFFER_OK;
+}
+
+coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                       int quality, coffer_error *err)
+{
+    uint8_t *encoded = NULL;
+    unsigned long encoded_size = 0;
+    if (quality < 1 || quality > 100)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "JPEG: a quality of %d is not in 1 to 100", quality);
+    if (pixels->channels != 1 && pixels->channels != 3 && pixels->channels != 4)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "JPEG: %" PRIu32 " channels: 1, 3 or 4", pixels->channels);
+    if (pixels->width == 0 || pixels->height == 0 || pixels->width > UINT16_MAX ||
+        pixels->height > UINT16_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "JPEG: %" PRIu32 " × %" PRIu32 " pixels, a side has 1 to 65535", pixels->width,
+                            pixels->height);
+    tjhandle handle = tjInitCompress();
+    if (!handle)
+        return coffer__fail_no_memory(err, 0);
+    coffer_status status = compress(&encoded, &encoded_size, handle, pixels, quality, err);
+    tjDestroy(handle);
+    if (status) {
+        coffer__free(encoded);
+        return status;
+    }
+    *bytes = encoded;
+    *size = encoded_size;
+    return COFFER_OK;
+}
+
+#else
+
+static coffer_status fail_absent(coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                        "JPEG: the library was built without libjpeg-turbo");
+}
+
+void coffer__jpeg_free(void *handle)
+{
+    (void)handle;
+}
+
+coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
+                                  size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
+                                  coffer_error *err)
+{
+    (void)out, (void)decoder, (void)bytes, (void)size, (void)info, (void)opts;
+    return fail_absent(err);
+}
+
+coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                       int quality, coffer_error *err)
+{
+    (void)bytes, (void)size, (void)pixels, (void)quality;
+    return fail_absent(err);
+}
+
+#endif
