@@ -175,11 +175,12 @@ typedef struct coffer_mlyze_query {
     /* limits->memory_bytes bounds the table of live blocks: past it, it spills to a temporary file. */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool reuse; /* count reused_addresses: the table then holds every address that was ever freed */
 } coffer_mlyze_query;
 
-#define COFFER_MLYZE_QUERY_INIT                                                 \
-    {                                                                           \
-        sizeof(coffer_mlyze_query), 0, UINT64_MAX, 0, 0, 0, 0, 0, 0, NULL, NULL \
+#define COFFER_MLYZE_QUERY_INIT                                                        \
+    {                                                                                  \
+        sizeof(coffer_mlyze_query), 0, UINT64_MAX, 0, 0, 0, 0, 0, 0, NULL, NULL, false \
     }
 
 /* Of the window, but for live and peak, which count every block that is live whenever it was allocated. */
@@ -188,9 +189,9 @@ typedef struct coffer_mlyze_totals {
     uint64_t total_allocated_bytes;
     uint64_t peak_bytes, peak_allocs, peak_event, peak_time_us; /* state after that event */
     uint64_t live_bytes_at_end, live_allocs_at_end;
-    uint64_t duration_us;                       /* time of the last event */
-    uint64_t reallocs;                          /* a free and an allocation at one time by one call */
-    uint64_t reused_addresses;                  /* allocations at an address that was freed before */
+    uint64_t duration_us;      /* time of the last event */
+    uint64_t reallocs;         /* a free and an allocation at one time by one call */
+    uint64_t reused_addresses; /* allocations at an address that was freed before; 0 without query.reuse */
     uint64_t unknown_frees, first_unknown_free; /* of blocks that are not live; number of the first */
     uint64_t double_allocs, first_double_alloc; /* of addresses that are live (address 0 excepted) */
     uint64_t nowhere_allocs;                    /* at address 0: never paired */
@@ -213,6 +214,7 @@ typedef struct coffer_mlyze_stack_row {
     double growth_fit;                  /* r², 0 to 1: how straight the rise is */
 } coffer_mlyze_stack_row;
 
+/* What the allocations of one thread did; peak_bytes are those live at the high-water mark of the whole. */
 typedef struct coffer_mlyze_thread_row {
     uint16_t thread;
     uint64_t allocs, allocated_bytes, live_allocs, live_bytes, peak_bytes;

@@ -1,0 +1,92 @@
+/* The blocks that are live: a hash table from addresses to what is known about the block there. Two cache
+ * lines hold four slots, a slot is 32 bytes, and a table is rebuilt to half full when three quarters are
+ * used: at most 64 bytes for each live block. The addresses are mixed with a secret of the process, so that
+ * no file can make them collide. */
+#ifndef COFFER_FORMATS_MLYZE_LIVE_H
+#define COFFER_FORMATS_MLYZE_LIVE_H
+
+#include "coffer/error.h"
+
+#include <stdatomic.h>
+
+#define COFFER__MLYZE_PARTS 64 /* grow one after the other, so that little is held twice */
+
+/* What is known about a live block. */
+typedef struct coffer__mlyze_held {
+    uint64_t size, time;
+    uint64_t order; /* the caller's count of allocations or events */
+    uint32_t stack;
+    uint16_t thread;
+} coffer__mlyze_held;
+
+/* address 0 : empty. The rest is packed: thread and size, then order's top, dead and time, then stack and
+ * order; what does not fit lies in `wide`. */
+typedef struct coffer__mlyze_slot {
+    uint64_t address, sized, timed, placed;
+} coffer__mlyze_slot;
+
+typedef struct coffer__mlyze_part {
+    coffer__mlyze_slot *slots, *end;
+    void *memory;
+    uint32_t capacity, used, max_used; /* used : live and dead */
+    uint32_t live;
+} coffer__mlyze_part;
+
+/* Bytes that several tables may have together. */
+typedef struct coffer__mlyze_budget {
+    atomic_size_t used;
+    size_t max;
+    atomic_bool exceeded; /* a table wanted more: its call failed with COFFER_E_LIMIT */
+} coffer__mlyze_budget;
+
+/* For all tables of one piece of work: they agree on the hash. */
+typedef struct coffer__mlyze_key {
+    uint64_t add, multiply;
+} coffer__mlyze_key;
+
+typedef struct coffer__mlyze_live {
+    coffer__mlyze_part parts[COFFER__MLYZE_PARTS];
+    coffer__mlyze_key key;
+    coffer__mlyze_budget *budget;                /* NULL = no bound */
+    bool remember;                               /* addresses that were freed stay known: reuse can be told */
+    coffer__mlyze_held *wide;                    /* blocks whose numbers do not fit a slot */
+    size_t wide_count, wide_capacity, wide_free; /* wide_free : list through `size`, from 1; 0 = none */
+} coffer__mlyze_live;
+
+coffer__mlyze_key coffer__mlyze_new_key(void);
+void coffer__mlyze_live_init(coffer__mlyze_live *live, coffer__mlyze_key key, coffer__mlyze_budget *budget);
+void coffer__mlyze_live_free(coffer__mlyze_live *live);
+uint64_t coffer__mlyze_live_count(const coffer__mlyze_live *live);
+size_t coffer__mlyze_live_bytes(const coffer__mlyze_live *live); /* memory of the table */
+
+typedef enum coffer__mlyze_put {
+    COFFER__MLYZE_PUT_NEW,
+    COFFER__MLYZE_PUT_AGAIN, /* at an address that was freed before; seen for certain with `remember` only */
+    COFFER__MLYZE_PUT_REPLACED /* a live one, which *old gets */
+} coffer__mlyze_put;
+
+/* hash : coffer__mlyze_hash() of the address, which is not 0. */
+coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live *live, uint64_t hash,
+                                     uint64_t address, const coffer__mlyze_held *block,
+                                     coffer__mlyze_held *old, coffer_error *err);
+/* Takes a block out. False when none is live there. */
+bool coffer__mlyze_live_take(coffer__mlyze_held *out, coffer__mlyze_live *live, uint64_t hash,
+                             uint64_t address);
+/* Calls `visit` for every live block, in no order. */
+void coffer__mlyze_live_each(const coffer__mlyze_live *live,
+                             void (*visit)(void *context, const coffer__mlyze_held *block), void *context);
+
+static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t address)
+{
+    __extension__ typedef unsigned __int128 uint128;
+    uint128 product = (uint128)(address ^ key->add) * key->multiply;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline void coffer__mlyze_live_prefetch(const coffer__mlyze_live *live, uint64_t hash)
+{
+    const coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
+    __builtin_prefetch(part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->capacity >> 32), 1);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* Pairs every free with its allocation. Address 0 stands for addresses that the writer did not know: it is
+ * never paired. */
+#ifndef COFFER_FORMATS_MLYZE_PAIR_H
+#define COFFER_FORMATS_MLYZE_PAIR_H
+
+#include "coffer/mlyze.h"
+#include "formats/mlyze/mlyze_live.h"
+
+/* How much is live, followed through a trace: enough for an index and for warnings. */
+typedef struct coffer__mlyze_level {
+    uint64_t bytes, allocs;
+    uint64_t high_bytes; /* goes up with bytes; the caller sets it down to them where a new stretch begins */
+    uint64_t unknown_frees, first_unknown_free; /* of addresses that are not live; number of the first */
+    uint64_t double_allocs, first_double_alloc; /* of addresses that are: the old block is gone */
+} coffer__mlyze_level;
+
+/* Follows the events of one block, in the order of the trace; the columns are only read. COFFER_E_LIMIT when
+ * the table has outgrown its budget. */
+coffer_status coffer__mlyze_follow(coffer__mlyze_level *level, coffer__mlyze_live *live,
+                                   const coffer_mlyze_events *events, coffer_error *err);
+
+#endif
