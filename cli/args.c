@@ -253,6 +253,19 @@ int cli_bind(cli_args *args, const cli_format_verb *row)
     return CLI_OK;
 }
 
+int cli_check_row(const cli_args *args, const cli_format_verb *row, const char *kind)
+{
+    cli_tables tables = { .at = { args->verb->options, cli_global_options }, .count = 2 };
+    if (row)
+        tables.at[tables.count++] = row->options;
+    for (size_t i = 0; i < args->given_count; i++) {
+        const char *name = args->given[i].option->name;
+        if (!cli_tables_find(&tables, name, strlen(name)))
+            return cli_usage(args, "--%s does not apply to %s files", name, kind);
+    }
+    return CLI_OK;
+}
+
 void cli_args_free(cli_args *args)
 {
     coffer__free(args->given);

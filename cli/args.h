@@ -39,6 +39,9 @@ int cli_parse(cli_args *out, const cli_verb *verb, int count, char *const *words
 int cli_check_operands(const cli_args *args);
 /* Ties the options to the row of the format at hand: what it does not have is a usage error. */
 int cli_bind(cli_args *args, const cli_format_verb *row);
+/* Whether all options given are of the verb itself or of the row (NULL = none); else CLI_USAGE after a
+ * message. For verbs that run for every format, and have a row of their own for some. */
+int cli_check_row(const cli_args *args, const cli_format_verb *row, const char *kind);
 void cli_args_free(cli_args *args);
 
 /* ---- Names that were meant ---- */

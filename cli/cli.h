@@ -33,7 +33,7 @@ typedef struct cli_verb {
     size_t min_operands, max_operands;
     /* NULL: the verb means something else for each format; the row of cli_format_verbs for the format of the
      * first operand runs. Its options are those of all rows together; one that the format at hand does not
-     * have is a usage error. */
+     * have is a usage error. A verb with a function of its own may have rows as well, and looks for them. */
     int (*run)(const cli_args *args);
     /* With run NULL: the row is that of the format which the extension of the last operand names, since the
      * verb makes that file. */

@@ -2,6 +2,7 @@
 #include "verbs.h"
 
 #include "any_file.h"
+#include "args.h"
 #include "base/report.h"
 #include "term.h"
 
@@ -79,9 +80,9 @@ static int open_both(two_files *pair)
     return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 
-static int run(const cli_args *args)
+/* What is compared in the same way for every format. */
+static int run_generic(const cli_args *args, const two_files *pair)
 {
-    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
     coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
     coffer_node *root = NULL;
     coffer_error err = COFFER_ERROR_INIT;
@@ -93,17 +94,29 @@ static int run(const cli_args *args)
     if (opts.tolerance < 0)
         return cli_usage(args, "--tolerance must not be negative");
     opts.threads = (uint32_t)threads;
-    int status = open_both(&pair);
-    if (!status && coffer_node_new(&root, &err) != COFFER_OK)
-        status = fail(pair.path[0], &err);
-    if (!status) {
-        coffer__node_text(root, "file_a", pair.path[0]);
-        coffer__node_text(root, "file_b", pair.path[1]);
-        status = compare(root, &pair, &opts);
-    }
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return fail(pair->path[0], &err);
+    coffer__node_text(root, "file_a", pair->path[0]);
+    coffer__node_text(root, "file_b", pair->path[1]);
+    int status = compare(root, pair, &opts);
     if (!status)
-        status = print(root, &pair, cli_has(args, "json"));
+        status = print(root, pair, cli_has(args, "json"));
     coffer_node_free(root);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
+    int status = open_both(&pair);
+    if (!status) {
+        const char *kind = pair.file[0].kind;
+        bool alike = strcmp(kind, pair.file[1].kind) == 0;
+        const cli_format_verb *row = alike ? cli_find_format_verb("diff", kind) : NULL;
+        status = cli_check_row(args, row, kind);
+        if (!status)
+            status = row ? row->run(args, pair.file[0].src) : run_generic(args, &pair);
+    }
     cli_file_close(&pair.file[0]);
     cli_file_close(&pair.file[1]);
     return status;
