@@ -31,6 +31,7 @@ struct coffer_format {
 
 extern const coffer_format coffer__mscan_format;
 extern const coffer_format coffer__mcf_format;
+extern const coffer_format coffer__mldf_format;
 extern const coffer_format coffer__pycauset_format;
 
 #endif

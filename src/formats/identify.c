@@ -123,9 +123,9 @@ static const struct mangling {
     size_t (*apply)(uint8_t *out, const uint8_t *magic, size_t len);
     const char *cause;
 } manglings[] = {
-    { strip_high_bit, "the eighth bit of every byte was stripped on the way" },
-    { crlf_to_lf, "a transfer as text turned CR LF into LF" },
-    { lf_to_crlf, "a transfer as text turned LF into CR LF" },
+    { strip_high_bit, "transferred as 7-bit text: the high bit of every byte was stripped" },
+    { crlf_to_lf, "line endings were converted in transfer: CR LF became LF" },
+    { lf_to_crlf, "line endings were converted in transfer: LF became CR LF" },
     { latin1_to_utf8, "the bytes were encoded as UTF-8 as if they were text" },
     { invalid_to_replacement, "the bytes were decoded as UTF-8 text and some are lost" },
     { add_utf8_mark, "a byte order mark was put in front" },

@@ -62,6 +62,7 @@
 #define COFFER__MLDF_FIELD_ROW_SIZE_AT 68
 #define COFFER__MLDF_ARGUMENTS_AT 76
 #define COFFER__MLDF_ARGUMENTS_SIZE 128
+#define COFFER__MLDF_DIMS_AT 8         /* within the arguments */
 #define COFFER__MLDF_DICTIONARY_AT 112 /* within the arguments */
 
 #define COFFER__MLDF_TABLE_ENTRY 16
@@ -69,6 +70,16 @@
 #define COFFER__MLDF_PAGE_SIZE_MIN 4096u
 #define COFFER__MLDF_METADATA_ALIGNMENT 64u
 #define COFFER__MLDF_PAYLOAD_MAX UINT32_MAX
+
+/* Encodings of a text entry, modes of an image, codecs of audio. */
+#define COFFER__MLDF_UTF8 0
+#define COFFER__MLDF_INT32_IDS 1
+#define COFFER__MLDF_INT16_IDS 2
+#define COFFER__MLDF_RAW 0
+#define COFFER__MLDF_JPEG 1
+#define COFFER__MLDF_PNG 2
+#define COFFER__MLDF_CODEC_MAX 3
+#define COFFER__MLDF_TOKENS_SEE_SIZE 65535
 
 #define COFFER__MLDF_NONCE_SIZE 24
 #define COFFER__MLDF_TAG_SIZE 16

@@ -1,0 +1,104 @@
+#include "formats/mldf/mldf_private.h"
+
+#include "base/memory.h"
+#include "base/report.h"
+
+#define TABLE_READ_MAX ((uint64_t)1 << 20) /* entries: more of them are not read just to describe a file */
+#define ENTRIES_AT_ONCE 4096
+
+void coffer__mldf_put_type(coffer_node *parent, const char *name, uint16_t type)
+{
+    const char *text = coffer_mldf_type_name(type);
+    if (text)
+        coffer__node_text(parent, name, text);
+    else
+        coffer__node_printf(parent, name, "%u", type);
+}
+
+/* Bytes of the payloads that the table names. */
+static coffer_status sum_payloads(uint64_t *out, const coffer_mldf *set, coffer_error *err)
+{
+    uint8_t *scratch = coffer__alloc_array(ENTRIES_AT_ONCE, COFFER__MLDF_TABLE_ENTRY);
+    uint64_t sum = 0;
+    coffer_status status = COFFER_OK;
+    if (!scratch)
+        return COFFER_E_NO_MEMORY;
+    for (uint64_t first = 0; status == COFFER_OK && first < set->table_count; first += ENTRIES_AT_ONCE) {
+        uint64_t left = set->table_count - first;
+        size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
+        const uint8_t *entries = NULL;
+        status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err);
+        for (size_t i = 0; status == COFFER_OK && i < count; i++)
+            sum += coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY).size;
+    }
+    coffer__free(scratch);
+    *out = sum;
+    return status;
+}
+
+/* Where the parts are, and what belongs to none of them. */
+static coffer_status describe_parts(coffer_node *out, const coffer_mldf *set, coffer_error *err)
+{
+    const coffer__mldf_header *header = &set->header;
+    uint64_t descriptors = (uint64_t)set->schema.count * set->schema.stride, payloads = 0;
+    uint64_t rows = header->samples * set->schema.row_size, table = set->file_size - header->table;
+    uint64_t used = COFFER__MLDF_HEAD_SIZE + descriptors + rows + table;
+    bool read_table = set->table_count <= TABLE_READ_MAX;
+    coffer_status status = read_table ? sum_payloads(&payloads, set, err) : COFFER_OK;
+    if (status)
+        return status;
+    coffer__node_u64(out, "payloads", set->table_count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "descriptor_bytes", descriptors, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "row_bytes", rows, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "table_bytes", table, COFFER_UNIT_BYTES);
+    if (!read_table) {
+        coffer__node_null(out, "payload_bytes");
+        coffer__node_null(out, "unused_bytes");
+        return COFFER_OK;
+    }
+    coffer__node_u64(out, "payload_bytes", payloads, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "unused_bytes",
+                     used > set->file_size || payloads > set->file_size - used
+                         ? 0
+                         : set->file_size - used - payloads,
+                     COFFER_UNIT_BYTES);
+    return COFFER_OK;
+}
+
+static void describe_schema(coffer_node *out, const coffer_mldf *set)
+{
+    coffer_node *list = coffer__node_list(out, "schema");
+    for (size_t i = 0; i < set->schema.count; i++) {
+        coffer_node *entry = coffer__node_map(list, NULL);
+        coffer__node_text(entry, "name", set->schema.fields[i].name);
+        coffer__mldf_put_type(entry, "type", set->schema.fields[i].type);
+    }
+}
+
+coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                    coffer_error *err)
+{
+    coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer_mldf *set = NULL;
+    coffer_status status;
+    open_options.limits = opts->limits;
+    if ((status = coffer_mldf_open(&set, src, &open_options, err)))
+        return status;
+    const coffer__mldf_header *header = &set->header;
+    coffer__node_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "fields", set->schema.count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "descriptor_stride", set->schema.stride, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "flags", header->flags, COFFER_UNIT_FLAGS);
+    coffer__node_printf(out, "version", "%u.%u", header->major, header->minor);
+    coffer__node_bool(out, "compressed", (header->flags & COFFER_MLDF_COMPRESSED) != 0);
+    coffer__node_bool(out, "checksummed", (header->flags & COFFER_MLDF_CHECKSUMMED) != 0);
+    coffer__node_bool(out, "encrypted", (header->flags & COFFER_MLDF_ENCRYPTED) != 0);
+    coffer__node_u64(out, "page_size", header->page_size, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
+    status = describe_parts(out, set, err);
+    describe_schema(out, set);
+    if (coffer_source_interrupted_update(src))
+        coffer__node_text(out, "state", "interrupted update, old state shown");
+    coffer_mldf_close(set);
+    return status ? status : coffer__node_status(out, err);
+}

@@ -1,0 +1,114 @@
+/* The header, and whether the parts it points to lie inside the file. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE])
+{
+    return (coffer__mldf_header){
+        .major = coffer__load_u16(at),
+        .minor = coffer__load_u16(at + COFFER__MLDF_MINOR_AT),
+        .flags = coffer__load_u32(at + COFFER__MLDF_FLAGS_AT),
+        .samples = coffer__load_u64(at + COFFER__MLDF_SAMPLES_AT),
+        .fields = coffer__load_u16(at + COFFER__MLDF_FIELDS_AT),
+        .pad = coffer__load_u16(at + COFFER__MLDF_FIELDS_AT + 2),
+        .page_size = coffer__load_u32(at + COFFER__MLDF_PAGE_SIZE_AT),
+        .descriptors = coffer__load_u64(at + COFFER__MLDF_DESCRIPTORS_AT),
+        .metadata = coffer__load_u64(at + COFFER__MLDF_METADATA_AT),
+        .data = coffer__load_u64(at + COFFER__MLDF_DATA_AT),
+        .table = coffer__load_u64(at + COFFER__MLDF_TABLE_AT),
+        .data_crc = coffer__load_u32(at + COFFER__MLDF_DATA_CRC_AT),
+        .table_crc = coffer__load_u32(at + COFFER__MLDF_TABLE_CRC_AT),
+    };
+}
+
+/* What it is instead, in the words of the table of formats. */
+static coffer_status fail_magic(coffer_source *src, coffer_error *err)
+{
+    const coffer_format *format = NULL;
+    coffer_status status = coffer_identify(&format, src, err);
+    if (status)
+        return status;
+    return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "not a training set: this is a %s file",
+                        coffer_format_name(format));
+}
+
+coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err)
+{
+    uint64_t size = coffer_source_size(src);
+    uint8_t bytes[COFFER__MLDF_HEAD_SIZE];
+    size_t have = size < sizeof bytes ? (size_t)size : sizeof bytes;
+    coffer__mldf_header header;
+    coffer_status status = coffer_source_read_at(bytes, src, 0, have, err);
+    if (status)
+        return status;
+    if (have < COFFER__MLDF_MAGIC_SIZE || memcmp(bytes, COFFER__MLDF_MAGIC, COFFER__MLDF_MAGIC_SIZE) != 0)
+        return fail_magic(src, err);
+    if (have < sizeof bytes)
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "magic and header take %d bytes, file has %llu",
+                            COFFER__MLDF_HEAD_SIZE, (unsigned long long)size);
+    header = coffer__mldf_load_header(bytes + COFFER__MLDF_HEADER_AT);
+    if (header.major != COFFER__MLDF_MAJOR)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER__MLDF_HEADER_AT,
+                            "version %u.%u is too %s, this program reads %d.x", header.major, header.minor,
+                            header.major > COFFER__MLDF_MAJOR ? "new" : "old", COFFER__MLDF_MAJOR);
+    if (!(header.flags & COFFER_MLDF_LITTLE_ENDIAN))
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__MLDF_HEADER_AT + COFFER__MLDF_FLAGS_AT,
+                            "flags are 0x%lx: the file is not little-endian", (unsigned long)header.flags);
+    *out = header;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_check_descriptors(const coffer__mldf_header *header, uint64_t file_size,
+                                             coffer_error *err)
+{
+    uint64_t len = (uint64_t)header->fields * COFFER__MLDF_STRIDE_TUTORIAL;
+    if (!coffer__range_fits(header->descriptors, len, file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_DESCRIPTORS_AT,
+                            "%u field descriptors take %llu bytes at %llu, file has %llu", header->fields,
+                            (unsigned long long)len, (unsigned long long)header->descriptors,
+                            (unsigned long long)file_size);
+    if (len > 0 && header->descriptors < COFFER__MLDF_HEAD_SIZE)
+        return coffer__fail(err, COFFER_E_OVERLAP, COFFER__MLDF_HEADER_AT + COFFER__MLDF_DESCRIPTORS_AT,
+                            "the field descriptors begin at %llu, inside the header of %d bytes",
+                            (unsigned long long)header->descriptors, COFFER__MLDF_HEAD_SIZE);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_t row_size,
+                                      uint64_t file_size, coffer_error *err)
+{
+    uint64_t len = 0;
+    if (!coffer__mul_u64(&len, header->samples, row_size) ||
+        !coffer__range_fits(header->metadata, len, file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_METADATA_AT,
+                            "the rows of %llu samples, %lu bytes each, at %llu do not fit: file has %llu",
+                            (unsigned long long)header->samples, (unsigned long)row_size,
+                            (unsigned long long)header->metadata, (unsigned long long)file_size);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_check_data(const coffer__mldf_header *header, uint64_t file_size,
+                                      coffer_error *err)
+{
+    if (header->data > file_size)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_DATA_AT,
+                            "the data region begins at %llu, file has %llu", (unsigned long long)header->data,
+                            (unsigned long long)file_size);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_check_table(const coffer__mldf_header *header, uint64_t file_size,
+                                       coffer_error *err)
+{
+    if (header->table > file_size)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_AT,
+                            "the allocation table begins at %llu, file has %llu: it may have been cut",
+                            (unsigned long long)header->table, (unsigned long long)file_size);
+    if ((file_size - header->table) % COFFER__MLDF_TABLE_ENTRY != 0)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, header->table,
+                            "the allocation table has %llu bytes, no multiple of %d",
+                            (unsigned long long)(file_size - header->table), COFFER__MLDF_TABLE_ENTRY);
+    return COFFER_OK;
+}

@@ -1,0 +1,138 @@
+/* Opening a set: header and field descriptors, and nothing that grows with the samples. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "io/source_private.h"
+
+#include <sodium.h>
+
+static coffer_status load_parts(coffer_mldf *set, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = coffer__mldf_read_header(&set->header, set->source, err)) ||
+        (status = coffer__mldf_check_data(&set->header, set->file_size, err)) ||
+        (status = coffer__mldf_check_table(&set->header, set->file_size, err)) ||
+        (status =
+             coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, NULL, err)) ||
+        (status = coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, err)))
+        return status;
+    for (size_t i = 0; i < set->schema.count; i++)
+        set->any_encrypted |= (set->schema.fields[i].flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
+    set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
+    return COFFER_OK;
+}
+
+static coffer_status prepare_dictionaries(coffer_mldf *set, coffer_error *err)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < set->schema.count; i++)
+        used += set->schema.fields[i].dictionary_size > 0;
+    if (used == 0)
+        return COFFER_OK;
+    set->dictionaries = coffer__calloc(set->schema.count, sizeof *set->dictionaries);
+    return set->dictionaries ? COFFER_OK
+                             : coffer__fail_no_memory(err, set->schema.count * sizeof *set->dictionaries);
+}
+
+coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coffer_mldf_open_opts *opts,
+                               coffer_error *err)
+{
+    coffer_mldf_open_opts options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer_mldf *set;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    set = coffer__calloc(1, sizeof *set);
+    if (!set)
+        return coffer__fail_no_memory(err, sizeof *set);
+    set->source = src;
+    set->file_size = coffer_source_size(src);
+    set->limits = coffer__limits(options.limits);
+    set->verify = options.verify;
+    if (options.key) {
+        set->has_key = sodium_init() >= 0;
+        memcpy(set->key, options.key, sizeof set->key);
+    }
+    if (!(status = load_parts(set, err)))
+        status = prepare_dictionaries(set, err);
+    /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
+    if (!coffer__source_settled(src))
+        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                              "%s changed while it was opened, try again", coffer_source_name(src));
+    if (status) {
+        coffer_mldf_close(set);
+        return status;
+    }
+    *out = set;
+    return COFFER_OK;
+}
+
+void coffer_mldf_close(coffer_mldf *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; i < COFFER__MLDF_IDLE_DECODERS; i++)
+        coffer__mldf_decoder_free(atomic_load(&set->idle[i]));
+    for (size_t i = 0; set->dictionaries && i < set->schema.count; i++)
+        coffer__mldf_dictionary_free(atomic_load(&set->dictionaries[i]));
+    coffer__free(set->dictionaries);
+    coffer__mldf_schema_free(&set->schema);
+    sodium_memzero(set->key, sizeof set->key);
+    coffer__free(set);
+}
+
+uint64_t coffer_mldf_sample_count(const coffer_mldf *set)
+{
+    return set->header.samples;
+}
+
+uint32_t coffer_mldf_flags(const coffer_mldf *set)
+{
+    return set->header.flags;
+}
+
+uint32_t coffer_mldf_page_size(const coffer_mldf *set)
+{
+    return set->header.page_size;
+}
+
+uint32_t coffer_mldf_descriptor_stride(const coffer_mldf *set)
+{
+    return set->schema.stride;
+}
+
+uint32_t coffer_mldf_row_size(const coffer_mldf *set)
+{
+    return set->schema.row_size;
+}
+
+size_t coffer_mldf_field_count(const coffer_mldf *set)
+{
+    return set->schema.count;
+}
+
+const coffer_mldf_field *coffer_mldf_field_at(const coffer_mldf *set, size_t index)
+{
+    return &set->schema.fields[index];
+}
+
+size_t coffer_mldf_find_field(const coffer_mldf *set, const char *name)
+{
+    const coffer__mldf_schema *schema = &set->schema;
+    size_t low = 0, high = schema->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, schema->fields[schema->sorted[middle]].name);
+        if (order == 0)
+            return schema->sorted[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return SIZE_MAX;
+}

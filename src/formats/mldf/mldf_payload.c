@@ -1,0 +1,405 @@
+/* From the stored bytes of one payload to its value: decrypted, then decompressed. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <sodium.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#define GROWTH_START 65536 /* room for a frame that does not say how much it holds */
+
+struct coffer__mldf_decoder {
+    ZSTD_DCtx *zstd;           /* made when first needed */
+    coffer_mldf_bytes scratch; /* a decrypted frame */
+};
+
+struct coffer__mldf_dictionary {
+    ZSTD_DDict *ready;
+};
+
+/* ---- Memory ---- */
+
+coffer_status coffer__mldf_bytes_reserve(coffer_mldf_bytes *bytes, size_t size, coffer_error *err)
+{
+    size_t wanted = bytes->capacity + bytes->capacity / 2;
+    uint8_t *data;
+    if (size <= bytes->capacity && bytes->data)
+        return COFFER_OK;
+    if (wanted < size)
+        wanted = size;
+    data = coffer__malloc(wanted);
+    if (!data)
+        return coffer__fail_no_memory(err, wanted);
+    coffer__free(bytes->data);
+    bytes->data = data;
+    bytes->capacity = wanted;
+    bytes->size = 0;
+    return COFFER_OK;
+}
+
+void coffer_mldf_bytes_free(coffer_mldf_bytes *bytes)
+{
+    coffer__free(bytes->data);
+    *bytes = (coffer_mldf_bytes)COFFER_MLDF_BYTES_INIT;
+}
+
+coffer_status coffer__mldf_reserve(coffer__mldf_room *room, size_t size, coffer_error *err)
+{
+    coffer_status status;
+    if (room->grows) {
+        if ((status = coffer__mldf_bytes_reserve(room->grows, size + room->spare, err)))
+            return status;
+        room->data = room->grows->data;
+        room->capacity = room->grows->capacity - room->spare;
+        return COFFER_OK;
+    }
+    if (size > room->capacity)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the value takes %zu bytes, there is room for %zu", size, room->capacity);
+    return COFFER_OK;
+}
+
+/* ---- Decoders ---- */
+
+coffer__mldf_decoder *coffer__mldf_take_decoder(const coffer_mldf *set, coffer_error *err)
+{
+    _Atomic(coffer__mldf_decoder *) *idle = ((coffer_mldf *)(uintptr_t)set)->idle;
+    coffer__mldf_decoder *decoder;
+    for (size_t i = 0; i < COFFER__MLDF_IDLE_DECODERS; i++) {
+        if (atomic_load_explicit(&idle[i], memory_order_relaxed) &&
+            (decoder = atomic_exchange(&idle[i], NULL)))
+            return decoder;
+    }
+    decoder = coffer__calloc(1, sizeof *decoder);
+    if (!decoder)
+        coffer__fail_no_memory(err, sizeof *decoder);
+    return decoder;
+}
+
+void coffer__mldf_give_decoder(const coffer_mldf *set, coffer__mldf_decoder *decoder)
+{
+    _Atomic(coffer__mldf_decoder *) *idle = ((coffer_mldf *)(uintptr_t)set)->idle;
+    for (size_t i = 0; decoder && i < COFFER__MLDF_IDLE_DECODERS; i++) {
+        coffer__mldf_decoder *none = NULL;
+        if (atomic_compare_exchange_strong(&idle[i], &none, decoder))
+            return;
+    }
+    coffer__mldf_decoder_free(decoder);
+}
+
+void coffer__mldf_decoder_free(coffer__mldf_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    ZSTD_freeDCtx(decoder->zstd);
+    coffer_mldf_bytes_free(&decoder->scratch);
+    coffer__free(decoder);
+}
+
+/* ---- Encryption ---- */
+
+void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field)
+{
+    memcpy(out, "MLDF", 4);
+    coffer__store_u64(out + 4, sample);
+    coffer__store_u16(out + 12, field);
+}
+
+bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
+                              uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE])
+{
+    uint8_t binding[COFFER__MLDF_BINDING_SIZE];
+    if (size < COFFER__MLDF_SEAL_SIZE)
+        return false;
+    coffer__mldf_store_binding(binding, sample, field);
+    return crypto_aead_xchacha20poly1305_ietf_decrypt_detached(out, NULL, stored + COFFER__MLDF_NONCE_SIZE,
+                                                               size - COFFER__MLDF_SEAL_SIZE,
+                                                               stored + size - COFFER__MLDF_TAG_SIZE, binding,
+                                                               sizeof binding, stored, key) == 0;
+}
+
+static bool is_encrypted(const coffer_mldf *set, size_t field)
+{
+    return (set->schema.fields[field].flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
+}
+
+static coffer_status fail_authentication(const coffer_mldf *set, const coffer__mldf_value *value,
+                                         const char *why, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_BAD_CHECKSUM, value->offset,
+                        "authentication failed for sample %llu, field %s: %s",
+                        (unsigned long long)value->sample, set->schema.fields[value->field].name, why);
+}
+
+/* A flag that was taken away must not make ciphertext pass for a value. With the key at hand it is tried;
+ * without it, a file that says it is encrypted has to say where. */
+static coffer_status expect_not_sealed(const coffer_mldf *set, const coffer__mldf_value *value,
+                                       const uint8_t *stored, coffer_error *err)
+{
+    if ((set->header.flags & COFFER_MLDF_ENCRYPTED) && !set->any_encrypted)
+        return fail_authentication(set, value, "the file is encrypted, but no field says so", err);
+    if (set->has_key &&
+        coffer__mldf_open_sealed(NULL, stored, value->size, value->sample, (uint16_t)value->field, set->key))
+        return fail_authentication(set, value, "it is encrypted, but the field does not say so", err);
+    return COFFER_OK;
+}
+
+static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
+{
+    if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
+        return fail_authentication(set, value, "the file does not say that it is encrypted", err);
+    if (!set->has_key)
+        return coffer__mldf_fail_value(
+            err, COFFER_E_INVALID_ARGUMENT, value->offset, set, value->sample, value->field,
+            "it is encrypted; give the key with --key-file or COFFER_KEY_FILE, or as `key` of the options");
+    return COFFER_OK;
+}
+
+static coffer_status decrypt(coffer__mldf_room *room, const coffer_mldf *set, const coffer__mldf_value *value,
+                             const uint8_t *stored, coffer_error *err)
+{
+    size_t plain = value->size < COFFER__MLDF_SEAL_SIZE ? 0 : value->size - COFFER__MLDF_SEAL_SIZE;
+    coffer_status status;
+    if ((status = expect_key(set, value, err)) || (status = coffer__mldf_reserve(room, plain, err)))
+        return status;
+    if (!coffer__mldf_open_sealed(room->data, stored, value->size, value->sample, (uint16_t)value->field,
+                                  set->key))
+        return fail_authentication(set, value, "another key, or the bytes were changed", err);
+    return COFFER_OK;
+}
+
+bool coffer__mldf_is_plain(const coffer_mldf *set, size_t field)
+{
+    return !(set->schema.fields[field].flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) &&
+           !set->has_key && (set->any_encrypted || !(set->header.flags & COFFER_MLDF_ENCRYPTED));
+}
+
+/* ---- Compression ---- */
+
+void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary)
+{
+    if (!dictionary)
+        return;
+    ZSTD_freeDDict(dictionary->ready);
+    coffer__free(dictionary);
+}
+
+static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer_mldf *set, size_t field,
+                                     coffer_error *err)
+{
+    const coffer_mldf_field *of = &set->schema.fields[field];
+    coffer__mldf_dictionary *dictionary = NULL;
+    uint8_t *bytes = NULL;
+    coffer_status status;
+    if (of->dictionary_size > set->limits.memory_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, of->dictionary_offset,
+                            "field %s: its dictionary has %lu bytes, the limit is %llu", of->name,
+                            (unsigned long)of->dictionary_size, (unsigned long long)set->limits.memory_bytes);
+    if (of->dictionary_offset < set->header.data ||
+        !coffer__range_fits(of->dictionary_offset, of->dictionary_size, set->header.table))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, of->dictionary_offset,
+                            "field %s: its dictionary, %lu bytes at %llu, is not in the data region, %llu to "
+                            "%llu",
+                            of->name, (unsigned long)of->dictionary_size,
+                            (unsigned long long)of->dictionary_offset, (unsigned long long)set->header.data,
+                            (unsigned long long)set->header.table);
+    bytes = coffer__malloc(of->dictionary_size);
+    dictionary = coffer__calloc(1, sizeof *dictionary);
+    if (!bytes || !dictionary)
+        status = coffer__fail_no_memory(err, of->dictionary_size);
+    else if (!(status = coffer_source_read_at(bytes, set->source, of->dictionary_offset, of->dictionary_size,
+                                              err)) &&
+             !(dictionary->ready = ZSTD_createDDict(bytes, of->dictionary_size)))
+        status = coffer__fail(err, COFFER_E_BAD_VALUE, of->dictionary_offset,
+                              "field %s: its dictionary of %lu bytes is none", of->name,
+                              (unsigned long)of->dictionary_size);
+    coffer__free(bytes);
+    if (status)
+        coffer__mldf_dictionary_free(dictionary);
+    else
+        *out = dictionary;
+    return status;
+}
+
+/* Of several threads that need it at the same time the first one's stays. *out is NULL when there is none. */
+static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *set, size_t field,
+                                   coffer_error *err)
+{
+    coffer__mldf_dictionary *loaded, *made = NULL, *none = NULL;
+    coffer_status status;
+    *out = NULL;
+    if (set->schema.fields[field].dictionary_size == 0)
+        return COFFER_OK;
+    if (!(loaded = atomic_load(&set->dictionaries[field]))) {
+        if ((status = load_dictionary(&made, set, field, err)))
+            return status;
+        if (atomic_compare_exchange_strong(&set->dictionaries[field], &none, made)) {
+            loaded = made;
+        } else {
+            coffer__mldf_dictionary_free(made);
+            loaded = none;
+        }
+    }
+    *out = loaded->ready;
+    return COFFER_OK;
+}
+
+static coffer_status fail_zstd(const coffer_mldf *set, const coffer__mldf_value *value, size_t result,
+                               coffer_error *err)
+{
+    bool sum = ZSTD_getErrorCode(result) == ZSTD_error_checksum_wrong;
+    return coffer__mldf_fail_value(err, sum ? COFFER_E_BAD_CHECKSUM : COFFER_E_BAD_VALUE, value->offset, set,
+                                   value->sample, value->field, "not a whole zstd frame: %s",
+                                   ZSTD_getErrorName(result));
+}
+
+static coffer_status fail_too_large(const coffer_mldf *set, const coffer__mldf_value *value, uint64_t size,
+                                    coffer_error *err)
+{
+    return coffer__mldf_fail_value(err, COFFER_E_LIMIT, value->offset, set, value->sample, value->field,
+                                   "decompressed it has %llu bytes or more, the limit is %llu",
+                                   (unsigned long long)size, (unsigned long long)set->limits.memory_bytes);
+}
+
+/* The memory must keep what it holds. */
+static coffer_status grow(coffer__mldf_room *room, size_t used, const coffer_mldf *set,
+                          const coffer__mldf_value *value, coffer_error *err)
+{
+    size_t wanted = room->capacity < GROWTH_START ? GROWTH_START : room->capacity * 2;
+    uint64_t limit = set->limits.memory_bytes;
+    uint8_t *data;
+    if (!room->grows)
+        return coffer__mldf_fail_value(err, COFFER_E_LIMIT, value->offset, set, value->sample, value->field,
+                                       "the value takes more than the %zu bytes there is room for",
+                                       room->capacity);
+    if (used >= limit)
+        return fail_too_large(set, value, used, err);
+    if (wanted > limit)
+        wanted = (size_t)limit;
+    data = coffer__realloc(room->grows->data, wanted + room->spare);
+    if (!data)
+        return coffer__fail_no_memory(err, wanted + room->spare);
+    room->grows->data = room->data = data;
+    room->grows->capacity = wanted + room->spare;
+    room->capacity = wanted;
+    return COFFER_OK;
+}
+
+/* A frame that does not say how much it holds. */
+static coffer_status decompress_unsized(coffer__mldf_room *room, size_t *size, ZSTD_DCtx *zstd,
+                                        const coffer_mldf *set, const coffer__mldf_value *value,
+                                        const uint8_t *frame, size_t frame_len, coffer_error *err)
+{
+    ZSTD_inBuffer in = { frame, frame_len, 0 };
+    size_t used = 0, result = 1;
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && result != 0) {
+        ZSTD_outBuffer to;
+        if (used == room->capacity && (status = grow(room, used, set, value, err)))
+            break;
+        to = (ZSTD_outBuffer){ room->data, room->capacity, used };
+        result = ZSTD_decompressStream(zstd, &to, &in);
+        if (ZSTD_isError(result))
+            status = fail_zstd(set, value, result, err);
+        else if (result != 0 && in.pos == in.size && to.pos < to.size)
+            status = coffer__mldf_fail_value(err, COFFER_E_TRUNCATED, value->offset, set, value->sample,
+                                             value->field, "the zstd frame ends before its end");
+        used = to.pos;
+    }
+    if (status == COFFER_OK && in.pos != in.size)
+        status = coffer__mldf_fail_value(err, COFFER_E_TRAILING_BYTES, value->offset, set, value->sample,
+                                         value->field, "%zu bytes behind the zstd frame", in.size - in.pos);
+    *size = used;
+    return status;
+}
+
+static coffer_status prepare_zstd(coffer__mldf_decoder *decoder, const coffer_mldf *set, size_t field,
+                                  coffer_error *err)
+{
+    const ZSTD_DDict *dictionary;
+    coffer_status status;
+    if (!decoder->zstd && !(decoder->zstd = ZSTD_createDCtx()))
+        return coffer__fail_no_memory(err, sizeof(void *));
+    if ((status = dictionary_of(&dictionary, set, field, err)))
+        return status;
+    ZSTD_DCtx_reset(decoder->zstd, ZSTD_reset_session_only);
+    ZSTD_DCtx_refDDict(decoder->zstd, dictionary);
+    return COFFER_OK;
+}
+
+static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__mldf_decoder *decoder,
+                                const coffer_mldf *set, const coffer__mldf_value *value, const uint8_t *frame,
+                                size_t frame_len, coffer_error *err)
+{
+    unsigned long long says = ZSTD_getFrameContentSize(frame, frame_len);
+    coffer_status status;
+    size_t result;
+    if (says == ZSTD_CONTENTSIZE_ERROR)
+        return coffer__mldf_fail_value(err, COFFER_E_BAD_VALUE, value->offset, set, value->sample,
+                                       value->field, "its %zu bytes are no zstd frame", frame_len);
+    if ((status = prepare_zstd(decoder, set, value->field, err)))
+        return status;
+    if (says == ZSTD_CONTENTSIZE_UNKNOWN)
+        return decompress_unsized(room, size, decoder->zstd, set, value, frame, frame_len, err);
+    if (says > set->limits.memory_bytes || says > SIZE_MAX - room->spare)
+        return fail_too_large(set, value, says, err);
+    if ((status = coffer__mldf_reserve(room, (size_t)says, err)))
+        return status;
+    result = ZSTD_decompressDCtx(decoder->zstd, room->data, (size_t)says, frame, frame_len);
+    if (ZSTD_isError(result))
+        return fail_zstd(set, value, result, err);
+    *size = result;
+    return COFFER_OK;
+}
+
+/* ---- Both ---- */
+
+coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer__mldf_decoder *decoder,
+                                  const coffer_mldf *set, const coffer__mldf_value *value,
+                                  const uint8_t *stored, coffer_error *err)
+{
+    bool zstd = (set->schema.fields[value->field].flags & COFFER_MLDF_FIELD_ZSTD) != 0;
+    bool sealed = is_encrypted(set, value->field);
+    coffer__mldf_room frame = { .grows = &decoder->scratch };
+    size_t plain = value->size;
+    coffer_status status;
+    if (sealed) {
+        if ((status = decrypt(zstd ? &frame : room, set, value, stored, err)))
+            return status;
+        plain -= COFFER__MLDF_SEAL_SIZE;
+        stored = zstd ? frame.data : room->data;
+    } else if ((status = expect_not_sealed(set, value, stored, err))) {
+        return status;
+    }
+    if (zstd)
+        return decompress(room, size, decoder, set, value, stored, plain, err);
+    if (!sealed) {
+        if ((status = coffer__mldf_reserve(room, plain, err)))
+            return status;
+        memcpy(room->data, stored, plain);
+    }
+    *size = plain;
+    return COFFER_OK;
+}
+
+bool coffer__mldf_decoded_size(uint64_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
+                               const uint8_t *head, size_t head_len)
+{
+    uint16_t flags = set->schema.fields[value->field].flags;
+    unsigned long long says;
+    if (!(flags & COFFER_MLDF_FIELD_ZSTD)) {
+        uint32_t seal = flags & COFFER_MLDF_FIELD_ENCRYPTED ? COFFER__MLDF_SEAL_SIZE : 0;
+        *out = value->size < seal ? 0 : value->size - seal;
+        return true;
+    }
+    if (flags & COFFER_MLDF_FIELD_ENCRYPTED)
+        return false;
+    says = ZSTD_getFrameContentSize(head, head_len);
+    if (says == ZSTD_CONTENTSIZE_ERROR || says == ZSTD_CONTENTSIZE_UNKNOWN)
+        return false;
+    *out = says;
+    return true;
+}

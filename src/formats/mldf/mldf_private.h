@@ -1,0 +1,228 @@
+/* What the files of the MLDF format share. */
+#ifndef COFFER_FORMATS_MLDF_PRIVATE_H
+#define COFFER_FORMATS_MLDF_PRIVATE_H
+
+#include "base/bytes.h"
+#include "coffer/format.h"
+#include "coffer/mldf.h"
+#include "formats/mldf/mldf_layout.h"
+
+#include <stdatomic.h>
+
+/* ---- Header (mldf_header.c) ---- */
+
+typedef struct coffer__mldf_header {
+    uint16_t major, minor;
+    uint32_t flags;
+    uint64_t samples;
+    uint16_t fields, pad;
+    uint32_t page_size;
+    uint64_t descriptors, metadata, data, table; /* places in the file */
+    uint32_t data_crc, table_crc;
+} coffer__mldf_header;
+
+/* Magic, version and byte order are right; nothing is said about the pointers. */
+coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err);
+coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE]);
+
+/* The parts that the header points to. Each check says whether the part lies inside a file of that size. */
+coffer_status coffer__mldf_check_descriptors(const coffer__mldf_header *header, uint64_t file_size,
+                                             coffer_error *err);
+coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_t row_size,
+                                      uint64_t file_size, coffer_error *err);
+coffer_status coffer__mldf_check_data(const coffer__mldf_header *header, uint64_t file_size,
+                                      coffer_error *err);
+coffer_status coffer__mldf_check_table(const coffer__mldf_header *header, uint64_t file_size,
+                                       coffer_error *err);
+
+/* ---- Types (mldf_types.c) ---- */
+
+typedef struct coffer__mldf_type_info {
+    uint16_t type;
+    const char *name;
+    coffer_mldf_entry_kind kind;
+    bool has_array; /* an array descriptor stands in the arguments */
+} coffer__mldf_type_info;
+
+/* NULL for a number that is no type. */
+const coffer__mldf_type_info *coffer__mldf_type_info_of(uint16_t type);
+/* The types in the order of their numbers; NULL past the end. */
+const coffer__mldf_type_info *coffer__mldf_type_at(size_t index);
+/* Bytes that an entry of this kind takes in the row; 0 for OPAQUE. */
+uint32_t coffer__mldf_entry_size(coffer_mldf_entry_kind kind);
+/* The kind has a place and a size in the row, and a payload in the data region. */
+static inline bool coffer__mldf_has_payload(coffer_mldf_entry_kind kind)
+{
+    return kind >= COFFER_MLDF_ENTRY_BYTES;
+}
+/* Numbers of the element types in an array descriptor. */
+uint8_t coffer__mldf_dtype_code(coffer_dtype dtype);     /* 0 when the format has none */
+coffer_dtype coffer__mldf_dtype_of_code(uint8_t code);   /* COFFER_DTYPE_NONE likewise */
+uint32_t coffer__mldf_alignment_of(uint32_t entry_size); /* the largest of 8, 4, 2, 1 that divides it */
+
+/* ---- Fields (mldf_fields.c) ---- */
+
+typedef struct coffer__mldf_schema {
+    coffer_mldf_field *fields;
+    size_t count;
+    uint32_t stride;
+    uint32_t row_size;
+    char *names;      /* COFFER__MLDF_NAME_SIZE for each field */
+    uint32_t *sorted; /* indices in the order of the names */
+} coffer__mldf_schema;
+
+/* Reads the descriptors and finds their stride. report : may be NULL; what is wrong with single fields goes
+ * there and the field is opaque, without it the first mistake is the error. */
+coffer_status coffer__mldf_read_schema(coffer__mldf_schema *out, coffer_source *src,
+                                       const coffer__mldf_header *header, const coffer_limits *limits,
+                                       coffer_report *report, coffer_error *err);
+void coffer__mldf_schema_free(coffer__mldf_schema *schema);
+/* Gives fields whose type, name and order are set their kind, row_offset and row_size, and the width of the
+ * row. False when the row would be wider than 4 GiB. An entry size of 0 is that of the type. */
+bool coffer__mldf_lay_out_row(uint32_t *row_size, coffer_mldf_field *fields, size_t count);
+/* The place where the descriptors, or the rows, would run into the next part: the lowest pointer of the
+ * header above `offset`, or the size of the file. */
+uint64_t coffer__mldf_next_part(const coffer__mldf_header *header, uint64_t offset, uint64_t file_size);
+
+/* ---- Payloads (mldf_payload.c) ---- */
+
+typedef struct coffer__mldf_dictionary coffer__mldf_dictionary;
+typedef struct coffer__mldf_decoder coffer__mldf_decoder;
+
+enum { COFFER__MLDF_IDLE_DECODERS = 32 };
+
+struct coffer_mldf {
+    coffer_source *source;
+    coffer_limits limits;
+    uint64_t file_size;
+    coffer__mldf_header header;
+    coffer__mldf_schema schema;
+    uint64_t table_count;
+    bool verify, has_key, any_encrypted; /* fields that say so */
+    uint8_t key[COFFER_MLDF_KEY_SIZE];
+    /* Loaded when first needed; none for a set without dictionaries. */
+    _Atomic(coffer__mldf_dictionary *) *dictionaries;
+    /* Decoders that nobody uses at the moment: taken and given back without a lock, so that a fork at any
+     * time leaves them usable. */
+    _Atomic(coffer__mldf_decoder *) idle[COFFER__MLDF_IDLE_DECODERS];
+};
+
+/* Where a decoded value goes: memory of the caller's that does not grow, or bytes that do. */
+typedef struct coffer__mldf_room {
+    uint8_t *data;
+    size_t capacity;
+    coffer_mldf_bytes *grows; /* NULL = it does not */
+    size_t spare;             /* bytes to be had behind the value */
+} coffer__mldf_room;
+
+/* Makes sure that `size` bytes fit. COFFER_E_LIMIT when the memory does not grow and is too small. */
+coffer_status coffer__mldf_reserve(coffer__mldf_room *room, size_t size, coffer_error *err);
+
+/* One decoder serves one thread at a time. */
+coffer__mldf_decoder *coffer__mldf_take_decoder(const coffer_mldf *set, coffer_error *err); /* or NULL */
+void coffer__mldf_give_decoder(const coffer_mldf *set, coffer__mldf_decoder *decoder);      /* NULL allowed */
+void coffer__mldf_decoder_free(coffer__mldf_decoder *decoder);
+void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary);
+
+/* Payloads of the field are stored as they are, and nothing says that they should not be. */
+bool coffer__mldf_is_plain(const coffer_mldf *set, size_t field);
+
+/* One value of the set: which one, and where it is stored. */
+typedef struct coffer__mldf_value {
+    uint64_t sample;
+    size_t field;
+    uint64_t offset;
+    uint32_t size; /* stored */
+} coffer__mldf_value;
+
+/* Decrypts and decompresses. stored : value->size bytes. *size gets what was written to the room. */
+coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer__mldf_decoder *decoder,
+                                  const coffer_mldf *set, const coffer__mldf_value *value,
+                                  const uint8_t *stored, coffer_error *err);
+/* Bytes of the value after decoding, from the stored ones or a part of them: false when that takes all of
+ * them and a decoding. head_len : the first COFFER__MLDF_FRAME_HEAD bytes of the payload, or fewer. */
+#define COFFER__MLDF_FRAME_HEAD 18
+bool coffer__mldf_decoded_size(uint64_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
+                               const uint8_t *head, size_t head_len);
+/* The key stream and tag alone. stored : nonce, ciphertext, tag. False when it is not authentic. out : size −
+ * COFFER__MLDF_SEAL_SIZE bytes, not overlapping stored; NULL = only look. */
+#define COFFER__MLDF_SEAL_SIZE (COFFER__MLDF_NONCE_SIZE + COFFER__MLDF_TAG_SIZE)
+bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
+                              uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE]);
+/* What a payload is authenticated with beside itself: "MLDF", sample, field. */
+#define COFFER__MLDF_BINDING_SIZE 14
+void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field);
+
+/* ---- Rows and values (mldf_rows.c, mldf_read.c) ---- */
+
+/* "sample 7, field image: " in front of the words. */
+coffer_status coffer__mldf_fail_value(coffer_error *err, coffer_status status, uint64_t offset,
+                                      const coffer_mldf *set, uint64_t sample, size_t field,
+                                      const char *format, ...) COFFER_PRINTF(7, 8);
+/* Decodes row bytes. */
+void coffer__mldf_load_entry(coffer_mldf_entry *out, coffer_mldf_entry_kind kind, const uint8_t *at);
+/* Place of a row entry. sample and field are there. */
+static inline uint64_t coffer__mldf_entry_place(const coffer_mldf *set, uint64_t sample, size_t field)
+{
+    return set->header.metadata + sample * set->schema.row_size + set->schema.fields[field].row_offset;
+}
+coffer_status coffer__mldf_check_index(const coffer_mldf *set, uint64_t sample, size_t field,
+                                       coffer_error *err);
+/* An absent value, or one whose payload lies in the data region and, with verify, stands in the table; *crc
+ * (may be NULL) is then the table's. */
+coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, uint64_t sample, size_t field,
+                                       const coffer_mldf_entry *entry, coffer_error *err);
+/* Compares stored bytes with the sum of the table, where the file has them. */
+coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_value *value,
+                                     const uint8_t *stored, uint32_t crc, coffer_error *err);
+/* Reads a value, or its stored bytes, with `spare` bytes to be had behind it. */
+coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
+                                           const coffer_mldf *set, uint64_t sample, size_t field, bool stored,
+                                           size_t spare, coffer_error *err);
+/* Makes room in bytes for `size` of them; what they held is lost. */
+coffer_status coffer__mldf_bytes_reserve(coffer_mldf_bytes *bytes, size_t size, coffer_error *err);
+
+/* ---- The allocation table (mldf_table.c) ---- */
+
+typedef struct coffer__mldf_allocation {
+    uint64_t offset;
+    uint32_t size, crc;
+} coffer__mldf_allocation;
+
+static inline coffer__mldf_allocation coffer__mldf_load_allocation(const uint8_t *at)
+{
+    return (coffer__mldf_allocation){ coffer__load_u64(at), coffer__load_u32(at + 8),
+                                      coffer__load_u32(at + 12) };
+}
+/* Entries [first, first + count) as bytes: borrowed from the source, or read into scratch. */
+coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *set, uint64_t first,
+                                       size_t count, uint8_t *scratch, coffer_error *err);
+/* The entry of exactly this payload; *found is false when there is none. */
+coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, bool *found, const coffer_mldf *set,
+                                           uint64_t offset, uint32_t size, coffer_error *err);
+/* Where the data region ends: behind the last payload of the table, or where it begins when there is none. */
+coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err);
+
+/* ---- Contents (mldf_typed.c) ---- */
+
+/* The dims of an array payload and how many of its bytes they take; its size has been checked against them.
+ * The error has no place and does not name the sample. */
+coffer_status coffer__mldf_array_shape(uint64_t dims[COFFER_MLDF_MAX_DIMS], size_t *head,
+                                       const coffer_mldf_field *field, const uint8_t *bytes, size_t size,
+                                       coffer_error *err);
+
+/* ---- The verbs ---- */
+
+/* The name of the type, or its number. */
+void coffer__mldf_put_type(coffer_node *parent, const char *name, uint16_t type);
+
+coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                    coffer_error *err);
+coffer_status coffer__mldf_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                 coffer_error *err);
+coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                coffer_error *err);
+coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                                const coffer_diff_opts *opts, coffer_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+/* One value of one sample: its row entry and its payload are touched, and nothing else. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/checked.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+
+coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, uint64_t sample, size_t field,
+                                       const coffer_mldf_entry *entry, coffer_error *err)
+{
+    const coffer__mldf_header *header = &set->header;
+    coffer__mldf_allocation found;
+    bool is_there = false;
+    coffer_status status;
+    if (crc)
+        *crc = 0;
+    if (!entry->present)
+        return COFFER_OK;
+    if (entry->offset < header->data || !coffer__range_fits(entry->offset, entry->size, header->table))
+        return coffer__mldf_fail_value(err, COFFER_E_OUT_OF_BOUNDS,
+                                       coffer__mldf_entry_place(set, sample, field), set, sample, field,
+                                       "%lu bytes at %llu are not in the data region, %llu to %llu",
+                                       (unsigned long)entry->size, (unsigned long long)entry->offset,
+                                       (unsigned long long)header->data, (unsigned long long)header->table);
+    if (!set->verify || (entry->size == 0 && entry->offset == header->data))
+        return COFFER_OK;
+    if ((status = coffer__mldf_find_allocation(&found, &is_there, set, entry->offset, entry->size, err)))
+        return status;
+    if (!is_there)
+        return coffer__mldf_fail_value(err, COFFER_E_DANGLING_REFERENCE,
+                                       coffer__mldf_entry_place(set, sample, field), set, sample, field,
+                                       "%lu bytes at %llu are not in the allocation table",
+                                       (unsigned long)entry->size, (unsigned long long)entry->offset);
+    if (crc)
+        *crc = found.crc;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_value *value,
+                                     const uint8_t *stored, uint32_t crc, coffer_error *err)
+{
+    uint32_t found;
+    if (!set->verify || value->size == 0 || !(set->header.flags & COFFER_MLDF_CHECKSUMMED))
+        return COFFER_OK;
+    found = coffer__crc32(0, stored, value->size);
+    if (found == crc)
+        return COFFER_OK;
+    return coffer__mldf_fail_value(err, COFFER_E_BAD_CHECKSUM, value->offset, set, value->sample,
+                                   value->field,
+                                   "the CRC-32 of its %lu bytes at %llu is %08lx, the table says %08lx",
+                                   (unsigned long)value->size, (unsigned long long)value->offset,
+                                   (unsigned long)found, (unsigned long)crc);
+}
+
+/* The row bytes of a scalar or of a type that is not known. */
+static coffer_status read_row_bytes(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
+                                    size_t field, size_t spare, coffer_error *err)
+{
+    size_t len = set->schema.fields[field].row_size;
+    coffer_status status;
+    if ((status = coffer__mldf_bytes_reserve(out, len + spare, err)) ||
+        (status = coffer_source_read_at(out->data, set->source, coffer__mldf_entry_place(set, sample, field),
+                                        len, err)))
+        return status;
+    out->size = len;
+    return COFFER_OK;
+}
+
+/* Bytes as they are stored, where the caller wants them. */
+static coffer_status read_payload(uint8_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
+                                  uint32_t crc, coffer_error *err)
+{
+    coffer_status status = coffer_source_read_at(out, set->source, value->offset, value->size, err);
+    return status ? status : coffer__mldf_check_crc(set, value, out, crc, err);
+}
+
+/* Through a decoder: from the mapping where there is one, else by way of memory. */
+static coffer_status read_decoded(coffer_mldf_bytes *out, const coffer_mldf *set,
+                                  const coffer__mldf_value *value, uint32_t crc, size_t spare,
+                                  coffer_error *err)
+{
+    coffer__mldf_room room = { .grows = out, .spare = spare };
+    coffer__mldf_decoder *decoder = coffer__mldf_take_decoder(set, err);
+    coffer_mldf_bytes own = COFFER_MLDF_BYTES_INIT;
+    const uint8_t *stored = coffer_source_view(set->source, value->offset, value->size);
+    size_t size = 0;
+    coffer_status status = COFFER_OK;
+    if (!decoder)
+        return COFFER_E_NO_MEMORY;
+    if (!stored && !(status = coffer__mldf_bytes_reserve(&own, value->size, err)) &&
+        !(status = coffer_source_read_at(own.data, set->source, value->offset, value->size, err)))
+        stored = own.data;
+    if (status == COFFER_OK && !(status = coffer__mldf_check_crc(set, value, stored, crc, err)) &&
+        !(status = coffer__mldf_reserve(&room, 0, err)) &&
+        !(status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err)) &&
+        !(status = coffer_source_intact(set->source, err)))
+        out->size = size;
+    coffer_mldf_bytes_free(&own);
+    coffer__mldf_give_decoder(set, decoder);
+    return status;
+}
+
+coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
+                                           const coffer_mldf *set, uint64_t sample, size_t field, bool stored,
+                                           size_t spare, coffer_error *err)
+{
+    coffer_mldf_entry found;
+    uint32_t crc;
+    coffer_status status;
+    if ((status = coffer_mldf_entry_at(&found, set, sample, field, err)))
+        return status;
+    coffer__mldf_value value = { sample, field, found.offset, found.size };
+    out->size = 0;
+    if (entry)
+        *entry = found;
+    if (!coffer__mldf_has_payload(set->schema.fields[field].kind))
+        return read_row_bytes(out, set, sample, field, spare, err);
+    if ((status = coffer__mldf_check_entry(&crc, set, sample, field, &found, err)))
+        return status;
+    if (found.present && !stored && !coffer__mldf_is_plain(set, field))
+        return read_decoded(out, set, &value, crc, spare, err);
+    if ((status = coffer__mldf_bytes_reserve(out, found.size + spare, err)) ||
+        (status = read_payload(out->data, set, &value, crc, err)))
+        return status;
+    out->size = found.size;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mldf_read(coffer_mldf_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
+                               uint64_t sample, size_t field, coffer_error *err)
+{
+    return coffer__mldf_read_with_spare(out, entry, set, sample, field, false, 0, err);
+}
+
+coffer_status coffer_mldf_read_stored(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
+                                      size_t field, coffer_error *err)
+{
+    return coffer__mldf_read_with_spare(out, NULL, set, sample, field, true, 0, err);
+}
+
+const uint8_t *coffer_mldf_view(size_t *size, const coffer_mldf *set, uint64_t sample, size_t field)
+{
+    coffer_mldf_entry_kind kind;
+    coffer_mldf_entry entry;
+    const uint8_t *at;
+    uint32_t crc;
+    *size = 0;
+    if (sample >= set->header.samples || field >= set->schema.count)
+        return NULL;
+    at = coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field),
+                            set->schema.fields[field].row_size);
+    kind = set->schema.fields[field].kind;
+    if (!at || !coffer__mldf_has_payload(kind)) {
+        *size = at ? set->schema.fields[field].row_size : 0;
+        return at;
+    }
+    if (!coffer__mldf_is_plain(set, field))
+        return NULL;
+    coffer__mldf_load_entry(&entry, kind, at);
+    coffer__mldf_value value = { sample, field, entry.offset, entry.size };
+    if (!entry.present || coffer__mldf_check_entry(&crc, set, sample, field, &entry, NULL) != COFFER_OK ||
+        !(at = coffer_source_view(set->source, entry.offset, entry.size)) ||
+        coffer__mldf_check_crc(set, &value, at, crc, NULL) != COFFER_OK)
+        return NULL;
+    *size = entry.size;
+    return at;
+}

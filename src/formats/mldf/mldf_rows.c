@@ -1,0 +1,150 @@
+/* Row entries: what stands in the row of a sample. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#define ENTRY_MAX 24       /* the largest that is decoded */
+#define ROWS_AT_ONCE 65536 /* bytes of rows read at a time where they are not mapped */
+
+coffer_status coffer__mldf_fail_value(coffer_error *err, coffer_status status, uint64_t offset,
+                                      const coffer_mldf *set, uint64_t sample, size_t field,
+                                      const char *format, ...)
+{
+    char words[sizeof err->text];
+    va_list arguments;
+    if (!err)
+        return status;
+    va_start(arguments, format);
+    coffer__format_line(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return coffer__fail(err, status, offset, "sample %llu, field %s: %s", (unsigned long long)sample,
+                        set->schema.fields[field].name, words);
+}
+
+static coffer_status fail_index(const coffer_mldf *set, uint64_t sample, size_t field, coffer_error *err)
+{
+    if (field >= set->schema.count)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                            "field %zu is not there: the set has %zu", field, set->schema.count);
+    return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                        "sample %llu is not there: the set has %llu", (unsigned long long)sample,
+                        (unsigned long long)set->header.samples);
+}
+
+coffer_status coffer__mldf_check_index(const coffer_mldf *set, uint64_t sample, size_t field,
+                                       coffer_error *err)
+{
+    if (sample < set->header.samples && field < set->schema.count)
+        return COFFER_OK;
+    return fail_index(set, sample, field, err);
+}
+
+static void load_payload_place(coffer_mldf_entry *out, const uint8_t *at)
+{
+    out->offset = coffer__load_u64(at);
+    out->size = coffer__load_u32(at + 8);
+    out->present = out->offset != 0 || out->size != 0;
+}
+
+void coffer__mldf_load_entry(coffer_mldf_entry *out, coffer_mldf_entry_kind kind, const uint8_t *at)
+{
+    memset(out, 0, sizeof *out);
+    switch (kind) {
+    case COFFER_MLDF_ENTRY_OPAQUE:
+        out->present = true;
+        break;
+    case COFFER_MLDF_ENTRY_INT:
+        out->present = true;
+        out->i64 = (int64_t)coffer__load_u64(at);
+        break;
+    case COFFER_MLDF_ENTRY_FLOAT: {
+        uint64_t bits = coffer__load_u64(at);
+        out->present = true;
+        memcpy(&out->f64, &bits, sizeof bits);
+        break;
+    }
+    case COFFER_MLDF_ENTRY_BYTES:
+        load_payload_place(out, at);
+        break;
+    case COFFER_MLDF_ENTRY_IMAGE:
+        load_payload_place(out, at);
+        out->height = coffer__load_u16(at + 12);
+        out->width = coffer__load_u16(at + 14);
+        out->channels = at[16];
+        out->mode = at[17];
+        break;
+    case COFFER_MLDF_ENTRY_AUDIO:
+        load_payload_place(out, at);
+        out->num_samples = coffer__load_u32(at + 12);
+        out->sample_rate = coffer__load_u32(at + 16);
+        out->channels = coffer__load_u16(at + 20);
+        out->bit_depth = at[22];
+        out->codec = at[23];
+        break;
+    case COFFER_MLDF_ENTRY_TEXT:
+        load_payload_place(out, at);
+        out->num_tokens = coffer__load_u16(at + 12);
+        out->encoding = at[14];
+        break;
+    }
+}
+
+coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
+                                   size_t field, coffer_error *err)
+{
+    uint8_t scratch[ENTRY_MAX];
+    coffer_mldf_entry_kind kind;
+    const uint8_t *at;
+    uint64_t place;
+    size_t len;
+    coffer_status status = coffer__mldf_check_index(set, sample, field, err);
+    if (status)
+        return status;
+    kind = set->schema.fields[field].kind;
+    len = coffer__mldf_entry_size(kind);
+    place = coffer__mldf_entry_place(set, sample, field);
+    at = coffer_source_view(set->source, place, len);
+    if (!at) {
+        if ((status = coffer_source_read_at(scratch, set->source, place, len, err)))
+            return status;
+        at = scratch;
+    }
+    coffer__mldf_load_entry(out, kind, at);
+    return COFFER_OK;
+}
+
+/* Entries of rows that are in memory. */
+static void load_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field, const uint8_t *rows,
+                         size_t count)
+{
+    const coffer_mldf_field *of = &set->schema.fields[field];
+    for (size_t i = 0; i < count; i++)
+        coffer__mldf_load_entry(&out[i], of->kind, rows + i * set->schema.row_size + of->row_offset);
+}
+
+coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field,
+                                       uint64_t first, uint64_t count, coffer_error *err)
+{
+    size_t row_size = set->schema.row_size, at_once;
+    uint8_t *scratch = NULL;
+    coffer_status status = COFFER_OK;
+    if (field >= set->schema.count || first > set->header.samples || count > set->header.samples - first)
+        return fail_index(set, first > set->header.samples ? first : set->header.samples, field, err);
+    at_once = row_size < ROWS_AT_ONCE ? ROWS_AT_ONCE / row_size : 1;
+    for (uint64_t done = 0; status == COFFER_OK && done < count;) {
+        size_t n = count - done < at_once ? (size_t)(count - done) : at_once;
+        uint64_t place = set->header.metadata + (first + done) * row_size;
+        const uint8_t *rows = coffer_source_view(set->source, place, n * row_size);
+        if (!rows && !scratch && !(scratch = coffer__malloc(at_once * row_size)))
+            status = coffer__fail_no_memory(err, at_once * row_size);
+        else if (!rows && !(status = coffer_source_read_at(scratch, set->source, place, n * row_size, err)))
+            rows = scratch;
+        if (rows)
+            load_entries(out + done, set, field, rows, n);
+        done += n;
+    }
+    coffer__free(scratch);
+    return status ? status : coffer_source_intact(set->source, err);
+}

@@ -1,0 +1,113 @@
+/* Looking payloads up in the allocation table. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/fail.h"
+
+#define BLOCK 32 /* entries looked at in one step */
+
+coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *set, uint64_t first,
+                                       size_t count, uint8_t *scratch, coffer_error *err)
+{
+    uint64_t place = set->header.table + first * COFFER__MLDF_TABLE_ENTRY;
+    size_t len = count * COFFER__MLDF_TABLE_ENTRY;
+    const uint8_t *view = coffer_source_view(set->source, place, len);
+    coffer_status status = COFFER_OK;
+    if (!view && !(status = coffer_source_read_at(scratch, set->source, place, len, err)))
+        view = scratch;
+    if (status == COFFER_OK)
+        *out = view;
+    return status;
+}
+
+/* A search under way: the first entry at or behind the offset is one of [low, high], and those of [low, high)
+ * begin in [from, to]. */
+typedef struct search {
+    uint64_t low, high, from, to;
+} search;
+
+/* Payloads of about the same size stand about where they would if all were: guessing by the place takes a few
+ * steps where halving takes twenty. Every third step halves, so that no table makes it slow. */
+static uint64_t guess(const search *of, uint64_t offset, unsigned step)
+{
+    uint64_t count = of->high - of->low;
+    if (step % 3 == 2 || of->to <= of->from || offset < of->from || offset > of->to)
+        return of->low + count / 2;
+    double part = (double)(offset - of->from) / (double)(of->to - of->from);
+    uint64_t at = (uint64_t)(part * (double)count);
+    return of->low + (at < count ? at : count - 1);
+}
+
+static size_t first_at(const uint8_t *block, size_t count, uint64_t offset)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (coffer__load_u64(block + middle * COFFER__MLDF_TABLE_ENTRY) < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Of two that begin at one place the first is empty. */
+static bool match(coffer__mldf_allocation *out, const uint8_t *entries, size_t count, uint64_t offset,
+                  uint32_t size)
+{
+    for (size_t i = 0; i < count && i < 2; i++) {
+        coffer__mldf_allocation found = coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY);
+        if (found.offset == offset && found.size == size) {
+            *out = found;
+            return true;
+        }
+    }
+    return false;
+}
+
+coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, bool *found, const coffer_mldf *set,
+                                           uint64_t offset, uint32_t size, coffer_error *err)
+{
+    search of = { 0, set->table_count, set->header.data, set->header.table };
+    uint8_t scratch[BLOCK * COFFER__MLDF_TABLE_ENTRY];
+    const uint8_t *block = NULL;
+    coffer_status status;
+    for (unsigned step = 0; of.low < of.high; step++) {
+        uint64_t middle = guess(&of, offset, step);
+        uint64_t start = middle - of.low < BLOCK / 2 ? of.low : middle - BLOCK / 2;
+        size_t count = of.high - start < BLOCK ? (size_t)(of.high - start) : BLOCK;
+        if ((status = coffer__mldf_fetch_table(&block, set, start, count, scratch, err)))
+            return status;
+        size_t at = first_at(block, count, offset);
+        if (at == 0) {
+            of.high = start;
+            of.to = coffer__load_u64(block);
+        } else if (at == count) {
+            of.low = start + count;
+            of.from = coffer__load_u64(block + (count - 1) * COFFER__MLDF_TABLE_ENTRY);
+        } else {
+            of.low = of.high = start + at;
+        }
+    }
+    size_t left = set->table_count - of.low < 2 ? (size_t)(set->table_count - of.low) : 2;
+    if ((status = coffer__mldf_fetch_table(&block, set, of.low, left, scratch, err)))
+        return status;
+    *found = match(out, block, left, offset, size);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err)
+{
+    uint8_t scratch[COFFER__MLDF_TABLE_ENTRY];
+    const uint8_t *last = NULL;
+    coffer__mldf_allocation allocation;
+    coffer_status status;
+    if (set->table_count == 0) {
+        *out = set->header.data;
+        return COFFER_OK;
+    }
+    if ((status = coffer__mldf_fetch_table(&last, set, set->table_count - 1, 1, scratch, err)))
+        return status;
+    allocation = coffer__mldf_load_allocation(last);
+    *out = allocation.offset + allocation.size;
+    return COFFER_OK;
+}

@@ -1,0 +1,186 @@
+/* Values as what their field says they are. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+
+static coffer_status fail_type(const coffer_mldf *set, uint64_t sample, size_t field, const char *wanted,
+                               coffer_error *err)
+{
+    const char *name = coffer_mldf_type_name(set->schema.fields[field].type);
+    return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
+                                   "asked for as %s, the field holds %s", wanted, name ? name : "unknown");
+}
+
+static coffer_status fail_absent(const coffer_mldf *set, uint64_t sample, size_t field, coffer_error *err)
+{
+    return coffer__mldf_fail_value(err, COFFER_E_MISSING, coffer__mldf_entry_place(set, sample, field), set,
+                                   sample, field, "no value");
+}
+
+static bool is_kind(const coffer_mldf *set, size_t field, coffer_mldf_entry_kind kind)
+{
+    return set->schema.fields[field].kind == kind;
+}
+
+coffer_status coffer_mldf_get_int(int64_t *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                  coffer_error *err)
+{
+    coffer_mldf_entry entry;
+    coffer_status status = coffer_mldf_entry_at(&entry, set, sample, field, err);
+    if (status)
+        return status;
+    if (!is_kind(set, field, COFFER_MLDF_ENTRY_INT))
+        return fail_type(set, sample, field, "int", err);
+    *out = entry.i64;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mldf_get_float(double *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                    coffer_error *err)
+{
+    coffer_mldf_entry entry;
+    coffer_status status = coffer_mldf_entry_at(&entry, set, sample, field, err);
+    if (status)
+        return status;
+    if (!is_kind(set, field, COFFER_MLDF_ENTRY_FLOAT))
+        return fail_type(set, sample, field, "float", err);
+    *out = entry.f64;
+    return COFFER_OK;
+}
+
+/* A value of a field that has been found to be of the right type. */
+static coffer_status read_present(coffer_mldf_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
+                                  uint64_t sample, size_t field, size_t spare, coffer_error *err)
+{
+    coffer_status status = coffer__mldf_read_with_spare(out, entry, set, sample, field, false, spare, err);
+    if (status)
+        return status;
+    return entry->present ? COFFER_OK : fail_absent(set, sample, field, err);
+}
+
+coffer_status coffer_mldf_get_text(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
+                                   size_t field, coffer_error *err)
+{
+    coffer_mldf_entry entry;
+    size_t valid;
+    coffer_status status = coffer__mldf_check_index(set, sample, field, err);
+    if (status)
+        return status;
+    if (!is_kind(set, field, COFFER_MLDF_ENTRY_TEXT) && set->schema.fields[field].type != COFFER_MLDF_JSON)
+        return fail_type(set, sample, field, "text", err);
+    if ((status = read_present(out, &entry, set, sample, field, 1, err)))
+        return status;
+    if (entry.encoding != COFFER__MLDF_UTF8)
+        return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
+                                       "asked for as text, it holds token ids");
+    valid = coffer__utf8_valid_prefix(out->data, out->size);
+    if (valid < out->size)
+        return coffer__mldf_fail_value(err, COFFER_E_BAD_TEXT, entry.offset, set, sample, field,
+                                       "byte %zu of its text is not UTF-8", valid);
+    out->data[out->size] = 0;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_array_shape(uint64_t dims[COFFER_MLDF_MAX_DIMS], size_t *head,
+                                       const coffer_mldf_field *field, const uint8_t *bytes, size_t size,
+                                       coffer_error *err)
+{
+    uint64_t total = coffer_dtype_size(field->dtype);
+    bool varies = false;
+    for (uint32_t d = 0; d < field->ndim; d++)
+        varies = varies || field->dims[d] == 0;
+    *head = varies ? field->ndim * sizeof(uint64_t) : 0;
+    if (size < *head)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "%zu bytes, its dimensions alone take %zu", size, *head);
+    for (uint32_t d = 0; d < field->ndim; d++) {
+        dims[d] = varies ? coffer__load_u64(bytes + d * sizeof(uint64_t)) : field->dims[d];
+        if (field->dims[d] != 0 && dims[d] != field->dims[d])
+            return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                "dimension %lu is %llu, the field says %llu", (unsigned long)d,
+                                (unsigned long long)dims[d], (unsigned long long)field->dims[d]);
+        if (!coffer__mul_u64(&total, total, dims[d]))
+            return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                                "the product of its dimensions is out of all bounds");
+    }
+    if (coffer_dtype_size(field->dtype) > 0 && total != size - *head)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "its elements take %llu bytes, there are %zu", (unsigned long long)total,
+                            size - *head);
+    return COFFER_OK;
+}
+
+coffer_status coffer_mldf_get_array(coffer_mldf_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
+                                    const coffer_mldf *set, uint64_t sample, size_t field, coffer_error *err)
+{
+    const coffer__mldf_type_info *info;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_mldf_entry entry;
+    size_t head = 0;
+    coffer_status status = coffer__mldf_check_index(set, sample, field, err);
+    if (status)
+        return status;
+    info = coffer__mldf_type_info_of(set->schema.fields[field].type);
+    if (!info || !info->has_array || !is_kind(set, field, COFFER_MLDF_ENTRY_BYTES))
+        return fail_type(set, sample, field, "array", err);
+    if ((status = read_present(out, &entry, set, sample, field, 0, err)))
+        return status;
+    status = coffer__mldf_array_shape(dims, &head, &set->schema.fields[field], out->data, out->size, &found);
+    if (status)
+        return coffer__mldf_fail_value(err, status, entry.offset, set, sample, field, "%s", found.text);
+    out->size -= head;
+    memmove(out->data, out->data + head, out->size);
+    return COFFER_OK;
+}
+
+/* From the last to the first, so that the wider ids may grow over the narrower ones. */
+static void widen_ids(coffer_mldf_bytes *bytes)
+{
+    for (size_t i = bytes->size / sizeof(uint16_t); i-- > 0;)
+        coffer__store_u32(bytes->data + i * sizeof(uint32_t),
+                          coffer__load_u16(bytes->data + i * sizeof(uint16_t)));
+    bytes->size *= 2;
+}
+
+/* As many bytes behind the ids as they take themselves. */
+static coffer_status double_room(coffer_mldf_bytes *bytes, coffer_error *err)
+{
+    uint8_t *data;
+    if (bytes->capacity / 2 >= bytes->size)
+        return COFFER_OK;
+    data = coffer__realloc(bytes->data, bytes->size * 2);
+    if (!data)
+        return coffer__fail_no_memory(err, bytes->size * 2);
+    bytes->data = data;
+    bytes->capacity = bytes->size * 2;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mldf_get_tokens(coffer_mldf_bytes *out_u32, const coffer_mldf *set, uint64_t sample,
+                                     size_t field, coffer_error *err)
+{
+    coffer_mldf_entry entry;
+    size_t width;
+    coffer_status status = coffer_mldf_entry_at(&entry, set, sample, field, err);
+    if (status)
+        return status;
+    if (!is_kind(set, field, COFFER_MLDF_ENTRY_TEXT))
+        return fail_type(set, sample, field, "tokens", err);
+    if (!entry.present)
+        return fail_absent(set, sample, field, err);
+    if (entry.encoding != COFFER__MLDF_INT32_IDS && entry.encoding != COFFER__MLDF_INT16_IDS)
+        return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
+                                       "asked for as tokens, its encoding is %u", entry.encoding);
+    width = entry.encoding == COFFER__MLDF_INT32_IDS ? sizeof(uint32_t) : sizeof(uint16_t);
+    if ((status = read_present(out_u32, &entry, set, sample, field, 0, err)))
+        return status;
+    if (out_u32->size % width != 0)
+        return coffer__mldf_fail_value(err, COFFER_E_SIZE_MISMATCH, entry.offset, set, sample, field,
+                                       "%zu bytes are no whole number of ids of %zu", out_u32->size, width);
+    if (width == sizeof(uint16_t) && !(status = double_room(out_u32, err)))
+        widen_ids(out_u32);
+    return status;
+}

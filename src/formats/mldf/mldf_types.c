@@ -1,0 +1,106 @@
+/* Numbers of the format and what they are called. */
+#include "formats/mldf/mldf_private.h"
+
+static const coffer__mldf_type_info types[] = {
+    { COFFER_MLDF_INT, "int", COFFER_MLDF_ENTRY_INT, false },
+    { COFFER_MLDF_FLOAT, "float", COFFER_MLDF_ENTRY_FLOAT, false },
+    { COFFER_MLDF_BYTES, "bytes", COFFER_MLDF_ENTRY_BYTES, false },
+    { COFFER_MLDF_NDARRAY, "ndarray", COFFER_MLDF_ENTRY_BYTES, true },
+    { COFFER_MLDF_JSON, "json", COFFER_MLDF_ENTRY_BYTES, false },
+    { COFFER_MLDF_IMAGE_RAW, "image-raw", COFFER_MLDF_ENTRY_IMAGE, false },
+    { COFFER_MLDF_IMAGE_JPEG, "image-jpeg", COFFER_MLDF_ENTRY_IMAGE, false },
+    { COFFER_MLDF_IMAGE_PNG, "image-png", COFFER_MLDF_ENTRY_IMAGE, false },
+    { COFFER_MLDF_AUDIO, "audio", COFFER_MLDF_ENTRY_AUDIO, false },
+    { COFFER_MLDF_AUDIO_COMPRESSED, "audio-compressed", COFFER_MLDF_ENTRY_AUDIO, false },
+    { COFFER_MLDF_SPECTROGRAM, "spectrogram", COFFER_MLDF_ENTRY_BYTES, true },
+    { COFFER_MLDF_CODEC_TOKENS, "codec-tokens", COFFER_MLDF_ENTRY_BYTES, true },
+    { COFFER_MLDF_VIDEO_FRAMES, "video-frames", COFFER_MLDF_ENTRY_BYTES, true },
+    { COFFER_MLDF_VIDEO_COMPRESSED, "video-compressed", COFFER_MLDF_ENTRY_BYTES, false },
+    { COFFER_MLDF_OPTICAL_FLOW, "optical-flow", COFFER_MLDF_ENTRY_BYTES, true },
+    { COFFER_MLDF_TEXT, "text", COFFER_MLDF_ENTRY_TEXT, false },
+    { COFFER_MLDF_TEXT_TOKENISED, "text-tokenised", COFFER_MLDF_ENTRY_TEXT, false },
+    { COFFER_MLDF_TEXT_PACKED, "text-packed", COFFER_MLDF_ENTRY_BYTES, true },
+    { COFFER_MLDF_TEXT_HIERARCHICAL, "text-hierarchical", COFFER_MLDF_ENTRY_BYTES, false },
+    { COFFER_MLDF_MULTIMODAL, "multimodal", COFFER_MLDF_ENTRY_BYTES, false },
+};
+
+#define TYPE_COUNT (sizeof types / sizeof types[0])
+
+const coffer__mldf_type_info *coffer__mldf_type_at(size_t index)
+{
+    return index < TYPE_COUNT ? &types[index] : NULL;
+}
+
+const coffer__mldf_type_info *coffer__mldf_type_info_of(uint16_t type)
+{
+    for (size_t i = 0; i < TYPE_COUNT; i++) {
+        if (types[i].type == type)
+            return &types[i];
+    }
+    return NULL;
+}
+
+const char *coffer_mldf_type_name(uint16_t type)
+{
+    const coffer__mldf_type_info *info = coffer__mldf_type_info_of(type);
+    return info ? info->name : NULL;
+}
+
+uint16_t coffer_mldf_type_by_name(const char *name)
+{
+    for (size_t i = 0; i < TYPE_COUNT; i++) {
+        if (strcmp(types[i].name, name) == 0)
+            return types[i].type;
+    }
+    return 0;
+}
+
+uint32_t coffer__mldf_entry_size(coffer_mldf_entry_kind kind)
+{
+    static const uint32_t sizes[] = {
+        [COFFER_MLDF_ENTRY_OPAQUE] = 0, [COFFER_MLDF_ENTRY_INT] = 8,    [COFFER_MLDF_ENTRY_FLOAT] = 8,
+        [COFFER_MLDF_ENTRY_BYTES] = 16, [COFFER_MLDF_ENTRY_IMAGE] = 24, [COFFER_MLDF_ENTRY_AUDIO] = 24,
+        [COFFER_MLDF_ENTRY_TEXT] = 16,
+    };
+    return sizes[kind];
+}
+
+uint32_t coffer__mldf_alignment_of(uint32_t entry_size)
+{
+    uint32_t alignment = 8;
+    while (entry_size % alignment != 0)
+        alignment /= 2;
+    return alignment;
+}
+
+/* The numbers are those of model containers. */
+static const struct dtype_code {
+    coffer_dtype dtype;
+    uint8_t code;
+} dtype_codes[] = {
+    { COFFER_DTYPE_F32, 1 },     { COFFER_DTYPE_F16, 2 },     { COFFER_DTYPE_BF16, 3 },
+    { COFFER_DTYPE_F64, 4 },     { COFFER_DTYPE_I8, 5 },      { COFFER_DTYPE_U8, 6 },
+    { COFFER_DTYPE_I16, 7 },     { COFFER_DTYPE_U16, 8 },     { COFFER_DTYPE_I32, 9 },
+    { COFFER_DTYPE_U32, 10 },    { COFFER_DTYPE_I64, 11 },    { COFFER_DTYPE_U64, 12 },
+    { COFFER_DTYPE_INT8, 0x10 }, { COFFER_DTYPE_INT4, 0x11 }, { COFFER_DTYPE_Q8, 0x20 },
+    { COFFER_DTYPE_Q4, 0x21 },   { COFFER_DTYPE_K6, 0x30 },   { COFFER_DTYPE_K4, 0x31 },
+    { COFFER_DTYPE_K3, 0x32 },   { COFFER_DTYPE_K2, 0x33 },
+};
+
+uint8_t coffer__mldf_dtype_code(coffer_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof dtype_codes / sizeof dtype_codes[0]; i++) {
+        if (dtype_codes[i].dtype == dtype)
+            return dtype_codes[i].code;
+    }
+    return 0;
+}
+
+coffer_dtype coffer__mldf_dtype_of_code(uint8_t code)
+{
+    for (size_t i = 0; i < sizeof dtype_codes / sizeof dtype_codes[0]; i++) {
+        if (dtype_codes[i].code == code)
+            return dtype_codes[i].dtype;
+    }
+    return COFFER_DTYPE_NONE;
+}
