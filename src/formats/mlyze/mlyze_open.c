@@ -1,0 +1,145 @@
+#include "formats/mlyze/mlyze_private.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+
+coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
+                                        const coffer__mlyze_header *header, const coffer_limits *limits,
+                                        const char *index_path, coffer_error *err)
+{
+    coffer_mlyze *trace = coffer__calloc(1, sizeof *trace);
+    uint64_t size = coffer_source_size(src), end;
+    coffer_status status;
+    if (!trace)
+        return coffer__fail_no_memory(err, sizeof *trace);
+    trace->source = src;
+    trace->limits = *limits;
+    trace->header = *header;
+    trace->area = COFFER__MLYZE_HEADER_SIZE + (uint64_t)header->metadata_len;
+    trace->area_end = size;
+    if (header->event_length > 0 && coffer__add_u64(&end, trace->area, header->event_length) && end < size)
+        trace->area_end = end;
+    if (index_path && !(trace->index_path = coffer__strdup(index_path))) {
+        status = coffer__fail_no_memory(err, strlen(index_path) + 1);
+        goto out;
+    }
+    if ((status = coffer__mlyze_blocks_new(&trace->blocks, err)))
+        goto out;
+    *out = trace;
+    return COFFER_OK;
+out:
+    coffer_mlyze_close(trace);
+    return status;
+}
+
+coffer_status coffer_mlyze_open(coffer_mlyze **out, coffer_source *src, const coffer_mlyze_open_opts *opts,
+                                coffer_error *err)
+{
+    coffer_mlyze_open_opts options = COFFER_MLYZE_OPEN_OPTS_INIT;
+    coffer__mlyze_header header;
+    coffer_mlyze *trace = NULL;
+    coffer_limits limits;
+    coffer_status status;
+    char *text = NULL;
+
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)))
+        return status;
+    limits = coffer__limits(options.limits);
+    if ((status = coffer__mlyze_read_header(&header, src, err)) ||
+        (status = coffer__mlyze_check_header_sum(&header, err)) ||
+        (status = coffer__mlyze_open_events(&trace, src, &header, &limits, options.index_path, err)) ||
+        (status = coffer__mlyze_read_metadata(&text, src, &header, &limits, err)) ||
+        (status = coffer__mlyze_check_metadata_sum(&header, text, err)))
+        goto out;
+    status = coffer__mlyze_metadata_load(&trace->metadata, text, header.metadata_len, &limits, NULL, err);
+    text = NULL;
+out:
+    coffer__free(text);
+    if (status)
+        coffer_mlyze_close(trace);
+    else
+        *out = trace;
+    return status;
+}
+
+void coffer_mlyze_close(coffer_mlyze *trace)
+{
+    if (!trace)
+        return;
+    coffer__mlyze_blocks_free(trace->blocks);
+    coffer__mlyze_metadata_free(&trace->metadata);
+    coffer__free(trace->index_path);
+    coffer__free(trace);
+}
+
+/* ---- What the header says ---- */
+
+uint32_t coffer_mlyze_version(const coffer_mlyze *trace)
+{
+    return trace->header.version;
+}
+
+uint32_t coffer_mlyze_flags(const coffer_mlyze *trace)
+{
+    return trace->header.flags;
+}
+
+uint64_t coffer_mlyze_start_time(const coffer_mlyze *trace)
+{
+    return trace->header.start_time;
+}
+
+bool coffer_mlyze_compressed(const coffer_mlyze *trace)
+{
+    return coffer__mlyze_has_blocks(&trace->header);
+}
+
+/* ---- What the metadata says ---- */
+
+const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *len)
+{
+    if (len)
+        *len = trace->metadata.text_len;
+    return trace->metadata.text;
+}
+
+const char *coffer_mlyze_file(const coffer_mlyze *trace, uint64_t id)
+{
+    return coffer__mlyze_name(&trace->metadata.files, id, NULL);
+}
+
+const char *coffer_mlyze_function(const coffer_mlyze *trace, uint64_t id)
+{
+    return coffer__mlyze_name(&trace->metadata.functions, id, NULL);
+}
+
+const char *coffer_mlyze_thread_name(const coffer_mlyze *trace, uint16_t thread)
+{
+    return coffer__mlyze_name(&trace->metadata.threads, thread, NULL);
+}
+
+size_t coffer_mlyze_stack_count(const coffer_mlyze *trace)
+{
+    return trace->metadata.stacks.ids.count;
+}
+
+uint64_t coffer_mlyze_stack_id(const coffer_mlyze *trace, size_t index)
+{
+    return trace->metadata.stacks.ids.items[index];
+}
+
+size_t coffer_mlyze_find_stack(const coffer_mlyze *trace, uint64_t id)
+{
+    return coffer__mlyze_ids_find(&trace->metadata.stacks.ids, id);
+}
+
+const coffer_mlyze_frame *coffer_mlyze_frames(size_t *depth, const coffer_mlyze *trace, size_t index)
+{
+    const coffer__mlyze_stacks *stacks = &trace->metadata.stacks;
+    size_t begin = index > 0 ? stacks->ends[index - 1] : 0;
+    *depth = stacks->ends[index] - begin;
+    return stacks->frames ? stacks->frames + begin : NULL;
+}

@@ -1,0 +1,71 @@
+/* What the files of this folder share. */
+#ifndef COFFER_FORMATS_MLYZE_PRIVATE_H
+#define COFFER_FORMATS_MLYZE_PRIVATE_H
+
+#include "base/bytes.h"
+#include "coffer/format.h"
+#include "coffer/mlyze.h"
+#include "formats/mlyze/mlyze_blocks.h"
+#include "formats/mlyze/mlyze_layout.h"
+#include "formats/mlyze/mlyze_metadata.h"
+
+#include <stdatomic.h>
+
+typedef struct coffer__mlyze_header {
+    uint8_t bytes[COFFER__MLYZE_HEADER_SIZE];
+    uint32_t version, flags, metadata_len;
+    uint64_t start_time;
+    uint64_t event_count;  /* 0 = not known */
+    uint64_t event_length; /* of the event area; 0 = to the end of the file */
+} coffer__mlyze_header;
+
+/* Reads and checks the 256 bytes, but for the checksum; the metadata lies inside the file when this succeeds.
+ */
+coffer_status coffer__mlyze_read_header(coffer__mlyze_header *out, coffer_source *src, coffer_error *err);
+/* COFFER_OK also without checksums. */
+coffer_status coffer__mlyze_check_header_sum(const coffer__mlyze_header *header, coffer_error *err);
+coffer_status coffer__mlyze_check_metadata_sum(const coffer__mlyze_header *header, const char *text,
+                                               coffer_error *err);
+/* Reads the metadata as it stands in the file, header->metadata_len bytes; coffer__free(). */
+coffer_status coffer__mlyze_read_metadata(char **out, coffer_source *src, const coffer__mlyze_header *header,
+                                          const coffer_limits *limits, coffer_error *err);
+
+static inline bool coffer__mlyze_has_blocks(const coffer__mlyze_header *header)
+{
+    return header->flags & COFFER__MLYZE_FLAG_BLOCKS;
+}
+
+static inline bool coffer__mlyze_has_sums(const coffer__mlyze_header *header)
+{
+    return header->flags & COFFER__MLYZE_FLAG_CHECKSUMS;
+}
+
+static inline bool coffer__mlyze_has_extensions(const coffer__mlyze_header *header)
+{
+    return header->version >= 2 || header->flags & COFFER__MLYZE_FLAG_EXTENSIONS;
+}
+
+struct coffer_mlyze {
+    coffer_source *source; /* borrowed */
+    coffer_limits limits;
+    coffer__mlyze_header header;
+    coffer__mlyze_metadata metadata;
+    uint64_t area, area_end; /* the events, as far as the file has them */
+    char *index_path;        /* or NULL */
+    coffer__mlyze_blocks *blocks;
+};
+
+/* A handle without metadata, for those who can do without: every table is empty. Closed as any other. */
+coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
+                                        const coffer__mlyze_header *header, const coffer_limits *limits,
+                                        const char *index_path, coffer_error *err);
+
+/* The row's functions. */
+coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                     coffer_error *err);
+coffer_status coffer__mlyze_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                  coffer_error *err);
+coffer_status coffer__mlyze_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                 coffer_error *err);
+
+#endif
