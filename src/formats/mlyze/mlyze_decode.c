@@ -185,7 +185,7 @@ coffer__mlyze_stop coffer__mlyze_decode_with_care(coffer__mlyze_decoder *decoder
     return stop;
 }
 
-coffer__mlyze_stop coffer__mlyze_decode(coffer__mlyze_decoder *decoder)
+coffer__mlyze_stop coffer__mlyze_decode_events(coffer__mlyze_decoder *decoder)
 {
     const coffer__mlyze_decoder begin = *decoder;
     const size_t count = decoder->out->count;

@@ -30,7 +30,7 @@ typedef struct coffer__mlyze_decoder {
 } coffer__mlyze_decoder;
 
 /* Decodes as far as it can. */
-coffer__mlyze_stop coffer__mlyze_decode(coffer__mlyze_decoder *decoder);
+coffer__mlyze_stop coffer__mlyze_decode_events(coffer__mlyze_decoder *decoder);
 /* The same, slowly, and counts over-long varints. */
 coffer__mlyze_stop coffer__mlyze_decode_with_care(coffer__mlyze_decoder *decoder);
 /* Says why it stopped at decoder->at, which is at `offset`, after `whole` events. */

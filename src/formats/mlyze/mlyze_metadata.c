@@ -57,7 +57,7 @@ static coffer_status read_stacks(size_t *begin, size_t *end, const loader *load)
         coffer__mlyze_text_space(&in);
         if (is_stacks_key(key, len) && in.at < in.end && *in.at == '{') {
             *begin = (size_t)(in.at - in.start);
-            status = coffer__mlyze_stacks_read(&to->stacks, &in, load->err);
+            status = coffer__mlyze_stack_table_read(&to->stacks, &in, load->err);
             *end = (size_t)(in.at - in.start);
             return status;
         }
@@ -169,7 +169,7 @@ static coffer_status load_names(coffer__mlyze_names *out, const loader *load, co
 
 static coffer_status index_stacks(const loader *load)
 {
-    coffer__mlyze_stacks *stacks = &load->to->stacks;
+    coffer__mlyze_stack_table *stacks = &load->to->stacks;
     size_t second;
     coffer_status status = coffer__mlyze_ids_index(&stacks->ids, &second, load->err);
     if (status || second == SIZE_MAX)
@@ -232,7 +232,7 @@ void coffer__mlyze_metadata_free(coffer__mlyze_metadata *metadata)
     free_names(&metadata->files);
     free_names(&metadata->functions);
     free_names(&metadata->threads);
-    coffer__mlyze_stacks_free(&metadata->stacks);
+    coffer__mlyze_stack_table_free(&metadata->stacks);
     coffer__json_free(metadata->json);
     coffer__free(metadata->text);
     *metadata = (coffer__mlyze_metadata){ .text = NULL };

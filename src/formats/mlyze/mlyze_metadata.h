@@ -15,20 +15,20 @@ typedef struct coffer__mlyze_names {
     size_t capacity;
 } coffer__mlyze_names;
 
-typedef struct coffer__mlyze_stacks {
+typedef struct coffer__mlyze_stack_table {
     coffer__mlyze_ids ids;
     size_t *ends; /* of its frames, by number */
     size_t ends_capacity;
     coffer_mlyze_frame *frames;
     size_t frame_count, frames_capacity;
-} coffer__mlyze_stacks;
+} coffer__mlyze_stack_table;
 
 typedef struct coffer__mlyze_metadata {
     char *text;         /* as it stands in the file */
     size_t text_len;    /* without the spaces at its end */
     coffer__json *json; /* everything but the stacks, in whose place stands an empty object */
     coffer__mlyze_names files, functions, threads;
-    coffer__mlyze_stacks stacks;
+    coffer__mlyze_stack_table stacks;
 } coffer__mlyze_metadata;
 
 /* Takes over `text` (coffer__malloc, with room for one more byte) even on failure.
@@ -53,8 +53,9 @@ typedef struct coffer__mlyze_text {
 
 /* in->at : at its '{', afterwards behind its '}'. COFFER_E_BAD_JSON, and err untouched, where it is no JSON:
  * coffer__json_explain knows why. */
-coffer_status coffer__mlyze_stacks_read(coffer__mlyze_stacks *out, coffer__mlyze_text *in, coffer_error *err);
-void coffer__mlyze_stacks_free(coffer__mlyze_stacks *stacks);
+coffer_status coffer__mlyze_stack_table_read(coffer__mlyze_stack_table *out, coffer__mlyze_text *in,
+                                             coffer_error *err);
+void coffer__mlyze_stack_table_free(coffer__mlyze_stack_table *stacks);
 
 /* A key and its colon; *key points into the text, or into `room` when it had escapes. False when there is
  * none. */

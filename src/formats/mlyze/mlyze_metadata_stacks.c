@@ -15,7 +15,7 @@ static const char *const member_names[MEMBERS] = { "file_id", "line", "func_id" 
 
 typedef struct reader {
     coffer__mlyze_text *in;
-    coffer__mlyze_stacks *stacks;
+    coffer__mlyze_stack_table *stacks;
     uint64_t stack; /* the one in hand, for messages */
     coffer_error *err;
 } reader;
@@ -107,7 +107,7 @@ static coffer_status read_member(const reader *r, uint64_t values[MEMBERS], unsi
 static coffer_status read_frame(const reader *r)
 {
     uint64_t values[MEMBERS] = { COFFER__MLYZE_NO_ID, 0, COFFER__MLYZE_NO_ID };
-    coffer__mlyze_stacks *stacks = r->stacks;
+    coffer__mlyze_stack_table *stacks = r->stacks;
     coffer_status status;
     unsigned seen = 0;
     if (!coffer__mlyze_text_take(r->in, '{')) {
@@ -157,7 +157,7 @@ static coffer_status read_frames(const reader *r)
 
 static coffer_status add_stack(const reader *r)
 {
-    coffer__mlyze_stacks *stacks = r->stacks;
+    coffer__mlyze_stack_table *stacks = r->stacks;
     coffer_status status;
     if (stacks->ids.count >= r->in->limits->entries)
         return coffer__fail(r->err, COFFER_E_LIMIT, offset_of(r), "more than %llu stacks",
@@ -191,7 +191,8 @@ static coffer_status read_stack(reader *r)
     return status ? status : skip_odd_value(r);
 }
 
-coffer_status coffer__mlyze_stacks_read(coffer__mlyze_stacks *out, coffer__mlyze_text *in, coffer_error *err)
+coffer_status coffer__mlyze_stack_table_read(coffer__mlyze_stack_table *out, coffer__mlyze_text *in,
+                                             coffer_error *err)
 {
     reader r = { .in = in, .stacks = out, .err = err };
     coffer_status status;
@@ -206,10 +207,10 @@ coffer_status coffer__mlyze_stacks_read(coffer__mlyze_stacks *out, coffer__mlyze
     return coffer__mlyze_text_take(in, '}') ? COFFER_OK : COFFER_E_BAD_JSON;
 }
 
-void coffer__mlyze_stacks_free(coffer__mlyze_stacks *stacks)
+void coffer__mlyze_stack_table_free(coffer__mlyze_stack_table *stacks)
 {
     coffer__mlyze_ids_free(&stacks->ids);
     coffer__free(stacks->ends);
     coffer__free(stacks->frames);
-    *stacks = (coffer__mlyze_stacks){ .ends = NULL };
+    *stacks = (coffer__mlyze_stack_table){ .ends = NULL };
 }

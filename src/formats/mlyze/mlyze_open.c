@@ -138,7 +138,7 @@ size_t coffer_mlyze_find_stack(const coffer_mlyze *trace, uint64_t id)
 
 const coffer_mlyze_frame *coffer_mlyze_frames(size_t *depth, const coffer_mlyze *trace, size_t index)
 {
-    const coffer__mlyze_stacks *stacks = &trace->metadata.stacks;
+    const coffer__mlyze_stack_table *stacks = &trace->metadata.stacks;
     size_t begin = index > 0 ? stacks->ends[index - 1] : 0;
     *depth = stacks->ends[index] - begin;
     return stacks->frames ? stacks->frames + begin : NULL;

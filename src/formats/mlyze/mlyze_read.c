@@ -178,7 +178,7 @@ coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mly
                                        .extensions = coffer__mlyze_has_extensions(&trace->header),
                                        .out = out };
     out->first = block.first_event;
-    stop = coffer__mlyze_decode(&decoder);
+    stop = coffer__mlyze_decode_events(&decoder);
     if ((status = coffer_source_intact(trace->source, err)) ||
         (status = check_decoded(&decoder, stop, trace, &block, bytes, err)))
         out->count = 0;

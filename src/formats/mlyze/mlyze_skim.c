@@ -29,10 +29,10 @@ static coffer_status skim_piece(coffer_mlyze_block *block, skimmer *s, coffer_er
                                           .time = block->time,
                                           .extensions = coffer__mlyze_has_extensions(&s->trace->header),
                                           .out = &s->columns };
-    s->stop = coffer__mlyze_decode(&s->decoder);
+    s->stop = coffer__mlyze_decode_events(&s->decoder);
     if (s->stop == COFFER__MLYZE_STOP_TRUNCATED && s->columns.count == 0) {
         s->decoder.beyond = (left < UINT32_MAX ? left : UINT32_MAX) - len;
-        s->stop = coffer__mlyze_decode(&s->decoder);
+        s->stop = coffer__mlyze_decode_events(&s->decoder);
     }
     block->event_count = (uint32_t)s->columns.count;
     block->raw_size = (uint32_t)((uint64_t)(s->decoder.at - bytes) + s->decoder.overrun);
