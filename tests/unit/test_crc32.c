@@ -55,6 +55,20 @@ static void pieces_give_what_the_whole_gives(void **state)
     assert_int_equal(crc, whole);
 }
 
+static void the_sums_of_two_pieces_give_that_of_both(void **state)
+{
+    (void)state;
+    uint8_t bytes[1000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 89 + i / 5);
+    uint32_t whole = coffer__crc32(0, bytes, sizeof bytes);
+    for (size_t at = 0; at <= sizeof bytes; at++) {
+        uint32_t first = coffer__crc32(0, bytes, at);
+        uint32_t second = coffer__crc32(0, bytes + at, sizeof bytes - at);
+        assert_int_equal(coffer__crc32_combine(first, second, sizeof bytes - at), whole);
+    }
+}
+
 static void the_library_names_itself(void **state)
 {
     (void)state;
@@ -68,6 +82,7 @@ int main(void)
         cmocka_unit_test(the_check_value_is_that_of_zlib),
         cmocka_unit_test(every_length_and_alignment_agrees_with_the_definition),
         cmocka_unit_test(pieces_give_what_the_whole_gives),
+        cmocka_unit_test(the_sums_of_two_pieces_give_that_of_both),
         cmocka_unit_test(the_library_names_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
