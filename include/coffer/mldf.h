@@ -395,9 +395,10 @@ COFFER_API coffer_status coffer_mldf_add_field(const char *path, const coffer_ml
                                                coffer_mldf_fill fill, void *context,
                                                const coffer_mldf_write_opts *opts,
                                                const coffer_progress *progress, coffer_error *err);
-/* Replaces values of single samples: fill is called for the samples given. */
-COFFER_API coffer_status coffer_mldf_replace(const char *path, const uint64_t *samples, size_t count,
-                                             size_t field, coffer_mldf_fill fill, void *context,
+/* Replaces single values, all in one commit: fill is called for each of the places (samples[i], fields[i]);
+ * what it leaves unset is absent afterwards, or 0. A place must not be there twice. */
+COFFER_API coffer_status coffer_mldf_replace(const char *path, const uint64_t *samples, const size_t *fields,
+                                             size_t count, coffer_mldf_fill fill, void *context,
                                              const coffer_mldf_write_opts *opts, coffer_error *err);
 /* Takes samples out; those behind them move up. Payloads stay until coffer_compact. Encrypted fields need the
  * key, since the number of a sample is part of what is authenticated. */
