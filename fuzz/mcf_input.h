@@ -1,32 +1,9 @@
-/* What the targets for models share: an input, its header repaired half of the time so that mutations of the
- * body are not all stopped there, behind a source that lends its bytes or only lets them be read. */
+/* Inputs for the targets of models: how a wrong header is put right. */
 #ifndef COFFER_FUZZ_MCF_INPUT_H
 #define COFFER_FUZZ_MCF_INPUT_H
 
-#include "coffer/coffer.h"
-#include "coffer/mcf.h"
 #include "formats/mcf/mcf_layout.h"
-#include "must.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef struct fuzz_input {
-    uint8_t *bytes;
-    size_t size;
-    coffer_source *source;
-    coffer_limits limits;
-} fuzz_input;
-
-static coffer_status fuzz_read_at(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
-{
-    const fuzz_input *input = context;
-    (void)err;
-    MUST(offset <= input->size && len <= input->size - offset);
-    memcpy(out, input->bytes + offset, len);
-    return COFFER_OK;
-}
+#include "input.h"
 
 /* Gives the header the numbers that the size of the file asks for. */
 static void fuzz_repair_header(uint8_t *bytes, size_t size)
@@ -48,35 +25,9 @@ static void fuzz_repair_header(uint8_t *bytes, size_t size)
                           (uint32_t)((size - directory) / COFFER__MCF_DIRECTORY_ENTRY));
 }
 
-/* False when there is not enough memory, which is nobody's fault. */
 static bool fuzz_input_open(fuzz_input *out, const uint8_t *data, size_t size)
 {
-    static const coffer_source_ops only_read = { .struct_size = sizeof only_read, .read_at = fuzz_read_at };
-    uint8_t choice = size ? data[size - 1] : 0;
-    coffer_status status;
-    *out = (fuzz_input){ .bytes = malloc(size ? size : 1), .size = size, .limits = COFFER_LIMITS_INIT };
-    if (!out->bytes)
-        return false;
-    out->limits.json_bytes = 1 << 20;
-    out->limits.memory_bytes = 1 << 24;
-    out->limits.findings = 50;
-    if (size)
-        memcpy(out->bytes, data, size);
-    if (choice & 1)
-        fuzz_repair_header(out->bytes, size);
-    if (choice & 2)
-        status = coffer_source_new(&out->source, &only_read, out, size, "input", NULL);
-    else
-        status = coffer_source_from_memory(&out->source, out->bytes, size, NULL);
-    if (status != COFFER_OK)
-        free(out->bytes);
-    return status == COFFER_OK;
-}
-
-static void fuzz_input_close(fuzz_input *input)
-{
-    coffer_source_close(input->source);
-    free(input->bytes);
+    return fuzz_input_begin(out, data, size, fuzz_repair_header);
 }
 
 #endif
