@@ -362,8 +362,9 @@ COFFER_API coffer_status coffer_mldf_append(coffer_mldf_writer **out, const char
 COFFER_API uint64_t coffer_mldf_writer_sample(const coffer_mldf_writer *writer);
 COFFER_API size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *writer);
 COFFER_API const coffer_mldf_field *coffer_mldf_writer_field(const coffer_mldf_writer *writer, size_t index);
-/* Values of the current sample, in any order; one that is not set is absent (0 for scalars). Bytes are
- * copied. Checked against the field: COFFER_E_INVALID_ARGUMENT when they do not fit it. */
+/* Values of the current sample, in any order; one that is not set is absent (0 for scalars), one that is set
+ * again is replaced. Bytes are copied. Checked against the field: COFFER_E_INVALID_ARGUMENT when they do not
+ * fit it. */
 COFFER_API coffer_status coffer_mldf_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
                                              coffer_error *err);
 COFFER_API coffer_status coffer_mldf_set_float(coffer_mldf_writer *writer, size_t field, double value,
@@ -378,6 +379,8 @@ COFFER_API coffer_status coffer_mldf_set_text(coffer_mldf_writer *writer, size_t
 /* dims : ndim of the field; they must agree with those that do not vary. */
 COFFER_API coffer_status coffer_mldf_set_array(coffer_mldf_writer *writer, size_t field, const uint64_t *dims,
                                                const void *elements, size_t size, coffer_error *err);
+/* Drops the values of the current sample. */
+COFFER_API void coffer_mldf_cancel_sample(coffer_mldf_writer *writer);
 COFFER_API coffer_status coffer_mldf_end_sample(coffer_mldf_writer *writer, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
  * file (or none) stands as before. */

@@ -10,6 +10,13 @@ uint64_t coffer__hash(const void *bytes, size_t len)
     return XXH3_64bits(bytes, len);
 }
 
+void coffer__hash_seeded(uint64_t out[2], const void *bytes, size_t len, uint64_t seed)
+{
+    XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, len, seed);
+    out[0] = hash.low64;
+    out[1] = hash.high64;
+}
+
 struct coffer__digest {
     XXH3_state_t *state;
 };

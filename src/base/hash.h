@@ -7,6 +7,8 @@
 
 /* For tables inside the process. Never written to a file. */
 uint64_t coffer__hash(const void *bytes, size_t len);
+/* 128 bits. With a seed that nobody knows, contents that hash to the same value cannot be made on purpose. */
+void coffer__hash_seeded(uint64_t out[2], const void *bytes, size_t len, uint64_t seed);
 
 /* 128 bits of a stream, to tell one content from another; XXH3, whose values never change, so that they may
  * stand in files. */

@@ -13,6 +13,8 @@ typedef struct coffer__sink coffer__sink;
 typedef struct coffer__sink_opts {
     bool exclusive; /* COFFER_E_EXISTS when the file exists, at create and again at commit */
     bool no_sync;   /* scratch files: skip the syncs, keep the atomic rename */
+    bool partial;   /* the file grows, locked, as PATH.partial, which stays when it is not committed; writing
+                     * goes on behind what is there (coffer__sink_cut) */
 } coffer__sink_opts;
 
 /* A new file under a temporary name in the folder of `path`; it takes the name at commit. A symbolic link is

@@ -3,12 +3,14 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/journal.h"
+#include "io/lock.h"
 #include "io/os.h"
 #include "io/sink_private.h"
 #include "io/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +47,25 @@ static coffer_status fail_exists(const char *name, coffer_error *err)
     return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "%s: exists already", name);
 }
 
+/* Takes up what an earlier one left, if nobody else is writing it. */
+static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
+{
+    coffer_status status;
+    size_t size = strlen(sink->path) + sizeof ".partial";
+    sink->keeps_temporary = true;
+    sink->temporary = coffer__malloc(size);
+    if (!sink->temporary)
+        return coffer__fail_no_memory(err, size);
+    snprintf(sink->temporary, size, "%s.partial", sink->path);
+    if ((status = coffer__file_open(&sink->fd, sink->temporary, O_RDWR | O_CREAT, 0666, err)))
+        return status;
+    coffer__file_close(sink->fd);
+    sink->fd = -1;
+    if ((status = coffer__lock_open(&sink->fd, sink->temporary, err)))
+        return status;
+    return coffer__file_size(&sink->written, sink->fd, sink->temporary, err);
+}
+
 /* Finds out what stands at the path and opens what will be written. */
 static coffer_status open_target(coffer__sink *sink, const char *path, coffer_error *err)
 {
@@ -70,7 +91,8 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (status != COFFER_OK)
         return status;
     sink->owns_fd = true;
-    status = coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
+    status = sink->opts.partial ? open_partial(sink, err)
+                                : coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
     if (status == COFFER_OK && exists)
         status = coffer__file_take_after(sink->fd, &replaced, sink->name, err);
     return status;
@@ -208,7 +230,7 @@ void coffer__sink_discard(coffer__sink *sink)
 {
     if (!sink)
         return;
-    if (sink->temporary) {
+    if (sink->temporary && !sink->keeps_temporary) {
         coffer__os_unlink(sink->temporary);
         coffer__temporary_forget(sink->temporary);
     }

@@ -16,6 +16,7 @@ struct coffer__sink {
     char *name; /* as the caller wrote it, for messages */
     char *path; /* behind symbolic links */
     char *temporary;
+    bool keeps_temporary;
     coffer__buffer *memory;
     size_t memory_start; /* what the caller's buffer held before */
     uint64_t written;    /* bytes that have left the buffer */

@@ -159,7 +159,7 @@ static char *path_of(const block_writer *writer, const char *name)
 
 static coffer_status copy_block(block_writer *writer, block_source *block, coffer_error *err)
 {
-    coffer__sink_opts sink_opts = { false, writer->opts.no_sync };
+    coffer__sink_opts sink_opts = { .no_sync = writer->opts.no_sync };
     coffer__sink *sink = NULL;
     struct stat before;
     char *path = path_of(writer, block->name);
