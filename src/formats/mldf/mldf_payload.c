@@ -361,8 +361,10 @@ coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer_
                                   const coffer_mldf *set, const coffer__mldf_value *value,
                                   const uint8_t *stored, coffer_error *err)
 {
-    bool zstd = (set->schema.fields[value->field].flags & COFFER_MLDF_FIELD_ZSTD) != 0;
     bool sealed = is_encrypted(set, value->field);
+    /* A value of length 0 has no payload, and so no frame. */
+    bool zstd =
+        set->schema.fields[value->field].flags & COFFER_MLDF_FIELD_ZSTD && (sealed || value->size > 0);
     coffer__mldf_room frame = { .grows = &decoder->scratch };
     size_t plain = value->size;
     coffer_status status;
@@ -397,6 +399,10 @@ bool coffer__mldf_decoded_size(uint64_t *out, const coffer_mldf *set, const coff
     }
     if (flags & COFFER_MLDF_FIELD_ENCRYPTED)
         return false;
+    if (value->size == 0) {
+        *out = 0;
+        return true;
+    }
     says = ZSTD_getFrameContentSize(head, head_len);
     if (says == ZSTD_CONTENTSIZE_ERROR || says == ZSTD_CONTENTSIZE_UNKNOWN)
         return false;
