@@ -1,8 +1,10 @@
 /* Every file of tests/vectors whose format is known gives what the manifest says, over each kind of source.
  */
+#include "base/crc32.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "coffer/pycauset.h"
+#include "support/dataset.h"
 #include "support/scan.h"
 
 #include <stdio.h>
@@ -145,6 +147,59 @@ static void assert_ones(const coffer__json_value *fact, coffer_source *src)
     assert_number(fact, ones);
 }
 
+static void assert_labels(const coffer__json_value *fact, coffer_source *src)
+{
+    const coffer__json_value *expected = coffer__json_first(fact);
+    coffer_mldf *set = dataset_open(src);
+    size_t field = coffer_mldf_find_field(set, "label");
+    for (uint64_t i = 0; i < coffer_mldf_sample_count(set);
+         i++, expected = coffer__json_next(fact, expected)) {
+        int64_t label = 0;
+        assert_int_equal(coffer_mldf_get_int(&label, set, i, field, NULL), COFFER_OK);
+        assert_true(label ==
+                    (expected->kind == COFFER__JSON_U64 ? (int64_t)expected->as.u64 : expected->as.i64));
+    }
+    assert_null(expected);
+    coffer_mldf_close(set);
+}
+
+static void assert_caption(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_mldf_bytes text = COFFER_MLDF_BYTES_INIT;
+    coffer_mldf *set = dataset_open(src);
+    assert_int_equal(coffer_mldf_get_text(&text, set, 3, coffer_mldf_find_field(set, "caption"), NULL),
+                     COFFER_OK);
+    assert_string_equal((const char *)text.data, fact->as.string);
+    coffer_mldf_bytes_free(&text);
+    coffer_mldf_close(set);
+}
+
+static void assert_present(const coffer__json_value *fact, coffer_source *src)
+{
+    const coffer__json_value *expected = coffer__json_first(fact);
+    coffer_mldf *set = dataset_open(src);
+    size_t field = coffer_mldf_find_field(set, "raw");
+    for (uint64_t i = 0; i < coffer_mldf_sample_count(set);
+         i++, expected = coffer__json_next(fact, expected)) {
+        coffer_mldf_entry entry;
+        assert_int_equal(coffer_mldf_entry_at(&entry, set, i, field, NULL), COFFER_OK);
+        assert_int_equal(entry.present, expected->as.boolean);
+    }
+    assert_null(expected);
+    coffer_mldf_close(set);
+}
+
+static void assert_image_sum(const coffer__json_value *fact, coffer_source *src)
+{
+    coffer_mldf_bytes image = COFFER_MLDF_BYTES_INIT;
+    coffer_mldf *set = dataset_open(src);
+    assert_int_equal(coffer_mldf_read(&image, NULL, set, 5, coffer_mldf_find_field(set, "image"), NULL),
+                     COFFER_OK);
+    assert_number(fact, coffer__crc32(0, image.data, image.size));
+    coffer_mldf_bytes_free(&image);
+    coffer_mldf_close(set);
+}
+
 static const struct fact_test {
     const char *key;
     void (*assert_holds)(const coffer__json_value *fact, coffer_source *src);
@@ -152,6 +207,11 @@ static const struct fact_test {
     { "sum_activation", assert_column_sum },
     { "sum_grad_norm", assert_column_sum },
     { "names", assert_names },
+    { "fields", assert_names },
+    { "labels", assert_labels },
+    { "caption_3", assert_caption },
+    { "raw_present", assert_present },
+    { "crc32_image_5", assert_image_sum },
     { "stale", assert_stale },
     { "trace", assert_cached },
     { "values", assert_real },

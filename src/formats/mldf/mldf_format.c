@@ -15,5 +15,6 @@ const coffer_format coffer__mldf_format = {
     .magic_len = COFFER__MLDF_MAGIC_SIZE,
     .probe = probe,
     .describe = coffer__mldf_describe,
+    .check = coffer__mldf_check,
     .list = coffer__mldf_list,
 };

@@ -20,18 +20,41 @@ static coffer_status load_parts(coffer_mldf *set, coffer_error *err)
              coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, NULL, err)) ||
         (status = coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, err)))
         return status;
-    for (size_t i = 0; i < set->schema.count; i++)
-        set->any_encrypted |= (set->schema.fields[i].flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
     set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
     return COFFER_OK;
 }
 
-static coffer_status prepare_dictionaries(coffer_mldf *set, coffer_error *err)
+void coffer__mldf_prepare(coffer_mldf *set, coffer_source *src, const coffer_limits *limits,
+                          const uint8_t *key)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < set->schema.count; i++)
-        used += set->schema.fields[i].dictionary_size > 0;
-    if (used == 0)
+    *set = (coffer_mldf){ .source = src,
+                          .file_size = coffer_source_size(src),
+                          .limits = coffer__limits(limits) };
+    if (key) {
+        set->has_key = sodium_init() >= 0;
+        memcpy(set->key, key, sizeof set->key);
+    }
+}
+
+void coffer__mldf_release(coffer_mldf *set)
+{
+    for (size_t i = 0; i < COFFER__MLDF_IDLE_DECODERS; i++)
+        coffer__mldf_decoder_free(atomic_load(&set->idle[i]));
+    for (size_t i = 0; set->dictionaries && i < set->schema.count; i++)
+        coffer__mldf_dictionary_free(atomic_load(&set->dictionaries[i]));
+    coffer__free(set->dictionaries);
+    coffer__mldf_schema_free(&set->schema);
+    sodium_memzero(set->key, sizeof set->key);
+}
+
+coffer_status coffer__mldf_settle_fields(coffer_mldf *set, coffer_error *err)
+{
+    bool any_dictionary = false;
+    for (size_t i = 0; i < set->schema.count; i++) {
+        any_dictionary |= set->schema.fields[i].dictionary_size > 0;
+        set->any_encrypted |= (set->schema.fields[i].flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
+    }
+    if (!any_dictionary)
         return COFFER_OK;
     set->dictionaries = coffer__calloc(set->schema.count, sizeof *set->dictionaries);
     return set->dictionaries ? COFFER_OK
@@ -46,19 +69,13 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
-    set = coffer__calloc(1, sizeof *set);
+    set = coffer__malloc(sizeof *set);
     if (!set)
         return coffer__fail_no_memory(err, sizeof *set);
-    set->source = src;
-    set->file_size = coffer_source_size(src);
-    set->limits = coffer__limits(options.limits);
+    coffer__mldf_prepare(set, src, options.limits, options.key);
     set->verify = options.verify;
-    if (options.key) {
-        set->has_key = sodium_init() >= 0;
-        memcpy(set->key, options.key, sizeof set->key);
-    }
     if (!(status = load_parts(set, err)))
-        status = prepare_dictionaries(set, err);
+        status = coffer__mldf_settle_fields(set, err);
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
         status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
@@ -75,13 +92,7 @@ void coffer_mldf_close(coffer_mldf *set)
 {
     if (!set)
         return;
-    for (size_t i = 0; i < COFFER__MLDF_IDLE_DECODERS; i++)
-        coffer__mldf_decoder_free(atomic_load(&set->idle[i]));
-    for (size_t i = 0; set->dictionaries && i < set->schema.count; i++)
-        coffer__mldf_dictionary_free(atomic_load(&set->dictionaries[i]));
-    coffer__free(set->dictionaries);
-    coffer__mldf_schema_free(&set->schema);
-    sodium_memzero(set->key, sizeof set->key);
+    coffer__mldf_release(set);
     coffer__free(set);
 }
 

@@ -107,6 +107,13 @@ struct coffer_mldf {
     _Atomic(coffer__mldf_decoder *) idle[COFFER__MLDF_IDLE_DECODERS];
 };
 
+/* The three steps of opening and closing that check shares (mldf_open.c): a set without parts; what follows
+ * from the fields once they are there; what it holds is given back. */
+void coffer__mldf_prepare(coffer_mldf *set, coffer_source *src, const coffer_limits *limits,
+                          const uint8_t *key);
+coffer_status coffer__mldf_settle_fields(coffer_mldf *set, coffer_error *err);
+void coffer__mldf_release(coffer_mldf *set);
+
 /* Where a decoded value goes: memory of the caller's that does not grow, or bytes that do. */
 typedef struct coffer__mldf_room {
     uint8_t *data;
@@ -197,9 +204,13 @@ static inline coffer__mldf_allocation coffer__mldf_load_allocation(const uint8_t
 /* Entries [first, first + count) as bytes: borrowed from the source, or read into scratch. */
 coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *set, uint64_t first,
                                        size_t count, uint8_t *scratch, coffer_error *err);
-/* The entry of exactly this payload; *found is false when there is none. */
-coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, bool *found, const coffer_mldf *set,
-                                           uint64_t offset, uint32_t size, coffer_error *err);
+/* The number of the first entry at or behind a place; the number of entries when there is none. */
+coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, uint64_t offset,
+                                       coffer_error *err);
+/* The entry of exactly this payload, and its number (may be NULL); *found is false when there is none. */
+coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
+                                           const coffer_mldf *set, uint64_t offset, uint32_t size,
+                                           coffer_error *err);
 /* Where the data region ends: behind the last payload of the table, or where it begins when there is none. */
 coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err);
 

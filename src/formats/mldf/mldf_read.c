@@ -24,7 +24,8 @@ coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, ui
                                        (unsigned long long)header->data, (unsigned long long)header->table);
     if (!set->verify || (entry->size == 0 && entry->offset == header->data))
         return COFFER_OK;
-    if ((status = coffer__mldf_find_allocation(&found, &is_there, set, entry->offset, entry->size, err)))
+    if ((status =
+             coffer__mldf_find_allocation(&found, NULL, &is_there, set, entry->offset, entry->size, err)))
         return status;
     if (!is_there)
         return coffer__mldf_fail_value(err, COFFER_E_DANGLING_REFERENCE,

@@ -50,32 +50,18 @@ static size_t first_at(const uint8_t *block, size_t count, uint64_t offset)
     return low;
 }
 
-/* Of two that begin at one place the first is empty. */
-static bool match(coffer__mldf_allocation *out, const uint8_t *entries, size_t count, uint64_t offset,
-                  uint32_t size)
-{
-    for (size_t i = 0; i < count && i < 2; i++) {
-        coffer__mldf_allocation found = coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY);
-        if (found.offset == offset && found.size == size) {
-            *out = found;
-            return true;
-        }
-    }
-    return false;
-}
-
-coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, bool *found, const coffer_mldf *set,
-                                           uint64_t offset, uint32_t size, coffer_error *err)
+coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, uint64_t offset,
+                                       coffer_error *err)
 {
     search of = { 0, set->table_count, set->header.data, set->header.table };
     uint8_t scratch[BLOCK * COFFER__MLDF_TABLE_ENTRY];
-    const uint8_t *block = NULL;
-    coffer_status status;
     for (unsigned step = 0; of.low < of.high; step++) {
         uint64_t middle = guess(&of, offset, step);
         uint64_t start = middle - of.low < BLOCK / 2 ? of.low : middle - BLOCK / 2;
         size_t count = of.high - start < BLOCK ? (size_t)(of.high - start) : BLOCK;
-        if ((status = coffer__mldf_fetch_table(&block, set, start, count, scratch, err)))
+        const uint8_t *block = NULL;
+        coffer_status status = coffer__mldf_fetch_table(&block, set, start, count, scratch, err);
+        if (status)
             return status;
         size_t at = first_at(block, count, offset);
         if (at == 0) {
@@ -88,10 +74,34 @@ coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, bool *f
             of.low = of.high = start + at;
         }
     }
-    size_t left = set->table_count - of.low < 2 ? (size_t)(set->table_count - of.low) : 2;
-    if ((status = coffer__mldf_fetch_table(&block, set, of.low, left, scratch, err)))
+    *out = of.low;
+    return COFFER_OK;
+}
+
+/* Of two that begin at one place the first is empty. */
+coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
+                                           const coffer_mldf *set, uint64_t offset, uint32_t size,
+                                           coffer_error *err)
+{
+    uint8_t scratch[2 * COFFER__MLDF_TABLE_ENTRY];
+    const uint8_t *entries = NULL;
+    uint64_t first = 0;
+    coffer_status status = coffer__mldf_lower_bound(&first, set, offset, err);
+    *found = false;
+    if (status)
         return status;
-    *found = match(out, block, left, offset, size);
+    size_t count = set->table_count - first < 2 ? (size_t)(set->table_count - first) : 2;
+    if ((status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err)))
+        return status;
+    for (size_t i = 0; i < count && !*found; i++) {
+        coffer__mldf_allocation entry = coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY);
+        if (entry.offset != offset || entry.size != size)
+            continue;
+        *found = true;
+        *out = entry;
+        if (index)
+            *index = first + i;
+    }
     return COFFER_OK;
 }
 

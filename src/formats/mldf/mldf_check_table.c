@@ -1,0 +1,221 @@
+/* The allocation table: in order, without overlap, inside the file; and the sums. */
+#include "formats/mldf/mldf_check.h"
+
+#include "base/checked.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#define ENTRIES_AT_ONCE ((size_t)8192)
+#define BLOCK ((size_t)1 << 20)
+#define FREE_OF_COST ((uint64_t)64 << 20) /* bytes of payloads that are summed even without `full` */
+
+typedef struct range {
+    const char *name;
+    uint64_t from, to;
+} range;
+
+/* A pass over the table. Of each kind of mistake the first is told, and how many there are. */
+typedef struct table_pass {
+    coffer__mldf_checker *check;
+    coffer__mldf_allocation last;
+    range parts[3];
+    size_t part_count;
+    uint64_t unsorted, overlapping, outside, padded, in_parts;
+} table_pass;
+
+static void report_first(const table_pass *pass, uint64_t *count, coffer_status code,
+                         coffer_severity severity, uint64_t index, const char *what)
+{
+    if ((*count)++ == 0)
+        coffer__report_add(pass->check->report, code, severity,
+                           pass->check->set.header.table + index * COFFER__MLDF_TABLE_ENTRY,
+                           "allocation %llu %s", (unsigned long long)index, what);
+}
+
+static void check_against_parts(table_pass *pass, const coffer__mldf_allocation *entry, uint64_t index)
+{
+    for (size_t i = 0; i < pass->part_count; i++) {
+        if (entry->size == 0 || entry->offset >= pass->parts[i].to ||
+            entry->offset + entry->size <= pass->parts[i].from)
+            continue;
+        if (pass->in_parts++ == 0)
+            coffer__report_add(pass->check->report, COFFER_E_OVERLAP, COFFER_ERROR, entry->offset,
+                               "allocation %llu, %lu bytes at %llu, lies in %s", (unsigned long long)index,
+                               (unsigned long)entry->size, (unsigned long long)entry->offset,
+                               pass->parts[i].name);
+    }
+}
+
+static void check_entry(table_pass *pass, const coffer__mldf_allocation *entry, uint64_t index)
+{
+    const coffer_mldf *set = &pass->check->set;
+    if (!coffer__range_fits(entry->offset, entry->size, set->file_size) || entry->offset < set->header.data) {
+        if (pass->outside++ == 0)
+            coffer__report_add(
+                pass->check->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR,
+                set->header.table + index * COFFER__MLDF_TABLE_ENTRY,
+                "allocation %llu, %lu bytes at %llu, is outside of the data region, %llu to %llu",
+                (unsigned long long)index, (unsigned long)entry->size, (unsigned long long)entry->offset,
+                (unsigned long long)set->header.data, (unsigned long long)set->header.table);
+        return;
+    }
+    if (index > 0 && entry->offset < pass->last.offset)
+        report_first(pass, &pass->unsorted, COFFER_E_NOT_SORTED, COFFER_ERROR, index,
+                     "begins before the one in front of it: the table is not sorted");
+    else if (index > 0 && entry->offset < pass->last.offset + pass->last.size)
+        report_first(pass, &pass->overlapping, COFFER_E_OVERLAP, COFFER_ERROR, index,
+                     "overlaps the one in front of it");
+    if (entry->crc != 0 && !(set->header.flags & COFFER_MLDF_CHECKSUMMED))
+        report_first(pass, &pass->padded, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, index,
+                     "has a checksum in a file that says it has none");
+    check_against_parts(pass, entry, index);
+    pass->last = *entry;
+}
+
+static void report_counts(const table_pass *pass)
+{
+    const struct {
+        uint64_t count;
+        coffer_status code;
+        const char *what;
+    } counts[] = {
+        { pass->outside, COFFER_E_OUT_OF_BOUNDS, "are outside of the data region" },
+        { pass->unsorted, COFFER_E_NOT_SORTED, "begin before the one in front of them" },
+        { pass->overlapping, COFFER_E_OVERLAP, "overlap the one in front of them" },
+        { pass->in_parts, COFFER_E_OVERLAP, "lie in other parts of the file" },
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (counts[i].count > 1)
+            coffer__report_add(pass->check->report, counts[i].code, COFFER_NOTE,
+                               pass->check->set.header.table, "of %llu allocations %llu %s",
+                               (unsigned long long)pass->check->set.table_count,
+                               (unsigned long long)counts[i].count, counts[i].what);
+    }
+}
+
+static void collect_parts(table_pass *pass)
+{
+    const coffer__mldf_checker *check = pass->check;
+    const coffer_mldf *set = &check->set;
+    if (check->has_schema && set->schema.count > 0)
+        pass->parts[pass->part_count++] =
+            (range){ "the field descriptors", set->header.descriptors,
+                     set->header.descriptors + (uint64_t)set->schema.count * set->schema.stride };
+    if (check->has_rows && set->header.samples > 0)
+        pass->parts[pass->part_count++] =
+            (range){ "the rows", set->header.metadata,
+                     set->header.metadata + set->header.samples * set->schema.row_size };
+    pass->parts[pass->part_count++] = (range){ "the allocation table", set->header.table, set->file_size };
+}
+
+coffer_status coffer__mldf_check_allocations(coffer__mldf_checker *check, coffer_error *err)
+{
+    const coffer_mldf *set = &check->set;
+    table_pass pass = { .check = check };
+    uint8_t *scratch = coffer__alloc_array(ENTRIES_AT_ONCE, COFFER__MLDF_TABLE_ENTRY);
+    coffer_status status = COFFER_OK;
+    if (!scratch)
+        return coffer__fail_no_memory(err, ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY);
+    collect_parts(&pass);
+    for (uint64_t first = 0; status == COFFER_OK && first < set->table_count; first += ENTRIES_AT_ONCE) {
+        uint64_t left = set->table_count - first;
+        size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
+        const uint8_t *at = NULL;
+        status = coffer__mldf_fetch_table(&at, set, first, count, scratch, err);
+        for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+            coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
+            check_entry(&pass, &entry, first + i);
+        }
+    }
+    coffer__free(scratch);
+    if (status)
+        return status;
+    report_counts(&pass);
+    check->table_in_order = pass.unsorted + pass.overlapping + pass.outside == 0;
+    return coffer_source_intact(set->source, err);
+}
+
+/* ---- Sums ---- */
+
+static coffer_status add_range(uint32_t *crc, coffer_source *src, uint64_t offset, uint64_t len,
+                               uint8_t *scratch, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && len > 0) {
+        size_t n = len < BLOCK ? (size_t)len : BLOCK;
+        const uint8_t *bytes = coffer_source_view(src, offset, n);
+        if (!bytes && !(status = coffer_source_read_at(scratch, src, offset, n, err)))
+            bytes = scratch;
+        if (bytes)
+            *crc = coffer__crc32(*crc, bytes, n);
+        offset += n;
+        len -= n;
+    }
+    return status;
+}
+
+static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_error *err)
+{
+    const coffer_mldf *set = &check->set;
+    uint8_t *scratch = coffer__malloc(BLOCK);
+    uint32_t crc = 0;
+    coffer_status status;
+    if (!scratch)
+        return coffer__fail_no_memory(err, BLOCK);
+    if (!(status = add_range(&crc, set->source, set->header.descriptors,
+                             (uint64_t)set->schema.count * set->schema.stride, scratch, err)) &&
+        !(status = add_range(&crc, set->source, set->header.metadata,
+                             set->header.samples * set->schema.row_size, scratch, err)))
+        status =
+            add_range(&crc, set->source, set->header.table, set->file_size - set->header.table, scratch, err);
+    coffer__free(scratch);
+    if (status == COFFER_OK && crc != set->header.table_crc)
+        coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                           COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_CRC_AT,
+                           "the CRC-32 of descriptors, rows and allocation table is %08lx, the header says "
+                           "%08lx",
+                           (unsigned long)crc, (unsigned long)set->header.table_crc);
+    return status;
+}
+
+/* Some writers count the padding behind the last payload as data. */
+static void report_data_sum(const coffer__mldf_checker *check, const coffer__mldf_sums *sums)
+{
+    const coffer__mldf_header *header = &check->set.header;
+    if (header->data_crc != sums->data_crc && header->data_crc != sums->data_crc_to_next_part)
+        coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                           COFFER__MLDF_HEADER_AT + COFFER__MLDF_DATA_CRC_AT,
+                           "the CRC-32 of the data region is %08lx, the header says %08lx; payloads with a "
+                           "wrong one: %llu",
+                           (unsigned long)sums->data_crc, (unsigned long)header->data_crc,
+                           (unsigned long long)sums->bad_count);
+    else if (sums->bad_count > 0)
+        coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, header->table,
+                           "payloads with another CRC-32 than the allocation table says: %llu",
+                           (unsigned long long)sums->bad_count);
+}
+
+coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coffer__mldf_checker *check,
+                                      coffer_error *err)
+{
+    const coffer_mldf *set = &check->set;
+    uint64_t end = 0;
+    coffer_status status;
+    *known = false;
+    if (!(set->header.flags & COFFER_MLDF_CHECKSUMMED) || !check->has_table)
+        return COFFER_OK;
+    if (check->has_schema && check->has_rows && (status = check_table_sum(check, err)))
+        return status;
+    if (!check->has_data || !check->table_in_order)
+        return COFFER_OK;
+    if ((status = coffer__mldf_data_end(&end, set, err)))
+        return status;
+    if (!check->opts->full && end - set->header.data > FREE_OF_COST)
+        return COFFER_OK;
+    if ((status = coffer__mldf_survey_sums(sums, set, check->pool, check->opts->progress, err)))
+        return status;
+    report_data_sum(check, sums);
+    *known = true;
+    return COFFER_OK;
+}
