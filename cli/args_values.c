@@ -52,8 +52,7 @@ bool cli_next_word(cli_word *out, cli_place *place, const cli_args *args)
     return true;
 }
 
-/* Reads decimal digits at *text and moves past them. */
-static bool read_digits(uint64_t *out, const char **text)
+bool cli_read_digits(uint64_t *out, const char **text)
 {
     char *end;
     if (**text < '0' || **text > '9')
@@ -72,7 +71,7 @@ bool cli_number(uint64_t *out, const cli_args *args, const char *option, uint64_
 {
     const char *text = cli_value(args, option), *at = text;
     uint64_t value = default_value;
-    if (text && (!read_digits(&value, &at) || *at || value < min || value > max)) {
+    if (text && (!cli_read_digits(&value, &at) || *at || value < min || value > max)) {
         if (max == UINT64_MAX)
             cli_usage(args, "--%s must be a whole number of at least %" PRIu64 ", not '%s'", option, min,
                       text);
@@ -121,7 +120,7 @@ bool cli_real(double *out, const cli_args *args, const char *option, double defa
 static bool read_range(uint64_t *begin, uint64_t *end, const char *at)
 {
     uint64_t from = 0, to = UINT64_MAX;
-    bool has_from = read_digits(&from, &at);
+    bool has_from = cli_read_digits(&from, &at);
     if (has_from && !*at) {
         if (from == UINT64_MAX)
             return false;
@@ -130,7 +129,7 @@ static bool read_range(uint64_t *begin, uint64_t *end, const char *at)
         if (strncmp(at, "..", 2) != 0)
             return false;
         at += 2;
-        if (*at && (!read_digits(&to, &at) || *at))
+        if (*at && (!cli_read_digits(&to, &at) || *at))
             return false;
     }
     if (from > to)

@@ -81,6 +81,8 @@ bool cli_duration(uint64_t *out, const cli_args *args, const char *option, uint6
 bool cli_real(double *out, const cli_args *args, const char *option, double default_value);
 /* "A..B" (B exclusive), "A..", "..B", or "A" for that one alone. Untouched when the option is not there. */
 bool cli_range(uint64_t *begin, uint64_t *end, const cli_args *args, const char *option);
+/* Decimal digits at *text, and moves past them; false when there are none or they are too many. */
+bool cli_read_digits(uint64_t *out, const char **text);
 /* Index of the value among the option's choices; default_index when it is not there. */
 size_t cli_choice(const cli_args *args, const char *option, size_t default_index);
 

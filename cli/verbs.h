@@ -12,6 +12,7 @@ extern const cli_verb cli_verb_diff;
 extern const cli_verb cli_verb_formats;
 extern const cli_verb cli_verb_generate;
 extern const cli_verb cli_verb_get;
+extern const cli_verb cli_verb_head;
 extern const cli_verb cli_verb_heatmap;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;

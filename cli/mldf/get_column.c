@@ -1,0 +1,262 @@
+/* One field of many samples. */
+#include "mldf/get_mldf.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "convert/npy.h"
+#include "io/os.h"
+#include "io/sink.h"
+#include "term.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SCALARS_AT_ONCE = 1 << 12 };
+
+static bool is_scalar(const coffer_mldf_field *field)
+{
+    return field->kind == COFFER_MLDF_ENTRY_INT || field->kind == COFFER_MLDF_ENTRY_FLOAT;
+}
+
+/* ---- Lines and lists ---- */
+
+/* A terminal gets what cannot harm it, everything else the bytes. */
+static coffer_status put_out(coffer__sink *sink, coffer__buffer *text, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (text->failed)
+        return coffer__fail_no_memory(err, text->len);
+    if (sink) {
+        status = coffer__sink_write(sink, text->data, text->len, err);
+    } else {
+        bool ends = text->len > 0 && text->data[text->len - 1] == '\n';
+        term_print_text(stdout, coffer__buffer_text(text), text->len - ends, 0);
+        if (ends)
+            putchar('\n');
+    }
+    text->len = 0;
+    return status;
+}
+
+/* A line is a value: its own line breaks are shown as escapes. */
+static void put_line(coffer__buffer *out, const coffer__buffer *value)
+{
+    for (size_t i = 0; i < value->len; i++) {
+        char c = (char)value->data[i];
+        if (c == '\n' || c == '\r')
+            coffer__buffer_append(out, c == '\n' ? "\\n" : "\\r", 2);
+        else
+            coffer__buffer_append(out, &c, 1);
+    }
+    coffer__buffer_append(out, "\n", 1);
+}
+
+static coffer_status put_lines(coffer__sink *sink, mldf_get *job, coffer_error *err)
+{
+    coffer__buffer value = COFFER__BUFFER_INIT, line = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = job->place.first; i < job->place.end && status == COFFER_OK; i++) {
+        value.len = 0;
+        status = sample_put_text(&value, &job->reader, i, job->place.field, err);
+        put_line(&line, &value);
+        if (status == COFFER_OK)
+            status = put_out(sink, &line, err);
+    }
+    coffer__buffer_free(&value);
+    coffer__buffer_free(&line);
+    return status;
+}
+
+static coffer_status put_list(coffer__sink *sink, mldf_get *job, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__json_writer json;
+    coffer_status status = COFFER_OK;
+    coffer__json_writer_init(&json, &text, 0);
+    coffer__json_open_array(&json);
+    for (uint64_t i = job->place.first; i < job->place.end && status == COFFER_OK; i++) {
+        status = sample_put_json(&json, &job->reader, i, job->place.field, true, err);
+        if (status == COFFER_OK)
+            status = put_out(sink, &text, err);
+    }
+    coffer__json_close_array(&json);
+    coffer__buffer_append(&text, "\n", 1);
+    if (status == COFFER_OK)
+        status = put_out(sink, &text, err);
+    coffer__buffer_free(&text);
+    return status;
+}
+
+/* ---- Arrays ---- */
+
+static coffer_status put_header(coffer__sink *sink, const mldf_get *job, coffer_error *err)
+{
+    const coffer_mldf_field *about = coffer_mldf_field_at(job->reader.set, job->place.field);
+    coffer__buffer header = COFFER__BUFFER_INIT;
+    coffer__npy_field field;
+    coffer_dtype dtype = about->kind == COFFER_MLDF_ENTRY_INT     ? COFFER_DTYPE_I64
+                         : about->kind == COFFER_MLDF_ENTRY_FLOAT ? COFFER_DTYPE_F64
+                                                                  : about->dtype;
+    if (!coffer__npy_field_of(&field, dtype))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "NumPy has no type for %s",
+                            coffer_dtype_name(dtype));
+    coffer__npy npy = { .fields = &field, .field_count = 1, .item_size = field.size };
+    npy.shape[npy.dimensions++] = job->place.end - job->place.first;
+    npy.count = npy.shape[0];
+    for (uint32_t i = 0; !is_scalar(about) && i < about->ndim; i++) {
+        npy.shape[npy.dimensions++] = about->dims[i];
+        npy.count *= about->dims[i];
+    }
+    coffer__npy_put_header(&header, &npy);
+    coffer_status status = put_out(sink, &header, err);
+    coffer__buffer_free(&header);
+    return status;
+}
+
+static coffer_status put_scalars(coffer__sink *sink, const mldf_get *job, coffer_error *err)
+{
+    coffer_mldf_entry *values = coffer__alloc_array(SCALARS_AT_ONCE, sizeof *values);
+    bool is_int = coffer_mldf_field_at(job->reader.set, job->place.field)->kind == COFFER_MLDF_ENTRY_INT;
+    if (!values)
+        return coffer__fail_no_memory(err, SCALARS_AT_ONCE * sizeof *values);
+    coffer_status status = COFFER_OK;
+    for (uint64_t at = job->place.first; at < job->place.end && status == COFFER_OK;) {
+        uint64_t count = job->place.end - at < SCALARS_AT_ONCE ? job->place.end - at : SCALARS_AT_ONCE;
+        status = coffer_mldf_read_entries(values, job->reader.set, job->place.field, at, count, err);
+        for (uint64_t i = 0; i < count && status == COFFER_OK; i++)
+            status =
+                coffer__sink_write(sink, is_int ? (void *)&values[i].i64 : (void *)&values[i].f64, 8, err);
+        at += count;
+    }
+    coffer__free(values);
+    return status;
+}
+
+static coffer_status put_arrays(coffer__sink *sink, mldf_get *job, coffer_error *err)
+{
+    uint64_t dims[COFFER_MLDF_MAX_DIMS];
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = job->place.first; i < job->place.end && status == COFFER_OK; i++) {
+        status = coffer_mldf_get_array(&job->reader.bytes, dims, job->reader.set, i, job->place.field, err);
+        if (status == COFFER_OK)
+            status = coffer__sink_write(sink, job->reader.bytes.data, job->reader.bytes.size, err);
+    }
+    return status;
+}
+
+static bool stacks(const coffer_mldf_field *field)
+{
+    if (is_scalar(field))
+        return true;
+    for (uint32_t i = 0; i < field->ndim; i++)
+        if (field->dims[i] == 0)
+            return false;
+    return field->kind == COFFER_MLDF_ENTRY_BYTES && field->dtype != COFFER_DTYPE_NONE;
+}
+
+static coffer_status put_array(coffer__sink *sink, mldf_get *job, coffer_error *err)
+{
+    const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
+    coffer_status status = put_header(sink, job, err);
+    if (status != COFFER_OK)
+        return status;
+    return is_scalar(field) ? put_scalars(sink, job, err) : put_arrays(sink, job, err);
+}
+
+/* ---- Output ---- */
+
+static bool wants_array(const mldf_get *job)
+{
+    const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
+    const char *as = cli_value(job->args, "as");
+    return as ? strcmp(as, "npy") == 0 : sample_file_of_name(job->output, field) == SAMPLE_FILE_NPY;
+}
+
+int mldf_get_column(mldf_get *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__sink *sink = NULL;
+    coffer__sink_opts opts = { .exclusive = !job->force };
+    const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
+    const char *output = job->output ? job->output : "-";
+    bool array = wants_array(job), terminal = strcmp(output, "-") == 0 && term_is_terminal(stdout);
+    coffer_status status = COFFER_OK;
+    if (array && !stacks(field))
+        return cli_usage(job->args,
+                         "values of \"%s\" are not all of one shape: FOLDER/ as output gets a file each",
+                         field->name);
+    if (array && terminal)
+        return cli_usage(job->args, "npy is nothing to look at: -o names a file for it");
+    if (cli_has(job->args, "stored") || (cli_has(job->args, "as") && !array))
+        return cli_usage(job->args, "of many samples a field can be had as text, as --json or --as npy; "
+                                    "FOLDER/ as output gets a file each");
+    if (!terminal)
+        status = coffer__sink_create(&sink, output, &opts, &err);
+    if (status == COFFER_OK)
+        status = array       ? put_array(sink, job, &err)
+                 : job->json ? put_list(sink, job, &err)
+                             : put_lines(sink, job, &err);
+    if (status == COFFER_OK && sink)
+        status = coffer__sink_commit(sink, &err);
+    else
+        coffer__sink_discard(sink);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    return mldf_fail(cli_culprit(job->path, job->output, &err), &err, job->reader.has_key);
+}
+
+/* ---- A folder ---- */
+
+bool mldf_output_is_folder(const mldf_get *job)
+{
+    struct stat st;
+    size_t len = job->output ? strlen(job->output) : 0;
+    return len > 0 && (job->output[len - 1] == '/' || (stat(job->output, &st) == 0 && S_ISDIR(st.st_mode)));
+}
+
+static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffer__buffer *bytes)
+{
+    const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mldf_entry entry;
+    sample_file as;
+    if (coffer_mldf_entry_at(&entry, job->reader.set, sample, job->place.field, &err) != COFFER_OK)
+        return mldf_fail(job->path, &err, job->reader.has_key);
+    if (!entry.present)
+        return CLI_OK;
+    const char *extension = sample_file_extension(&as, field, &entry);
+    size_t len = strlen(job->output);
+    name->len = bytes->len = 0;
+    coffer__buffer_printf(name, "%s%s%" PRIu64 ".%s", job->output, job->output[len - 1] == '/' ? "" : "/",
+                          sample, extension);
+    if (sample_put_file(bytes, &job->reader, sample, job->place.field, as, &err) != COFFER_OK)
+        return mldf_fail(job->path, &err, job->reader.has_key);
+    return cli_write_out(coffer__buffer_text(name), job->force, bytes->data, bytes->len);
+}
+
+int mldf_get_files(mldf_get *job)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT, bytes = COFFER__BUFFER_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    int result = CLI_OK;
+    if (is_scalar(coffer_mldf_field_at(job->reader.set, job->place.field)))
+        return cli_usage(job->args, "numbers need no file each: name one file, such as %slabels.npy",
+                         job->output);
+    if (coffer__os_make_folder(job->output, 0777) != 0 && errno != EEXIST) {
+        coffer__fail_errno(&err, "cannot make the folder", job->output, errno);
+        return cli_fail(job->output, &err, NULL);
+    }
+    term_progress_start(&bar, "writing", "files");
+    for (uint64_t i = job->place.first; i < job->place.end && !result; i++) {
+        result = write_one(job, i, &name, &bytes);
+        bar.progress.step(&bar, i - job->place.first, job->place.end - job->place.first);
+    }
+    term_progress_end(&bar);
+    coffer__buffer_free(&name);
+    coffer__buffer_free(&bytes);
+    return result;
+}

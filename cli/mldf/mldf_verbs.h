@@ -1,0 +1,30 @@
+/* What the verbs mean for training sets: rows of cli/format_verbs.c. */
+#ifndef COFFER_CLI_MLDF_VERBS_H
+#define COFFER_CLI_MLDF_VERBS_H
+
+#include "key.h"
+
+extern const cli_format_verb cli_mldf_append;
+extern const cli_format_verb cli_mldf_concat;
+extern const cli_format_verb cli_mldf_delete;
+extern const cli_format_verb cli_mldf_get;
+extern const cli_format_verb cli_mldf_head;
+extern const cli_format_verb cli_mldf_order;
+extern const cli_format_verb cli_mldf_pack;
+extern const cli_format_verb cli_mldf_set;
+extern const cli_format_verb cli_mldf_sheet;
+extern const cli_format_verb cli_mldf_split;
+extern const cli_format_verb cli_mldf_stats;
+
+/* Opens the set with the key of the command line or the environment, and closes it after the work. */
+int mldf_with_set(const cli_args *args, coffer_source *src,
+                  int (*work)(const cli_args *args, const coffer_mldf *set, const cli_key *key));
+/* cli_fail for a set: a value that cannot be decrypted gets a hint about the key. */
+int mldf_fail(const char *path, const coffer_error *err, bool has_key);
+#define MLDF_PAGE_SIZES "4K|16K|64K|256K|1M|2M|4M|8M"
+/* Puts together what --page-size, --dedup and the like say. 0, or CLI_USAGE after a message. */
+int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli_key *key);
+/* A file is changed where it is: 0, or CLI_USAGE when it is standard input. */
+int mldf_expect_file(const cli_args *args);
+
+#endif

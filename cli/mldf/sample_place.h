@@ -1,0 +1,32 @@
+/* Names of samples and fields in a command line. */
+#ifndef COFFER_CLI_SAMPLE_PLACE_H
+#define COFFER_CLI_SAMPLE_PLACE_H
+
+#include "cli.h"
+
+#define MLDF_ALL_FIELDS SIZE_MAX
+
+/* "42", "42.image", "40..50", "40..50.caption", "caption" for a whole column. */
+typedef struct sample_place {
+    uint64_t first, end; /* samples; end is not among them */
+    bool is_one;         /* a single sample was named */
+    size_t field;        /* MLDF_ALL_FIELDS when none was named */
+} sample_place;
+
+/* what : NULL = all. 0, or CLI_USAGE after a message that says what there is. */
+int sample_place_read(sample_place *out, const cli_args *args, const coffer_mldf *set, const char *what);
+/* The field of that name; messages as above. */
+int sample_field_find(size_t *out, const cli_args *args, const coffer_mldf *set, const char *name);
+
+/* Numbers of samples, ascending, each once. */
+typedef struct sample_list {
+    uint64_t *at;
+    size_t count;
+} sample_list;
+
+/* Of the operands from `first` on: "3", "7..9". 0, or the exit status after a message; to be freed in both
+ * cases. */
+int sample_list_read(sample_list *out, const cli_args *args, size_t first, uint64_t sample_count);
+void sample_list_free(sample_list *list);
+
+#endif

@@ -1,0 +1,102 @@
+#include "mldf/sample_table.h"
+
+#include "base/report.h"
+#include "mldf/mldf_verbs.h"
+#include "term.h"
+
+#include <inttypes.h>
+
+enum {
+    TABLE_FIELDS = TERM_COLUMNS_MAX - 1,
+    CELL_MAX = 60 /* columns: this is for looking, get gives the whole value */
+};
+
+/* Leaves so many columns of a text. */
+static void cut(coffer__buffer *text, size_t columns)
+{
+    const char *begin = coffer__buffer_text(text), *at = begin, *end = begin + text->len;
+    term_piece piece;
+    size_t width = 0;
+    while (at < end && width < columns)
+        width += term_next_piece(piece, &at, end);
+    if (at == end)
+        return;
+    text->len = (size_t)(at - begin);
+    coffer__buffer_append(text, "…", 3);
+}
+
+/* Errors in the content take a cell; others end the table. */
+static coffer_status put_cell(term_table *table, sample_reader *reader, uint64_t sample, size_t field,
+                              coffer_error *first_error, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = sample_put_text(&text, reader, sample, field, &found);
+    if (status == COFFER_OK) {
+        cut(&text, CELL_MAX);
+        term_table_cell_len(table, coffer__buffer_text(&text), text.len);
+    } else if (coffer__is_about_file(status)) {
+        term_table_style(table, TERM_RED);
+        term_table_cell(table, "(unreadable)");
+        if (first_error->status == COFFER_OK)
+            *first_error = found;
+        status = COFFER_OK;
+    } else {
+        *err = found;
+    }
+    coffer__buffer_free(&text);
+    return status;
+}
+
+static bool is_number(const coffer_mldf_field *field)
+{
+    return field->kind == COFFER_MLDF_ENTRY_INT || field->kind == COFFER_MLDF_ENTRY_FLOAT;
+}
+
+static int print_table(sample_reader *reader, const char *path, uint64_t first, uint64_t end)
+{
+    coffer_error damage = COFFER_ERROR_INIT, err = COFFER_ERROR_INIT;
+    size_t fields = coffer_mldf_field_count(reader->set);
+    size_t shown = fields < TABLE_FIELDS ? fields : TABLE_FIELDS;
+    term_table *table = term_table_new();
+    term_table_column(table, "sample", TERM_RIGHT);
+    for (size_t i = 0; i < shown; i++) {
+        const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, i);
+        term_table_column(table, field->name, is_number(field) ? TERM_RIGHT : TERM_LEFT);
+    }
+    coffer_status status = COFFER_OK;
+    for (uint64_t sample = first; sample < end && status == COFFER_OK; sample++) {
+        term_table_cellf(table, "%" PRIu64, sample);
+        for (size_t i = 0; i < shown && status == COFFER_OK; i++)
+            status = put_cell(table, reader, sample, i, &damage, &err);
+    }
+    term_table_print(table, stdout);
+    if (shown < fields)
+        printf("%s… and %zu more fields (--json shows all)%s\n", term_on(stdout, TERM_DIM), fields - shown,
+               term_off(stdout));
+    if (status != COFFER_OK)
+        return mldf_fail(path, &err, reader->has_key);
+    return damage.status == COFFER_OK ? CLI_OK : mldf_fail(path, &damage, reader->has_key);
+}
+
+static int print_json(sample_reader *reader, const char *path, uint64_t first, uint64_t end)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__buffer line = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    for (uint64_t sample = first; sample < end && status == COFFER_OK; sample++) {
+        coffer__json_writer json;
+        line.len = 0;
+        coffer__json_writer_init(&json, &line, 0);
+        status = sample_put_object(&json, reader, sample, &err);
+        if (status == COFFER_OK)
+            puts(coffer__buffer_text(&line));
+    }
+    coffer__buffer_free(&line);
+    return status == COFFER_OK ? CLI_OK : mldf_fail(path, &err, reader->has_key);
+}
+
+int sample_table_print(sample_reader *reader, const char *path, uint64_t first, uint64_t end, bool json)
+{
+    return json ? print_json(reader, path, first, end) : print_table(reader, path, first, end);
+}

@@ -1,0 +1,41 @@
+/* Values of a set as text: for people in a line, for programs as JSON. */
+#ifndef COFFER_CLI_SAMPLE_VALUE_H
+#define COFFER_CLI_SAMPLE_VALUE_H
+
+#include "base/buffer.h"
+#include "base/json_write.h"
+#include "coffer/mldf.h"
+
+/* A set with memory that is used again for every value. */
+typedef struct sample_reader {
+    const coffer_mldf *set;
+    bool has_key;
+    coffer_mldf_bytes bytes;
+} sample_reader;
+
+#define SAMPLE_READER_INIT(set, has_key)     \
+    {                                        \
+        set, has_key, COFFER_MLDF_BYTES_INIT \
+    }
+
+void sample_reader_free(sample_reader *reader);
+
+/* Whether the value is text, or a number: something that reads well in a terminal. */
+bool sample_is_readable(const coffer_mldf_field *field);
+/* "image-jpeg"; "type 99" for one that has no name. */
+typedef char sample_type_text[24];
+const char *sample_type_name(sample_type_text out, const coffer_mldf_field *field);
+
+/* A number or text as it is; of other values what they are: "jpeg 224 × 224 × 3, 12.3 KiB"; "–" for an
+ * absent one. Payloads are read for text and JSON alone. */
+coffer_status sample_put_text(coffer__buffer *out, sample_reader *reader, uint64_t sample, size_t index,
+                              coffer_error *err);
+/* Numbers, texts and token ids as such, JSON as it is, null for absent ones, of others a description.
+ * elements : also those of arrays. */
+coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, uint64_t sample, size_t index,
+                              bool elements, coffer_error *err);
+/* All fields of a sample in an object, after "sample". */
+coffer_status sample_put_object(coffer__json_writer *json, sample_reader *reader, uint64_t sample,
+                                coffer_error *err);
+
+#endif

@@ -1,0 +1,336 @@
+/* stats, for training sets: sizes and numbers of each field, how often labels and sizes of pictures occur. */
+#include "base/report.h"
+#include "mldf/mldf_verbs.h"
+#include "mldf/sample_place.h"
+#include "mldf/sample_value.h"
+#include "mldf/set_stats.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "field", 0, "NAME", NULL, "only this field" },
+    { "top", 0, "N", NULL, "so many of the most frequent labels and sizes; 0 = all (10)" },
+    { "json", 0, NULL, NULL,
+      "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
+    { 0 },
+};
+
+typedef struct stats_view {
+    const cli_args *args;
+    const set_stats *stats;
+    size_t field; /* MLDF_ALL_FIELDS, or the one that is shown */
+    size_t top;
+} stats_view;
+
+static bool is_shown(const stats_view *view, size_t field)
+{
+    return view->field == MLDF_ALL_FIELDS || view->field == field;
+}
+
+static bool is_scalar(const field_stats *stats)
+{
+    return stats->field->kind == COFFER_MLDF_ENTRY_INT || stats->field->kind == COFFER_MLDF_ENTRY_FLOAT;
+}
+
+static size_t tallies_shown(const stats_view *view, const tally *counts)
+{
+    return view->top < counts->capacity ? view->top : counts->capacity;
+}
+
+/* ---- As JSON ---- */
+
+/* Whole numbers as such. */
+static void add_number(coffer_node *map, const char *name, double value)
+{
+    const double exact = 9007199254740992.0; /* 2^53: doubles have every whole number up to it */
+    if (value == floor(value) && fabs(value) <= exact)
+        coffer__node_i64(map, name, (int64_t)value, COFFER_UNIT_NONE);
+    else
+        coffer__node_f64(map, name, value, COFFER_UNIT_NONE);
+}
+
+static void add_span(coffer_node *parent, const char *name, const span *values)
+{
+    if (values->count == 0)
+        return;
+    coffer_node *map = coffer__node_map(parent, name);
+    add_number(map, "min", values->min);
+    coffer__node_f64(map, "mean", span_mean(values), COFFER_UNIT_NONE);
+    add_number(map, "max", values->max);
+    add_number(map, "sum", values->sum);
+}
+
+static void add_tally(coffer_node *parent, const stats_view *view, const field_stats *stats)
+{
+    const tally *counts = &stats->values;
+    bool pictures = stats->field->kind == COFFER_MLDF_ENTRY_IMAGE;
+    bool sounds = stats->field->kind == COFFER_MLDF_ENTRY_AUDIO;
+    if (counts->capacity == 0)
+        return;
+    if (counts->overflowed)
+        coffer__node_null(parent, "distinct");
+    else
+        coffer__node_u64(parent, "distinct", counts->capacity, COFFER_UNIT_NONE);
+    if (counts->overflowed)
+        return;
+    coffer_node *list = coffer__node_list(parent, pictures ? "picture_sizes"
+                                                  : sounds ? "sample_rates"
+                                                           : "counts");
+    for (size_t i = 0; i < tallies_shown(view, counts); i++) {
+        coffer_node *map = coffer__node_map(list, NULL);
+        uint64_t value = counts->slots[i].value;
+        if (pictures) {
+            coffer__node_u64(map, "width", value >> 16, COFFER_UNIT_NONE);
+            coffer__node_u64(map, "height", value & 0xffff, COFFER_UNIT_NONE);
+        } else {
+            coffer__node_i64(map, "value", (int64_t)value, COFFER_UNIT_NONE);
+        }
+        coffer__node_u64(map, "count", counts->slots[i].count, COFFER_UNIT_NONE);
+    }
+}
+
+static void add_field(coffer_node *list, const stats_view *view, const field_stats *stats)
+{
+    sample_type_text type;
+    coffer_node *map = coffer__node_map(list, NULL);
+    coffer__node_text(map, "name", stats->field->name);
+    coffer__node_text(map, "type", sample_type_name(type, stats->field));
+    coffer__node_u64(map, "present", stats->present, COFFER_UNIT_NONE);
+    coffer__node_u64(map, "absent", stats->absent, COFFER_UNIT_NONE);
+    if (stats->unusual)
+        coffer__node_u64(map, "not_finite", stats->unusual, COFFER_UNIT_NONE);
+    add_span(map, "bytes", &stats->sizes);
+    add_span(map, "numbers", &stats->numbers);
+    add_span(map, "width", &stats->widths);
+    add_span(map, "height", &stats->heights);
+    add_span(map, "seconds", &stats->seconds);
+    add_span(map, "tokens", &stats->tokens);
+    add_tally(map, view, stats);
+}
+
+static int print_json(const stats_view *view)
+{
+    const set_stats *stats = view->stats;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    coffer_status status = coffer_node_new(&root, &err);
+    if (status == COFFER_OK) {
+        coffer__node_u64(root, "samples", stats->samples, COFFER_UNIT_NONE);
+        coffer__node_u64(root, "payload_bytes", stats->payload_bytes, COFFER_UNIT_BYTES);
+        coffer__node_u64(root, "stored_bytes", stats->distinct_bytes, COFFER_UNIT_BYTES);
+        coffer__node_u64(root, "shared_bytes", stats->payload_bytes - stats->distinct_bytes,
+                         COFFER_UNIT_BYTES);
+        coffer_node *list = coffer__node_list(root, "fields");
+        for (size_t i = 0; i < stats->field_count; i++)
+            if (is_shown(view, i))
+                add_field(list, view, &stats->fields[i]);
+        status = coffer__node_status(root, &err);
+    }
+    int result =
+        status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail(cli_operand(view->args, 0), &err, NULL);
+    coffer_node_free(root);
+    return result;
+}
+
+/* ---- For people ---- */
+
+static void add_bytes(term_table *table, double bytes)
+{
+    term_text text;
+    term_table_cell(table, term_bytes(text, (uint64_t)(bytes + 0.5)));
+}
+
+/* Whether a field that is shown has payloads, or numbers. */
+static bool has_any(const stats_view *view, bool payloads)
+{
+    for (size_t i = 0; i < view->stats->field_count; i++) {
+        const field_stats *stats = &view->stats->fields[i];
+        bool measured =
+            stats->numbers.count || stats->widths.count || stats->seconds.count || stats->tokens.count;
+        if (is_shown(view, i) && (payloads ? !is_scalar(stats) : measured))
+            return true;
+    }
+    return false;
+}
+
+static void print_payloads(const stats_view *view)
+{
+    static const char *const titles[] = { "field",    "type", "values",  "absent",
+                                          "smallest", "mean", "largest", "total" };
+    term_table *table = term_table_new();
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        term_table_column(table, titles[i], i < 2 ? TERM_LEFT : TERM_RIGHT);
+    for (size_t i = 0; i < view->stats->field_count; i++) {
+        const field_stats *stats = &view->stats->fields[i];
+        sample_type_text type;
+        term_text count;
+        if (!is_shown(view, i) || is_scalar(stats))
+            continue;
+        term_table_cell(table, stats->field->name);
+        term_table_cell(table, sample_type_name(type, stats->field));
+        term_table_cell(table, term_count(count, stats->present));
+        term_table_cell(table, term_count(count, stats->absent));
+        add_bytes(table, stats->sizes.min);
+        add_bytes(table, stats->sizes.count ? span_mean(&stats->sizes) : 0);
+        add_bytes(table, stats->sizes.max);
+        add_bytes(table, stats->sizes.sum);
+    }
+    term_table_print(table, stdout);
+}
+
+/* A line: field, what is measured, least, mean, most. */
+static void add_measure(term_table *table, const field_stats *stats, const char *what, const span *values)
+{
+    if (values->count == 0)
+        return;
+    term_table_cell(table, stats->field->name);
+    term_table_cell(table, what);
+    term_table_cellf(table, "%.10g", values->min);
+    term_table_cellf(table, "%.6g", span_mean(values));
+    term_table_cellf(table, "%.10g", values->max);
+}
+
+static void print_measures(const stats_view *view)
+{
+    static const char *const titles[] = { "field", "what", "min", "mean", "max" };
+    term_table *table = term_table_new();
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        term_table_column(table, titles[i], i < 2 ? TERM_LEFT : TERM_RIGHT);
+    for (size_t i = 0; i < view->stats->field_count; i++) {
+        const field_stats *stats = &view->stats->fields[i];
+        if (!is_shown(view, i))
+            continue;
+        add_measure(table, stats, "value", &stats->numbers);
+        add_measure(table, stats, "width", &stats->widths);
+        add_measure(table, stats, "height", &stats->heights);
+        add_measure(table, stats, "seconds", &stats->seconds);
+        add_measure(table, stats, "tokens", &stats->tokens);
+    }
+    term_table_print(table, stdout);
+}
+
+/* A bar of at most `width` columns, in eighths. */
+static void add_bar(term_table *table, double share, unsigned width)
+{
+    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    char bar[3 * 64 + 4] = "";
+    unsigned units = (unsigned)(share * width * 8 + 0.5);
+    size_t len = 0;
+    for (unsigned i = 0; i < units / 8; i++, len += 3)
+        memcpy(bar + len, "█", 4);
+    memcpy(bar + len, eighths[units % 8], strlen(eighths[units % 8]) + 1);
+    term_table_style(table, TERM_BLUE);
+    term_table_cell(table, bar);
+}
+
+static void print_tally(const stats_view *view, const field_stats *stats)
+{
+    enum { BAR = 32 };
+    const tally *counts = &stats->values;
+    bool pictures = stats->field->kind == COFFER_MLDF_ENTRY_IMAGE;
+    size_t shown = tallies_shown(view, counts);
+    term_table *table = term_table_new();
+    term_table_column(table, NULL, TERM_RIGHT);
+    term_table_column(table, NULL, TERM_RIGHT);
+    term_table_column(table, NULL, TERM_RIGHT);
+    term_table_column(table, NULL, TERM_LEFT);
+    term_table_indent(table, 2);
+    const char *what = pictures                                        ? "size"
+                       : stats->field->kind == COFFER_MLDF_ENTRY_AUDIO ? "sample rate"
+                                                                       : "value";
+    printf("\n%s", term_on(stdout, TERM_BOLD));
+    term_print_text(stdout, stats->field->name, strlen(stats->field->name), 0);
+    printf("%s: %zu %s%s\n", term_off(stdout), counts->capacity, what, counts->capacity == 1 ? "" : "s");
+    for (size_t i = 0; i < shown; i++) {
+        uint64_t value = counts->slots[i].value;
+        double of_all = stats->present ? (double)counts->slots[i].count / (double)stats->present : 0;
+        term_text count;
+        if (pictures)
+            term_table_cellf(table, "%" PRIu64 " × %" PRIu64, value >> 16, value & 0xffff);
+        else
+            term_table_cellf(table, "%" PRId64, (int64_t)value);
+        term_table_cell(table, term_count(count, counts->slots[i].count));
+        term_table_cellf(table, "%.1f %%", 100 * of_all);
+        add_bar(table, (double)counts->slots[i].count / (double)counts->slots[0].count, BAR);
+    }
+    term_table_print(table, stdout);
+    if (shown < counts->capacity)
+        printf("%s  … and %zu more (--top 0 shows all)%s\n", term_on(stdout, TERM_DIM),
+               counts->capacity - shown, term_off(stdout));
+}
+
+/* Numbers that are all different, such as ids, are no labels. */
+static bool worth_counting(const field_stats *stats)
+{
+    const tally *counts = &stats->values;
+    return counts->capacity > 0 && !counts->overflowed &&
+           (counts->capacity <= 16 || 2 * counts->capacity <= stats->present);
+}
+
+static void print_for_people(const stats_view *view)
+{
+    const set_stats *stats = view->stats;
+    term_text samples, saved;
+    const char *path = cli_operand(view->args, 0);
+    term_print_text(stdout, path, strlen(path), 0);
+    printf(": %s samples", term_count(samples, stats->samples));
+    if (stats->payload_bytes > stats->distinct_bytes)
+        printf(", %s saved by sharing equal values",
+               term_bytes(saved, stats->payload_bytes - stats->distinct_bytes));
+    puts("");
+    if (has_any(view, true))
+        print_payloads(view);
+    if (has_any(view, false))
+        print_measures(view);
+    for (size_t i = 0; i < stats->field_count; i++)
+        if (is_shown(view, i) && worth_counting(&stats->fields[i]))
+            print_tally(view, &stats->fields[i]);
+}
+
+static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    stats_view view = { .args = args, .field = MLDF_ALL_FIELDS };
+    set_stats stats;
+    term_progress bar;
+    uint64_t top;
+    (void)key;
+    if (!cli_number(&top, args, "top", 10, 0, SIZE_MAX))
+        return CLI_USAGE;
+    view.top = top ? (size_t)top : SIZE_MAX;
+    view.stats = &stats;
+    if (cli_value(args, "field")) {
+        int result = sample_field_find(&view.field, args, set, cli_value(args, "field"));
+        if (result)
+            return result;
+    }
+    term_progress_start(&bar, "counting", "fields");
+    coffer_status status = set_stats_read(&stats, set, &bar.progress, &err);
+    term_progress_end(&bar);
+    if (status != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    int result = CLI_OK;
+    if (cli_has(args, "json"))
+        result = print_json(&view);
+    else
+        print_for_people(&view);
+    set_stats_free(&stats);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    return mldf_with_set(args, src, show);
+}
+
+const cli_format_verb cli_mldf_stats = {
+    .format = "mldf",
+    .verb = "stats",
+    .options = options,
+    .examples = "  coffer stats train.mldf                 # sizes, labels, sizes of pictures\n"
+                "  coffer stats train.mldf --field label --top 0\n",
+    .run = run,
+};

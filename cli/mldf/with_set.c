@@ -1,0 +1,65 @@
+#include "mldf/mldf_verbs.h"
+
+#include <string.h>
+
+int mldf_fail(const char *path, const coffer_error *err, bool has_key)
+{
+    const char *hint = NULL;
+    if (strncmp(err->text, "authentication failed", 21) == 0)
+        hint = "the key is not the one it was encrypted with, or the value was changed";
+    else if (!has_key && strstr(err->text, "key") && err->status != COFFER_E_IO)
+        hint = "--key-file FILE or the environment's COFFER_KEY gives the key";
+    else if (err->status == COFFER_E_MISSING || err->status == COFFER_E_UNSUPPORTED)
+        hint = "";
+    return cli_fail(path, err, hint);
+}
+
+int mldf_with_set(const cli_args *args, coffer_source *src,
+                  int (*work)(const cli_args *args, const coffer_mldf *set, const cli_key *key))
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer_mldf *set = NULL;
+    cli_key key;
+    int result = cli_key_read(&key, args);
+    if (result)
+        return result;
+    opts.key = key.at;
+    opts.verify = true;
+    if (coffer_mldf_open(&set, src, &opts, &err) == COFFER_OK)
+        result = work(args, set, &key);
+    else
+        result = mldf_fail(cli_operand(args, 0), &err, key.at != NULL);
+    coffer_mldf_close(set);
+    cli_key_wipe(&key);
+    return result;
+}
+
+int mldf_expect_file(const cli_args *args)
+{
+    if (strcmp(cli_operand(args, 0), "-") == 0)
+        return cli_usage(args, "a set is changed where it is: standard input cannot be");
+    return CLI_OK;
+}
+
+int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli_key *key)
+{
+    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    uint64_t level, threads;
+    if (!cli_number(&level, args, "zstd-level", 0, 1, 22) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024))
+        return CLI_USAGE;
+    /* In the order of MLDF_PAGE_SIZES. */
+    static const uint32_t page_sizes[] = { 4U << 10, 16U << 10, 64U << 10, 256U << 10,
+                                           1U << 20, 2U << 20,  4U << 20,  8U << 20 };
+    opts.page_size = page_sizes[cli_choice(args, "page-size", 5)];
+    opts.descriptor_stride = cli_choice(args, "descriptor-stride", 0) == 1 ? 204 : 208;
+    opts.no_checksums = cli_has(args, "no-checksums");
+    opts.dedup = cli_has(args, "dedup");
+    opts.zstd_level = (int)level;
+    opts.threads = (uint32_t)threads;
+    opts.key = key->at;
+    opts.exclusive = !cli_has(args, "force");
+    *out = opts;
+    return CLI_OK;
+}
