@@ -1,0 +1,157 @@
+#include "formats/mlyze/mlyze_analyse.h"
+
+#include "base/array.h"
+
+/* How the size of an event of each type, after pairing, counts into what is live. */
+static const int8_t signs[256] = {
+    [COFFER__MLYZE_PAIRED_ALLOC] = 1, [COFFER__MLYZE_PAIRED_FREE] = -1, [COFFER__MLYZE_REPLACING] = 1
+};
+
+static inline uint64_t change_of(const coffer__mlyze_piece *piece, size_t event,
+                                 const coffer__mlyze_pass *pass)
+{
+    uint8_t type = piece->events.type[event];
+    uint64_t change = piece->events.size[event] * (uint64_t)(int64_t)signs[type];
+    if (type == COFFER__MLYZE_REPLACING) {
+        uint64_t place = piece->events.address[event];
+        change -= pass->shards[place >> 48].replaced[place & UINT32_MAX].size;
+    }
+    return change;
+}
+
+int64_t coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event, const coffer__mlyze_pass *pass)
+{
+    return (int64_t)change_of(piece, event, pass);
+}
+
+void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
+{
+    uint64_t level = 0; /* wraps where a file's sizes are absurd */
+    int64_t high = INT64_MIN;
+    size_t high_at = piece->begin;
+    for (size_t i = piece->begin; i < piece->end; i++) {
+        level += change_of(piece, i, pass);
+        high_at = (int64_t)level > high ? i : high_at;
+        high = (int64_t)level > high ? (int64_t)level : high;
+    }
+    piece->sum = (int64_t)level;
+    piece->high = high;
+    piece->high_at = high_at;
+}
+
+/* ---- Marks and rarer events ---- */
+
+static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
+                               uint64_t level, coffer_error *err)
+{
+    const coffer_mlyze_events *events = &piece->events;
+    if (pass->mark_count >= pass->limits.entries)
+        return COFFER_OK;
+    coffer_status status = coffer__array_reserve_one(&pass->marks, &pass->mark_capacity, pass->mark_count,
+                                                     sizeof *pass->marks, err);
+    if (status)
+        return status;
+    pass->marks[pass->mark_count++] = (coffer_mlyze_mark){ .type = (coffer_mlyze_type)events->type[event],
+                                                           .event = events->first + event,
+                                                           .time_us = events->time[event],
+                                                           .id = events->id[event],
+                                                           .bytes = events->size[event],
+                                                           .live_bytes = level };
+    return COFFER_OK;
+}
+
+static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
+                                  uint64_t level, coffer_error *err)
+{
+    coffer_mlyze_totals *totals = &pass->totals;
+    uint64_t size = piece->events.size[event];
+    switch (piece->events.type[event]) {
+    case COFFER_MLYZE_GC:
+        totals->collections++;
+        totals->collected_objects += piece->events.id[event];
+        totals->collected_bytes += size;
+        return keep_mark(pass, piece, event, level, err);
+    case COFFER_MLYZE_MARKER:
+        totals->markers++;
+        return keep_mark(pass, piece, event, level, err);
+    case COFFER_MLYZE_RSS:
+        if (size > totals->peak_rss_bytes)
+            totals->peak_rss_bytes = size;
+        return COFFER_OK;
+    default:
+        totals->unknown_events += piece->events.type[event] > COFFER_MLYZE_RSS;
+        return COFFER_OK;
+    }
+}
+
+static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
+                                   coffer_error *err)
+{
+    uint64_t level = pass->level;
+    size_t at = piece->begin;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < piece->mark_count && !status; i++) {
+        for (; at < piece->marks[i]; at++)
+            level += change_of(piece, at, pass);
+        status = settle_other(pass, piece, at, level, err);
+    }
+    return status;
+}
+
+/* ---- The whole ---- */
+
+static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
+{
+    coffer_mlyze_totals *totals = &pass->totals;
+    const uint64_t *time = piece->events.time;
+    totals->events += piece->end - piece->begin;
+    totals->allocs += piece->allocs;
+    totals->frees += piece->frees;
+    totals->reallocs += piece->reallocs;
+    if (pass->last_type == COFFER_MLYZE_FREE && piece->first_type == COFFER_MLYZE_ALLOC &&
+        pass->last_time == time[piece->begin])
+        totals->reallocs++;
+    totals->duration_us = time[piece->end - 1];
+}
+
+/* Says whether the high-water mark lies in the piece. */
+static bool settle_high(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
+{
+    int64_t high = (int64_t)(pass->level + (uint64_t)piece->high);
+    if (high <= (int64_t)pass->totals.peak_bytes)
+        return false;
+    pass->totals.peak_bytes = (uint64_t)high;
+    pass->totals.peak_event = piece->events.first + piece->high_at;
+    pass->totals.peak_time_us = piece->events.time[piece->high_at];
+    return true;
+}
+
+coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
+                                   coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    bool has_high = false;
+    for (size_t i = 0; i < batch->count && !status; i++) {
+        const coffer__mlyze_piece *piece = &batch->pieces[i];
+        if (pass->counting)
+            pass->totals.lost_events += piece->lost;
+        if (piece->begin == piece->end) {
+            pass->last_type = UINT8_MAX;
+            continue;
+        }
+        if (pass->counting) {
+            settle_counts(pass, piece);
+            status = settle_others(pass, piece, err);
+            if (settle_high(pass, piece)) {
+                has_high = true;
+                pass->tail_after = (uint64_t)i << 16 | piece->high_at;
+            }
+        }
+        pass->level += (uint64_t)piece->sum;
+        pass->last_type = pass->counting ? piece->last_type : UINT8_MAX;
+        pass->last_time = piece->events.time[piece->end - 1];
+    }
+    pass->epoch += has_high;
+    *has_tail = has_high;
+    return status;
+}

@@ -1,0 +1,394 @@
+#include "formats/mlyze/mlyze_analyse.h"
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+#define PREFETCH_AHEAD 16 /* events whose slots are on their way from memory */
+
+/* One piece in the hands of a shard. */
+typedef struct work {
+    coffer__mlyze_pass *pass;
+    const coffer__mlyze_batch *batch;
+    coffer__mlyze_piece *piece;
+    coffer__mlyze_shard *shard;
+    uint64_t serial; /* of the piece in the pass */
+} work;
+
+/* ---- Temporary allocations ---- */
+
+/* The number that the table keeps with a block: from it `is_temporary` can tell. */
+static inline uint64_t order_of(const work *at, size_t event)
+{
+    if (at->pass->query.temporary_allocs > 0)
+        return at->piece->allocs_before + at->piece->order[event];
+    return at->serial << 16 | event;
+}
+
+/* Whether the thread of the block has not allocated since. */
+static inline bool is_last_of_thread(const work *at, const coffer__mlyze_held *block, size_t event)
+{
+    uint64_t batch_begin = at->batch->first_piece << 16;
+    uint64_t here = (at->serial << 16 | event) - batch_begin;
+    if (block->order >= batch_begin) {
+        uint64_t place = block->order - batch_begin;
+        return at->batch->pieces[place >> 16].order[place & UINT16_MAX] > here;
+    }
+    return at->pass->last_before[block->thread] == block->order && at->pass->first_here[block->thread] > here;
+}
+
+static inline bool is_temporary(const work *at, const coffer__mlyze_held *block, size_t event)
+{
+    const coffer_mlyze_query *query = &at->pass->query;
+    if (query->temporary_allocs == 0 && query->temporary_us == 0)
+        return block->order >= at->pass->window_piece << 16 && is_last_of_thread(at, block, event);
+    if (query->temporary_us > 0 && at->piece->events.time[event] - block->time <= query->temporary_us)
+        return block->order >=
+               (query->temporary_allocs > 0 ? at->pass->window_alloc : at->pass->window_piece << 16);
+    if (query->temporary_allocs == 0 || block->order < at->pass->window_alloc)
+        return false;
+    return order_of(at, event) - block->order - 1 < query->temporary_allocs;
+}
+
+/* ---- Sums ---- */
+
+static inline unsigned bucket_of(uint64_t value)
+{
+    return value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
+}
+
+static inline void add_live(coffer__mlyze_row *row, uint64_t size, uint64_t epoch)
+{
+    coffer__mlyze_row_touch(row, epoch);
+    row->live_allocs++;
+    row->live_bytes += size;
+}
+
+static inline void remove_live(coffer__mlyze_row *row, uint64_t size, uint64_t epoch)
+{
+    coffer__mlyze_row_touch(row, epoch);
+    row->live_allocs--;
+    row->live_bytes -= size;
+}
+
+static inline void count_alloc(const work *at, coffer__mlyze_row *row, coffer__mlyze_row *thread,
+                               uint64_t size)
+{
+    unsigned bucket = bucket_of(size);
+    row->allocs++;
+    row->allocated_bytes += size;
+    thread->allocs++;
+    thread->allocated_bytes += size;
+    at->shard->sizes.count[bucket]++;
+    at->shard->sizes.bytes[bucket] += size;
+}
+
+static void note(uint64_t *count, uint64_t *first, uint64_t event)
+{
+    if ((*count)++ == 0)
+        *first = event;
+}
+
+static coffer_status sum_replaced(const work *at, size_t event, const coffer__mlyze_held *old,
+                                  coffer_error *err)
+{
+    coffer__mlyze_shard *shard = at->shard;
+    size_t number = (size_t)(shard - at->pass->shards);
+    coffer_status status = coffer__array_reserve_one(&shard->replaced, &shard->replaced_capacity,
+                                                     shard->replaced_count, sizeof *shard->replaced, err);
+    if (status)
+        return status;
+    at->piece->events.type[event] = COFFER__MLYZE_REPLACING;
+    at->piece->events.address[event] = (uint64_t)number << 48 | shard->replaced_count;
+    shard->replaced[shard->replaced_count++] = *old;
+    remove_live(&shard->rows[old->stack], old->size, at->pass->epoch);
+    remove_live(&shard->threads[old->thread], old->size, at->pass->epoch);
+    if (at->pass->counting)
+        note(&shard->double_allocs, &shard->first_double_alloc, at->piece->events.first + event);
+    return COFFER_OK;
+}
+
+static inline coffer_status sum_alloc(const work *at, size_t event, const coffer__mlyze_finding *found,
+                                      coffer_error *err)
+{
+    const coffer_mlyze_events *events = &at->piece->events;
+    coffer__mlyze_row *row = &at->shard->rows[at->piece->row[event]];
+    coffer__mlyze_row *thread = &at->shard->threads[events->thread[event]];
+    uint64_t size = events->size[event];
+    coffer_status status = COFFER_OK;
+    if (found->what == COFFER__MLYZE_FOUND_BLOCK)
+        status = sum_replaced(at, event, &found->block, err);
+    add_live(row, size, at->pass->epoch);
+    add_live(thread, size, at->pass->epoch);
+    if (at->pass->counting) {
+        count_alloc(at, row, thread, size);
+        at->shard->reused += found->what == COFFER__MLYZE_FOUND_AGAIN;
+    }
+    return status;
+}
+
+static inline void sum_free(const work *at, size_t event, const coffer__mlyze_finding *found)
+{
+    coffer_mlyze_events *events = &at->piece->events;
+    coffer__mlyze_shard *shard = at->shard;
+    const coffer__mlyze_held *block = &found->block;
+    if (found->what < COFFER__MLYZE_FOUND_BLOCK) {
+        events->type[event] = COFFER__MLYZE_UNPAIRED;
+        if (at->pass->counting)
+            note(&shard->unknown_frees, &shard->first_unknown_free, events->first + event);
+        return;
+    }
+    coffer__mlyze_row *row = &shard->rows[block->stack];
+    events->size[event] = block->size;
+    events->thread[event] = block->thread;
+    at->piece->row[event] = block->stack;
+    remove_live(row, block->size, at->pass->epoch);
+    remove_live(&shard->threads[block->thread], block->size, at->pass->epoch);
+    if (!at->pass->counting)
+        return;
+    uint64_t lifetime = events->time[event] - block->time;
+    unsigned bucket = bucket_of(lifetime);
+    row->freed_allocs++;
+    row->lifetime += lifetime;
+    shard->lifetimes.count[bucket]++;
+    shard->lifetimes.bytes[bucket] += block->size;
+    if (found->what == COFFER__MLYZE_FOUND_BRIEF) {
+        row->temporary_allocs++;
+        row->temporary_bytes += block->size;
+    }
+}
+
+/* Address 0 stands for one that is not known: allocated, never live. */
+static void sum_nowhere(const work *at, size_t event)
+{
+    coffer_mlyze_events *events = &at->piece->events;
+    if (events->type[event] == COFFER_MLYZE_FREE) {
+        events->type[event] = COFFER__MLYZE_UNPAIRED;
+        return;
+    }
+    events->type[event] = COFFER__MLYZE_NOWHERE;
+    if (!at->pass->counting)
+        return;
+    at->shard->nowhere_allocs++;
+    count_alloc(at, &at->shard->rows[at->piece->row[event]], &at->shard->threads[events->thread[event]],
+                events->size[event]);
+}
+
+/* ---- Pairing ---- */
+
+static inline coffer_status pair_alloc(coffer__mlyze_finding *found, const work *at, size_t event,
+                                       coffer_error *err)
+{
+    static const uint8_t found_by_put[] = { COFFER__MLYZE_FOUND_NOTHING, COFFER__MLYZE_FOUND_AGAIN,
+                                            COFFER__MLYZE_FOUND_BLOCK };
+    const coffer_mlyze_events *events = &at->piece->events;
+    uint64_t address = events->address[event];
+    coffer__mlyze_held block = { .size = events->size[event],
+                                 .time = events->time[event],
+                                 .order = order_of(at, event),
+                                 .stack = at->piece->row[event],
+                                 .thread = events->thread[event] };
+    coffer__mlyze_put what;
+    coffer_status status =
+        coffer__mlyze_live_put(&what, &at->shard->live, coffer__mlyze_hash(&at->pass->key, address), address,
+                               &block, &found->block, err);
+    if (!status)
+        found->what = found_by_put[what];
+    return status;
+}
+
+static inline void pair_free(coffer__mlyze_finding *found, const work *at, size_t event)
+{
+    uint64_t address = at->piece->events.address[event];
+    if (!coffer__mlyze_live_take(&found->block, &at->shard->live, coffer__mlyze_hash(&at->pass->key, address),
+                                 address))
+        found->what = COFFER__MLYZE_FOUND_NOTHING;
+    else
+        found->what =
+            is_temporary(at, &found->block, event) ? COFFER__MLYZE_FOUND_BRIEF : COFFER__MLYZE_FOUND_BLOCK;
+}
+
+static inline void prefetch(const work *at, const uint16_t *list, size_t count, size_t i)
+{
+    if (i + PREFETCH_AHEAD < count)
+        coffer__mlyze_live_prefetch(&at->shard->live,
+                                    coffer__mlyze_hash(&at->pass->key,
+                                                       at->piece->events.address[list[i + PREFETCH_AHEAD]]));
+}
+
+static coffer_status pair_in_memory(const work *at, const uint16_t *list, size_t count, coffer_error *err)
+{
+    const coffer_mlyze_events *events = &at->piece->events;
+    for (size_t i = 0; i < count; i++) {
+        size_t event = list[i];
+        coffer__mlyze_finding found;
+        coffer_status status;
+        prefetch(at, list, count, i);
+        if (events->address[event] == 0) {
+            sum_nowhere(at, event);
+        } else if (events->type[event] == COFFER_MLYZE_FREE) {
+            pair_free(&found, at, event);
+            sum_free(at, event, &found);
+        } else {
+            status = pair_alloc(&found, at, event, err);
+            if (!status)
+                status = sum_alloc(at, event, &found, err);
+            if (status)
+                return status;
+        }
+    }
+    return COFFER_OK;
+}
+
+static coffer_status pair_to_stream(const work *at, const uint16_t *list, size_t count, coffer_error *err)
+{
+    const coffer_mlyze_events *events = &at->piece->events;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        size_t event = list[i];
+        coffer__mlyze_finding found;
+        prefetch(at, list, count, i);
+        if (events->address[event] == 0)
+            continue;
+        if (events->type[event] == COFFER_MLYZE_FREE)
+            pair_free(&found, at, event);
+        else
+            status = pair_alloc(&found, at, event, err);
+        if (!status)
+            status = coffer__mlyze_stream_put(at->shard->streams, at->pass->spool, &found, err);
+    }
+    return status;
+}
+
+static coffer__mlyze_stream *stream_of(const coffer__mlyze_shard *shard, uint64_t hash)
+{
+    size_t low = 0, high = shard->stream_count - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (hash > shard->streams[middle].high)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &shard->streams[low];
+}
+
+static coffer_status pair_from_streams(const work *at, const uint16_t *list, size_t count, coffer_error *err)
+{
+    const coffer_mlyze_events *events = &at->piece->events;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        size_t event = list[i];
+        uint64_t address = events->address[event];
+        coffer__mlyze_finding found;
+        if (address == 0) {
+            sum_nowhere(at, event);
+            continue;
+        }
+        status = coffer__mlyze_stream_get(&found,
+                                          stream_of(at->shard, coffer__mlyze_hash(&at->pass->key, address)),
+                                          at->pass->spool, err);
+        if (status)
+            break;
+        if (events->type[event] == COFFER_MLYZE_FREE)
+            sum_free(at, event, &found);
+        else
+            status = sum_alloc(at, event, &found, err);
+    }
+    return status;
+}
+
+static coffer_status make_rows(coffer__mlyze_shard *shard, size_t count, coffer_error *err)
+{
+    if (count <= shard->row_capacity)
+        return COFFER_OK;
+    size_t capacity = count + count / 2;
+    coffer__mlyze_row *rows = coffer__calloc(capacity, sizeof *rows);
+    if (!rows)
+        return coffer__fail_no_memory(err, capacity * sizeof *rows);
+    if (shard->row_capacity)
+        memcpy(rows, shard->rows, shard->row_capacity * sizeof *rows);
+    coffer__free(shard->rows);
+    shard->rows = rows;
+    shard->row_capacity = capacity;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
+                                       size_t shard, coffer_error *err)
+{
+    static coffer_status (*const pair[])(const work *, const uint16_t *, size_t,
+                                         coffer_error *) = { pair_in_memory, pair_to_stream,
+                                                             pair_from_streams };
+    work at = { .pass = pass, .batch = batch, .shard = &pass->shards[shard] };
+    coffer_status status = COFFER_OK;
+    if (at.shard->overflowed)
+        return COFFER_OK;
+    if (pass->kind != COFFER__MLYZE_SPILL)
+        status = make_rows(at.shard, coffer__mlyze_stacks_count(&pass->stacks), err);
+    at.shard->replaced_count = 0;
+    for (size_t i = 0; i < batch->count && !status; i++) {
+        at.piece = &batch->pieces[i];
+        at.serial = batch->first_piece + i;
+        status = pair[pass->kind](&at, at.piece->listed + shard * at.piece->capacity,
+                                  at.piece->list_count[shard], err);
+    }
+    if (status == COFFER_E_LIMIT && pass->kind == COFFER__MLYZE_SPILL) {
+        at.shard->overflowed = true;
+        coffer__mlyze_live_free(&at.shard->live);
+        return COFFER_OK;
+    }
+    return status;
+}
+
+/* ---- After the high-water mark ---- */
+
+/* Rows of the new epoch begin with what is live after the batch. */
+static void take_back(coffer__mlyze_row *row, uint64_t allocs, uint64_t bytes, uint64_t epoch)
+{
+    coffer__mlyze_row_touch(row, epoch);
+    row->peak_allocs -= allocs;
+    row->peak_bytes -= bytes;
+}
+
+static void take_back_event(const work *at, size_t event)
+{
+    const coffer_mlyze_events *events = &at->piece->events;
+    coffer__mlyze_row *row = &at->shard->rows[at->piece->row[event]];
+    coffer__mlyze_row *thread = &at->shard->threads[events->thread[event]];
+    uint64_t size = events->size[event], epoch = at->pass->epoch;
+    switch (events->type[event]) {
+    case COFFER__MLYZE_PAIRED_FREE:
+        take_back(row, UINT64_MAX, 0 - size, epoch); /* −1 block: one more */
+        take_back(thread, UINT64_MAX, 0 - size, epoch);
+        break;
+    case COFFER__MLYZE_REPLACING: {
+        const coffer__mlyze_held *old = &at->shard->replaced[events->address[event] & UINT32_MAX];
+        take_back(&at->shard->rows[old->stack], UINT64_MAX, 0 - old->size, epoch);
+        take_back(&at->shard->threads[old->thread], UINT64_MAX, 0 - old->size, epoch);
+    } /* fall through */
+    case COFFER__MLYZE_PAIRED_ALLOC:
+        take_back(row, 1, size, epoch);
+        take_back(thread, 1, size, epoch);
+        break;
+    default:
+        break;
+    }
+}
+
+void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard)
+{
+    work at = { .pass = pass, .batch = batch, .shard = &pass->shards[shard] };
+    for (size_t i = (size_t)(pass->tail_after >> 16); i < batch->count; i++) {
+        at.piece = &batch->pieces[i];
+        const uint16_t *list = at.piece->listed + shard * at.piece->capacity;
+        for (size_t k = at.piece->list_count[shard]; k > 0; k--) {
+            size_t event = list[k - 1];
+            if (((uint64_t)i << 16 | event) <= pass->tail_after)
+                break;
+            take_back_event(&at, event);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+#include "mlyze_model.h"
+
+#define BLOCKS COFFER__MLYZE_FLAG_BLOCKS
+
+static void a_table_that_does_not_fit_gives_the_same_answers(void **state)
+{
+    (void)state;
+    static const model_kind kinds[] = {
+        { 60000, 60000, 3, 3, BLOCKS, 2500, false },
+        { 90000, 40000, 7, 2, BLOCKS, 1000, true },
+        { 50000, 50000, 1, 9, 0, 0, false },
+    };
+    static const uint64_t windows[][2] = { { 0, UINT64_MAX }, { 20000, 45000 } };
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    limits.memory_bytes = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        model_trace trace;
+        model_trace_new(&trace, &kinds[i], 3 + i);
+        for (size_t k = 0; k < 4; k++) {
+            coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+            query.begin = windows[k % 2][0];
+            query.end = windows[k % 2][1];
+            query.temporary_allocs = k == 3 ? 4 : 0;
+            query.min_size = k * 100;
+            query.reuse = k > 1;
+            query.limits = &limits;
+            model_hold(&trace, &query);
+        }
+        model_trace_free(&trace);
+    }
+}
+
+static void without_a_place_to_spill_to_it_is_an_error(void **state)
+{
+    (void)state;
+    static const model_kind kind = { 40000, 40000, 1, 1, BLOCKS, 2500, true };
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_analysis *analysis = NULL;
+    model_trace trace;
+    const char *before = getenv("TMPDIR");
+    char *kept = before ? strdup(before) : NULL;
+    model_trace_new(&trace, &kind, 1);
+    coffer_source *src = trace_source(&trace.built);
+    coffer_mlyze *opened = trace_open(src, NULL);
+    query.limits = &limits;
+    limits.memory_bytes = 1;
+    setenv("TMPDIR", "/nowhere/to/be/found", 1);
+    assert_int_equal(coffer_mlyze_analyse(&analysis, opened, &query, NULL), COFFER_E_IO);
+    assert_null(analysis);
+    limits.memory_bytes = 64 << 20;
+    assert_int_equal(coffer_mlyze_analyse(&analysis, opened, &query, NULL), COFFER_OK);
+    coffer_mlyze_analysis_free(analysis);
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    else
+        unsetenv("TMPDIR");
+    free(kept);
+    coffer_mlyze_close(opened);
+    coffer_source_close(src);
+    model_trace_free(&trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_that_does_not_fit_gives_the_same_answers),
+        cmocka_unit_test(without_a_place_to_spill_to_it_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
