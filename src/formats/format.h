@@ -29,6 +29,7 @@ struct coffer_format {
                              const coffer_compact_opts *opts, coffer_error *err);
 };
 
+extern const coffer_format coffer__mlyze_format;
 extern const coffer_format coffer__mscan_format;
 extern const coffer_format coffer__mcf_format;
 extern const coffer_format coffer__mldf_format;

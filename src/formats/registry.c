@@ -7,6 +7,7 @@
 static const coffer_format *const formats[] = {
     &coffer__mcf_format,
     &coffer__mldf_format,
+    &coffer__mlyze_format,
     &coffer__mscan_format,
     &coffer__pycauset_format,
 };

@@ -5,6 +5,7 @@
 #include "coffer/mlyze.h"
 
 typedef struct coffer__mlyze_blocks coffer__mlyze_blocks;
+typedef struct coffer__mlyze_built coffer__mlyze_built;
 
 /* Never changes once it is made. */
 typedef struct coffer__mlyze_map {
@@ -20,6 +21,8 @@ typedef struct coffer__mlyze_map {
     struct coffer__mlyze_map *older;   /* the one it took the place of: somebody may still look at it */
 } coffer__mlyze_map;
 
+coffer_status coffer__mlyze_built_new(coffer__mlyze_built **out, coffer_error *err);
+void coffer__mlyze_built_free(coffer__mlyze_built *built);
 coffer_status coffer__mlyze_blocks_new(coffer__mlyze_blocks **out, coffer_error *err);
 void coffer__mlyze_blocks_free(coffer__mlyze_blocks *blocks);
 /* The map, made when there is none. Borrowed from the handle. */

@@ -17,7 +17,6 @@ typedef struct event {
     uint64_t overrun;        /* bytes of its body behind `end` */
     coffer__mlyze_stop stop; /* why it is none */
     uint64_t overlong;
-    const uint8_t *first_overlong;
 } event;
 
 static bool fail(event *e, coffer__mlyze_stop why)
@@ -29,13 +28,11 @@ static bool fail(event *e, coffer__mlyze_stop why)
 
 static bool take_varint(uint64_t *out, event *e)
 {
-    const uint8_t *begin = e->at;
     switch (coffer__varint_read(out, &e->at, e->end)) {
     case COFFER__VARINT_OK:
         return true;
     case COFFER__VARINT_OVERLONG:
-        if (e->overlong++ == 0)
-            e->first_overlong = begin;
+        e->overlong++;
         return true;
     case COFFER__VARINT_TRUNCATED:
         return fail(e, COFFER__MLYZE_STOP_TRUNCATED);
@@ -158,12 +155,12 @@ static coffer__mlyze_stop decode_one(coffer__mlyze_decoder *decoder)
     out->id[out->count] = e.id;
     out->thread[out->count] = e.thread;
     out->type[out->count] = type;
+    if (e.overlong > 0 && decoder->overlong == 0)
+        decoder->first_overlong = out->count;
+    decoder->overlong += e.overlong;
     out->count++;
     decoder->at = e.at;
     decoder->overrun = e.overrun;
-    if (e.overlong > 0 && decoder->overlong == 0)
-        decoder->first_overlong = e.first_overlong;
-    decoder->overlong += e.overlong;
     return COFFER__MLYZE_STOP_END;
 }
 

@@ -23,10 +23,10 @@ typedef struct coffer__mlyze_decoder {
     uint64_t overrun;         /* how many of them the last event took */
     uint64_t time;            /* before the first event; afterwards of the last */
     bool extensions;          /* types over 3 are there to be skipped */
-    bool time_wrapped;        /* the times are no good */
+    bool time_wrapped;        /* the times may be no good */
     coffer_mlyze_events *out; /* counts on from out->count; room for an event per 3 bytes */
     uint64_t overlong;        /* varints that shorter bytes could say, when decoding with care */
-    const uint8_t *first_overlong;
+    size_t first_overlong;    /* the number in `out` of the event with the first of them */
 } coffer__mlyze_decoder;
 
 /* Decodes as far as it can. */
@@ -36,6 +36,11 @@ coffer__mlyze_stop coffer__mlyze_decode_with_care(coffer__mlyze_decoder *decoder
 /* Says why it stopped at decoder->at, which is at `offset`, after `whole` events. */
 coffer_status coffer__mlyze_fail_stop(coffer_error *err, coffer__mlyze_stop stop,
                                       const coffer__mlyze_decoder *decoder, uint64_t offset, uint64_t whole);
+
+/* Reads and decodes a block whose place and sizes are known; `decoder` says afterwards what was found. */
+coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze_decoder *decoder,
+                                         const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                         bool with_care, coffer_error *err);
 
 /* The inner loops: they take what is common and stop at the rest. */
 void coffer__mlyze_decode_generic(coffer__mlyze_decoder *decoder);

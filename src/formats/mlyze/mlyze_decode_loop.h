@@ -18,15 +18,17 @@ static inline uint64_t pack(uint64_t word, uint64_t bytes);
 
 static inline void decode_loop(coffer__mlyze_decoder *decoder)
 {
-    const uint8_t *at = decoder->at, *const end = decoder->end;
+    const uint8_t *at = decoder->at, *last;
     const coffer_mlyze_events out = *decoder->out;
-    uint64_t time = decoder->time;
+    uint64_t time = decoder->time, all_deltas = 0;
     size_t n = out.count;
-    bool wrapped = false;
 
-    while (end - at >= LOOP_ROOM) {
+    if (decoder->end - at < LOOP_ROOM)
+        return;
+    last = decoder->end - LOOP_ROOM;
+    do {
         const uint64_t type = at[0], head = coffer__load_u64(at + 1);
-        const uint64_t is_alloc = type - 1; /* all ones, or none */
+        const uint64_t is_free = 0 - type, is_alloc = ~is_free; /* all ones, or none */
         uint64_t delta = head & 0x7F;
         const uint8_t *body = at + 2;
         if (type > COFFER_MLYZE_FREE)
@@ -40,25 +42,26 @@ static inline void decode_loop(coffer__mlyze_decoder *decoder)
         }
         const uint64_t tail = coffer__load_u64(body + 8);
         const uint64_t ends = ~tail & TOP_BITS, second = ends & (ends - 1);
-        if ((is_alloc & 1) && second == 0)
+        const uint64_t stop = second | is_free; /* a FREE stops at once */
+        if (stop == 0)
             break;
+        const uint64_t tail_len = (unsigned)__builtin_ctzll(stop) >> 3; /* less 1 */
         const uint64_t size_bytes = ends ^ (ends - 1);
-        const uint64_t id_bytes = (second ^ (second - 1)) & ~size_bytes;
-        const uint64_t tail_len = ((unsigned)__builtin_ctzll(second | TOP_BIT) >> 3) + 1;
         time += delta;
-        wrapped |= time < delta;
+        all_deltas |= delta;
         out.time[n] = time;
         out.address[n] = coffer__load_u64(body);
-        out.size[n] = pack(tail, size_bytes) & is_alloc;
-        out.id[n] = pack(tail, id_bytes) & is_alloc;
-        out.thread[n] = (uint16_t)(coffer__load_u16(body + 8 + tail_len) & is_alloc);
+        out.size[n] = pack(tail & is_alloc, size_bytes);
+        out.id[n] = pack(tail & is_alloc, (second ^ (second - 1)) & ~size_bytes);
+        out.thread[n] = (uint16_t)(coffer__load_u16(body + 9 + tail_len) & is_alloc);
         out.type[n] = (uint8_t)type;
         n++;
-        at = body + 8 + ((tail_len + 2) & is_alloc);
-    }
+        at = body + 8 + (3 & is_alloc) + tail_len;
+    } while (at <= last);
+    /* Deltas that are no larger wrap a 64-bit sum at most once in a block, and that shows. */
+    decoder->time_wrapped |= all_deltas >> 40 != 0 || time < decoder->time;
     decoder->at = at;
     decoder->time = time;
-    decoder->time_wrapped |= wrapped;
     decoder->out->count = n;
 }
 

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "io/source_private.h"
 
 coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
                                         const coffer__mlyze_header *header, const coffer_limits *limits,
@@ -26,7 +27,8 @@ coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
         status = coffer__fail_no_memory(err, strlen(index_path) + 1);
         goto out;
     }
-    if ((status = coffer__mlyze_blocks_new(&trace->blocks, err)))
+    if ((status = coffer__mlyze_blocks_new(&trace->blocks, err)) ||
+        (status = coffer__mlyze_built_new(&trace->built, err)))
         goto out;
     *out = trace;
     return COFFER_OK;
@@ -65,10 +67,36 @@ out:
     return status;
 }
 
+char *coffer__mlyze_index_path(const coffer_source *src)
+{
+    const char *path = coffer__source_path(src);
+    size_t len = path ? strlen(path) : 0;
+    char *out = path ? coffer__malloc(len + sizeof COFFER__MLYZE_INDEX_SUFFIX) : NULL;
+    if (out) {
+        memcpy(out, path, len);
+        memcpy(out + len, COFFER__MLYZE_INDEX_SUFFIX, sizeof COFFER__MLYZE_INDEX_SUFFIX);
+    }
+    return out;
+}
+
+coffer_status coffer__mlyze_open_beside_index(coffer_mlyze **out, coffer_source *src,
+                                              const coffer_limits *limits, coffer_error *err)
+{
+    coffer_mlyze_open_opts options = COFFER_MLYZE_OPEN_OPTS_INIT;
+    char *index_path = coffer__mlyze_index_path(src);
+    coffer_status status;
+    options.index_path = index_path;
+    options.limits = limits;
+    status = coffer_mlyze_open(out, src, &options, err);
+    coffer__free(index_path);
+    return status;
+}
+
 void coffer_mlyze_close(coffer_mlyze *trace)
 {
     if (!trace)
         return;
+    coffer__mlyze_built_free(trace->built);
     coffer__mlyze_blocks_free(trace->blocks);
     coffer__mlyze_metadata_free(&trace->metadata);
     coffer__free(trace->index_path);

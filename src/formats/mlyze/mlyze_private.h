@@ -53,12 +53,19 @@ struct coffer_mlyze {
     uint64_t area, area_end; /* the events, as far as the file has them */
     char *index_path;        /* or NULL */
     coffer__mlyze_blocks *blocks;
+    coffer__mlyze_built *built; /* an index that had to be made */
 };
 
 /* A handle without metadata, for those who can do without: every table is empty. Closed as any other. */
 coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
                                         const coffer__mlyze_header *header, const coffer_limits *limits,
                                         const char *index_path, coffer_error *err);
+
+/* "PATH.idx" of a source that is a file, coffer__free(); NULL for others, and when there is no memory. */
+char *coffer__mlyze_index_path(const coffer_source *src);
+/* Opens a trace with the index that lies beside its file. */
+coffer_status coffer__mlyze_open_beside_index(coffer_mlyze **out, coffer_source *src,
+                                              const coffer_limits *limits, coffer_error *err);
 
 /* The row's functions. */
 coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,

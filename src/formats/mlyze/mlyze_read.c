@@ -156,31 +156,40 @@ static coffer_status check_decoded(const coffer__mlyze_decoder *decoder, coffer_
     return found.status ? fail_block(err, found.status, block, found.text) : COFFER_OK;
 }
 
-coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mlyze *trace, size_t index,
-                                      coffer_error *err)
+coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze_decoder *decoder,
+                                         const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                         bool with_care, coffer_error *err)
 {
     const uint8_t *bytes = NULL;
     size_t len = 0;
-    coffer_mlyze_block block;
-    coffer__mlyze_decoder decoder;
     coffer__mlyze_stop stop;
     coffer_status status;
-
     out->count = 0;
+    out->first = block->first_event;
     if ((status = coffer__mlyze_events_reserve(out, err)) ||
-        (status = find_block(&block, trace, index, err)) ||
-        (status = coffer__mlyze_block_bytes(&bytes, &len, out, trace, &block, err)))
+        (status = coffer__mlyze_block_bytes(&bytes, &len, out, trace, block, err)))
         return status;
-    decoder = (coffer__mlyze_decoder){ .at = bytes,
-                                       .end = bytes + len,
-                                       .beyond = block.raw_size - len,
-                                       .time = block.time,
-                                       .extensions = coffer__mlyze_has_extensions(&trace->header),
-                                       .out = out };
-    out->first = block.first_event;
-    stop = coffer__mlyze_decode_events(&decoder);
+    *decoder = (coffer__mlyze_decoder){ .at = bytes,
+                                        .end = bytes + len,
+                                        .beyond = block->raw_size - len,
+                                        .time = block->time,
+                                        .extensions = coffer__mlyze_has_extensions(&trace->header),
+                                        .out = out };
+    stop = with_care ? coffer__mlyze_decode_with_care(decoder) : coffer__mlyze_decode_events(decoder);
     if ((status = coffer_source_intact(trace->source, err)) ||
-        (status = check_decoded(&decoder, stop, trace, &block, bytes, err)))
+        (status = check_decoded(decoder, stop, trace, block, bytes, err)))
         out->count = 0;
     return status;
+}
+
+coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mlyze *trace, size_t index,
+                                      coffer_error *err)
+{
+    coffer__mlyze_decoder decoder;
+    coffer_mlyze_block block;
+    coffer_status status;
+    out->count = 0;
+    if ((status = find_block(&block, trace, index, err)))
+        return status;
+    return coffer__mlyze_decode_block(out, &decoder, trace, &block, false, err);
 }

@@ -1,0 +1,102 @@
+#include "formats/mlyze/mlyze_check.h"
+
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/report.h"
+
+static bool is_zero(const uint8_t *bytes, size_t len)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < len; i++)
+        any |= bytes[i];
+    return any == 0;
+}
+
+/* Later versions may use what version 1 leaves zero. */
+static void check_reserved(coffer_report *report, const coffer__mlyze_header *header)
+{
+    coffer_severity severity = header->version == COFFER__MLYZE_VERSION ? COFFER_ERROR : COFFER_NOTE;
+    if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN)
+        coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_FLAGS_AT,
+                           "flags %lx: %lx is not known", (unsigned long)header->flags,
+                           (unsigned long)(header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN));
+    if (!is_zero(header->bytes + COFFER__MLYZE_RESERVED_AT,
+                 COFFER__MLYZE_HEADER_SIZE - COFFER__MLYZE_RESERVED_AT))
+        coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_RESERVED_AT,
+                           "bytes %d to %d of the header are not all zero", COFFER__MLYZE_RESERVED_AT,
+                           COFFER__MLYZE_HEADER_SIZE - 1);
+    if (!coffer__mlyze_has_sums(header) && !is_zero(header->bytes + COFFER__MLYZE_METADATA_CRC_AT, 8))
+        coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MLYZE_METADATA_CRC_AT,
+                           "there are checksums in the header, but its flags say there are none");
+}
+
+static void check_keys(const coffer__mlyze_checker *check)
+{
+    static const char *const wanted[] = { "stack_traces", "files", "functions" };
+    const coffer__json_value *root = coffer__json_root(check->trace->metadata.json);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        if (!coffer__json_find(root, wanted[i]))
+            coffer__report_add(check->report, COFFER_E_MISSING, COFFER_WARNING, COFFER__MLYZE_HEADER_SIZE,
+                               "the metadata has no \"%s\"", wanted[i]);
+    }
+}
+
+static coffer_status check_metadata(coffer__mlyze_checker *check, coffer_error *err)
+{
+    coffer_mlyze *trace = check->trace;
+    coffer_error found = COFFER_ERROR_INIT;
+    char *text = NULL;
+    coffer_status status =
+        coffer__mlyze_read_metadata(&text, trace->source, &trace->header, &trace->limits, &found);
+    if (status)
+        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    if (coffer__mlyze_check_metadata_sum(&trace->header, text, &found))
+        coffer__report_add_error(check->report, COFFER_ERROR, &found);
+    status = coffer__mlyze_metadata_load(&trace->metadata, text, trace->header.metadata_len, &trace->limits,
+                                         check->report, &found);
+    if (status)
+        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    check->understood = true;
+    check_keys(check);
+    coffer__mlyze_check_stacks(check);
+    return COFFER_OK;
+}
+
+static coffer_status check_area(const coffer__mlyze_checker *check, coffer_error *err)
+{
+    const coffer_mlyze *trace = check->trace;
+    uint64_t size = coffer_source_size(trace->source);
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer_mlyze_damage(trace, &found);
+    if (status && (status = coffer__report_take(check->report, COFFER_ERROR, &found, err)))
+        return status;
+    if (trace->area_end < size)
+        coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, trace->area_end,
+                           "the events end at %llu, %llu bytes follow", (unsigned long long)trace->area_end,
+                           (unsigned long long)(size - trace->area_end));
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                  coffer_error *err)
+{
+    coffer__mlyze_checker check = { .report = out, .progress = opts->progress };
+    coffer_limits limits = coffer__limits(opts->limits);
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer__mlyze_header header;
+    coffer_status status = coffer__mlyze_read_header(&header, src, &found);
+    if (status) {
+        status = coffer__report_take(out, COFFER_ERROR, &found, err);
+        return status ? status : coffer__report_status(out, err);
+    }
+    if (coffer__mlyze_check_header_sum(&header, &found))
+        coffer__report_add_error(out, COFFER_ERROR, &found);
+    check_reserved(out, &header);
+    if ((status = coffer__mlyze_open_events(&check.trace, src, &header, &limits, NULL, err)))
+        return status;
+    if (!(status = check_metadata(&check, err)) && !(status = check_area(&check, err)))
+        status = coffer__mlyze_check_events(&check, err);
+    coffer_mlyze_close(check.trace);
+    return status ? status : coffer__report_status(out, err);
+}

@@ -1,0 +1,176 @@
+#include "formats/mlyze/mlyze_private.h"
+
+#include "base/report.h"
+
+/* Events are counted by type when there are no more blocks than this: a fraction of a second. */
+#define COUNTED_BLOCKS 4096
+
+typedef struct census {
+    uint64_t allocs, frees, collections, markers, unknown;
+    uint64_t last_time;
+} census;
+
+static void count_block(census *to, const coffer_mlyze_events *events)
+{
+    uint64_t of_type[COFFER_MLYZE_RSS + 2] = { 0 };
+    for (size_t i = 0; i < events->count; i++)
+        of_type[events->type[i] > COFFER_MLYZE_RSS ? COFFER_MLYZE_RSS + 1 : events->type[i]]++;
+    to->allocs += of_type[COFFER_MLYZE_ALLOC];
+    to->frees += of_type[COFFER_MLYZE_FREE];
+    to->collections += of_type[COFFER_MLYZE_GC];
+    to->markers += of_type[COFFER_MLYZE_MARKER];
+    to->unknown += of_type[COFFER_MLYZE_RSS + 1];
+    if (events->count > 0)
+        to->last_time = events->time[events->count - 1];
+}
+
+/* Blocks that cannot be read are left out: check tells of them. */
+static coffer_status take_census(census *to, const coffer_mlyze *trace, size_t first, size_t end,
+                                 coffer_error *err)
+{
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    coffer_status status = COFFER_OK;
+    for (size_t i = first; status == COFFER_OK && i < end; i++) {
+        status = coffer_mlyze_read_block(&events, trace, i, err);
+        if (status == COFFER_OK)
+            count_block(to, &events);
+        else if (coffer__is_about_file(status))
+            status = COFFER_OK;
+    }
+    coffer_mlyze_events_free(&events);
+    return status;
+}
+
+static coffer_status describe_events(coffer_node *out, const coffer_mlyze *trace, size_t blocks,
+                                     coffer_error *err)
+{
+    census found = { 0 };
+    bool all = blocks <= COUNTED_BLOCKS;
+    coffer_status status = take_census(&found, trace, all ? 0 : blocks - 1, blocks, err);
+    if (status)
+        return status;
+    coffer__node_u64(out, "duration_us", found.last_time, COFFER_UNIT_MICROSECONDS);
+    if (!all)
+        return COFFER_OK;
+    coffer__node_u64(out, "allocs", found.allocs, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "frees", found.frees, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "collections", found.collections, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "markers", found.markers, COFFER_UNIT_NONE);
+    if (found.unknown > 0)
+        coffer__node_u64(out, "unknown_events", found.unknown, COFFER_UNIT_NONE);
+    return COFFER_OK;
+}
+
+static bool is_table(const coffer__json_value *value)
+{
+    static const char *const tables[] = { "stack_traces", "files", "functions", "threads" };
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (strcmp(value->key, tables[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the writer says about the program, in its own words; large things by their size only. */
+static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
+{
+    const coffer__json_value *root = coffer__json_root(trace->metadata.json), *value;
+    coffer_node *map = NULL;
+    for (value = coffer__json_first(root); value; value = coffer__json_next(root, value)) {
+        if (is_table(value))
+            continue;
+        if (!map)
+            map = coffer__node_map(out, "metadata");
+        switch (value->kind) {
+        case COFFER__JSON_STRING:
+            coffer__node_text_len(map, value->key, value->as.string, value->string_len);
+            break;
+        case COFFER__JSON_NUMBER:
+            coffer__node_text_len(map, value->key, value->as.string, value->string_len);
+            break;
+        case COFFER__JSON_U64:
+            coffer__node_u64(map, value->key, value->as.u64, COFFER_UNIT_NONE);
+            break;
+        case COFFER__JSON_I64:
+            coffer__node_i64(map, value->key, value->as.i64, COFFER_UNIT_NONE);
+            break;
+        case COFFER__JSON_F64:
+            coffer__node_f64(map, value->key, value->as.f64, COFFER_UNIT_NONE);
+            break;
+        case COFFER__JSON_BOOL:
+            coffer__node_bool(map, value->key, value->as.boolean);
+            break;
+        case COFFER__JSON_NULL:
+            coffer__node_null(map, value->key);
+            break;
+        case COFFER__JSON_ARRAY:
+        case COFFER__JSON_OBJECT:
+            coffer__node_printf(map, value->key, "%llu entries", (unsigned long long)value->as.count);
+            break;
+        }
+    }
+}
+
+static void describe_header(coffer_node *out, const coffer_mlyze *trace, uint64_t events)
+{
+    coffer__node_u64(out, "version", trace->header.version, COFFER_UNIT_NONE);
+    coffer__node_bool(out, "compressed", coffer_mlyze_compressed(trace));
+    coffer__node_bool(out, "checksums", coffer__mlyze_has_sums(&trace->header));
+    coffer__node_u64(out, "flags", trace->header.flags, COFFER_UNIT_FLAGS);
+    coffer__node_u64(out, "start_time_us", trace->header.start_time, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "events", events, COFFER_UNIT_NONE);
+}
+
+static void describe_tables(coffer_node *out, const coffer_mlyze *trace)
+{
+    const coffer__mlyze_metadata *metadata = &trace->metadata;
+    coffer__node_u64(out, "stacks", metadata->stacks.ids.count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "files", metadata->files.ids.count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "functions", metadata->functions.ids.count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "metadata_room", trace->header.metadata_len - metadata->text_len,
+                     COFFER_UNIT_BYTES);
+}
+
+static coffer_status describe_all(coffer_node *out, const coffer_mlyze *trace, coffer_error *err)
+{
+    const char *profile = coffer_mlyze_profile_name(trace);
+    coffer_error damage = COFFER_ERROR_INIT;
+    uint64_t events = 0, raw = 0;
+    size_t blocks = 0;
+    coffer_status status;
+    if ((status = coffer_mlyze_event_count(&events, trace, err)) ||
+        (status = coffer_mlyze_block_count(&blocks, trace, err)))
+        return status;
+    describe_header(out, trace, events);
+    if ((status = describe_events(out, trace, blocks, err)))
+        return status;
+    describe_tables(out, trace);
+    coffer__node_u64(out, "events_offset", trace->area, COFFER_UNIT_OFFSET);
+    coffer__node_u64(out, "events_bytes", trace->area_end - trace->area, COFFER_UNIT_BYTES);
+    if (coffer_mlyze_compressed(trace)) {
+        coffer__node_u64(out, "blocks", blocks, COFFER_UNIT_NONE);
+        for (size_t i = 0; i < blocks && blocks <= COUNTED_BLOCKS; i++)
+            raw += coffer_mlyze_block_at(trace, i).raw_size;
+        if (raw > 0)
+            coffer__node_u64(out, "raw_bytes", raw, COFFER_UNIT_BYTES);
+    }
+    describe_metadata(out, trace);
+    if (profile)
+        coffer__node_text(out, "profile", profile);
+    if (coffer_mlyze_damage(trace, &damage))
+        coffer__node_text(out, "damage", damage.text);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                     coffer_error *err)
+{
+    coffer_mlyze *trace = NULL;
+    coffer_status status = coffer__mlyze_open_beside_index(&trace, src, opts->limits, err);
+    if (status)
+        return status;
+    status = describe_all(out, trace, err);
+    coffer_mlyze_close(trace);
+    return status ? status : coffer__node_status(out, err);
+}

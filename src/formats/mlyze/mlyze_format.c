@@ -1,0 +1,21 @@
+/* The row of the format table. */
+#include "formats/format.h"
+#include "formats/mlyze/mlyze_private.h"
+
+static bool probe(const uint8_t *head, size_t len)
+{
+    return len >= COFFER__MLYZE_MAGIC_SIZE &&
+           memcmp(head, COFFER__MLYZE_MAGIC, COFFER__MLYZE_MAGIC_SIZE) == 0;
+}
+
+const coffer_format coffer__mlyze_format = {
+    .name = "mlyze",
+    .extension = ".mlyze",
+    .title = "memory-allocation trace",
+    .magic = (const uint8_t *)COFFER__MLYZE_MAGIC,
+    .magic_len = COFFER__MLYZE_MAGIC_SIZE,
+    .probe = probe,
+    .describe = coffer__mlyze_describe,
+    .check = coffer__mlyze_check,
+    .list = coffer__mlyze_list,
+};
