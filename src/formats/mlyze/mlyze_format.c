@@ -18,4 +18,5 @@ const coffer_format coffer__mlyze_format = {
     .describe = coffer__mlyze_describe,
     .check = coffer__mlyze_check,
     .list = coffer__mlyze_list,
+    .repair = coffer__mlyze_repair,
 };

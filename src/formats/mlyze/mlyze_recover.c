@@ -1,0 +1,235 @@
+/* The trace of a recording that was killed, or whose last step failed. */
+#include "formats/mlyze/mlyze_repair_blocks.h"
+
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/report.h"
+#include "io/os.h"
+#include "io/source_private.h"
+
+#include <string.h>
+
+typedef struct recovery {
+    coffer_report *report;
+    coffer_mlyze_write_opts opts;
+    coffer_limits limits;
+    coffer__mlyze_parts parts;
+    coffer__mlyze_strings strings;
+    coffer__json *extra;
+    coffer_source *source; /* over PATH.part; NULL when there is nothing in it */
+    coffer_mlyze part;
+    coffer__mlyze_salvage blocks;
+    uint64_t start_time;
+    coffer__mlyze_marks marks;
+} recovery;
+
+/* ---- PATH.strings ---- */
+
+static coffer_status parse_extra(recovery *work, coffer_error *err)
+{
+    const coffer__buffer *text = &work->strings.extra;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status;
+    if (text->len == 0)
+        return COFFER_OK;
+    status = coffer__json_parse(&work->extra, (const char *)text->data, text->len, 0, &work->limits, &found);
+    if (status == COFFER_OK && coffer__json_root(work->extra)->kind != COFFER__JSON_OBJECT)
+        status = coffer__fail(&found, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                              "the additional metadata is no object");
+    if (status == COFFER_OK)
+        return COFFER_OK;
+    coffer__json_free(work->extra);
+    work->extra = NULL;
+    return coffer__report_take(work->report, COFFER_WARNING, &found, err);
+}
+
+static coffer_status load_strings(recovery *work, coffer_error *err)
+{
+    const coffer__mlyze_parts *parts = &work->parts;
+    coffer__mlyze_strings *strings = &work->strings;
+    coffer_status status =
+        coffer__mlyze_strings_load(strings, parts->strings, parts->strings_size, parts->strings_path, err);
+    if (status)
+        return status;
+    if (!strings->has_header)
+        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "names and stacks are missing: %s is %s", parts->strings_path,
+                           parts->strings < 0 ? "not there" : "not begun");
+    else if (strings->good_size < parts->strings_size)
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, strings->good_size,
+                           "the last %llu bytes of %s are not whole: names and stacks in them are lost",
+                           (unsigned long long)(parts->strings_size - strings->good_size),
+                           parts->strings_path);
+    if (strings->bad_entries)
+        coffer__report_add(work->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "entries of %s that make no sense, passed over: %llu", parts->strings_path,
+                           (unsigned long long)strings->bad_entries);
+    if (strings->unknown_entries)
+        coffer__report_add(work->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "entries of %s of kinds that are not known, passed over: %llu",
+                           parts->strings_path, (unsigned long long)strings->unknown_entries);
+    work->start_time = strings->start_time;
+    return parse_extra(work, err);
+}
+
+/* ---- PATH.part ---- */
+
+/* A file that is something else is not taken for a recording that had not begun. */
+static coffer_status open_part(recovery *work, coffer_error *err)
+{
+    const coffer__mlyze_parts *parts = &work->parts;
+    uint8_t header[COFFER__MLYZE_PARTS_HEADER] = { 0 }, zero[COFFER__MLYZE_PARTS_HEADER] = { 0 };
+    uint64_t size = parts->part_size;
+    coffer_status status;
+    if (parts->part < 0 || size == 0)
+        return COFFER_OK;
+    status = coffer__source_over_fd(&work->source, parts->part, false, size, parts->part_path, NULL, err);
+    if (status)
+        return status;
+    status = coffer_source_read_at(header, work->source, 0, size < sizeof header ? size : sizeof header, err);
+    if (status)
+        return status;
+    /* Zeros are what the death of the machine leaves of bytes that were never synced. */
+    if (size >= sizeof header && memcmp(header, zero, sizeof header) != 0 &&
+        !coffer__mlyze_parts_header(&work->start_time, header, COFFER__MLYZE_PART_MAGIC))
+        return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "%s: not the events of a recording",
+                            parts->part_path);
+    coffer__mlyze_part_as_trace(&work->part, work->source, &work->limits);
+    return COFFER_OK;
+}
+
+/* The events of a whole block say which stacks are listed, and where the markers are. */
+static coffer_status take_events(void *context, const coffer_mlyze_events *columns, coffer_error *err)
+{
+    recovery *work = context;
+    coffer__mlyze_stack_pool *stacks = &work->strings.pools.stacks;
+    for (size_t i = 0; i < columns->count && stacks->unlisted > 0; i++) {
+        if (columns->type[i] == COFFER_MLYZE_ALLOC)
+            coffer__mlyze_stack_pool_use(stacks, columns->id[i]);
+    }
+    return coffer__mlyze_marks_add(&work->marks, columns, work->blocks.event_count, 0, err);
+}
+
+static void report_missing(recovery *work)
+{
+    const coffer__mlyze_strings *strings = &work->strings;
+    uint64_t whole = work->blocks.whole_end, rest = work->parts.part_size - whole;
+    if (rest > 0)
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, whole,
+                           "the last %llu bytes of %s are no whole block, now dropped",
+                           (unsigned long long)rest, work->parts.part_path);
+    if (!strings->has_end)
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "the recording did not end by itself: %llu events were saved, the last that had "
+                           "not been flushed (up to 64 KiB of each thread) are missing",
+                           (unsigned long long)work->blocks.event_count);
+    else if (strings->end_events != work->blocks.event_count)
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "of %llu recorded events %llu were saved", (unsigned long long)strings->end_events,
+                           (unsigned long long)work->blocks.event_count);
+}
+
+static coffer_status load_part(recovery *work, coffer_error *err)
+{
+    coffer_status status = open_part(work, err);
+    if (status)
+        return status;
+    work->blocks.trace = &work->part;
+    work->blocks.report = work->report;
+    work->blocks.take = take_events;
+    work->blocks.context = work;
+    work->blocks.whole_end = work->parts.part_size;
+    if (work->parts.part_size > COFFER__MLYZE_PARTS_HEADER)
+        status = coffer__mlyze_salvage_blocks(&work->blocks, err);
+    if (status == COFFER_OK)
+        report_missing(work);
+    return status;
+}
+
+/* ---- The trace ---- */
+
+static coffer_status write_events(recovery *work, coffer__sink *sink, uint64_t *area_len, coffer_error *err)
+{
+    coffer__mlyze_copy copy = { .keep_packed = work->opts.level == 0 };
+    coffer_status status = coffer__mlyze_copy_init(&copy, sink, &work->part, &work->opts, err);
+    for (size_t i = 0; status == COFFER_OK && i < work->blocks.count; i++)
+        status = coffer__mlyze_copy_block(&copy, &work->blocks.blocks[i], err);
+    if (status == COFFER_OK)
+        status = coffer__mlyze_copy_end(&copy, area_len, err);
+    coffer__mlyze_copy_free(&copy);
+    return status;
+}
+
+static coffer_status write_trace(recovery *work, coffer__sink *sink, coffer_error *err)
+{
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    coffer__mlyze_draft draft = { &work->strings.pools, NULL, &work->marks };
+    coffer__mlyze_front front = { .start_time = work->start_time,
+                                  .flags = coffer__mlyze_flags_of(&work->opts, work->blocks.extensions,
+                                                                  work->strings.has_header),
+                                  .event_count = work->blocks.event_count };
+    coffer_status status;
+    if (work->extra)
+        draft.extra = coffer__json_root(work->extra);
+    if ((status = coffer__mlyze_write_front(sink, &front, &draft, err)) ||
+        (work->blocks.count > 0 && (status = write_events(work, sink, &front.area_len, err))))
+        return status;
+    if (!coffer__sink_can_patch(sink))
+        return COFFER_OK;
+    coffer__mlyze_compose_header(header, &front);
+    return coffer__sink_patch(sink, 0, header, sizeof header, err);
+}
+
+static coffer_status make_trace(recovery *work, const char *path, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = work->opts.exclusive };
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__sink_create(&sink, path, &options, err);
+    if (status)
+        return status;
+    status = write_trace(work, sink, err);
+    if (status) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    if ((status = coffer__sink_commit(sink, err)))
+        return status;
+    return coffer__mlyze_parts_remove(&work->parts, err);
+}
+
+/* The events went first when the parts of a finished trace were removed: the names are all that is left. */
+static bool is_leftover(const recovery *work, const char *path)
+{
+    struct stat st;
+    return work->parts.part < 0 && work->strings.has_end && coffer__os_stat(path, &st) == 0;
+}
+
+coffer_status coffer_mlyze_recover(coffer_report *out, const char *path, const coffer_mlyze_write_opts *opts,
+                                   coffer_error *err)
+{
+    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    recovery work = { .report = out, .parts = COFFER__MLYZE_PARTS_INIT };
+    coffer_status status = coffer__mlyze_take_opts(&options, opts, err);
+    if (status)
+        return status;
+    work.opts = options;
+    work.limits = coffer__limits(options.limits);
+    if ((status = coffer__mlyze_parts_open(&work.parts, path, err)) || (status = load_strings(&work, err)))
+        goto out;
+    if (is_leftover(&work, path)) {
+        status = coffer__mlyze_parts_remove(&work.parts, err);
+        goto out;
+    }
+    if ((status = load_part(&work, err)) || (status = coffer__report_status(out, err)) ||
+        (status = make_trace(&work, path, err)))
+        goto out;
+    coffer__mlyze_write_index(path, &options);
+out:
+    coffer__mlyze_parts_close(&work.parts);
+    coffer__mlyze_strings_free(&work.strings);
+    coffer__mlyze_marks_free(&work.marks);
+    coffer__json_free(work.extra);
+    coffer_source_close(work.source);
+    coffer__mlyze_salvage_free(&work.blocks);
+    return status;
+}

@@ -1,0 +1,400 @@
+/* Saving what can be saved of a damaged trace: whole events, and the metadata if it can be read. */
+#include "formats/mlyze/mlyze_repair_blocks.h"
+
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/report.h"
+
+#include <string.h>
+
+static const char empty_metadata[] = "{\"stack_traces\":{},\"files\":{},\"functions\":{}}";
+
+typedef struct rescue {
+    coffer_report *report;
+    coffer_source *source;
+    const coffer_repair_opts *opts;
+    coffer_limits limits;
+    bool changed;       /* something was wrong: the file is composed anew instead of copied */
+    coffer_mlyze trace; /* the source as it would be without the damage */
+    char *metadata;
+    size_t metadata_len;
+    coffer__mlyze_salvage blocks; /* of a trace that has some */
+    uint64_t plain_len;           /* whole events of one that has none */
+    uint64_t event_count;
+    bool extensions;
+} rescue;
+
+static void note_change(rescue *work, coffer_status code, uint64_t offset, const char *text)
+{
+    work->changed = true;
+    coffer__report_add(work->report, code, COFFER_WARNING, offset, "%s", text);
+}
+
+/* A failure that is about the file becomes a note of what is now otherwise; any other ends the work. */
+static coffer_status take_failure(rescue *work, const coffer_error *found, coffer_error *err)
+{
+    work->changed = true;
+    return coffer__report_take(work->report, COFFER_WARNING, found, err);
+}
+
+/* ---- The header ---- */
+
+static void read_fields(coffer__mlyze_header *header)
+{
+    const uint8_t *bytes = header->bytes;
+    header->version = coffer__load_u32(bytes + COFFER__MLYZE_VERSION_AT);
+    header->start_time = coffer__load_u64(bytes + COFFER__MLYZE_START_AT);
+    header->metadata_len = coffer__load_u32(bytes + COFFER__MLYZE_METADATA_LENGTH_AT);
+    header->flags = coffer__load_u32(bytes + COFFER__MLYZE_FLAGS_AT);
+    header->event_count = coffer__load_u64(bytes + COFFER__MLYZE_EVENT_COUNT_AT);
+    header->event_length = coffer__load_u64(bytes + COFFER__MLYZE_EVENT_LENGTH_AT);
+}
+
+static void check_reserved(rescue *work)
+{
+    const uint8_t *bytes = work->trace.header.bytes;
+    for (size_t i = COFFER__MLYZE_RESERVED_AT; i < COFFER__MLYZE_HEADER_SIZE; i++) {
+        if (bytes[i]) {
+            note_change(work, COFFER_E_RESERVED_NOT_ZERO, i, "reserved bytes of the header are now zero");
+            return;
+        }
+    }
+}
+
+static coffer_status load_header(rescue *work, coffer_error *err)
+{
+    coffer__mlyze_header *header = &work->trace.header;
+    uint64_t size = coffer_source_size(work->source);
+    size_t have = size < sizeof header->bytes ? (size_t)size : sizeof header->bytes;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer_source_read_at(header->bytes, work->source, 0, have, err);
+    if (status)
+        return status;
+    if (have < sizeof header->bytes)
+        note_change(work, COFFER_E_TRUNCATED, size, "the file ends in its header: nothing follows it");
+    read_fields(header);
+    if (coffer__mlyze_check_header_sum(header, &found) != COFFER_OK)
+        note_change(work, found.status, found.offset, found.text);
+    if (header->version == 0) {
+        note_change(work, COFFER_E_UNSUPPORTED_VERSION, COFFER__MLYZE_VERSION_AT, "version 0 is now 1");
+        header->version = COFFER__MLYZE_VERSION;
+    }
+    if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN) {
+        note_change(work, COFFER_E_BAD_VALUE, COFFER__MLYZE_FLAGS_AT, "flags that are not known are dropped");
+        header->flags &= COFFER__MLYZE_FLAGS_KNOWN;
+    }
+    check_reserved(work);
+    return COFFER_OK;
+}
+
+/* ---- Metadata ---- */
+
+/* Length of the object that the text begins with; 0 when it has no end, or is none. */
+static size_t object_length(const char *text, size_t len)
+{
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t at = 0; at < len && (at == 0 ? text[at] == '{' : depth > 0); at++) {
+        if (in_string && text[at] == '\\')
+            at++;
+        else if (text[at] == '"')
+            in_string = !in_string;
+        else if (!in_string && text[at] == '{')
+            depth++;
+        else if (!in_string && text[at] == '}' && --depth == 0)
+            return at + 1;
+    }
+    return 0;
+}
+
+/* Reads up to len bytes behind the header, as far as the file and the limits go. */
+static coffer_status read_text(rescue *work, size_t len, coffer_error *err)
+{
+    uint64_t size = coffer_source_size(work->source);
+    uint64_t left = size > COFFER__MLYZE_HEADER_SIZE ? size - COFFER__MLYZE_HEADER_SIZE : 0;
+    len = len < left ? len : (size_t)left;
+    len = len < work->limits.json_bytes ? len : (size_t)work->limits.json_bytes;
+    coffer__free(work->metadata);
+    work->metadata = coffer__malloc(len + 1);
+    work->metadata_len = len;
+    if (!work->metadata)
+        return coffer__fail_no_memory(err, len + 1);
+    return len == 0
+               ? COFFER_OK
+               : coffer_source_read_at(work->metadata, work->source, COFFER__MLYZE_HEADER_SIZE, len, err);
+}
+
+/* The length in the header is wrong: the metadata ends where its JSON does, or is lost. */
+static void find_end(rescue *work)
+{
+    size_t whole = work->metadata_len, len = object_length(work->metadata, whole);
+    while (len > 0 && len < whole && work->metadata[len] == ' ')
+        len++;
+    work->trace.header.metadata_len = (uint32_t)(len ? len : whole);
+    work->metadata_len = len;
+}
+
+/* What the reader says of it. The text stays the rescue's. */
+static coffer_status parse(rescue *work, size_t len, coffer_error *err)
+{
+    coffer__mlyze_metadata parsed = { 0 };
+    char *text = coffer__malloc(len + 1);
+    if (!text)
+        return coffer__fail_no_memory(err, len + 1);
+    memcpy(text, work->metadata, len);
+    coffer_status status = coffer__mlyze_metadata_load(&parsed, text, len, &work->limits, NULL, err);
+    if (status == COFFER_OK)
+        coffer__mlyze_metadata_free(&parsed);
+    return status;
+}
+
+static coffer_status use_empty(rescue *work, coffer_error *err)
+{
+    note_change(work, COFFER_E_BAD_JSON, COFFER__MLYZE_HEADER_SIZE,
+                "the metadata is lost: the tables of stacks, files and functions are empty now");
+    coffer__free(work->metadata);
+    work->metadata_len = sizeof empty_metadata - 1;
+    work->metadata = coffer__strdup(empty_metadata);
+    work->trace.header.flags &= ~(uint32_t)COFFER__MLYZE_FLAG_COMPLETE;
+    return work->metadata ? COFFER_OK : coffer__fail_no_memory(err, sizeof empty_metadata);
+}
+
+static coffer_status check_length(rescue *work, coffer_error *err)
+{
+    const coffer__mlyze_header *header = &work->trace.header;
+    uint64_t end = COFFER__MLYZE_HEADER_SIZE + (uint64_t)header->metadata_len;
+    coffer_error found = COFFER_ERROR_INIT;
+    if (end > coffer_source_size(work->source)) {
+        coffer__report_add(work->report, COFFER_E_OUT_OF_BOUNDS, COFFER_WARNING,
+                           COFFER__MLYZE_METADATA_LENGTH_AT, "metadata ends at %llu, file has %llu",
+                           (unsigned long long)end, (unsigned long long)coffer_source_size(work->source));
+        work->changed = true;
+        find_end(work);
+        return COFFER_OK;
+    }
+    if (header->metadata_len > work->metadata_len)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER__MLYZE_HEADER_SIZE,
+                            "metadata of %lu bytes, the limit is %llu", (unsigned long)header->metadata_len,
+                            (unsigned long long)work->limits.json_bytes);
+    if (coffer__mlyze_check_metadata_sum(header, work->metadata, &found) != COFFER_OK)
+        note_change(work, found.status, found.offset, found.text);
+    return COFFER_OK;
+}
+
+/* The text is no JSON: bytes behind it may be too many, or the length in the header too short. */
+static coffer_status try_other_length(bool *good, rescue *work, coffer_error *err)
+{
+    uint32_t said = work->trace.header.metadata_len;
+    size_t len = object_length(work->metadata, work->metadata_len);
+    coffer_status status;
+    if (len > 0) {
+        work->metadata_len = len;
+        *good = parse(work, len, NULL) == COFFER_OK;
+        if (*good)
+            note_change(work, COFFER_E_BAD_JSON, COFFER__MLYZE_HEADER_SIZE + len,
+                        "bytes behind the metadata that do not belong to it, now dropped");
+        return COFFER_OK;
+    }
+    if ((status = read_text(work, SIZE_MAX, err)))
+        return status;
+    find_end(work);
+    *good = work->metadata_len > 0 && parse(work, work->metadata_len, NULL) == COFFER_OK;
+    if (*good)
+        note_change(work, COFFER_E_SIZE_MISMATCH, COFFER__MLYZE_METADATA_LENGTH_AT,
+                    "the metadata is longer than the header says");
+    else
+        work->trace.header.metadata_len = said;
+    return COFFER_OK;
+}
+
+static coffer_status load_metadata(rescue *work, coffer_error *err)
+{
+    coffer_error found = COFFER_ERROR_INIT;
+    bool good = false;
+    coffer_status status;
+    if ((status = read_text(work, work->trace.header.metadata_len, err)) ||
+        (status = check_length(work, err)))
+        return status;
+    status = parse(work, work->metadata_len, &found);
+    if (status == COFFER_OK)
+        return COFFER_OK;
+    if (status == COFFER_E_BAD_JSON && (status = try_other_length(&good, work, err)))
+        return status;
+    if (good)
+        return COFFER_OK;
+    status = take_failure(work, &found, err);
+    return status ? status : use_empty(work, err);
+}
+
+/* ---- Events ---- */
+
+static void place_area(rescue *work)
+{
+    coffer_mlyze *trace = &work->trace;
+    uint64_t size = coffer_source_size(work->source), length = trace->header.event_length;
+    trace->area = COFFER__MLYZE_HEADER_SIZE + trace->header.metadata_len;
+    trace->area_end = size > trace->area ? size : trace->area;
+    if (length == 0)
+        return;
+    if (length < trace->area_end - trace->area) {
+        coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, trace->area + length,
+                           "bytes after the events, now dropped: %llu",
+                           (unsigned long long)(trace->area_end - trace->area - length));
+        work->changed = true;
+        trace->area_end = trace->area + length;
+    } else if (length > trace->area_end - trace->area) {
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, trace->area_end,
+                           "the events should end at %llu, file has %llu",
+                           (unsigned long long)trace->area + length, (unsigned long long)size);
+        work->changed = true;
+    }
+}
+
+static coffer_status save_blocks(rescue *work, coffer_error *err)
+{
+    coffer__mlyze_salvage *blocks = &work->blocks;
+    uint64_t end = work->trace.area_end;
+    coffer_status status;
+    blocks->trace = &work->trace;
+    blocks->report = work->report;
+    if ((status = coffer__mlyze_salvage_blocks(blocks, err)))
+        return status;
+    if (blocks->lost_bytes > 0)
+        work->changed = true;
+    if (blocks->whole_end < end) {
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, blocks->whole_end,
+                           "truncated block at offset %llu (%llu whole events before it): %llu bytes dropped",
+                           (unsigned long long)blocks->whole_end, (unsigned long long)blocks->event_count,
+                           (unsigned long long)(end - blocks->whole_end));
+        work->changed = true;
+    }
+    work->event_count = blocks->event_count;
+    work->extensions = blocks->extensions;
+    return COFFER_OK;
+}
+
+static coffer_status save_plain(rescue *work, coffer_error *err)
+{
+    coffer__mlyze_map *map = coffer__calloc(1, sizeof *map);
+    coffer_mlyze *trace = &work->trace;
+    coffer_status status;
+    if (!map)
+        return coffer__fail_no_memory(err, sizeof *map);
+    status = coffer__mlyze_walk(map, trace, err);
+    if (status == COFFER_OK) {
+        const coffer_mlyze_block *last = map->count ? &map->items[map->count - 1] : NULL;
+        work->plain_len = last ? last->offset + last->raw_size - trace->area : 0;
+        work->event_count = map->event_count;
+        work->extensions = coffer__mlyze_has_extensions(&trace->header);
+        if (work->plain_len < trace->area_end - trace->area && map->damage.status) {
+            note_change(work, map->damage.status, map->damage.offset, map->damage.text);
+            coffer__report_add(work->report, map->damage.status, COFFER_WARNING,
+                               trace->area + work->plain_len,
+                               "bytes behind the last whole event, now dropped: %llu",
+                               (unsigned long long)(trace->area_end - trace->area - work->plain_len));
+        }
+    }
+    coffer__mlyze_map_free(map);
+    return status;
+}
+
+static coffer_status save_events(rescue *work, coffer_error *err)
+{
+    coffer__mlyze_header *header = &work->trace.header;
+    uint64_t said = header->event_count;
+    coffer_status status;
+    place_area(work);
+    header->event_count = 0;
+    status = coffer__mlyze_has_blocks(header) ? save_blocks(work, err) : save_plain(work, err);
+    if (status)
+        return status;
+    if (said != 0 && said != work->event_count) {
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLYZE_EVENT_COUNT_AT,
+                           "the header counts %llu events, there are %llu", (unsigned long long)said,
+                           (unsigned long long)work->event_count);
+        work->changed = true;
+    }
+    return COFFER_OK;
+}
+
+/* ---- Output ---- */
+
+static uint32_t flags_of(const rescue *work)
+{
+    uint32_t flags = work->trace.header.flags & ~(uint32_t)COFFER__MLYZE_FLAG_EXTENSIONS;
+    return work->extensions ? flags | COFFER__MLYZE_FLAG_EXTENSIONS : flags;
+}
+
+static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t *len, coffer_error *err)
+{
+    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer__mlyze_copy copy = { .keep_packed = true, .keep_unpacked = true };
+    coffer_status status;
+    if (!coffer__mlyze_has_blocks(&work->trace.header)) {
+        *len = work->plain_len;
+        return coffer__sink_copy_source(sink, work->source, work->trace.area, work->plain_len,
+                                        work->opts->progress, err);
+    }
+    opts.no_checksums = !coffer__mlyze_has_sums(&work->trace.header);
+    status = coffer__mlyze_copy_init(&copy, sink, &work->trace, &opts, err);
+    for (size_t i = 0; status == COFFER_OK && i < work->blocks.count; i++)
+        status = coffer__mlyze_copy_block(&copy, &work->blocks.blocks[i], err);
+    if (status == COFFER_OK)
+        status = coffer__mlyze_copy_end(&copy, len, err);
+    coffer__mlyze_copy_free(&copy);
+    return status;
+}
+
+static coffer_status write_repaired(const rescue *work, coffer__sink *sink, coffer_error *err)
+{
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    coffer__mlyze_front front = { .start_time = work->trace.header.start_time,
+                                  .flags = flags_of(work),
+                                  .metadata_len = (uint32_t)work->metadata_len,
+                                  .metadata_crc = coffer__crc32(0, work->metadata, work->metadata_len),
+                                  .event_count = work->event_count };
+    coffer_status status;
+    coffer__mlyze_compose_header(header, &front);
+    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
+        (status = coffer__sink_write(sink, work->metadata, work->metadata_len, err)) ||
+        (status = write_area(work, sink, &front.area_len, err)) || !coffer__sink_can_patch(sink))
+        return status;
+    coffer__mlyze_compose_header(header, &front);
+    return coffer__sink_patch(sink, 0, header, sizeof header, err);
+}
+
+static coffer_status write_output(const rescue *work, const char *path, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__sink_create(&sink, path, &options, err);
+    if (status)
+        return status;
+    status = work->changed ? write_repaired(work, sink, err)
+                           : coffer__sink_copy_source(sink, work->source, 0, coffer_source_size(work->source),
+                                                      work->opts->progress, err);
+    if (status) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    return coffer__sink_commit(sink, err);
+}
+
+coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                   const coffer_repair_opts *opts, coffer_error *err)
+{
+    rescue work = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
+    coffer_status status;
+    work.trace.source = src;
+    work.trace.limits = work.limits;
+    if ((status = load_header(&work, err)) || (status = load_metadata(&work, err)) ||
+        (status = save_events(&work, err)) || (status = coffer__report_status(out, err)))
+        goto out;
+    status = write_output(&work, out_path, err);
+out:
+    coffer__mlyze_salvage_free(&work.blocks);
+    coffer__free(work.metadata);
+    return status;
+}

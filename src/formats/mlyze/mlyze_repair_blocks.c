@@ -1,0 +1,161 @@
+#include "formats/mlyze/mlyze_repair_blocks.h"
+
+#include "base/array.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/mlyze/mlyze_decode.h"
+
+#define WINDOW ((size_t)1 << 16)
+/* Looking for the next block reads this many times the file at most. */
+#define BUDGET_TIMES 4
+#define BUDGET_LEAST ((uint64_t)16 << 20)
+
+static coffer_status take(coffer__mlyze_salvage *salvage, const coffer_mlyze_block *block,
+                          const coffer_mlyze_events *columns, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&salvage->blocks, &salvage->capacity, salvage->count,
+                                                     sizeof *salvage->blocks, err);
+    if (status == COFFER_OK && salvage->take)
+        status = salvage->take(salvage->context, columns, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < columns->count && !salvage->extensions; i++)
+        salvage->extensions = columns->type[i] > COFFER_MLYZE_MARKER;
+    salvage->blocks[salvage->count++] = *block;
+    salvage->event_count += block->event_count;
+    salvage->whole_end = block->offset + COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
+    return COFFER_OK;
+}
+
+static bool budget_covers(coffer__mlyze_salvage *salvage, uint64_t bytes)
+{
+    bool covers = bytes <= salvage->budget;
+    salvage->budget = covers ? salvage->budget - bytes : 0;
+    return covers;
+}
+
+/* Whether there is a block at the offset, and a whole one. */
+static coffer_status try_block(bool *found, coffer_mlyze_block *block, coffer__mlyze_salvage *salvage,
+                               coffer_mlyze_events *columns, uint64_t offset, coffer_error *err)
+{
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer__mlyze_decoder decoder;
+    coffer_status status = coffer__mlyze_read_block_header(block, NULL, salvage->trace, offset, &why);
+    block->first_event = salvage->event_count;
+    if (status == COFFER_OK && budget_covers(salvage, block->stored_size))
+        status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, block, false, &why);
+    *found = status == COFFER_OK;
+    if (status == COFFER_OK || coffer__is_about_file(status))
+        return COFFER_OK;
+    return coffer__fail(err, status, why.offset, "%s", why.text);
+}
+
+/* Sizes of a block have at most 17 bits: hardly anything else looks like its header. */
+static bool may_begin_block(const uint8_t *at)
+{
+    uint32_t raw = coffer__load_u32(at), stored = coffer__load_u32(at + COFFER__MLYZE_BLOCK_STORED_AT);
+    return raw > 0 && raw <= COFFER__MLYZE_BLOCK_RAW_MAX && stored > 0 && stored <= raw;
+}
+
+/* Where the next whole block begins from `offset` on; the end of the area when there is none. */
+static coffer_status find_block(uint64_t *out, coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns,
+                                uint64_t offset, coffer_error *err)
+{
+    const uint64_t end = salvage->trace->area_end;
+    uint8_t *window = coffer__malloc(WINDOW);
+    coffer_status status = COFFER_OK;
+    bool found = false;
+    if (!window)
+        return coffer__fail_no_memory(err, WINDOW);
+    while (status == COFFER_OK && !found && end - offset > COFFER__MLYZE_BLOCK_HEADER) {
+        size_t len = end - offset < WINDOW ? (size_t)(end - offset) : WINDOW;
+        size_t starts = len - COFFER__MLYZE_BLOCK_HEADER, i = 0;
+        if (!budget_covers(salvage, starts))
+            break;
+        status = coffer_source_read_at(window, salvage->trace->source, offset, len, err);
+        for (; status == COFFER_OK && !found && i < starts; i++) {
+            coffer_mlyze_block block;
+            if (may_begin_block(window + i))
+                status = try_block(&found, &block, salvage, columns, offset + i, err);
+        }
+        offset += found ? i - 1 : i;
+    }
+    coffer__free(window);
+    *out = found ? offset : end;
+    return status;
+}
+
+static void report_gap(coffer__mlyze_salvage *salvage, uint64_t from, uint64_t to, const coffer_error *why)
+{
+    salvage->lost_bytes += to - from;
+    coffer__report_add(salvage->report, why->status, COFFER_WARNING, from,
+                       "%s; the %llu bytes up to the next whole block are lost", why->text,
+                       (unsigned long long)(to - from));
+}
+
+/* A header that is none: the blocks behind it are looked for. */
+static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns,
+                              const coffer_error *why, coffer_error *err)
+{
+    uint64_t next = 0;
+    coffer_status status = find_block(&next, salvage, columns, *offset + 1, err);
+    if (status)
+        return status;
+    if (next < salvage->trace->area_end)
+        report_gap(salvage, *offset, next, why);
+    *offset = next;
+    return COFFER_OK;
+}
+
+static coffer_status drop_block(coffer__mlyze_salvage *salvage, const coffer_mlyze_block *block,
+                                const coffer_error *why, coffer_error *err)
+{
+    if (!coffer__is_about_file(why->status))
+        return coffer__fail(err, why->status, why->offset, "%s", why->text);
+    salvage->lost_blocks++;
+    salvage->lost_events += block->event_count;
+    salvage->lost_bytes += COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
+    salvage->whole_end = block->offset + COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
+    coffer__report_add(salvage->report, why->status, COFFER_WARNING, block->offset,
+                       "block at offset %llu with %lu events is dropped: %s",
+                       (unsigned long long)block->offset, (unsigned long)block->event_count, why->text);
+    return COFFER_OK;
+}
+
+static coffer_status step(uint64_t *offset, coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns,
+                          coffer_error *err)
+{
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_mlyze_block block;
+    coffer__mlyze_decoder decoder;
+    coffer_status status = coffer__mlyze_read_block_header(&block, NULL, salvage->trace, *offset, &why);
+    if (coffer__is_about_file(status))
+        return pass_gap(offset, salvage, columns, &why, err);
+    if (status)
+        return coffer__fail(err, status, why.offset, "%s", why.text);
+    block.first_event = salvage->event_count;
+    *offset += COFFER__MLYZE_BLOCK_HEADER + block.stored_size;
+    status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, &block, false, &why);
+    return status == COFFER_OK ? take(salvage, &block, columns, err) : drop_block(salvage, &block, &why, err);
+}
+
+coffer_status coffer__mlyze_salvage_blocks(coffer__mlyze_salvage *salvage, coffer_error *err)
+{
+    coffer_mlyze_events columns = COFFER_MLYZE_EVENTS_INIT;
+    const coffer_mlyze *trace = salvage->trace;
+    coffer_status status = coffer__mlyze_events_reserve(&columns, err);
+    salvage->whole_end = trace->area;
+    salvage->budget = (trace->area_end - trace->area) * BUDGET_TIMES + BUDGET_LEAST;
+    for (uint64_t offset = trace->area; status == COFFER_OK && offset < trace->area_end;)
+        status = step(&offset, salvage, &columns, err);
+    coffer_mlyze_events_free(&columns);
+    return status;
+}
+
+void coffer__mlyze_salvage_free(coffer__mlyze_salvage *salvage)
+{
+    coffer__free(salvage->blocks);
+    salvage->blocks = NULL;
+}

@@ -1,0 +1,28 @@
+/* The blocks of a damaged file that are whole. */
+#ifndef COFFER_FORMATS_MLYZE_REPAIR_BLOCKS_H
+#define COFFER_FORMATS_MLYZE_REPAIR_BLOCKS_H
+
+#include "formats/mlyze/mlyze_write_copy.h"
+
+typedef struct coffer__mlyze_salvage {
+    const coffer_mlyze *trace;
+    coffer_report *report;
+    /* Is shown the events of every block that is whole; may be NULL. */
+    coffer_status (*take)(void *context, const coffer_mlyze_events *columns, coffer_error *err);
+    void *context;
+
+    coffer_mlyze_block *blocks;
+    size_t count, capacity;
+    uint64_t event_count;
+    uint64_t lost_blocks, lost_events,
+        lost_bytes;     /* lost events: as far as headers say how many there were */
+    uint64_t whole_end; /* behind the last whole block */
+    bool extensions;
+    uint64_t budget; /* bytes that may still be spent on looking for where blocks go on */
+} coffer__mlyze_salvage;
+
+/* Every loss is a warning in the report. The rest behind the last whole block is not: it is whole_end. */
+coffer_status coffer__mlyze_salvage_blocks(coffer__mlyze_salvage *salvage, coffer_error *err);
+void coffer__mlyze_salvage_free(coffer__mlyze_salvage *salvage);
+
+#endif
