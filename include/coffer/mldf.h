@@ -269,7 +269,7 @@ typedef struct coffer_mldf_order_opts {
     /* 0 = all samples are shuffled among each other. Else pages of page_samples neighbours come in random
      * order, and samples at random from a window of this many open pages. */
     uint32_t window_pages;
-    uint64_t page_samples;    /* 0 = as many as fill a page of the file (coffer_mldf_samples_per_page) */
+    uint64_t page_samples;    /* with a window: coffer_mldf_samples_per_page gives as many as fill one */
     uint32_t rank, world;     /* world 0 = 1 */
     uint32_t worker, workers; /* workers 0 = 1; a rank's samples are dealt to its workers */
     coffer_mldf_tail tail;
