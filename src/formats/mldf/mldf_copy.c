@@ -1,4 +1,5 @@
-/* What a new set takes over from another: fields with their dictionaries. */
+/* What a new set takes over from another: fields with their dictionaries, rows, payloads as they are stored.
+ */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -81,4 +82,144 @@ coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_
         coffer__free((void *)(uintptr_t)copies[i].dictionary);
     coffer__free(copies);
     return status;
+}
+
+/* ---- Rows ---- */
+
+#define ROWS_AT_ONCE ((size_t)256 << 10) /* bytes */
+
+coffer_status coffer__mldf_row_reader_init(coffer__mldf_row_reader *out, const coffer_mldf *set,
+                                           coffer_error *err)
+{
+    coffer__mldf_row_reader reader = { .set = set };
+    size_t row_size = set->schema.row_size ? set->schema.row_size : 1;
+    reader.capacity = row_size < ROWS_AT_ONCE ? ROWS_AT_ONCE / row_size : 1;
+    reader.rows = coffer__alloc_array(reader.capacity, row_size);
+    if (!reader.rows)
+        return coffer__fail_no_memory(err, reader.capacity * row_size);
+    *out = reader;
+    return COFFER_OK;
+}
+
+void coffer__mldf_row_reader_free(coffer__mldf_row_reader *reader)
+{
+    coffer__free(reader->rows);
+    reader->rows = NULL;
+}
+
+coffer_status coffer__mldf_row_of(const uint8_t **out, coffer__mldf_row_reader *reader, uint64_t sample,
+                                  coffer_error *err)
+{
+    const coffer_mldf *set = reader->set;
+    size_t row_size = set->schema.row_size;
+    if (sample - reader->first >= reader->count || sample < reader->first) {
+        bool in_order = sample == reader->first + reader->count;
+        uint64_t left = set->header.samples - sample;
+        size_t count = in_order && left > reader->capacity ? reader->capacity : in_order ? (size_t)left : 1;
+        coffer_status status =
+            coffer_source_read_at(reader->rows, set->source, set->header.metadata + sample * row_size,
+                                  count * row_size, err);
+        if (status)
+            return status;
+        reader->first = sample;
+        reader->count = count;
+    }
+    *out = reader->rows + (size_t)(sample - reader->first) * row_size;
+    return COFFER_OK;
+}
+
+/* ---- Samples ---- */
+
+coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_writer *writer,
+                                       const coffer_mldf *set, const size_t *fields, coffer_error *err)
+{
+    coffer_mldf_open_opts options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer__mldf_copier copier = { .writer = writer, .fields = fields };
+    coffer_status status;
+    options.verify = true;
+    options.key = set->has_key ? set->key : NULL;
+    options.limits = &set->limits;
+    if ((status = coffer_mldf_open(&copier.set, set->source, &options, err)))
+        return status;
+    if ((status = coffer__mldf_row_reader_init(&copier.rows, copier.set, err))) {
+        coffer_mldf_close(copier.set);
+        return status;
+    }
+    *out = copier;
+    return COFFER_OK;
+}
+
+void coffer__mldf_copier_free(coffer__mldf_copier *copier)
+{
+    coffer_mldf_bytes_free(&copier->stored);
+    coffer_mldf_bytes_free(&copier->plain);
+    coffer__mldf_row_reader_free(&copier->rows);
+    coffer_mldf_close(copier->set);
+}
+
+/* The number of the sample and of the field is part of what is authenticated. */
+static coffer_status seal_anew(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
+                               coffer_error *err)
+{
+    const coffer_mldf *set = copier->set;
+    const uint8_t *key = set->has_key ? set->key : copier->writer->key;
+    size_t size = copier->stored.size;
+    coffer_status status;
+    if (!set->has_key && !copier->writer->has_key)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "sample %llu, field %s is encrypted for its number: a key is needed",
+                            (unsigned long long)sample, set->schema.fields[from].name);
+    if ((status = coffer__mldf_bytes_reserve(&copier->plain, size, err)))
+        return status;
+    if (size < COFFER__MLDF_SEAL_SIZE ||
+        !coffer__mldf_open_sealed(copier->plain.data, copier->stored.data, size, sample, (uint16_t)from, key))
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                            "authentication failed for sample %llu, field %s", (unsigned long long)sample,
+                            set->schema.fields[from].name);
+    return coffer__mldf_put_payload(copier->writer, to, copier->plain.data, size - COFFER__MLDF_SEAL_SIZE,
+                                    COFFER__MLDF_STEP_SEAL, err);
+}
+
+coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
+                                        coffer_error *err)
+{
+    coffer_mldf_writer *writer = copier->writer;
+    coffer_status status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, err);
+    if (status)
+        return status;
+    if (writer->columns[to].field.flags & COFFER_MLDF_FIELD_ENCRYPTED && copier->stored.size > 0 &&
+        (writer->sample != sample || from != to))
+        return seal_anew(copier, sample, from, to, err);
+    return coffer__mldf_put_payload(writer, to, copier->stored.data, copier->stored.size, 0, err);
+}
+
+coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err)
+{
+    coffer_mldf_writer *writer = copier->writer;
+    const coffer__mldf_schema *schema = &copier->set->schema;
+    const uint8_t *row = NULL;
+    coffer_status status = coffer__mldf_row_of(&row, &copier->rows, sample, err);
+    for (size_t to = 0; to < writer->column_count && status == COFFER_OK; to++) {
+        size_t from = chosen(copier->fields, to);
+        const coffer_mldf_field *field = &schema->fields[from];
+        uint8_t *entry = coffer__mldf_current_row(writer) + writer->columns[to].field.row_offset;
+        coffer_mldf_entry found;
+        memcpy(entry, row + field->row_offset, field->row_size);
+        if (!coffer__mldf_has_payload(field->kind))
+            continue;
+        coffer__mldf_load_entry(&found, field->kind, entry);
+        /* The place is that of the new file. */
+        memset(entry, 0, 12);
+        if (found.present)
+            status = coffer__mldf_copy_payload(copier, sample, from, to, err);
+    }
+    return status ? status : coffer__mldf_end_row(writer, err);
+}
+
+coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
+                                coffer_error *err)
+{
+    if (!progress || !progress->step || progress->step(progress->context, done, total) == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
 }

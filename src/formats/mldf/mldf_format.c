@@ -17,4 +17,5 @@ const coffer_format coffer__mldf_format = {
     .describe = coffer__mldf_describe,
     .check = coffer__mldf_check,
     .list = coffer__mldf_list,
+    .compact = coffer__mldf_compact,
 };

@@ -136,9 +136,6 @@ coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coff
     batch->limit = PLAIN_BATCH;
     for (size_t i = 0; i < count && status == COFFER_OK; i++) {
         coffer__mldf_column *column = &writer->columns[i];
-        if (column->field.flags & COFFER_MLDF_FIELD_ENCRYPTED && !writer->has_key)
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "field %s is to be encrypted: a key is needed", column->name);
         if (column->field.flags & (COFFER_MLDF_FIELD_ENCRYPTED | COFFER_MLDF_FIELD_ZSTD))
             batch->limit = THREAD_BATCH * (writer->opts.threads ? writer->opts.threads : coffer__cpu_count());
         status = coffer__mldf_prepare_dictionary(column, writer->opts.zstd_level, err);
@@ -146,6 +143,21 @@ coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coff
     if (status == COFFER_OK && !coffer__buffer_fill(&batch->rows, 0, writer->row_size))
         status = coffer__fail_no_memory(err, writer->row_size);
     return status;
+}
+
+static coffer_status fail_without_key(const coffer__mldf_column *column, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                        "field %s is encrypted: a key is needed", column->name);
+}
+
+coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err)
+{
+    for (size_t i = 0; i < writer->column_count; i++) {
+        if (writer->columns[i].field.flags & COFFER_MLDF_FIELD_ENCRYPTED && !writer->has_key)
+            return fail_without_key(&writer->columns[i], err);
+    }
+    return COFFER_OK;
 }
 
 coffer_status coffer__mldf_writer_fail(coffer_mldf_writer *writer, coffer_status status,
@@ -160,30 +172,29 @@ coffer_status coffer__mldf_writer_fail(coffer_mldf_writer *writer, coffer_status
     return writer->failure.status;
 }
 
-static coffer_status write_dictionaries(coffer_mldf_writer *writer, coffer_error *err)
+coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t field, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < writer->column_count && status == COFFER_OK; i++) {
-        coffer_mldf_field *field = &writer->columns[i].field;
-        if (!field->dictionary)
-            continue;
-        field->dictionary_offset = writer->out.position;
-        status = coffer__mldf_store_payload(writer, field->dictionary, field->dictionary_size, err);
-    }
-    return status;
+    coffer_mldf_field *of = &writer->columns[field].field;
+    if (!of->dictionary || of->dictionary_offset != 0)
+        return COFFER_OK;
+    of->dictionary_offset = writer->out.position;
+    return coffer__mldf_store_payload(writer, of->dictionary, of->dictionary_size, err);
 }
 
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err)
 {
     uint64_t front = COFFER__MLDF_HEAD_SIZE + (uint64_t)writer->stride * writer->column_count;
     coffer_status status;
+    /* The head and the descriptors are written last. */
     if ((status = coffer__mldf_out_zeros(&writer->out, front, err)) ||
         (status = coffer__mldf_out_align(&writer->out, writer->opts.page_size, err)))
         return status;
     writer->data_at = writer->out.position;
     writer->out.summed = writer->checksums || writer->checkpoint;
     writer->out.crc = 0;
-    return write_dictionaries(writer, err);
+    for (size_t i = 0; i < writer->column_count && status == COFFER_OK; i++)
+        status = coffer__mldf_write_dictionary(writer, i, err);
+    return status;
 }
 
 coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *err)
@@ -204,7 +215,7 @@ coffer_status coffer_mldf_create(coffer_mldf_writer **out, const char *path, con
     coffer_status status;
     if ((status = coffer__mldf_writer_new(&writer, path, opts, err)) ||
         (status = coffer__mldf_writer_columns(writer, fields, field_count, err)) ||
-        (status = coffer__mldf_open_sink(writer, err)) ||
+        (status = coffer__mldf_expect_key(writer, err)) || (status = coffer__mldf_open_sink(writer, err)) ||
         (writer->opts.resumable && (status = coffer__mldf_checkpoint_start(writer, err))) ||
         (status = coffer__mldf_write_front(writer, err))) {
         coffer__mldf_writer_free(writer);
@@ -411,6 +422,8 @@ coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field,
     coffer__mldf_column *column = &writer->columns[field];
     coffer_status status = COFFER_OK;
     bool empty = size == 0 && !(steps & COFFER__MLDF_STEP_SEAL);
+    if (steps & COFFER__MLDF_STEP_SEAL && !writer->has_key)
+        return fail_without_key(column, err);
     if (column->set_in == writer->sample + 1)
         take_back(writer, field);
     if ((size >= LARGE || batch_is_full(&writer->batch)) && (status = coffer__mldf_flush(writer, err)))
@@ -513,7 +526,7 @@ coffer_status coffer_mldf_set_text(coffer_mldf_writer *writer, size_t field, con
     return coffer_mldf_set_bytes(writer, field, text, len, &entry, err);
 }
 
-static coffer_status end_row(coffer_mldf_writer *writer, coffer_error *err)
+coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err)
 {
     coffer__mldf_batch_out *batch = &writer->batch;
     coffer_error failure = COFFER_ERROR_INIT;
@@ -536,8 +549,11 @@ static coffer_status end_row(coffer_mldf_writer *writer, coffer_error *err)
 
 coffer_status coffer_mldf_end_sample(coffer_mldf_writer *writer, coffer_error *err)
 {
-    coffer_status status = expect_field(writer, writer->only_field == SIZE_MAX ? 0 : writer->only_field, err);
-    return status ? status : end_row(writer, err);
+    coffer_status status = expect_field(writer, 0, err);
+    if (status == COFFER_OK && writer->only_field != SIZE_MAX)
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "samples that are changed end by themselves");
+    return status ? status : coffer__mldf_end_row(writer, err);
 }
 
 void coffer_mldf_cancel_sample(coffer_mldf_writer *writer)

@@ -134,6 +134,8 @@ void coffer__mldf_writer_free(coffer_mldf_writer *writer);
 coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coffer_mldf_field *fields,
                                           size_t count, coffer_error *err);
 coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *err);
+/* COFFER_E_INVALID_ARGUMENT when a field is to be encrypted and there is no key. */
+coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err);
 /* Head, room for the descriptors, and the dictionaries as the first payloads. */
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err);
 /* Sticks. */
@@ -144,8 +146,11 @@ coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset
 /* A payload that belongs to no sample. */
 coffer_status coffer__mldf_store_payload(coffer_mldf_writer *writer, const void *bytes, uint32_t size,
                                          coffer_error *err);
+/* The dictionary of a field, if it has one that is not in the file yet. */
+coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t field, coffer_error *err);
 /* Encodes and writes what waits, and hands the finished rows on. */
 coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err);
+coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err);
 /* No payload of the sample that is being written stands in the file or is about to. */
 bool coffer__mldf_between_samples(const coffer_mldf_writer *writer);
 /* Puts a row in the place of the one that is being written; places of payloads in it are those of another
@@ -193,6 +198,49 @@ void coffer__mldf_base_free(coffer__mldf_base *base);
 coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_mldf *set,
                                        const size_t *fields, size_t count, const coffer_mldf_field *added,
                                        coffer_error *err);
+
+/* Rows of a set, read many at a time as long as they are asked for in order. */
+typedef struct coffer__mldf_row_reader {
+    const coffer_mldf *set;
+    uint8_t *rows;
+    uint64_t first;
+    size_t count, capacity; /* rows */
+} coffer__mldf_row_reader;
+
+coffer_status coffer__mldf_row_reader_init(coffer__mldf_row_reader *out, const coffer_mldf *set,
+                                           coffer_error *err);
+void coffer__mldf_row_reader_free(coffer__mldf_row_reader *reader);
+/* sample : is there. The row is valid until the next call. */
+coffer_status coffer__mldf_row_of(const uint8_t **out, coffer__mldf_row_reader *reader, uint64_t sample,
+                                  coffer_error *err);
+
+/* Copies samples of a set into a writer that has its fields. */
+typedef struct coffer__mldf_copier {
+    coffer_mldf_writer *writer;
+    coffer_mldf *set;     /* a handle of its own: every payload is compared with its checksum */
+    const size_t *fields; /* of the set, in the order of the writer's; NULL = all */
+    coffer__mldf_row_reader rows;
+    coffer_mldf_bytes stored, plain;
+} coffer__mldf_copier;
+
+/* set : its source, key and limits are used. */
+coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_writer *writer,
+                                       const coffer_mldf *set, const size_t *fields, coffer_error *err);
+void coffer__mldf_copier_free(coffer__mldf_copier *copier);
+/* The next sample of the writer is this one. */
+coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err);
+/* The payload of one value; one that is encrypted for another sample or field is encrypted anew. */
+coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
+                                        coffer_error *err);
+coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
+                                coffer_error *err);
+
+/* ---- mldf_extract.c ---- */
+
+/* The same set, written anew. */
+coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
+                                   const coffer_limits *limits, const coffer_progress *progress,
+                                   coffer_error *err);
 
 /* ---- mldf_write_resume.c ---- */
 

@@ -430,8 +430,8 @@ coffer_status coffer_mldf_resume(coffer_mldf_writer **out, const char *path, con
         return status;
     writer->opts.resumable = true;
     if ((status = coffer__mldf_writer_columns(writer, fields, field_count, err)) ||
-        (status = coffer__mldf_open_sink(writer, err)) || (status = open_rows(writer, 0, err)) ||
-        (status = revive(writer, err))) {
+        (status = coffer__mldf_expect_key(writer, err)) || (status = coffer__mldf_open_sink(writer, err)) ||
+        (status = open_rows(writer, 0, err)) || (status = revive(writer, err))) {
         coffer__mldf_writer_free(writer);
         return status;
     }
