@@ -4,6 +4,7 @@
 #include "any_file.h"
 #include "base/report.h"
 #include "findings.h"
+#include "key.h"
 #include "term.h"
 
 #include <string.h>
@@ -147,11 +148,16 @@ static int run(const cli_args *args)
     if (run.original && cli_operand_count(args) > 1)
         return cli_usage(args, "--against compares one file with one original");
     run.opts.limits = &run.limits;
-    int status = CLI_OK;
+    cli_key key;
+    int status = cli_key_read(&key, args);
+    if (status)
+        return status;
+    run.opts.key = key.at;
     for (size_t i = 0; i < cli_operand_count(args); i++)
         status = cli_worse(status, check_file(&run, cli_operand(args, i)));
     if (cli_operand_count(args) > 1 && !run.json)
         print_summary(&run);
+    cli_key_wipe(&key);
     return status;
 }
 
@@ -163,6 +169,7 @@ static const cli_option options[] = {
     { "max", 0, "N", NULL, "stop a file's report after N findings (1000)" },
     { "threads", 0, "N", NULL, "use N threads (one per core)" },
     { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, findings" },
+    CLI_KEY_OPTION,
     { 0 },
 };
 
@@ -177,6 +184,7 @@ const cli_verb cli_verb_check = {
     .examples = "  coffer check scan.mscan\n"
                 "  coffer check --full *.mscan              # every record, several files\n"
                 "  coffer check --json scan.mscan | jq .ok\n"
+                "  coffer check --full train.mldf           # lists damaged samples\n"
                 "  coffer check --full small.mcf --against model.safetensors\n",
     .options = options,
     .min_operands = 1,

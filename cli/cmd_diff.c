@@ -4,6 +4,7 @@
 #include "any_file.h"
 #include "args.h"
 #include "base/report.h"
+#include "key.h"
 #include "term.h"
 
 #include <string.h>
@@ -81,11 +82,30 @@ static int open_both(two_files *pair)
 }
 
 /* What is compared in the same way for every format. */
-static int run_generic(const cli_args *args, const two_files *pair)
+static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_opts *opts)
 {
-    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
     coffer_node *root = NULL;
     coffer_error err = COFFER_ERROR_INIT;
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return fail(pair->path[0], &err);
+    coffer__node_text(root, "file_a", pair->path[0]);
+    coffer__node_text(root, "file_b", pair->path[1]);
+    cli_key key;
+    int status = cli_key_read(&key, args);
+    opts->key = key.at;
+    if (!status)
+        status = compare(root, pair, opts);
+    if (!status)
+        status = print(root, pair, cli_has(args, "json"));
+    cli_key_wipe(&key);
+    coffer_node_free(root);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
+    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
     uint64_t threads;
     if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024) ||
@@ -94,20 +114,6 @@ static int run_generic(const cli_args *args, const two_files *pair)
     if (opts.tolerance < 0)
         return cli_usage(args, "--tolerance must not be negative");
     opts.threads = (uint32_t)threads;
-    if (coffer_node_new(&root, &err) != COFFER_OK)
-        return fail(pair->path[0], &err);
-    coffer__node_text(root, "file_a", pair->path[0]);
-    coffer__node_text(root, "file_b", pair->path[1]);
-    int status = compare(root, pair, &opts);
-    if (!status)
-        status = print(root, pair, cli_has(args, "json"));
-    coffer_node_free(root);
-    return status;
-}
-
-static int run(const cli_args *args)
-{
-    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
     int status = open_both(&pair);
     if (!status) {
         const char *kind = pair.file[0].kind;
@@ -115,7 +121,7 @@ static int run(const cli_args *args)
         const cli_format_verb *row = alike ? cli_find_format_verb("diff", kind) : NULL;
         status = cli_check_row(args, row, kind);
         if (!status)
-            status = row ? row->run(args, pair.file[0].src) : run_generic(args, &pair);
+            status = row ? row->run(args, pair.file[0].src) : run_generic(args, &pair, &opts);
     }
     cli_file_close(&pair.file[0]);
     cli_file_close(&pair.file[1]);
@@ -127,6 +133,7 @@ static const cli_option options[] = {
     { "max", 0, "N", NULL, "list at most N single differences (20)" },
     { "threads", 0, "N", NULL, "use N threads (one per core)" },
     { "json", 0, NULL, NULL, "one JSON object" },
+    CLI_KEY_OPTION,
     { 0 },
 };
 

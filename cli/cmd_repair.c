@@ -10,6 +10,7 @@
 #include "io/os.h"
 #include "io/source_private.h"
 #include "io/temporary.h"
+#include "key.h"
 #include "term.h"
 
 #include <errno.h>
@@ -22,11 +23,13 @@ typedef struct repair_job {
     const cli_args *args;
     const char *path;
     bool in_place;
-    uint64_t to;  /* the generation to go back to; 0 = the newest whole one */
-    char *output; /* where the result is written; in place, a temporary name */
-    char *target; /* in place: the input itself, links resolved */
-    char *kept;   /* in place: where the original is now */
-    int lock;     /* in place: keeps writers away; -1 = not held */
+    cli_key key;
+    coffer_source *copy; /* a second copy that lost parts are taken from; NULL = none */
+    uint64_t to;         /* the generation to go back to; 0 = the newest whole one */
+    char *output;        /* where the result is written; in place, a temporary name */
+    char *target;        /* in place: the input itself, links resolved */
+    char *kept;          /* in place: where the original is now */
+    int lock;            /* in place: keeps writers away; -1 = not held */
     const coffer_format *format;
     coffer_report *found; /* what was wrong before */
     coffer_report *done;  /* what the repair did and lost */
@@ -73,12 +76,13 @@ static char *suffixed(const char *path, const char *suffix)
     return text_of(&name);
 }
 
-static int check_to(coffer_report **out, const char *path, coffer_source *src)
+static int check_to(coffer_report **out, const char *path, coffer_source *src, const cli_key *key)
 {
     coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     opts.full = true;
+    opts.key = key->at;
     opts.progress = &bar.progress;
     if (coffer_report_new(out, 0, &err) != COFFER_OK)
         return fail(path, &err, NULL);
@@ -167,6 +171,8 @@ static int write_repaired(repair_job *job, coffer_source *src)
     opts.keep_tail = cli_has(job->args, "keep-tail");
     opts.to_generation = job->to;
     opts.overwrite = job->in_place || cli_has(job->args, "force");
+    opts.copy = job->copy;
+    opts.key = job->key.at;
     opts.progress = &bar.progress;
     term_progress_start(&bar, "repairing", NULL);
     bar.amount = coffer_source_size(src);
@@ -192,7 +198,7 @@ static int check_result(repair_job *job)
         return CLI_OK;
     int status = cli_open(&src, job->output);
     if (!status)
-        status = check_to(&job->left, job->output, src);
+        status = check_to(&job->left, job->output, src, &job->key);
     coffer_source_close(src);
     return status;
 }
@@ -257,7 +263,7 @@ static int inspect(repair_job *job, coffer_source *src)
     coffer_error err = COFFER_ERROR_INIT;
     if (coffer_identify(&job->format, src, &err) != COFFER_OK)
         return fail(job->path, &err, NULL);
-    return check_to(&job->found, job->path, src);
+    return check_to(&job->found, job->path, src, &job->key);
 }
 
 /* 1 would say that the result has findings. */
@@ -361,12 +367,27 @@ static void free_job(repair_job *job)
 {
     if (job->lock >= 0)
         coffer__os_close(job->lock);
+    coffer_source_close(job->copy);
+    cli_key_wipe(&job->key);
     coffer__free(job->target);
     coffer__free(job->output);
     coffer__free(job->kept);
     coffer_report_free(job->found);
     coffer_report_free(job->done);
     coffer_report_free(job->left);
+}
+
+/* The key and the copy, before anything is looked at. */
+static int open_copy(repair_job *job)
+{
+    const char *from = cli_value(job->args, "from");
+    int status = cli_key_read(&job->key, job->args);
+    if (status || !from)
+        return status;
+    if (cli_same_file(from, job->path))
+        return cli_usage(job->args, "--from %s is the damaged file itself", from);
+    status = cli_open(&job->copy, from);
+    return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 
 static int run(const cli_args *args)
@@ -379,7 +400,9 @@ static int run(const cli_args *args)
         return CLI_USAGE;
     if (job.in_place && output)
         return cli_usage(args, "--in-place and -o exclude each other");
-    int status = repair(&job);
+    int status = open_copy(&job);
+    if (!status)
+        status = repair(&job);
     FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
     if (status <= CLI_FINDINGS && cli_has(args, "json"))
         status = cli_worse(status, print_as_json(out, &job));
@@ -392,10 +415,13 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write the result to OUT (NAME.repaired.EXT beside the file)" },
     { "in-place", 0, NULL, NULL, "replace the file; the original is kept as NAME.EXT.orig" },
+    { "from", 0, "COPY", NULL,
+      "take what is damaged from a second copy of the file, where the format can: mldf" },
     { "keep-tail", 0, NULL, NULL, "take in whole records that an unfinished append left behind" },
     { "to", 0, "N", NULL, "go back to generation N, where the format keeps older states: see 'coffer log'" },
     { "force", 'f', NULL, NULL, "replace OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, ok, rolled_back, output, original, findings" },
+    CLI_KEY_OPTION,
     { 0 },
 };
 
@@ -413,6 +439,7 @@ const cli_verb cli_verb_repair = {
     .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
                 "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"
                 "  coffer repair scan.mscan -o saved.mscan --keep-tail\n"
+                "  coffer repair train.mldf --from backup.mldf   # damaged samples come from the copy\n"
                 "  coffer repair m.pycauset --to 3 --in-place # undoes what came after generation 3\n",
     .options = options,
     .min_operands = 1,

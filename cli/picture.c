@@ -283,3 +283,33 @@ void picture_cells(picture *canvas, picture_box box, const rgb *cells, size_t co
     cairo_restore(canvas->cairo);
     cairo_surface_destroy(image);
 }
+
+void picture_photo(picture *canvas, picture_box box, const uint8_t *pixels, unsigned width, unsigned height)
+{
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
+    unsigned char *out = cairo_image_surface_get_data(image);
+    if (!out) {
+        canvas->out_of_memory = true;
+        cairo_surface_destroy(image);
+        return;
+    }
+    size_t stride = (size_t)cairo_image_surface_get_stride(image);
+    for (size_t y = 0; y < height; y++)
+        for (size_t x = 0; x < width; x++) {
+            const uint8_t *from = pixels + 3 * (y * width + x);
+            uint32_t pixel = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
+            memcpy(out + y * stride + 4 * x, &pixel, sizeof pixel);
+        }
+    cairo_surface_mark_dirty(image);
+    cairo_save(canvas->cairo);
+    cairo_translate(canvas->cairo, box.x, box.y);
+    cairo_scale(canvas->cairo, box.width / width, box.height / height);
+    cairo_set_source_surface(canvas->cairo, image, 0, 0);
+    cairo_pattern_set_extend(cairo_get_source(canvas->cairo), CAIRO_EXTEND_PAD);
+    if (box.width >= 2 * width)
+        cairo_pattern_set_filter(cairo_get_source(canvas->cairo), CAIRO_FILTER_NEAREST);
+    cairo_rectangle(canvas->cairo, 0, 0, width, height);
+    cairo_fill(canvas->cairo);
+    cairo_restore(canvas->cairo);
+    cairo_surface_destroy(image);
+}

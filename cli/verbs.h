@@ -18,11 +18,13 @@ extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;
 extern const cli_verb cli_verb_log;
 extern const cli_verb cli_verb_ls;
+extern const cli_verb cli_verb_order;
 extern const cli_verb cli_verb_pack;
 extern const cli_verb cli_verb_quantize;
 extern const cli_verb cli_verb_repair;
 extern const cli_verb cli_verb_replay;
 extern const cli_verb cli_verb_set;
+extern const cli_verb cli_verb_sheet;
 extern const cli_verb cli_verb_stats;
 extern const cli_verb cli_verb_version;
 
