@@ -37,6 +37,16 @@ uint32_t coffer__crc32_combine(uint32_t first, uint32_t second, uint64_t second_
     return multiply(shift, first) ^ second;
 }
 
+uint32_t coffer__crc32c(const void *bytes, size_t len)
+{
+    const size_t step = (size_t)1 << 30;        /* the library counts in int */
+    unsigned char *at = (unsigned char *)bytes; /* which it does not change */
+    uint32_t crc = UINT32_MAX;
+    for (; len > step; len -= step, at += step)
+        crc = crc32_iscsi(at, (int)step, crc);
+    return ~crc32_iscsi(at, (int)len, crc);
+}
+
 const char *coffer__crc32_library(void)
 {
     return "isa-l " STRING_OF(ISAL_MAJOR_VERSION) "." STRING_OF(ISAL_MINOR_VERSION);

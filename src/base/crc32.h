@@ -1,4 +1,4 @@
-/* CRC-32 with the polynomial and values of zlib, at the speed of the machine. */
+/* CRC-32 at the speed of the machine: with the polynomial and values of zlib, and CRC-32C. */
 #ifndef COFFER_BASE_CRC32_H
 #define COFFER_BASE_CRC32_H
 
@@ -9,6 +9,8 @@
 uint32_t coffer__crc32(uint32_t crc, const void *bytes, size_t len);
 /* Of two pieces one behind the other, from the CRC of each. */
 uint32_t coffer__crc32_combine(uint32_t first, uint32_t second, uint64_t second_len);
+/* The polynomial of Castagnoli, for the whole of the bytes. */
+uint32_t coffer__crc32c(const void *bytes, size_t len);
 const char *coffer__crc32_library(void); /* "isa-l 2.30", for --version */
 
 #endif

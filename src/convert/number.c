@@ -63,6 +63,18 @@ bool coffer__number_as_u64(uint64_t *out, const coffer__number *number, uint64_t
     return true;
 }
 
+bool coffer__number_as_i64(int64_t *out, const coffer__number *number)
+{
+    if (number->kind == COFFER__NUMBER_I64) {
+        *out = number->as.i64;
+        return true;
+    }
+    if (number->kind != COFFER__NUMBER_U64 || number->as.u64 > INT64_MAX)
+        return false;
+    *out = (int64_t)number->as.u64;
+    return true;
+}
+
 double coffer__number_as_f64(const coffer__number *number)
 {
     switch (number->kind) {

@@ -43,6 +43,8 @@ static inline coffer__number coffer__number_f64(double value)
 bool coffer__number_parse(coffer__number *out, const char *text, size_t len);
 /* False when it is negative, larger than max, or has a fraction. */
 bool coffer__number_as_u64(uint64_t *out, const coffer__number *number, uint64_t max);
+/* The same for whole numbers of either sign. */
+bool coffer__number_as_i64(int64_t *out, const coffer__number *number);
 double coffer__number_as_f64(const coffer__number *number);
 /* For messages. */
 #define COFFER__NUMBER_TEXT 40

@@ -1,5 +1,7 @@
 #include "io/os.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -24,6 +26,35 @@ int coffer__os_make_folder(const char *path, mode_t mode)
 int coffer__os_remove_folder(const char *path)
 {
     return rmdir(path);
+}
+
+void *coffer__os_open_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && !folder)
+        close(fd);
+    return folder;
+}
+
+const char *coffer__os_next_name(void *folder, unsigned char *type)
+{
+    errno = 0;
+    const struct dirent *entry = readdir(folder);
+    if (!entry)
+        return NULL;
+    *type = entry->d_type;
+    return entry->d_name;
+}
+
+void coffer__os_close_folder(void *folder)
+{
+    closedir(folder);
+}
+
+int coffer__os_stat_in(void *folder, const char *name, struct stat *out)
+{
+    return fstatat(dirfd(folder), name, out, AT_SYMLINK_NOFOLLOW);
 }
 
 int coffer__os_close(int fd)

@@ -15,6 +15,12 @@ int coffer__os_open(const char *path, int flags, mode_t mode); /* O_CLOEXEC is a
 int coffer__os_open_at(int folder, const char *name, int flags);
 int coffer__os_make_folder(const char *path, mode_t mode); /* mkdir */
 int coffer__os_remove_folder(const char *path);            /* rmdir: an empty one */
+/* A folder to list; no symbolic link. NULL on error. */
+void *coffer__os_open_folder(const char *path);
+/* The next name and what it is (DT_REG …), or NULL: at the end errno is 0. */
+const char *coffer__os_next_name(void *folder, unsigned char *type);
+void coffer__os_close_folder(void *folder);
+int coffer__os_stat_in(void *folder, const char *name, struct stat *out); /* of a link itself */
 int coffer__os_close(int fd);
 ssize_t coffer__os_pread(int fd, void *out, size_t len, uint64_t offset);
 ssize_t coffer__os_read(int fd, void *out, size_t len);

@@ -1,0 +1,144 @@
+/* Samples on their way into a training set, whatever they come from. An input says what fields there are and
+ * gives one sample after the other; dataset_write.c does the rest. */
+#ifndef COFFER_CONVERT_DATASET_INPUT_H
+#define COFFER_CONVERT_DATASET_INPUT_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "coffer/dataset.h"
+#include "coffer/media.h"
+
+/* ---- Fields ---- */
+
+typedef struct coffer__dataset_schema {
+    coffer__arena names;
+    coffer_mldf_field *fields;
+    size_t count, capacity;
+} coffer__dataset_schema;
+
+/* A field behind the others, its name copied; flags and dims are for the caller to fill in. COFFER_E_BAD_TEXT
+ * and COFFER_E_LIMIT for a name that cannot be one. Inputs see to it that
+ * names are different. */
+coffer_status coffer__dataset_add_field(coffer_mldf_field **out, coffer__dataset_schema *schema,
+                                        const char *name, size_t name_len, uint16_t type, coffer_error *err);
+void coffer__dataset_schema_free(coffer__dataset_schema *schema);
+
+static inline bool coffer__dataset_is_image(uint16_t type)
+{
+    return type == COFFER_MLDF_IMAGE_RAW || type == COFFER_MLDF_IMAGE_JPEG || type == COFFER_MLDF_IMAGE_PNG;
+}
+static inline bool coffer__dataset_is_audio(uint16_t type)
+{
+    return type == COFFER_MLDF_AUDIO || type == COFFER_MLDF_AUDIO_COMPRESSED;
+}
+/* Types with an array descriptor. */
+bool coffer__dataset_is_array(uint16_t type);
+
+/* ---- Samples ---- */
+
+typedef enum coffer__dataset_form {
+    COFFER__DATASET_ABSENT = 0,
+    COFFER__DATASET_SCALAR, /* i64 or f64 as the field is */
+    COFFER__DATASET_READY, /* bytes as they are to be stored, with dims or an entry where the type has them */
+    COFFER__DATASET_FILE   /* bytes of a file (JPEG, WAV, .npy, text …) that the field's type takes apart */
+} coffer__dataset_form;
+
+typedef struct coffer__dataset_value {
+    coffer__dataset_form form;
+    bool is_path; /* the bytes are a path, to be read by `load` */
+    int64_t i64;
+    double f64;
+    const uint8_t *bytes; /* in `own`, or borrowed from what outlives the batch */
+    size_t size;
+    coffer__buffer own;
+    bool has_entry;
+    coffer_mldf_entry entry;
+    uint64_t dims[COFFER_MLDF_MAX_DIMS];
+} coffer__dataset_value;
+
+typedef struct coffer__dataset_sample {
+    uint64_t index;                /* in the input, those that are left out counted */
+    coffer__buffer name;           /* what messages call it: a path, a member, a line */
+    coffer_error failure;          /* of loading it */
+    coffer__dataset_value *values; /* one for each field */
+} coffer__dataset_sample;
+
+/* ---- Inputs ---- */
+
+typedef struct coffer__dataset_input {
+    coffer__dataset_schema schema;
+    uint64_t count;       /* of samples */
+    uint64_t class_count; /* 0: there are no classes */
+    bool shares_payloads; /* the same bytes come again and again */
+    coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */
+    /* The next sample, in order: values are absent before. *more is false behind the last. */
+    coffer_status (*next)(bool *more, coffer__dataset_sample *sample, struct coffer__dataset_input *input,
+                          coffer_error *err);
+    /* Reads what `next` only named; any thread. May be NULL. */
+    coffer_status (*load)(coffer__dataset_sample *sample, const struct coffer__dataset_input *input,
+                          coffer_error *err);
+    /* Begins anew. */
+    coffer_status (*rewind)(struct coffer__dataset_input *input, coffer_error *err);
+    void (*close)(struct coffer__dataset_input *input);
+} coffer__dataset_input;
+
+/* Zeroed memory for an input of this size, with its digest. */
+coffer_status coffer__dataset_input_new(void *out, size_t size, coffer_error *err);
+/* What all inputs have; for their own close. */
+void coffer__dataset_input_free(coffer__dataset_input *input);
+static inline void coffer__dataset_input_close(coffer__dataset_input *input)
+{
+    if (input)
+        input->close(input);
+}
+
+/* Copies into the value. */
+coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const void *bytes, size_t size,
+                                         coffer_error *err);
+
+/* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_dataset_pack. */
+coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
+                                          coffer_dataset_kind kind, const coffer_limits *limits,
+                                          coffer_error *err);
+coffer_status coffer__dataset_open_tar(coffer__dataset_input **out, coffer_source *const *shards,
+                                       size_t count, const coffer_limits *limits, coffer_error *err);
+/* folder : a descriptor of the folder that paths are relative to, or −1: no value names a file. */
+coffer_status coffer__dataset_open_jsonl(coffer__dataset_input **out, coffer_source *src, int folder,
+                                         const coffer_limits *limits, coffer_error *err);
+coffer_status coffer__dataset_open_csv(coffer__dataset_input **out, coffer_source *src, int folder,
+                                       const coffer_limits *limits, coffer_error *err);
+coffer_status coffer__dataset_open_npy(coffer__dataset_input **out, coffer_source *src,
+                                       const coffer_limits *limits, coffer_error *err);
+coffer_status coffer__dataset_open_npz(coffer__dataset_input **out, coffer_source *src,
+                                       const coffer_limits *limits, coffer_error *err);
+coffer_status coffer__dataset_open_tfrecord(coffer__dataset_input **out, coffer_source *src,
+                                            const coffer_limits *limits, coffer_error *err);
+coffer_status coffer__dataset_open_beton(coffer__dataset_input **out, coffer_source *src,
+                                         const coffer_limits *limits, coffer_error *err);
+
+/* ---- Taking files apart ---- */
+
+typedef struct coffer__dataset_taker {
+    const coffer_dataset_opts *opts;
+    coffer_image_decoder *decoder;
+    coffer_pixels pixels, scaled;
+} coffer__dataset_taker;
+
+/* Makes a value of form FILE one that is READY for its field. One taker per thread. */
+coffer_status coffer__dataset_take(coffer__dataset_value *value, const coffer_mldf_field *field,
+                                   coffer__dataset_taker *taker, coffer_error *err);
+coffer_status coffer__dataset_take_image(coffer__dataset_value *value, coffer__dataset_taker *taker,
+                                         coffer_error *err);
+
+/* ---- Writing ---- */
+
+/* Writes all samples. opts : complete; write.resumable and what belongs to it are set here when `resumable`.
+ * out : may be NULL. */
+coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
+                                    const coffer_dataset_opts *opts, bool resumable, coffer_error *err);
+/* A dictionary for each field that can use one; in the arena of the schema. */
+coffer_status coffer__dataset_train(coffer__dataset_input *input, const coffer_dataset_opts *opts,
+                                    coffer_error *err);
+
+#endif
