@@ -104,10 +104,49 @@ static coffer_status read_member(const reader *r, uint64_t values[MEMBERS], unsi
     return skip_odd_value(r);
 }
 
-static coffer_status read_frame(const reader *r)
+/* ---- Frames as every writer writes them: there may be many millions ---- */
+
+static inline bool pass_word(const char **at, const char *end, const char *word, size_t len)
 {
-    uint64_t values[MEMBERS] = { COFFER__MLYZE_NO_ID, 0, COFFER__MLYZE_NO_ID };
-    coffer__mlyze_stack_table *stacks = r->stacks;
+    if ((size_t)(end - *at) < len || memcmp(*at, word, len) != 0)
+        return false;
+    *at += len;
+    *at += *at < end && **at == ' ';
+    return true;
+}
+
+/* At most 19 digits, so that they fit. */
+static inline bool pass_digits(uint64_t *out, const char **at, const char *end)
+{
+    const char *begin = *at, *stop = end - begin > 20 ? begin + 20 : end;
+    uint64_t value = 0;
+    while (*at < stop && **at >= '0' && **at <= '9')
+        value = value * 10 + (uint64_t)(*(*at)++ - '0');
+    *out = value;
+    return *at > begin && *at < stop && (**at == ',' || **at == '}') && (*begin != '0' || *at == begin + 1);
+}
+
+#define PASS_WORD(at, end, word) pass_word(at, end, word, sizeof(word) - 1)
+
+static bool take_usual_frame(uint64_t values[MEMBERS], coffer__mlyze_text *in)
+{
+    const char *at = in->at, *end = in->end;
+    uint64_t taken[MEMBERS];
+    if (!PASS_WORD(&at, end, "{\"file_id\":") || !pass_digits(&taken[FILE_ID], &at, end) ||
+        !PASS_WORD(&at, end, ",") || !PASS_WORD(&at, end, "\"line\":") ||
+        !pass_digits(&taken[LINE], &at, end) || !PASS_WORD(&at, end, ",") ||
+        !PASS_WORD(&at, end, "\"func_id\":") || !pass_digits(&taken[FUNC_ID], &at, end) ||
+        !PASS_WORD(&at, end, "}"))
+        return false;
+    memcpy(values, taken, sizeof taken);
+    in->at = at;
+    return true;
+}
+
+/* ---- Frames, whatever they hold ---- */
+
+static coffer_status read_odd_frame(const reader *r, uint64_t values[MEMBERS])
+{
     coffer_status status;
     unsigned seen = 0;
     if (!coffer__mlyze_text_take(r->in, '{')) {
@@ -129,12 +168,23 @@ static coffer_status read_frame(const reader *r)
         if (!(seen & 1u << i))
             report_member(r, COFFER_E_MISSING, i, "has no");
     }
-    status = coffer__array_reserve_one(&stacks->frames, &stacks->frames_capacity, stacks->frame_count,
-                                       sizeof *stacks->frames, r->err);
-    if (status == COFFER_OK)
-        stacks->frames[stacks->frame_count++] =
-            (coffer_mlyze_frame){ values[FILE_ID], values[LINE], values[FUNC_ID] };
-    return status;
+    return COFFER_OK;
+}
+
+static coffer_status read_frame(const reader *r)
+{
+    uint64_t values[MEMBERS] = { COFFER__MLYZE_NO_ID, 0, COFFER__MLYZE_NO_ID };
+    coffer__mlyze_stack_table *stacks = r->stacks;
+    coffer_status status = COFFER_OK;
+    coffer__mlyze_text_space(r->in);
+    if (!take_usual_frame(values, r->in))
+        status = read_odd_frame(r, values);
+    if (status || (status = coffer__array_reserve_one(&stacks->frames, &stacks->frames_capacity,
+                                                      stacks->frame_count, sizeof *stacks->frames, r->err)))
+        return status;
+    stacks->frames[stacks->frame_count++] =
+        (coffer_mlyze_frame){ values[FILE_ID], values[LINE], values[FUNC_ID] };
+    return COFFER_OK;
 }
 
 static coffer_status read_frames(const reader *r)
