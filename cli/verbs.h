@@ -7,7 +7,9 @@
 extern const cli_verb cli_verb_append;
 extern const cli_verb cli_verb_check;
 extern const cli_verb cli_verb_compact;
+extern const cli_verb cli_verb_concat;
 extern const cli_verb cli_verb_convert;
+extern const cli_verb cli_verb_delete;
 extern const cli_verb cli_verb_diff;
 extern const cli_verb cli_verb_formats;
 extern const cli_verb cli_verb_generate;
@@ -25,6 +27,7 @@ extern const cli_verb cli_verb_repair;
 extern const cli_verb cli_verb_replay;
 extern const cli_verb cli_verb_set;
 extern const cli_verb cli_verb_sheet;
+extern const cli_verb cli_verb_split;
 extern const cli_verb cli_verb_stats;
 extern const cli_verb cli_verb_version;
 

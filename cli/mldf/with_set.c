@@ -42,7 +42,15 @@ int mldf_expect_file(const cli_args *args)
     return CLI_OK;
 }
 
-int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli_key *key)
+/* Pages of other programs can be of any size. */
+static uint32_t page_size_of(const coffer_mldf *set)
+{
+    uint32_t size = coffer_mldf_page_size(set);
+    return size >= 4096 && (size & (size - 1)) == 0 ? size : 0;
+}
+
+int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli_key *key,
+                    const coffer_mldf *like)
 {
     coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
     uint64_t level, threads;
@@ -52,7 +60,10 @@ int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli
     /* In the order of MLDF_PAGE_SIZES. */
     static const uint32_t page_sizes[] = { 4U << 10, 16U << 10, 64U << 10, 256U << 10,
                                            1U << 20, 2U << 20,  4U << 20,  8U << 20 };
-    opts.page_size = page_sizes[cli_choice(args, "page-size", 5)];
+    if (cli_has(args, "page-size"))
+        opts.page_size = page_sizes[cli_choice(args, "page-size", 0)];
+    else if (like)
+        opts.page_size = page_size_of(like);
     opts.descriptor_stride = cli_choice(args, "descriptor-stride", 0) == 1 ? 204 : 208;
     opts.no_checksums = cli_has(args, "no-checksums");
     opts.dedup = cli_has(args, "dedup");
