@@ -259,6 +259,20 @@ COFFER_API size_t coffer_mlyze_analysis_mark_count(const coffer_mlyze_analysis *
 COFFER_API const coffer_mlyze_mark *coffer_mlyze_analysis_mark_at(const coffer_mlyze_analysis *analysis,
                                                                   size_t index); /* index < count */
 
+/* What lies between two markers: the first phase begins with the window, each further one with a marker. At
+ * most limits.entries of them. */
+typedef struct coffer_mlyze_phase {
+    uint64_t id; /* name of the marker it begins with; UINT64_MAX for the first */
+    uint64_t event, time_us, duration_us;
+    uint64_t allocs, allocated_bytes;
+    uint64_t peak_bytes; /* highest inside it */
+    uint64_t live_bytes_at_begin, live_bytes_at_end;
+} coffer_mlyze_phase;
+
+COFFER_API size_t coffer_mlyze_analysis_phase_count(const coffer_mlyze_analysis *analysis);
+COFFER_API const coffer_mlyze_phase *coffer_mlyze_analysis_phase_at(const coffer_mlyze_analysis *analysis,
+                                                                    size_t index); /* index < count */
+
 /* Rows summed by function or by file instead of by stack: "self" counts the innermost frame, "inclusive"
  * every function or file of the stack once. */
 typedef enum coffer_mlyze_by {

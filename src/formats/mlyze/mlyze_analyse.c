@@ -16,6 +16,8 @@ struct coffer_mlyze_analysis {
     size_t thread_count;
     coffer_mlyze_mark *marks;
     size_t mark_count;
+    coffer_mlyze_phase *phases;
+    size_t phase_count;
 };
 
 void coffer_mlyze_analysis_free(coffer_mlyze_analysis *analysis)
@@ -25,6 +27,7 @@ void coffer_mlyze_analysis_free(coffer_mlyze_analysis *analysis)
     coffer__free(analysis->stacks);
     coffer__free(analysis->threads);
     coffer__free(analysis->marks);
+    coffer__free(analysis->phases);
     coffer__free(analysis);
 }
 
@@ -82,7 +85,7 @@ static void fill_stack(coffer_mlyze_stack_row *out, const coffer__mlyze_pass *pa
 {
     size_t listed = pass->stacks.listed->count;
     *out = (coffer_mlyze_stack_row){ .stack = row < listed ? row : SIZE_MAX,
-                                     .id = coffer__mlyze_stacks_id(&pass->stacks, row),
+                                     .id = coffer__mlyze_numbers_id(&pass->stacks, row),
                                      .allocs = sum->allocs,
                                      .allocated_bytes = sum->allocated_bytes,
                                      .peak_allocs = sum->peak_allocs,
@@ -111,7 +114,7 @@ static int by_id(const void *a, const void *b)
 static coffer_status fill_stacks(coffer_mlyze_analysis *out, const coffer__mlyze_pass *pass,
                                  coffer_error *err)
 {
-    size_t rows = coffer__mlyze_stacks_count(&pass->stacks), used = 0;
+    size_t rows = coffer__mlyze_numbers_count(&pass->stacks), used = 0;
     for (size_t row = 0; row < rows; row++) {
         coffer__mlyze_row sum = sum_row(pass, row);
         used += !coffer__mlyze_row_is_empty(&sum);
@@ -181,18 +184,14 @@ static coffer_status make_analysis(coffer_mlyze_analysis **out, coffer__mlyze_pa
     analysis->marks = pass->marks;
     analysis->mark_count = pass->mark_count;
     pass->marks = NULL;
+    analysis->phases = pass->phases;
+    analysis->phase_count = pass->phase_count;
+    pass->phases = NULL;
     *out = analysis;
     return COFFER_OK;
 }
 
 /* ---- The call ---- */
-
-/* Whether the blocks turned out to lie elsewhere than an index said: then it was all for nothing. */
-static bool is_outdated(const coffer__mlyze_pass *pass)
-{
-    const coffer__mlyze_map *map = pass->map;
-    return !coffer__mlyze_get_map(&map, pass->trace, NULL) && map != pass->map;
-}
 
 static coffer_status analyse(coffer_mlyze_analysis **out, bool *again, const coffer_mlyze *trace,
                              const coffer_mlyze_query *query, coffer_error *err)
@@ -203,7 +202,7 @@ static coffer_status analyse(coffer_mlyze_analysis **out, bool *again, const cof
     if (status)
         goto out;
     status = coffer__mlyze_run(pass, err);
-    *again = status != COFFER_E_CANCELLED && is_outdated(pass);
+    *again = status != COFFER_E_CANCELLED && coffer__mlyze_pass_is_outdated(pass);
     if (!status && !*again)
         status = make_analysis(out, pass, err);
     coffer__mlyze_pass_free(pass);
@@ -272,4 +271,14 @@ size_t coffer_mlyze_analysis_mark_count(const coffer_mlyze_analysis *analysis)
 const coffer_mlyze_mark *coffer_mlyze_analysis_mark_at(const coffer_mlyze_analysis *analysis, size_t index)
 {
     return &analysis->marks[index];
+}
+
+size_t coffer_mlyze_analysis_phase_count(const coffer_mlyze_analysis *analysis)
+{
+    return analysis->phase_count;
+}
+
+const coffer_mlyze_phase *coffer_mlyze_analysis_phase_at(const coffer_mlyze_analysis *analysis, size_t index)
+{
+    return &analysis->phases[index];
 }

@@ -35,6 +35,12 @@ typedef struct coffer__mlyze_span {
     uint16_t thread, first, last; /* the thread's first and last allocation in the piece */
 } coffer__mlyze_span;
 
+/* How a piece stands at one of its marks. */
+typedef struct coffer__mlyze_stop_over {
+    int64_t level, high;        /* from 0 at the piece's begin; high : since the mark before */
+    uint64_t allocs, allocated; /* since the mark before; only in a piece with markers */
+} coffer__mlyze_stop_over;
+
 typedef struct coffer__mlyze_piece {
     size_t block;
     uint64_t from, to;          /* the numbers of the events that are wanted */
@@ -48,11 +54,14 @@ typedef struct coffer__mlyze_piece {
     size_t list_count[COFFER__MLYZE_MAX_SHARDS + 1]; /* the last one for what no shard takes */
     uint16_t *marks;                                 /* events that are no allocations and no frees */
     size_t mark_count, mark_capacity;
+    coffer__mlyze_stop_over *stops; /* one for each mark, and one for the end */
+    size_t stop_capacity;
+    bool has_markers;
     coffer__mlyze_span *spans;
     size_t span_count, span_capacity;
     bool has_unlisted;              /* stacks that have no row yet */
     uint64_t allocs, allocs_before; /* before : in the pass */
-    uint64_t frees, reallocs;
+    uint64_t frees, reallocs, allocated;
     uint8_t first_type, last_type; /* before pairing */
     int64_t sum, high;             /* level at its end and the highest, from 0 at its begin */
     size_t high_at;
@@ -108,7 +117,7 @@ typedef struct coffer__mlyze_pass {
     uint32_t threads;
     coffer__mlyze_key key;
     coffer__mlyze_budget budget;
-    coffer__mlyze_stacks stacks;
+    coffer__mlyze_numbers stacks;
     coffer__mlyze_shard *shards;
     size_t shard_count, max_shards;
     /* The hashes that a shard takes, ends included; ascending. */
@@ -144,7 +153,10 @@ typedef struct coffer__mlyze_pass {
     size_t leftover_count;
     coffer_mlyze_mark *marks;
     size_t mark_count, mark_capacity;
-    /* Called for each batch that was paired, in order, before it is settled. NULL = not at all. */
+    coffer_mlyze_phase *phases; /* the last one is under way */
+    size_t phase_count, phase_capacity;
+    /* Called for each batch that was paired, in order, before it is settled; for no batch when the pass
+     * begins anew. NULL = not at all. */
     coffer_status (*observe)(void *context, const struct coffer__mlyze_pass *pass,
                              const coffer__mlyze_batch *batch, coffer_error *err);
     void *observe_context;
@@ -171,6 +183,10 @@ void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch
 /* ---- In order (mlyze_analyse_level.c) ---- */
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
+/* Ends the phase under way and begins another. */
+coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
+                                        uint64_t time, uint64_t level, coffer_error *err);
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, uint64_t level);
 /* How much an event adds to what is live. */
 int64_t coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event, const coffer__mlyze_pass *pass);
 /* Sets *has_tail when rows have to be taken back. */
@@ -190,6 +206,8 @@ coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mly
 coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_pass_kind kind,
                                        size_t shard_count, coffer_error *err);
 void coffer__mlyze_pass_free(coffer__mlyze_pass *pass);
+/* Whether the blocks turned out to lie elsewhere than an index said: then it was all for nothing. */
+bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass);
 /* Adds what a shard's table has left to the leftovers. */
 coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err);
 /* All that a query asks for, in memory or, when that is too small, through a temporary file; the sums are in
@@ -197,6 +215,8 @@ coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t s
 coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err);
 /* The second way. */
 coffer_status coffer__mlyze_run_spilled(coffer__mlyze_pass *pass, coffer_error *err);
+/* The time of an event, or that of its block where it cannot be read. The trace has a block. */
+uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t event);
 /* Boundaries of the window and of the growth test. */
 coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err);
 

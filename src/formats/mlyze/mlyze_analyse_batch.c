@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 
 #include <string.h>
 
@@ -57,6 +58,7 @@ void coffer__mlyze_piece_free(coffer__mlyze_piece *piece)
     coffer__free(piece->order);
     coffer__free(piece->listed);
     coffer__free(piece->marks);
+    coffer__free(piece->stops);
     coffer__free(piece->spans);
 }
 
@@ -84,7 +86,7 @@ static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status = coffer_mlyze_read_block(&piece->events, pass->trace, piece->block, &failure);
-    if (status <= COFFER_E_IO) {
+    if (status && !coffer__is_about_file(status)) {
         if (err)
             *err = failure;
         return status;
@@ -105,13 +107,13 @@ static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze
 }
 
 /* Rows of the stacks; says whether all of them have one. */
-static bool find_rows(coffer__mlyze_piece *piece, const coffer__mlyze_stacks *stacks)
+static bool find_rows(coffer__mlyze_piece *piece, const coffer__mlyze_numbers *stacks)
 {
     const uint64_t *id = piece->events.id;
     const uint8_t *type = piece->events.type;
     bool missing = false;
     for (size_t i = piece->begin; i < piece->end; i++) {
-        uint32_t row = coffer__mlyze_stacks_find(stacks, type[i] == COFFER_MLYZE_ALLOC ? id[i] : 0);
+        uint32_t row = coffer__mlyze_numbers_find(stacks, type[i] == COFFER_MLYZE_ALLOC ? id[i] : 0);
         piece->row[i] = row;
         missing |= row == COFFER__MLYZE_NO_ROW && type[i] == COFFER_MLYZE_ALLOC;
     }
@@ -214,13 +216,15 @@ static void count_allocs_before(coffer__mlyze_piece *piece)
 static void count_types(coffer__mlyze_piece *piece)
 {
     const uint8_t *type = piece->events.type;
-    uint64_t allocs = 0, frees = 0;
+    uint64_t allocs = 0, frees = 0, allocated = 0;
     for (size_t i = piece->begin; i < piece->end; i++) {
         allocs += type[i] == COFFER_MLYZE_ALLOC;
         frees += type[i] == COFFER_MLYZE_FREE;
+        allocated += piece->events.size[i]; /* of others too: note_others() takes them out */
     }
     piece->allocs = allocs;
     piece->frees = frees;
+    piece->allocated = allocated;
     if (piece->begin < piece->end) {
         piece->first_type = type[piece->begin];
         piece->last_type = type[piece->end - 1];
@@ -238,23 +242,39 @@ static void count_reallocs(coffer__mlyze_piece *piece)
     piece->reallocs = reallocs;
 }
 
+static coffer_status make_stops(coffer__mlyze_piece *piece, coffer_error *err)
+{
+    if (piece->mark_count < piece->stop_capacity)
+        return COFFER_OK;
+    size_t capacity = piece->mark_capacity + 1;
+    coffer__free(piece->stops);
+    piece->stop_capacity = 0;
+    piece->stops = coffer__alloc_array(capacity, sizeof *piece->stops);
+    if (!piece->stops)
+        return coffer__fail_no_memory(err, capacity * sizeof *piece->stops);
+    piece->stop_capacity = capacity;
+    return COFFER_OK;
+}
+
 /* Markers, collections and what is rarer still. */
 static coffer_status note_others(coffer__mlyze_piece *piece, coffer_error *err)
 {
     const uint8_t *type = piece->events.type;
     coffer_status status = COFFER_OK;
+    bool none = piece->allocs + piece->frees == piece->end - piece->begin;
     piece->mark_count = 0;
-    if (piece->allocs + piece->frees == piece->end - piece->begin)
-        return COFFER_OK;
-    for (size_t i = piece->begin; i < piece->end && !status; i++) {
+    piece->has_markers = false;
+    for (size_t i = piece->begin; i < piece->end && !none && !status; i++) {
         if (type[i] <= COFFER_MLYZE_FREE)
             continue;
         status = coffer__array_reserve_one(&piece->marks, &piece->mark_capacity, piece->mark_count,
                                            sizeof *piece->marks, err);
         if (!status)
             piece->marks[piece->mark_count++] = (uint16_t)i;
+        piece->has_markers |= type[i] == COFFER_MLYZE_MARKER;
+        piece->allocated -= piece->events.size[i];
     }
-    return status;
+    return status ? status : make_stops(piece, err);
 }
 
 coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
@@ -288,9 +308,9 @@ static coffer_status add_rows(coffer__mlyze_pass *pass, coffer__mlyze_piece *pie
         if (piece->events.type[i] != COFFER_MLYZE_ALLOC || piece->row[i] != COFFER__MLYZE_NO_ROW)
             continue;
         uint64_t id = piece->events.id[i];
-        uint32_t row = coffer__mlyze_stacks_find(&pass->stacks, id);
+        uint32_t row = coffer__mlyze_numbers_find(&pass->stacks, id);
         if (row == COFFER__MLYZE_NO_ROW) {
-            coffer_status status = coffer__mlyze_stacks_add(&row, &pass->stacks, id, err);
+            coffer_status status = coffer__mlyze_numbers_add(&row, &pass->stacks, id, err);
             if (status)
                 return status;
         }

@@ -24,19 +24,102 @@ int64_t coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event, con
     return (int64_t)change_of(piece, event, pass);
 }
 
-void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
+/* A level that is followed from event to event; it wraps where a file's sizes are absurd. */
+typedef struct walk {
+    uint64_t level;
+    int64_t high;
+    size_t high_at;
+} walk;
+
+static inline void walk_to(walk *at, const coffer__mlyze_piece *piece, size_t from, size_t to,
+                           const coffer__mlyze_pass *pass)
 {
-    uint64_t level = 0; /* wraps where a file's sizes are absurd */
-    int64_t high = INT64_MIN;
-    size_t high_at = piece->begin;
-    for (size_t i = piece->begin; i < piece->end; i++) {
+    uint64_t level = at->level;
+    int64_t high = at->high;
+    size_t high_at = at->high_at;
+    for (size_t i = from; i < to; i++) {
         level += change_of(piece, i, pass);
         high_at = (int64_t)level > high ? i : high_at;
         high = (int64_t)level > high ? (int64_t)level : high;
     }
-    piece->sum = (int64_t)level;
-    piece->high = high;
-    piece->high_at = high_at;
+    *at = (walk){ level, high, high_at };
+}
+
+static void count_range(coffer__mlyze_stop_over *stop, const coffer__mlyze_piece *piece, size_t from,
+                        size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        uint8_t type = piece->events.type[i];
+        bool is_alloc = type == COFFER__MLYZE_PAIRED_ALLOC || type == COFFER__MLYZE_REPLACING ||
+                        type == COFFER__MLYZE_NOWHERE;
+        stop->allocs += is_alloc;
+        stop->allocated += is_alloc ? piece->events.size[i] : 0;
+    }
+}
+
+void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
+{
+    walk whole = { 0, INT64_MIN, piece->begin };
+    size_t from = piece->begin;
+    for (size_t i = 0; i <= piece->mark_count; i++) {
+        coffer__mlyze_stop_over *stop = &piece->stops[i];
+        size_t to = i < piece->mark_count ? piece->marks[i] : piece->end;
+        walk part = { whole.level, INT64_MIN, from };
+        walk_to(&part, piece, from, to, pass);
+        *stop = (coffer__mlyze_stop_over){ .level = (int64_t)part.level, .high = part.high };
+        if (piece->has_markers)
+            count_range(stop, piece, from, to);
+        if (part.high > whole.high) {
+            whole.high = part.high;
+            whole.high_at = part.high_at;
+        }
+        whole.level = part.level;
+        from = to;
+    }
+    piece->sum = (int64_t)whole.level;
+    piece->high = whole.high;
+    piece->high_at = whole.high_at;
+}
+
+/* ---- Phases ---- */
+
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, uint64_t level)
+{
+    if (pass->phase_count == 0)
+        return;
+    coffer_mlyze_phase *phase = &pass->phases[pass->phase_count - 1];
+    phase->duration_us = time - phase->time_us;
+    phase->live_bytes_at_end = level;
+}
+
+coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
+                                        uint64_t time, uint64_t level, coffer_error *err)
+{
+    if (pass->phase_count >= pass->limits.entries)
+        return COFFER_OK;
+    coffer_status status = coffer__array_reserve_one(&pass->phases, &pass->phase_capacity, pass->phase_count,
+                                                     sizeof *pass->phases, err);
+    if (status)
+        return status;
+    coffer__mlyze_end_phase(pass, time, level);
+    pass->phases[pass->phase_count++] = (coffer_mlyze_phase){ .id = name,
+                                                              .event = event,
+                                                              .time_us = time,
+                                                              .peak_bytes = level,
+                                                              .live_bytes_at_begin = level,
+                                                              .live_bytes_at_end = level };
+    return COFFER_OK;
+}
+
+/* high : from the level at the piece's begin. */
+static void add_to_phase(coffer__mlyze_pass *pass, int64_t high, uint64_t allocs, uint64_t allocated)
+{
+    coffer_mlyze_phase *phase = &pass->phases[pass->phase_count - 1];
+    int64_t peak = (int64_t)(pass->level + (uint64_t)high);
+    phase->allocs += allocs;
+    phase->allocated_bytes += allocated;
+    if (high != INT64_MIN && peak > (int64_t)phase->peak_bytes)
+        phase->peak_bytes = (uint64_t)peak;
 }
 
 /* ---- Marks and rarer events ---- */
@@ -71,9 +154,13 @@ static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_
         totals->collected_objects += piece->events.id[event];
         totals->collected_bytes += size;
         return keep_mark(pass, piece, event, level, err);
-    case COFFER_MLYZE_MARKER:
+    case COFFER_MLYZE_MARKER: {
         totals->markers++;
-        return keep_mark(pass, piece, event, level, err);
+        coffer_status status =
+            coffer__mlyze_begin_phase(pass, piece->events.id[event], piece->events.first + event,
+                                      piece->events.time[event], level, err);
+        return status ? status : keep_mark(pass, piece, event, level, err);
+    }
     case COFFER_MLYZE_RSS:
         if (size > totals->peak_rss_bytes)
             totals->peak_rss_bytes = size;
@@ -87,13 +174,15 @@ static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_
 static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
                                    coffer_error *err)
 {
-    uint64_t level = pass->level;
-    size_t at = piece->begin;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < piece->mark_count && !status; i++) {
-        for (; at < piece->marks[i]; at++)
-            level += change_of(piece, at, pass);
-        status = settle_other(pass, piece, at, level, err);
+    if (!piece->has_markers)
+        add_to_phase(pass, piece->high, piece->allocs, piece->allocated);
+    for (size_t i = 0; i <= piece->mark_count && !status; i++) {
+        const coffer__mlyze_stop_over *stop = &piece->stops[i];
+        if (piece->has_markers)
+            add_to_phase(pass, stop->high, stop->allocs, stop->allocated);
+        if (i < piece->mark_count)
+            status = settle_other(pass, piece, piece->marks[i], pass->level + (uint64_t)stop->level, err);
     }
     return status;
 }

@@ -4,7 +4,8 @@
 
 /* ---- Boundaries ---- */
 
-static void begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_boundary *boundary)
+static coffer_status begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_boundary *boundary,
+                                  coffer_error *err)
 {
     pass->counting = true;
     pass->window_piece = pass->settled_pieces;
@@ -14,11 +15,12 @@ static void begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_boundary 
     pass->totals.peak_event = boundary->event > 0 ? boundary->event - 1 : 0;
     pass->totals.peak_time_us = pass->last_time;
     pass->totals.duration_us = pass->last_time;
+    return coffer__mlyze_begin_phase(pass, UINT64_MAX, boundary->event, pass->last_time, pass->level, err);
 }
 
 static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    size_t count = coffer__mlyze_stacks_count(&pass->stacks);
+    size_t count = coffer__mlyze_numbers_count(&pass->stacks);
     coffer_status status = coffer__mlyze_growth_make_rows(&pass->growth, count, err);
     if (status)
         return status;
@@ -42,8 +44,8 @@ static coffer_status pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, c
            pass->boundaries[pass->next_boundary].event <= event) {
         const coffer__mlyze_boundary *boundary = &pass->boundaries[pass->next_boundary++];
         if (boundary->begins_window)
-            begin_window(pass, boundary);
-        if (boundary->ends_growth_window && pass->kind != COFFER__MLYZE_SPILL)
+            status = begin_window(pass, boundary, err);
+        if (!status && boundary->ends_growth_window && pass->kind != COFFER__MLYZE_SPILL)
             status = end_growth_window(pass, err);
     }
     return status;
@@ -168,5 +170,8 @@ coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err
         batch = next;
         next = done;
     }
-    return status ? status : pass_boundaries(pass, UINT64_MAX, err);
+    if (!status)
+        status = pass_boundaries(pass, UINT64_MAX, err);
+    coffer__mlyze_end_phase(pass, pass->last_time, pass->level);
+    return status;
 }

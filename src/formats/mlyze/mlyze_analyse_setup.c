@@ -76,8 +76,9 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
     coffer__free(pass->boundaries);
     coffer__free(pass->leftovers);
     coffer__free(pass->marks);
+    coffer__free(pass->phases);
     coffer__mlyze_growth_free(&pass->growth);
-    coffer__mlyze_stacks_free(&pass->stacks);
+    coffer__mlyze_numbers_free(&pass->stacks);
     coffer__pool_free(pass->pool);
 }
 
@@ -103,7 +104,7 @@ coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mly
     pass->end_event = query->end < pass->map->event_count ? query->end : pass->map->event_count;
     if (pass->query.begin > pass->end_event)
         pass->query.begin = pass->end_event;
-    coffer__mlyze_stacks_init(&pass->stacks, trace, pass->key, pass->limits.entries);
+    coffer__mlyze_numbers_init(&pass->stacks, &trace->metadata.stacks.ids, pass->key, pass->limits.entries);
     if ((status = make_batches(pass, err)) || (status = make_thread_tables(pass, err)))
         goto out;
     status = coffer__mlyze_set_boundaries(pass, err);
@@ -126,7 +127,7 @@ static void rewind_pass(coffer__mlyze_pass *pass)
     pass->level = pass->epoch = 0;
     pass->last_type = UINT8_MAX;
     pass->last_time = 0;
-    pass->mark_count = 0;
+    pass->mark_count = pass->phase_count = 0;
     pass->threads_here_count = 0;
     memset(&pass->totals, 0, sizeof pass->totals);
     memset(pass->first_here, 0xff, COFFER__MLYZE_THREADS * sizeof *pass->first_here);
@@ -162,7 +163,7 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
         if (!shard->threads)
             return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *shard->threads);
     }
-    return COFFER_OK;
+    return pass->observe ? pass->observe(pass->observe_context, pass, NULL, err) : COFFER_OK;
 }
 
 /* ---- Ending ---- */
@@ -183,7 +184,7 @@ static void collect(void *context, const coffer__mlyze_held *block)
 
 coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err)
 {
-    size_t count = coffer__mlyze_stacks_count(&pass->stacks);
+    size_t count = coffer__mlyze_numbers_count(&pass->stacks);
     if (count > pass->leftover_count) {
         coffer__mlyze_leftover *larger = coffer__calloc(count, sizeof *larger);
         if (!larger)
@@ -196,6 +197,12 @@ coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t s
     }
     coffer__mlyze_live_each(&pass->shards[shard].live, collect, pass);
     return COFFER_OK;
+}
+
+bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass)
+{
+    const coffer__mlyze_map *map = pass->map;
+    return !coffer__mlyze_get_map(&map, pass->trace, NULL) && map != pass->map;
 }
 
 coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err)

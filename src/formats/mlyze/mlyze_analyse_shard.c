@@ -327,7 +327,7 @@ coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__m
     if (at.shard->overflowed)
         return COFFER_OK;
     if (pass->kind != COFFER__MLYZE_SPILL)
-        status = make_rows(at.shard, coffer__mlyze_stacks_count(&pass->stacks), err);
+        status = make_rows(at.shard, coffer__mlyze_numbers_count(&pass->stacks), err);
     at.shard->replaced_count = 0;
     for (size_t i = 0; i < batch->count && !status; i++) {
         at.piece = &batch->pieces[i];

@@ -28,14 +28,16 @@ static void read_quietly(coffer_mlyze_events *events, const coffer__mlyze_pass *
         events->count = 0;
 }
 
-/* The time of an event, or that of its block where it cannot be read. */
-static uint64_t time_of_event(coffer_mlyze_events *events, const coffer__mlyze_pass *pass, uint64_t event)
+uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t event)
 {
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     size_t block = block_before(pass->map, event, false);
-    read_quietly(events, pass, block);
-    if (event >= events->first && event - events->first < events->count)
-        return events->time[event - events->first];
-    return pass->map->items[block].time;
+    uint64_t time = pass->map->items[block].time;
+    read_quietly(&events, pass, block);
+    if (event >= events.first && event - events.first < events.count)
+        time = events.time[event - events.first];
+    coffer_mlyze_events_free(&events);
+    return time;
 }
 
 /* The first event after a time. */
@@ -55,7 +57,8 @@ static void set_growth_windows(coffer__mlyze_pass *pass, coffer_mlyze_events *ev
 {
     uint32_t windows = pass->growth.windows;
     uint64_t begin = pass->query.begin, end = pass->end_event, before = begin;
-    uint64_t from = time_of_event(events, pass, begin), to = time_of_event(events, pass, end - 1);
+    uint64_t from = coffer__mlyze_time_of_event(pass, begin);
+    uint64_t to = coffer__mlyze_time_of_event(pass, end - 1);
     uint64_t duration = to > from ? to - from : 0;
     pass->growth.window_seconds = (double)duration / windows * 1e-6;
     for (uint32_t i = 1; i <= windows; i++) {

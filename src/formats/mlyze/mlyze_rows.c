@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mlyze/mlyze_private.h"
 
 #include <string.h>
 
@@ -28,84 +27,83 @@ void coffer__mlyze_row_add(coffer__mlyze_row *to, const coffer__mlyze_row *from,
     to->epoch = epoch;
 }
 
-void coffer__mlyze_stacks_init(coffer__mlyze_stacks *stacks, const coffer_mlyze *trace, coffer__mlyze_key key,
-                               uint64_t max_unlisted)
+void coffer__mlyze_numbers_init(coffer__mlyze_numbers *numbers, const coffer__mlyze_ids *listed,
+                                coffer__mlyze_key key, uint64_t max_unlisted)
 {
-    memset(stacks, 0, sizeof *stacks);
-    stacks->listed = &trace->metadata.stacks.ids;
-    stacks->key = key;
-    stacks->max_unlisted = COFFER__MLYZE_NO_ROW - 1 - stacks->listed->count;
-    if (max_unlisted < stacks->max_unlisted)
-        stacks->max_unlisted = (size_t)max_unlisted;
+    memset(numbers, 0, sizeof *numbers);
+    numbers->listed = listed;
+    numbers->key = key;
+    numbers->max_unlisted = COFFER__MLYZE_NO_ROW - 1 - numbers->listed->count;
+    if (max_unlisted < numbers->max_unlisted)
+        numbers->max_unlisted = (size_t)max_unlisted;
 }
 
-void coffer__mlyze_stacks_free(coffer__mlyze_stacks *stacks)
+void coffer__mlyze_numbers_free(coffer__mlyze_numbers *numbers)
 {
-    coffer__free(stacks->unlisted);
-    coffer__free(stacks->slots);
-    memset(stacks, 0, sizeof *stacks);
+    coffer__free(numbers->unlisted);
+    coffer__free(numbers->slots);
+    memset(numbers, 0, sizeof *numbers);
 }
 
-size_t coffer__mlyze_stacks_count(const coffer__mlyze_stacks *stacks)
+size_t coffer__mlyze_numbers_count(const coffer__mlyze_numbers *numbers)
 {
-    return stacks->listed->count + stacks->unlisted_count;
+    return numbers->listed->count + numbers->unlisted_count;
 }
 
-uint64_t coffer__mlyze_stacks_id(const coffer__mlyze_stacks *stacks, size_t row)
+uint64_t coffer__mlyze_numbers_id(const coffer__mlyze_numbers *numbers, size_t row)
 {
-    size_t listed = stacks->listed->count;
-    return row < listed ? stacks->listed->items[row] : stacks->unlisted[row - listed];
+    size_t listed = numbers->listed->count;
+    return row < listed ? numbers->listed->items[row] : numbers->unlisted[row - listed];
 }
 
 /* The slot of the id, or the free one where it belongs. */
-static size_t slot_of(const coffer__mlyze_stacks *stacks, uint64_t id)
+static size_t slot_of(const coffer__mlyze_numbers *numbers, uint64_t id)
 {
-    size_t mask = stacks->slot_count - 1;
-    size_t slot = (size_t)coffer__mlyze_hash(&stacks->key, id) & mask;
-    while (stacks->slots[slot] != 0 && stacks->unlisted[stacks->slots[slot] - 1] != id)
+    size_t mask = numbers->slot_count - 1;
+    size_t slot = (size_t)coffer__mlyze_hash(&numbers->key, id) & mask;
+    while (numbers->slots[slot] != 0 && numbers->unlisted[numbers->slots[slot] - 1] != id)
         slot = (slot + 1) & mask;
     return slot;
 }
 
-uint32_t coffer__mlyze_stacks_find_unlisted(const coffer__mlyze_stacks *stacks, uint64_t id)
+uint32_t coffer__mlyze_numbers_find_unlisted(const coffer__mlyze_numbers *numbers, uint64_t id)
 {
-    uint32_t number = stacks->slot_count > 0 ? stacks->slots[slot_of(stacks, id)] : 0;
-    return number > 0 ? (uint32_t)stacks->listed->count + number - 1 : COFFER__MLYZE_NO_ROW;
+    uint32_t number = numbers->slot_count > 0 ? numbers->slots[slot_of(numbers, id)] : 0;
+    return number > 0 ? (uint32_t)numbers->listed->count + number - 1 : COFFER__MLYZE_NO_ROW;
 }
 
 /* Keeps half of the slots free. */
-static coffer_status make_slots(coffer__mlyze_stacks *stacks, coffer_error *err)
+static coffer_status make_slots(coffer__mlyze_numbers *numbers, coffer_error *err)
 {
-    if (2 * stacks->unlisted_count < stacks->slot_count)
+    if (2 * numbers->unlisted_count < numbers->slot_count)
         return COFFER_OK;
-    size_t wanted = stacks->slot_count > 0 ? 2 * stacks->slot_count : 64;
+    size_t wanted = numbers->slot_count > 0 ? 2 * numbers->slot_count : 64;
     uint32_t *slots = coffer__calloc(wanted, sizeof *slots);
     if (!slots)
         return coffer__fail_no_memory(err, wanted * sizeof *slots);
-    coffer__free(stacks->slots);
-    stacks->slots = slots;
-    stacks->slot_count = wanted;
-    for (size_t i = 0; i < stacks->unlisted_count; i++)
-        slots[slot_of(stacks, stacks->unlisted[i])] = (uint32_t)i + 1;
+    coffer__free(numbers->slots);
+    numbers->slots = slots;
+    numbers->slot_count = wanted;
+    for (size_t i = 0; i < numbers->unlisted_count; i++)
+        slots[slot_of(numbers, numbers->unlisted[i])] = (uint32_t)i + 1;
     return COFFER_OK;
 }
 
-coffer_status coffer__mlyze_stacks_add(uint32_t *row, coffer__mlyze_stacks *stacks, uint64_t id,
-                                       coffer_error *err)
+coffer_status coffer__mlyze_numbers_add(uint32_t *row, coffer__mlyze_numbers *numbers, uint64_t id,
+                                        coffer_error *err)
 {
-    if (stacks->unlisted_count >= stacks->max_unlisted)
+    if (numbers->unlisted_count >= numbers->max_unlisted)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "events name more than %zu stacks that the metadata does not list",
-                            stacks->max_unlisted);
-    coffer_status status = make_slots(stacks, err);
+                            "more than %zu ids that the metadata does not list", numbers->max_unlisted);
+    coffer_status status = make_slots(numbers, err);
     if (!status)
-        status = coffer__array_reserve_one(&stacks->unlisted, &stacks->unlisted_capacity,
-                                           stacks->unlisted_count, sizeof *stacks->unlisted, err);
+        status = coffer__array_reserve_one(&numbers->unlisted, &numbers->unlisted_capacity,
+                                           numbers->unlisted_count, sizeof *numbers->unlisted, err);
     if (status)
         return status;
-    size_t slot = slot_of(stacks, id);
-    stacks->unlisted[stacks->unlisted_count++] = id;
-    stacks->slots[slot] = (uint32_t)stacks->unlisted_count;
-    *row = (uint32_t)(coffer__mlyze_stacks_count(stacks) - 1);
+    size_t slot = slot_of(numbers, id);
+    numbers->unlisted[numbers->unlisted_count++] = id;
+    numbers->slots[slot] = (uint32_t)numbers->unlisted_count;
+    *row = (uint32_t)(coffer__mlyze_numbers_count(numbers) - 1);
     return COFFER_OK;
 }

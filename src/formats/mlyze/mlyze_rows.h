@@ -34,31 +34,31 @@ static inline void coffer__mlyze_row_touch(coffer__mlyze_row *row, uint64_t epoc
     row->peak_bytes = row->live_bytes;
 }
 
-/* From stack ids to rows: those of the metadata have the number of the stack, others follow. */
-typedef struct coffer__mlyze_stacks {
+/* From ids to rows: those of a table of the metadata have the number that they have there, others follow. */
+typedef struct coffer__mlyze_numbers {
     const coffer__mlyze_ids *listed;
     coffer__mlyze_key key;
     uint64_t *unlisted; /* ids in the order of their rows */
     size_t unlisted_count, unlisted_capacity, max_unlisted;
     uint32_t *slots; /* hash table of the unlisted: number + 1, 0 = free */
     size_t slot_count;
-} coffer__mlyze_stacks;
+} coffer__mlyze_numbers;
 
 /* max_unlisted : more are COFFER_E_LIMIT. */
-void coffer__mlyze_stacks_init(coffer__mlyze_stacks *stacks, const coffer_mlyze *trace, coffer__mlyze_key key,
-                               uint64_t max_unlisted);
-void coffer__mlyze_stacks_free(coffer__mlyze_stacks *stacks);
-size_t coffer__mlyze_stacks_count(const coffer__mlyze_stacks *stacks); /* rows */
-uint64_t coffer__mlyze_stacks_id(const coffer__mlyze_stacks *stacks, size_t row);
-uint32_t coffer__mlyze_stacks_find_unlisted(const coffer__mlyze_stacks *stacks, uint64_t id);
-coffer_status coffer__mlyze_stacks_add(uint32_t *row, coffer__mlyze_stacks *stacks, uint64_t id,
-                                       coffer_error *err);
+void coffer__mlyze_numbers_init(coffer__mlyze_numbers *numbers, const coffer__mlyze_ids *listed,
+                                coffer__mlyze_key key, uint64_t max_unlisted);
+void coffer__mlyze_numbers_free(coffer__mlyze_numbers *numbers);
+size_t coffer__mlyze_numbers_count(const coffer__mlyze_numbers *numbers); /* rows */
+uint64_t coffer__mlyze_numbers_id(const coffer__mlyze_numbers *numbers, size_t row);
+uint32_t coffer__mlyze_numbers_find_unlisted(const coffer__mlyze_numbers *numbers, uint64_t id);
+coffer_status coffer__mlyze_numbers_add(uint32_t *row, coffer__mlyze_numbers *numbers, uint64_t id,
+                                        coffer_error *err);
 
 /* COFFER__MLYZE_NO_ROW when the id has none yet. */
-static inline uint32_t coffer__mlyze_stacks_find(const coffer__mlyze_stacks *stacks, uint64_t id)
+static inline uint32_t coffer__mlyze_numbers_find(const coffer__mlyze_numbers *numbers, uint64_t id)
 {
-    size_t number = coffer__mlyze_ids_find(stacks->listed, id);
-    return number != SIZE_MAX ? (uint32_t)number : coffer__mlyze_stacks_find_unlisted(stacks, id);
+    size_t number = coffer__mlyze_ids_find(numbers->listed, id);
+    return number != SIZE_MAX ? (uint32_t)number : coffer__mlyze_numbers_find_unlisted(numbers, id);
 }
 
 #endif
