@@ -48,6 +48,19 @@ static const coffer_conversion conversions[] = {
     { "npz", "npy", coffer__tensor_to_array_options, coffer__tensor_to_array },
     { "npz", "csv", coffer__tensor_to_array_options, coffer__tensor_to_array },
     { "npz", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "mlyze", "collapsed", coffer__mlyze_collapsed_options, coffer__mlyze_to_collapsed },
+    { "mlyze", "speedscope", coffer__mlyze_profile_options, coffer__mlyze_to_speedscope },
+    { "mlyze", "pprof", coffer__mlyze_profile_options, coffer__mlyze_to_pprof },
+    { "mlyze", "chrome", coffer__mlyze_chrome_options, coffer__mlyze_to_chrome },
+    { "mlyze", "massif", coffer__mlyze_massif_options, coffer__mlyze_to_massif },
+    { "mlyze", "dhat", coffer__mlyze_profile_options, coffer__mlyze_to_dhat },
+    { "mlyze", "csv", coffer__mlyze_csv_options, coffer__mlyze_to_csv },
+    { "mlyze", "heaptrack", coffer__mlyze_heaptrack_options, coffer__mlyze_to_heaptrack },
+    { "collapsed", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_collapsed },
+    { "pprof", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_pprof },
+    { "massif", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_massif },
+    { "dhat", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_dhat },
+    { "heaptrack", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_heaptrack },
 };
 
 #define CONVERSION_COUNT (sizeof conversions / sizeof *conversions)

@@ -84,6 +84,28 @@ coffer_status coffer__pycauset_from_csv(const coffer__convert_job *job, coffer_e
 coffer_status coffer__pycauset_from_mtx(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__pycauset_from_hdf5(const coffer__convert_job *job, coffer_error *err);
 
+/* Traces of memory: mlyze_to_*.c, mlyze_from_*.c. */
+extern const coffer_convert_option coffer__mlyze_profile_options[];
+extern const coffer_convert_option coffer__mlyze_collapsed_options[];
+extern const coffer_convert_option coffer__mlyze_massif_options[];
+extern const coffer_convert_option coffer__mlyze_csv_options[];
+extern const coffer_convert_option coffer__mlyze_chrome_options[];
+extern const coffer_convert_option coffer__mlyze_heaptrack_options[];
+extern const coffer_convert_option coffer__mlyze_import_options[];
+coffer_status coffer__mlyze_to_collapsed(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_speedscope(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_pprof(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_dhat(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_massif(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_chrome(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_csv(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_to_heaptrack(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_collapsed(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_pprof(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_dhat(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_massif(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_heaptrack(const coffer__convert_job *job, coffer_error *err);
+
 /* One tensor: tensor_to_array.c. */
 extern const coffer_convert_option coffer__tensor_to_array_options[];
 coffer_status coffer__tensor_to_array(const coffer__convert_job *job, coffer_error *err);

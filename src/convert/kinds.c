@@ -3,36 +3,56 @@
 #include "base/fail.h"
 #include "coffer/convert.h"
 #include "coffer/format.h"
+#include "convert/dhat.h"
 #include "convert/gguf.h"
 #include "convert/hdf5.h"
+#include "convert/heaptrack.h"
+#include "convert/massif.h"
 #include "convert/mtx.h"
 #include "convert/npy.h"
+#include "convert/pprof.h"
 #include "convert/safetensors.h"
+#include "convert/unpack.h"
 #include "convert/zip.h"
+#include "io/file.h"
 
 #include <string.h>
 #include <strings.h>
 
 typedef struct outside_kind {
     const char *name;
-    const char *extensions[3];                      /* NULL-terminated */
+    const char *extensions[4];                      /* NULL-terminated */
     bool (*probe)(const uint8_t *head, size_t len); /* NULL: no magic, known by name only */
     bool is_text;
+    bool packed;        /* comes as a gzip or zstd stream too: then the probe sees what is inside */
+    const char *prefix; /* of the names that the kind's own program gives: "massif.out." */
 } outside_kind;
 
 #define HEAD_SIZE 64
 
 static const outside_kind outside_kinds[] = {
-    { "npy", { ".npy" }, coffer__npy_probe, false },
-    { "npz", { ".npz" }, coffer__zip_probe, false },
-    { "gguf", { ".gguf" }, coffer__gguf_probe, false },
-    { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false },
-    { "safetensors-index", { ".safetensors.index.json" }, NULL, true },
-    { "mtx", { ".mtx" }, coffer__mtx_probe, true },
-    { "hdf5", { ".h5", ".hdf5" }, coffer__hdf5_probe, false },
-    { "csv", { ".csv" }, NULL, true },
-    { "jsonl", { ".jsonl", ".ndjson" }, NULL, true },
-    { "raw", { ".raw" }, NULL, false },
+    { "npy", { ".npy" }, coffer__npy_probe, false, false, NULL },
+    { "npz", { ".npz" }, coffer__zip_probe, false, false, NULL },
+    { "gguf", { ".gguf" }, coffer__gguf_probe, false, false, NULL },
+    { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false, false, NULL },
+    { "safetensors-index", { ".safetensors.index.json" }, NULL, true, false, NULL },
+    { "mtx", { ".mtx" }, coffer__mtx_probe, true, false, NULL },
+    { "hdf5", { ".h5", ".hdf5" }, coffer__hdf5_probe, false, false, NULL },
+    { "csv", { ".csv" }, NULL, true, false, NULL },
+    { "jsonl", { ".jsonl", ".ndjson" }, NULL, true, false, NULL },
+    { "raw", { ".raw" }, NULL, false, false, NULL },
+    { "collapsed", { ".collapsed", ".folded" }, NULL, true, false, NULL },
+    { "speedscope", { ".speedscope.json" }, NULL, true, false, NULL },
+    { "chrome", { ".trace.json" }, NULL, true, false, NULL },
+    { "massif", { ".massif" }, coffer__massif_probe, true, true, "massif.out." },
+    { "dhat", { ".dhat" }, coffer__dhat_probe, true, true, "dhat.out." },
+    { "heaptrack",
+      { ".heaptrack", ".heaptrack.zst", ".heaptrack.gz" },
+      coffer__heaptrack_probe,
+      true,
+      true,
+      "heaptrack." },
+    { "pprof", { ".pb.gz", ".pprof" }, coffer__pprof_probe, false, true, NULL },
 };
 
 #define OUTSIDE_COUNT (sizeof outside_kinds / sizeof *outside_kinds)
@@ -41,6 +61,14 @@ static bool ends_with(const char *text, const char *end)
 {
     size_t len = strlen(text), end_len = strlen(end);
     return len > end_len && strcasecmp(text + len - end_len, end) == 0;
+}
+
+/* The last part of a path begins with it, and has more. */
+static bool name_begins_with(const char *path, const char *prefix)
+{
+    const char *name = path + coffer__file_folder_len(path);
+    size_t len = prefix ? strlen(prefix) : 0;
+    return len > 0 && strncmp(name, prefix, len) == 0 && name[len];
 }
 
 const char *coffer__kind_by_name(const char *path)
@@ -55,6 +83,10 @@ const char *coffer__kind_by_name(const char *path)
             if (ends_with(path, *extension))
                 return outside_kinds[i].name;
         }
+    }
+    for (size_t i = 0; i < OUTSIDE_COUNT; i++) {
+        if (name_begins_with(path, outside_kinds[i].prefix))
+            return outside_kinds[i].name;
     }
     return NULL;
 }
@@ -86,10 +118,14 @@ static coffer_status probe_outside(const char **kind, coffer_source *src, coffer
     uint64_t size = coffer_source_size(src);
     size_t len = size < sizeof head ? (size_t)size : sizeof head;
     coffer_status status = coffer_source_read_at(head, src, 0, len, err);
+    bool packed = !status && coffer__packing_of(head, len) != COFFER__PACKING_NONE;
     *kind = NULL;
+    if (packed)
+        status = coffer__unpack_head(head, sizeof head, &len, src, err);
     for (size_t i = 0; !status && !*kind && i < OUTSIDE_COUNT; i++) {
-        if (outside_kinds[i].probe && outside_kinds[i].probe(head, len))
-            *kind = outside_kinds[i].name;
+        const outside_kind *known = &outside_kinds[i];
+        if (known->probe && (known->packed || !packed) && known->probe(head, len))
+            *kind = known->name;
     }
     return status;
 }

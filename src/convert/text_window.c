@@ -38,13 +38,10 @@ static coffer_status make_room(coffer__text_window *window, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer__text_window_open(coffer__text_window *window, coffer_source *src, uint64_t max_row,
-                                       coffer_error *err)
+static coffer_status start(coffer__text_window *window, uint64_t max_row, coffer_error *err)
 {
     coffer_status status;
     bool grew;
-    memset(window, 0, sizeof *window);
-    window->src = src;
     window->max_capacity = max_row < SIZE_MAX / 2 ? (size_t)max_row : SIZE_MAX / 2;
     if (window->max_capacity < FIRST_CAPACITY)
         window->max_capacity = FIRST_CAPACITY;
@@ -60,30 +57,54 @@ coffer_status coffer__text_window_open(coffer__text_window *window, coffer_sourc
     return COFFER_OK;
 }
 
+coffer_status coffer__text_window_open(coffer__text_window *window, coffer_source *src, uint64_t max_row,
+                                       coffer_error *err)
+{
+    memset(window, 0, sizeof *window);
+    window->src = src;
+    return start(window, max_row, err);
+}
+
+coffer_status coffer__text_window_open_stream(coffer__text_window *window, coffer__text_read read,
+                                              void *context, uint64_t max_row, coffer_error *err)
+{
+    memset(window, 0, sizeof *window);
+    window->read = read;
+    window->context = context;
+    return start(window, max_row, err);
+}
+
 void coffer__text_window_close(coffer__text_window *window)
 {
     coffer__free(window->memory);
     window->memory = NULL;
 }
 
+/* At most `room` bytes behind those in hand; 0 in *got when there are no more. */
+static coffer_status take(size_t *got, coffer__text_window *window, size_t room, coffer_error *err)
+{
+    char *to = window->memory + window->end;
+    if (!window->src)
+        return window->read(window->context, to, room, got, err);
+    uint64_t left = coffer_source_size(window->src) - window->next;
+    *got = left < room ? (size_t)left : room;
+    return coffer_source_read_at(to, window->src, window->next, *got, err);
+}
+
 coffer_status coffer__text_window_grow(bool *grew, coffer__text_window *window, coffer_error *err)
 {
-    uint64_t left = coffer_source_size(window->src) - window->next;
-    coffer_status status;
+    size_t got = 0;
     *grew = false;
-    if (left == 0)
+    if (window->src && coffer_source_size(window->src) == window->next)
         return COFFER_OK;
-    status = make_room(window, err);
+    coffer_status status = make_room(window, err);
+    if (!status)
+        status = take(&got, window, window->capacity - window->end, err);
     if (status)
         return status;
-    size_t room = window->capacity - window->end;
-    size_t wanted = left < room ? (size_t)left : room;
-    status = coffer_source_read_at(window->memory + window->end, window->src, window->next, wanted, err);
-    if (status)
-        return status;
-    window->end += wanted;
-    window->next += wanted;
-    *grew = true;
+    window->end += got;
+    window->next += got;
+    *grew = got > 0;
     return COFFER_OK;
 }
 

@@ -5,8 +5,14 @@
 
 #include "coffer/source.h"
 
+/* Gives the next bytes of a stream, at most len; *got is 0 at its end. */
+typedef coffer_status (*coffer__text_read)(void *context, void *out, size_t len, size_t *got,
+                                           coffer_error *err);
+
 typedef struct coffer__text_window {
-    coffer_source *src;
+    coffer_source *src; /* NULL: a stream */
+    coffer__text_read read;
+    void *context;
     char *memory;
     size_t capacity, max_capacity;
     size_t at, end; /* the bytes in hand are memory[at, end) */
@@ -16,6 +22,9 @@ typedef struct coffer__text_window {
 /* max_row : a row longer than this is COFFER_E_LIMIT. A UTF-8 byte order mark is skipped. */
 coffer_status coffer__text_window_open(coffer__text_window *window, coffer_source *src, uint64_t max_row,
                                        coffer_error *err);
+/* The same over a stream of any kind. */
+coffer_status coffer__text_window_open_stream(coffer__text_window *window, coffer__text_read read,
+                                              void *context, uint64_t max_row, coffer_error *err);
 void coffer__text_window_close(coffer__text_window *window);
 /* Takes in more bytes behind those in hand, which may move. False in *grew: the text has ended. */
 coffer_status coffer__text_window_grow(bool *grew, coffer__text_window *window, coffer_error *err);

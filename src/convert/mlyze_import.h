@@ -1,0 +1,71 @@
+/* Making traces of what other profilers wrote: names, stacks, and events for profiles that have none. */
+#ifndef COFFER_CONVERT_MLYZE_IMPORT_H
+#define COFFER_CONVERT_MLYZE_IMPORT_H
+
+#include "base/json_write.h"
+#include "coffer/mlyze.h"
+#include "convert/convert.h"
+
+typedef struct coffer__mlyze_import {
+    const coffer__convert_job *job;
+    coffer_mlyze_writer *writer;
+    coffer__buffer metadata;
+    coffer__json_writer json;
+    coffer__buffer name; /* the text in hand, cleaned */
+    uint64_t stacks;     /* ids from here on are new */
+    uint64_t frames;     /* in the stacks so far: limits.entries bounds them */
+    uint64_t walked;     /* frames that were looked at, again and again */
+    uint64_t next_address;
+} coffer__mlyze_import;
+
+/* Opens the object "source" of the metadata: until the trace is created, the caller adds keys to it through
+ * `json`. synthetic : the events are made up to fit a profile. */
+void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_job *job, bool synthetic);
+/* command : of the program that was watched; NULL = not known. start_time_us : since the epoch. */
+coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const char *command,
+                                          size_t command_len, uint64_t start_time_us, coffer_error *err);
+coffer_status coffer__mlyze_import_commit(coffer__mlyze_import *import, coffer_error *err);
+void coffer__mlyze_import_close(coffer__mlyze_import *import); /* drops what was not committed */
+
+/* Texts of others need not be UTF-8: bytes that are not, and NULs, become \xNN, so that names that differ
+ * still do. Borrowed until the next call; NULL when there is no memory. */
+const char *coffer__mlyze_import_clean(coffer__mlyze_import *import, const char *text, size_t len);
+coffer_status coffer__mlyze_import_function(uint64_t *id, coffer__mlyze_import *import, const char *text,
+                                            size_t len, coffer_error *err);
+coffer_status coffer__mlyze_import_file(uint64_t *id, coffer__mlyze_import *import, const char *text,
+                                        size_t len, coffer_error *err);
+/* For files that say one frame and have it looked at many times: before a stack is put together, this bounds
+ * the work by a multiple of limits.entries. */
+coffer_status coffer__mlyze_import_walk(coffer__mlyze_import *import, uint64_t depth, coffer_error *err);
+/* Innermost frame first. depth 0 gives a stack of one frame that says that there is none. */
+coffer_status coffer__mlyze_import_stack(uint64_t *id, coffer__mlyze_import *import,
+                                         const coffer_mlyze_frame *frames, size_t depth, coffer_error *err);
+
+/* A frame as valgrind's tools write it: "0x109190: grab (grow.c:9)", "0x48417B4: malloc (in /usr/lib/x.so)".
+ */
+coffer_status coffer__mlyze_import_label(coffer_mlyze_frame *frame, coffer__mlyze_import *import,
+                                         const char *text, size_t len, coffer_error *err);
+/* "grab (grow.c:9)" or "grab". */
+coffer_status coffer__mlyze_import_place(coffer_mlyze_frame *frame, coffer__mlyze_import *import,
+                                         const char *text, size_t len, coffer_error *err);
+
+/* ---- Profiles: sums by stack instead of events (mlyze_import_profile.c) ---- */
+
+typedef struct coffer__mlyze_blocks {
+    uint64_t count, bytes;
+} coffer__mlyze_blocks;
+
+typedef struct coffer__mlyze_sample {
+    uint64_t stack;
+    coffer__mlyze_blocks total, peak,
+        end; /* allocated in all; live at the high-water mark; live at the end */
+} coffer__mlyze_sample;
+
+/* Writes allocations and frees whose analysis gives the sums of the samples: first what is in no moment of
+ * the profile, then what was live at the peak, then the way to the end. Bytes are exact; counts too, unless
+ * there are more blocks than limits.entries: then each event stands for several. */
+coffer_status coffer__mlyze_import_samples(coffer__mlyze_import *import, const coffer__mlyze_sample *samples,
+                                           size_t count, uint64_t peak_time, uint64_t end_time,
+                                           coffer_error *err);
+
+#endif

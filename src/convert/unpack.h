@@ -1,0 +1,44 @@
+/* Files that come as gzip or zstd streams, or as they are: read from front to back, whatever they are. */
+#ifndef COFFER_CONVERT_UNPACK_H
+#define COFFER_CONVERT_UNPACK_H
+
+#include "base/buffer.h"
+#include "coffer/limits.h"
+#include "coffer/source.h"
+
+typedef enum coffer__packing {
+    COFFER__PACKING_NONE,
+    COFFER__PACKING_GZIP,
+    COFFER__PACKING_ZSTD
+} coffer__packing;
+
+/* By the magic of the first bytes. */
+coffer__packing coffer__packing_of(const uint8_t *head, size_t len);
+/* By the end of a name: .gz, .zst. */
+coffer__packing coffer__packing_by_name(const char *path);
+
+typedef struct coffer__unpack coffer__unpack;
+
+/* src : borrowed. What comes out is bounded: by limits->memory_bytes or, where that is more, by a thousand
+ * times the size of the file. Past it, COFFER_E_LIMIT. */
+coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, const coffer_limits *limits,
+                                  coffer_error *err);
+void coffer__unpack_close(coffer__unpack *unpack);
+/* The next bytes, at most len; *got is 0 at the end only. Several members or frames are one text.
+ * COFFER_E_TRUNCATED when the stream breaks off, COFFER_E_BAD_VALUE or COFFER_E_BAD_CHECKSUM when it is
+ * damaged. */
+coffer_status coffer__unpack_read(void *out, size_t len, size_t *got, coffer__unpack *unpack,
+                                  coffer_error *err);
+coffer__packing coffer__unpack_packing(const coffer__unpack *unpack);
+/* How far the file has been read: for progress. */
+uint64_t coffer__unpack_position(const coffer__unpack *unpack);
+
+/* All of it; more than max is COFFER_E_LIMIT. */
+coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64_t max,
+                                 const coffer_limits *limits, coffer_error *err);
+/* The first bytes, at most len; as many as there are before the stream ends or is damaged. Fails only when
+ * the file cannot be read. */
+coffer_status coffer__unpack_head(uint8_t *out, size_t len, size_t *got, coffer_source *src,
+                                  coffer_error *err);
+
+#endif
