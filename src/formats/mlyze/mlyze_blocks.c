@@ -1,4 +1,4 @@
-#include "formats/mlyze/mlyze_private.h"
+#include "formats/mlyze/mlyze_index.h"
 
 #include "base/array.h"
 #include "base/checked.h"
@@ -254,6 +254,8 @@ coffer_status coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err)
     return map->damage.status;
 }
 
+/* ---- Finding ---- */
+
 /* The last block that starts before the time, or the first. */
 static size_t block_before(const coffer__mlyze_map *map, uint64_t time)
 {
@@ -268,45 +270,74 @@ static size_t block_before(const coffer__mlyze_map *map, uint64_t time)
     return low;
 }
 
-coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
-                                         coffer_error *err)
+/* The last block that starts at the event or before it. */
+static size_t block_with(const coffer__mlyze_map *map, uint64_t event)
 {
-    const coffer__mlyze_map *map = NULL;
-    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
-    coffer_status status = coffer__mlyze_get_map(&map, trace, err);
-    size_t index;
-    if (status)
-        return status;
-    index = block_before(map, time);
-    /* Its events may all be earlier: nothing says that the next block starts with the last of them. */
-    if (map->count > 0 && !(status = coffer_mlyze_read_block(&events, trace, index, err)) &&
-        events.time[events.count - 1] < time)
-        index++;
-    coffer_mlyze_events_free(&events);
-    if (status == COFFER_OK || coffer__is_about_file(status))
-        *out = index < map->count ? index : map->count;
-    return coffer__is_about_file(status) ? COFFER_OK : status;
-}
-
-coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
-                                          coffer_error *err)
-{
-    const coffer__mlyze_map *map = NULL;
-    coffer_status status = coffer__mlyze_get_map(&map, trace, err);
-    size_t low = 0, high;
-    if (status)
-        return status;
-    if (event >= map->event_count) {
-        *out = map->count;
-        return COFFER_OK;
-    }
-    for (high = map->count; high - low > 1;) {
+    size_t low = 0, high = map->count;
+    while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (map->items[middle].first_event <= event)
             low = middle;
         else
             high = middle;
     }
-    *out = low;
+    return low;
+}
+
+/* Whether the map has not given way to another one, because its index was wrong, since it was got. */
+static bool is_current(const coffer_mlyze *trace, const coffer__mlyze_map *map)
+{
+    return atomic_load(&trace->blocks->map) == map;
+}
+
+static coffer_status find_time(size_t *out, const coffer_mlyze *trace, const coffer__mlyze_map *map,
+                               uint64_t time, coffer_error *err)
+{
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    size_t index = block_before(map, time);
+    coffer_status status = COFFER_OK;
+    /* Its events may all be earlier: nothing says that the next block starts with the last of them. */
+    if (map->count > 0 && !(status = coffer_mlyze_read_block(&events, trace, index, err)) &&
+        events.time[events.count - 1] < time)
+        index++;
+    coffer_mlyze_events_free(&events);
+    if (status && !coffer__is_about_file(status))
+        return status;
+    *out = index;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
+                                         coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_status status;
+    do {
+        if ((status = coffer__mlyze_get_map(&map, trace, err)) ||
+            (status = find_time(out, trace, map, time, err)))
+            return status;
+    } while (!is_current(trace, map));
+    return COFFER_OK;
+}
+
+coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
+                                          coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_mlyze_block block;
+    coffer_status status;
+    do {
+        if ((status = coffer__mlyze_get_map(&map, trace, err)))
+            return status;
+        if (event >= map->event_count) {
+            *out = map->count;
+            return COFFER_OK;
+        }
+        *out = block_with(map, event);
+        block = map->items[*out];
+        if (map->from_index && !coffer__mlyze_block_agrees(trace, &block) &&
+            (status = coffer__mlyze_replace_map(trace, map, err)))
+            return status;
+    } while (!is_current(trace, map));
     return COFFER_OK;
 }
