@@ -191,7 +191,7 @@ static int run(const cli_args *args)
     if (strcmp(out, "-") == 0 && term_is_terminal(stdout) && !coffer_convert_is_text(to))
         return cli_usage(args, "%s is nothing to look at: name a file, or pipe it into a program", to);
     if (is_folder(in))
-        return cli_usage(args, "%s is a folder; 'coffer pack' makes a file of the model in it", in);
+        return cli_usage(args, "%s is a folder; 'coffer pack' makes one file of what is in it", in);
     int status = cli_open(&src, in);
     if (!status)
         status = convert(args, src, in, out);

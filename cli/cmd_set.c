@@ -4,10 +4,10 @@
 const cli_verb cli_verb_set = {
     .name = "set",
     .usage = "FILE [KEY=VALUE…]",
-    .summary = "change what a file says about itself, and none of its data",
+    .summary = "change single values of a file, in place",
     .description =
         "All changes of one command go into the file together: after a crash it has none of them or all. "
-        "The data is not moved, however large it is. Which keys there are, and what values they "
+        "What is not named is not moved, however large it is. Which keys there are, and what values they "
         "can have, depends on the format of the file.",
     .min_operands = 1,
     .max_operands = SIZE_MAX,

@@ -53,7 +53,7 @@ static void keep_payload(stats_job *job, const coffer_mldf_entry *entry)
     job->payloads[job->payload_count++] = (payload){ entry->offset, entry->size };
 }
 
-static void add_scalar(field_stats *stats, const coffer_mldf_entry *entry)
+static void add_scalar(field_stats *stats, const coffer_mldf_entry *entry, uint64_t sample)
 {
     bool whole = stats->field->kind == COFFER_MLDF_ENTRY_INT;
     double value = whole ? (double)entry->i64 : entry->f64;
@@ -64,10 +64,10 @@ static void add_scalar(field_stats *stats, const coffer_mldf_entry *entry)
     }
     span_add(&stats->numbers, value);
     if (whole)
-        tally_add(&stats->values, (uint64_t)entry->i64);
+        tally_add(&stats->values, (uint64_t)entry->i64, sample);
 }
 
-static void add_payload(field_stats *stats, const coffer_mldf_entry *entry)
+static void add_payload(field_stats *stats, const coffer_mldf_entry *entry, uint64_t sample)
 {
     enum { SEE_SIZE = 65535 };
     stats->present++;
@@ -75,25 +75,25 @@ static void add_payload(field_stats *stats, const coffer_mldf_entry *entry)
     if (stats->field->kind == COFFER_MLDF_ENTRY_IMAGE) {
         span_add(&stats->widths, entry->width);
         span_add(&stats->heights, entry->height);
-        tally_add(&stats->values, (uint64_t)entry->width << 16 | entry->height);
+        tally_add(&stats->values, (uint64_t)entry->width << 16 | entry->height, sample);
     } else if (stats->field->kind == COFFER_MLDF_ENTRY_AUDIO && entry->sample_rate) {
         span_add(&stats->seconds, (double)entry->num_samples / entry->sample_rate);
-        tally_add(&stats->values, entry->sample_rate);
+        tally_add(&stats->values, entry->sample_rate, sample);
     } else if (stats->field->kind == COFFER_MLDF_ENTRY_TEXT && entry->num_tokens != SEE_SIZE &&
                entry->num_tokens > 0) {
         span_add(&stats->tokens, entry->num_tokens);
     }
 }
 
-static void add_entry(stats_job *job, field_stats *stats, const coffer_mldf_entry *entry)
+static void add_entry(stats_job *job, field_stats *stats, const coffer_mldf_entry *entry, uint64_t sample)
 {
     coffer_mldf_entry_kind kind = stats->field->kind;
     if (kind == COFFER_MLDF_ENTRY_OPAQUE) {
         stats->present++;
     } else if (kind == COFFER_MLDF_ENTRY_INT || kind == COFFER_MLDF_ENTRY_FLOAT) {
-        add_scalar(stats, entry);
+        add_scalar(stats, entry, sample);
     } else if (entry->present) {
-        add_payload(stats, entry);
+        add_payload(stats, entry, sample);
         keep_payload(job, entry);
     } else {
         stats->absent++;
@@ -110,7 +110,7 @@ static coffer_status read_field(stats_job *job, field_stats *stats, size_t field
         if (status != COFFER_OK)
             return status;
         for (uint64_t i = 0; i < count; i++)
-            add_entry(job, stats, &job->entries[i]);
+            add_entry(job, stats, &job->entries[i], first + i);
     }
     tally_sort(&stats->values);
     return COFFER_OK;

@@ -15,12 +15,14 @@ static const cli_option options[] = {
     { "top", 0, "N", NULL, "so many of the most frequent labels and sizes; 0 = all (10)" },
     { "json", 0, NULL, NULL,
       "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
+    CLI_KEY_OPTION,
     { 0 },
 };
 
 typedef struct stats_view {
     const cli_args *args;
     const set_stats *stats;
+    sample_reader *reader;
     size_t field; /* MLDF_ALL_FIELDS, or the one that is shown */
     size_t top;
 } stats_view;
@@ -38,6 +40,19 @@ static bool is_scalar(const field_stats *stats)
 static size_t tallies_shown(const stats_view *view, const tally *counts)
 {
     return view->top < counts->capacity ? view->top : counts->capacity;
+}
+
+/* The class that goes with a label, where the set names its classes. */
+static const char *class_of(coffer__buffer *out, const stats_view *view, const field_stats *stats,
+                            const tally_count *count)
+{
+    size_t class_field = coffer_mldf_find_field(view->reader->set, "class");
+    out->len = 0;
+    if (strcmp(stats->field->name, "label") != 0 || class_field == SIZE_MAX ||
+        coffer_mldf_field_at(view->reader->set, class_field)->type != COFFER_MLDF_TEXT ||
+        sample_put_text(out, view->reader, count->first, class_field, NULL) != COFFER_OK)
+        return NULL;
+    return coffer__buffer_text(out);
 }
 
 /* ---- As JSON ---- */
@@ -76,6 +91,7 @@ static void add_tally(coffer_node *parent, const stats_view *view, const field_s
         coffer__node_u64(parent, "distinct", counts->capacity, COFFER_UNIT_NONE);
     if (counts->overflowed)
         return;
+    coffer__buffer name = COFFER__BUFFER_INIT;
     coffer_node *list = coffer__node_list(parent, pictures ? "picture_sizes"
                                                   : sounds ? "sample_rates"
                                                            : "counts");
@@ -89,7 +105,11 @@ static void add_tally(coffer_node *parent, const stats_view *view, const field_s
             coffer__node_i64(map, "value", (int64_t)value, COFFER_UNIT_NONE);
         }
         coffer__node_u64(map, "count", counts->slots[i].count, COFFER_UNIT_NONE);
+        const char *class_name = class_of(&name, view, stats, &counts->slots[i]);
+        if (class_name)
+            coffer__node_text_len(map, "class", class_name, name.len);
     }
+    coffer__buffer_free(&name);
 }
 
 static void add_field(coffer_node *list, const stats_view *view, const field_stats *stats)
@@ -232,10 +252,12 @@ static void print_tally(const stats_view *view, const field_stats *stats)
     const tally *counts = &stats->values;
     bool pictures = stats->field->kind == COFFER_MLDF_ENTRY_IMAGE;
     size_t shown = tallies_shown(view, counts);
+    coffer__buffer name = COFFER__BUFFER_INIT;
     term_table *table = term_table_new();
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_RIGHT);
+    term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_LEFT);
     term_table_indent(table, 2);
     const char *what = pictures                                        ? "size"
@@ -254,8 +276,11 @@ static void print_tally(const stats_view *view, const field_stats *stats)
             term_table_cellf(table, "%" PRId64, (int64_t)value);
         term_table_cell(table, term_count(count, counts->slots[i].count));
         term_table_cellf(table, "%.1f %%", 100 * of_all);
+        const char *class_name = class_of(&name, view, stats, &counts->slots[i]);
+        term_table_cell(table, class_name ? class_name : "");
         add_bar(table, (double)counts->slots[i].count / (double)counts->slots[0].count, BAR);
     }
+    coffer__buffer_free(&name);
     term_table_print(table, stdout);
     if (shown < counts->capacity)
         printf("%s  … and %zu more (--top 0 shows all)%s\n", term_on(stdout, TERM_DIM),
@@ -293,11 +318,11 @@ static void print_for_people(const stats_view *view)
 static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    stats_view view = { .args = args, .field = MLDF_ALL_FIELDS };
+    sample_reader reader = SAMPLE_READER_INIT(set, key->at != NULL);
+    stats_view view = { .args = args, .reader = &reader, .field = MLDF_ALL_FIELDS };
     set_stats stats;
     term_progress bar;
     uint64_t top;
-    (void)key;
     if (!cli_number(&top, args, "top", 10, 0, SIZE_MAX))
         return CLI_USAGE;
     view.top = top ? (size_t)top : SIZE_MAX;
@@ -318,6 +343,7 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
     else
         print_for_people(&view);
     set_stats_free(&stats);
+    sample_reader_free(&reader);
     return result;
 }
 

@@ -30,7 +30,7 @@ static bool grow(tally *counts)
     return true;
 }
 
-void tally_add(tally *counts, uint64_t value)
+void tally_add(tally *counts, uint64_t value, uint64_t where)
 {
     if (counts->overflowed)
         return;
@@ -39,7 +39,10 @@ void tally_add(tally *counts, uint64_t value)
         return;
     }
     tally_count *slot = slot_of(counts->slots, counts->capacity, value);
-    counts->used += slot->count == 0;
+    if (slot->count == 0) {
+        counts->used++;
+        slot->first = where;
+    }
     slot->value = value;
     slot->count++;
 }

@@ -11,6 +11,7 @@
 
 typedef struct tally_count {
     uint64_t value, count;
+    uint64_t first; /* where it was seen first */
 } tally_count;
 
 typedef struct tally {
@@ -19,7 +20,7 @@ typedef struct tally {
     bool overflowed; /* more than TALLY_MAX, or out of memory */
 } tally;
 
-void tally_add(tally *counts, uint64_t value);
+void tally_add(tally *counts, uint64_t value, uint64_t where);
 /* Packs the counts to the front of slots, the most frequent first, equal ones by value as signed numbers. */
 void tally_sort(tally *counts);
 void tally_free(tally *counts);

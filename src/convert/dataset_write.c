@@ -153,20 +153,21 @@ static void choose_next_limit(packing *work)
     work->batch_limit = limit < 1 ? 1 : limit > BATCH_SAMPLES ? BATCH_SAMPLES : limit;
 }
 
-static coffer_status set_value(packing *work, size_t f, const coffer__dataset_value *value, coffer_error *err)
+coffer_status coffer__dataset_put(coffer_mldf_writer *writer, size_t index,
+                                  const coffer__dataset_value *value, coffer_error *err)
 {
-    const coffer_mldf_field *field = &work->input->schema.fields[f];
+    const coffer_mldf_field *field = coffer_mldf_writer_field(writer, index);
     if (value->form == COFFER__DATASET_ABSENT)
         return COFFER_OK;
     if (field->type == COFFER_MLDF_INT)
-        return coffer_mldf_set_int(work->writer, f, value->i64, err);
+        return coffer_mldf_set_int(writer, index, value->i64, err);
     if (field->type == COFFER_MLDF_FLOAT)
-        return coffer_mldf_set_float(work->writer, f, value->f64, err);
+        return coffer_mldf_set_float(writer, index, value->f64, err);
     if (coffer__dataset_is_array(field->type))
-        return coffer_mldf_set_array(work->writer, f, value->dims, value->bytes, value->size, err);
+        return coffer_mldf_set_array(writer, index, value->dims, value->bytes, value->size, err);
     if (field->type == COFFER_MLDF_TEXT)
-        return coffer_mldf_set_text(work->writer, f, (const char *)value->bytes, value->size, err);
-    return coffer_mldf_set_bytes(work->writer, f, value->bytes, value->size,
+        return coffer_mldf_set_text(writer, index, (const char *)value->bytes, value->size, err);
+    return coffer_mldf_set_bytes(writer, index, value->bytes, value->size,
                                  value->has_entry ? &value->entry : NULL, err);
 }
 
@@ -206,7 +207,7 @@ static coffer_status write_batch(packing *work, coffer_error *err)
         }
         coffer_status status = COFFER_OK;
         for (size_t f = 0; !status && f < work->input->schema.count; f++) {
-            status = set_value(work, f, &sample->values[f], &sample->failure);
+            status = coffer__dataset_put(work->writer, f, &sample->values[f], &sample->failure);
             if (status)
                 return fail_sample(sample, &sample->failure, err);
         }

@@ -1,0 +1,9 @@
+/* set --add-field. */
+#ifndef COFFER_CLI_ADD_FIELD_H
+#define COFFER_CLI_ADD_FIELD_H
+
+#include "key.h"
+
+int mldf_add_field(const cli_args *args, const coffer_mldf *set, const cli_key *key);
+
+#endif

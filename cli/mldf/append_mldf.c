@@ -1,0 +1,313 @@
+/* append, for training sets: the samples of another set, or of anything that 'pack' makes one of. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "io/os.h"
+#include "io/temporary.h"
+#include "mldf/class_map.h"
+#include "mldf/mldf_verbs.h"
+#include "mldf/sample_value.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
+      "what IN is, when it is no set (by what is there)" },
+    { "dedup", 0, NULL, NULL, "store equal values of the new samples once" },
+    { "zstd-level", 0, "N", NULL, "of compressed fields: 1 to 22 (3)" },
+    { "keep-going", 'k', NULL, NULL, "leave out files that cannot be read" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "json", 0, NULL, NULL, "one JSON object: file, format, samples_added, samples" },
+    CLI_KEY_OPTION,
+    { 0 },
+};
+
+enum { SAMPLES_BETWEEN = 64 }; /* two looks at progress and signals */
+
+typedef struct append_job {
+    const cli_args *args;
+    const cli_key *key;
+    const char *path, *in_path;
+    const coffer_mldf *old;
+    coffer_mldf_write_opts opts;
+    coffer_source *src;
+    coffer_mldf *new_set;
+    char *temporary;
+    class_map classes;
+    size_t *fields; /* for each field of FILE the one of IN, or SIZE_MAX */
+    coffer_mldf_bytes bytes;
+    term_progress bar;
+} append_job;
+
+/* ---- What comes in ---- */
+
+static bool is_set(const char *path)
+{
+    coffer_source *src = NULL;
+    const coffer_format *format = NULL;
+    bool found = coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
+                 coffer_identify(&format, src, NULL) == COFFER_OK &&
+                 strcmp(coffer_format_name(format), "mldf") == 0;
+    coffer_source_close(src);
+    return found;
+}
+
+/* Pixels are stored decoded where FILE has them so. */
+static bool wants_pixels(const coffer_mldf *set)
+{
+    for (size_t i = 0; i < coffer_mldf_field_count(set); i++)
+        if (coffer_mldf_field_at(set, i)->type == COFFER_MLDF_IMAGE_RAW)
+            return true;
+    return false;
+}
+
+/* Anything but a set becomes one first, under a temporary name beside FILE. */
+static coffer_status pack_first(append_job *job, coffer_error *err)
+{
+    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_node *packed = NULL;
+    int fd;
+    coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
+    if (status != COFFER_OK)
+        return status;
+    coffer__os_close(fd);
+    opts.kind = cli_has(job->args, "kind") ? (coffer_dataset_kind)(cli_choice(job->args, "kind", 0) + 1)
+                                           : COFFER_DATASET_AUTO;
+    opts.raw = wants_pixels(job->old);
+    opts.keep_going = cli_has(job->args, "keep-going");
+    opts.restart = true;
+    opts.write.threads = job->opts.threads;
+    opts.write.dedup = job->opts.dedup;
+    opts.progress = &job->bar.progress;
+    term_progress_start(&job->bar, "packing", "samples");
+    status = coffer_node_new(&packed, err);
+    if (status == COFFER_OK)
+        status = coffer_dataset_pack(packed, &job->in_path, 1, job->temporary, &opts, err);
+    coffer_node_free(packed);
+    term_progress_end(&job->bar);
+    return status;
+}
+
+static coffer_status open_new(append_job *job, coffer_error *err)
+{
+    coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer_status status = COFFER_OK;
+    opts.key = job->key->at;
+    opts.verify = true;
+    if (!is_set(job->in_path))
+        status = pack_first(job, err);
+    if (status == COFFER_OK)
+        status = coffer_source_open(&job->src, job->temporary ? job->temporary : job->in_path, NULL, err);
+    return status == COFFER_OK ? coffer_mldf_open(&job->new_set, job->src, &opts, err) : status;
+}
+
+/* ---- Which field goes where ---- */
+
+static coffer_status fail_field(coffer_error *err, const coffer_mldf_field *field, const char *what)
+{
+    sample_type_text type;
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field \"%s\" (%s) %s",
+                        field->name, sample_type_name(type, field), what);
+}
+
+static bool is_picture(uint16_t type)
+{
+    return type == COFFER_MLDF_IMAGE_RAW || type == COFFER_MLDF_IMAGE_JPEG || type == COFFER_MLDF_IMAGE_PNG;
+}
+
+/* Whether values of one field can be stored in the other as they are. */
+static bool agrees(const coffer_mldf_field *old, const coffer_mldf_field *new_field)
+{
+    bool numbers = old->type == COFFER_MLDF_FLOAT && new_field->type == COFFER_MLDF_INT;
+    bool pictures = is_picture(old->type) && is_picture(new_field->type) &&
+                    (old->type == COFFER_MLDF_IMAGE_RAW) == (new_field->type == COFFER_MLDF_IMAGE_RAW);
+    if (numbers || pictures)
+        return true;
+    if (old->type != new_field->type || old->dtype != new_field->dtype || old->ndim != new_field->ndim)
+        return false;
+    for (uint32_t i = 0; i < old->ndim; i++)
+        if (old->dims[i] && old->dims[i] != new_field->dims[i])
+            return false;
+    return true;
+}
+
+static coffer_status match_fields(append_job *job, coffer_error *err)
+{
+    size_t count = coffer_mldf_field_count(job->old), matched = 0;
+    job->fields = coffer__alloc_array(count + 1, sizeof *job->fields);
+    if (!job->fields)
+        return coffer__fail_no_memory(err, count * sizeof *job->fields);
+    for (size_t i = 0; i < count; i++) {
+        const coffer_mldf_field *old = coffer_mldf_field_at(job->old, i);
+        size_t found = coffer_mldf_find_field(job->new_set, old->name);
+        job->fields[i] = found;
+        matched += found != SIZE_MAX;
+        if (found == SIZE_MAX && !(old->flags & COFFER_MLDF_FIELD_OPTIONAL))
+            return fail_field(err, old, "is missing in what shall be appended");
+        if (found != SIZE_MAX && !agrees(old, coffer_mldf_field_at(job->new_set, found)))
+            return fail_field(err, coffer_mldf_field_at(job->new_set, found),
+                              "is of another type or shape than in the set");
+    }
+    if (matched == coffer_mldf_field_count(job->new_set))
+        return COFFER_OK;
+    for (size_t i = 0; i < coffer_mldf_field_count(job->new_set); i++) {
+        const coffer_mldf_field *field = coffer_mldf_field_at(job->new_set, i);
+        if (coffer_mldf_find_field(job->old, field->name) == SIZE_MAX)
+            return fail_field(err, field, "is not in the set; 'coffer set --add-field' adds one");
+    }
+    return COFFER_OK;
+}
+
+/* ---- Copying ---- */
+
+static coffer_status copy_value(append_job *job, coffer_mldf_writer *writer, uint64_t sample, size_t to,
+                                coffer_error *err)
+{
+    size_t from = job->fields[to];
+    const coffer_mldf_field *field = coffer_mldf_field_at(job->new_set, from);
+    const coffer_mldf_field *target = coffer_mldf_field_at(job->old, to);
+    coffer_mldf_entry entry;
+    uint64_t dims[COFFER_MLDF_MAX_DIMS];
+    coffer_status status = coffer_mldf_entry_at(&entry, job->new_set, sample, from, err);
+    if (status != COFFER_OK || !entry.present)
+        return status;
+    if (target->kind == COFFER_MLDF_ENTRY_INT) {
+        status = class_map_label(&entry.i64, &job->classes, sample, to, err);
+        return status == COFFER_OK ? coffer_mldf_set_int(writer, to, entry.i64, err) : status;
+    }
+    if (target->kind == COFFER_MLDF_ENTRY_FLOAT)
+        return coffer_mldf_set_float(writer, to,
+                                     field->kind == COFFER_MLDF_ENTRY_INT ? (double)entry.i64 : entry.f64,
+                                     err);
+    if (field->dtype != COFFER_DTYPE_NONE) {
+        status = coffer_mldf_get_array(&job->bytes, dims, job->new_set, sample, from, err);
+        return status == COFFER_OK
+                   ? coffer_mldf_set_array(writer, to, dims, job->bytes.data, job->bytes.size, err)
+                   : status;
+    }
+    status = coffer_mldf_read(&job->bytes, &entry, job->new_set, sample, from, err);
+    return status == COFFER_OK
+               ? coffer_mldf_set_bytes(writer, to, job->bytes.data, job->bytes.size, &entry, err)
+               : status;
+}
+
+static coffer_status copy_samples(append_job *job, coffer_mldf_writer *writer, coffer_error *err)
+{
+    uint64_t count = coffer_mldf_sample_count(job->new_set);
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = 0; i < count && status == COFFER_OK; i++) {
+        for (size_t j = 0; j < coffer_mldf_field_count(job->old) && status == COFFER_OK; j++)
+            if (job->fields[j] != SIZE_MAX)
+                status = copy_value(job, writer, i, j, err);
+        if (status == COFFER_OK)
+            status = coffer_mldf_end_sample(writer, err);
+        if (status == COFFER_OK && i % SAMPLES_BETWEEN == 0) {
+            job->bar.progress.step(&job->bar, i, count);
+            if (cli_signal_waits())
+                status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "interrupted");
+        }
+    }
+    return status;
+}
+
+/* A signal waits until FILE is as it was, or has all of IN: it leaves no journal behind. */
+static coffer_status append(append_job *job, coffer_error *err)
+{
+    coffer_mldf_writer *writer = NULL;
+    cli_hold_signals();
+    term_progress_start(&job->bar, "appending", "samples");
+    coffer_status status = coffer_mldf_append(&writer, job->path, &job->opts, err);
+    if (status == COFFER_OK) {
+        status = copy_samples(job, writer, err);
+        if (status == COFFER_OK)
+            status = coffer_mldf_commit(writer, err);
+        else
+            coffer_mldf_discard(writer);
+    }
+    term_progress_end(&job->bar);
+    cli_release_signals();
+    return status;
+}
+
+/* ---- The verb ---- */
+
+static int report(const append_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    term_text added, all;
+    uint64_t more = coffer_mldf_sample_count(job->new_set), before = coffer_mldf_sample_count(job->old);
+    if (!cli_has(job->args, "json")) {
+        term_print_text(stdout, job->path, strlen(job->path), 0);
+        printf(": samples added: %s, now %s\n", term_count(added, more), term_count(all, before + more));
+        return CLI_OK;
+    }
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return cli_fail(job->path, &err, NULL);
+    coffer__node_text(root, "file", job->path);
+    coffer__node_text(root, "format", "mldf");
+    coffer__node_u64(root, "samples_added", more, COFFER_UNIT_NONE);
+    coffer__node_u64(root, "samples", before + more, COFFER_UNIT_NONE);
+    int status = cli_print_json(stdout, root);
+    coffer_node_free(root);
+    return status;
+}
+
+static void clean_up(append_job *job)
+{
+    coffer_mldf_close(job->new_set);
+    coffer_source_close(job->src);
+    if (job->temporary) {
+        coffer__os_unlink(job->temporary);
+        coffer__temporary_forget(job->temporary);
+    }
+    coffer__free(job->temporary);
+    coffer__free(job->fields);
+    class_map_free(&job->classes);
+    coffer_mldf_bytes_free(&job->bytes);
+}
+
+static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)
+{
+    append_job job = { .args = args,
+                       .key = key,
+                       .path = cli_operand(args, 0),
+                       .in_path = cli_operand(args, 1),
+                       .old = set,
+                       .bytes = COFFER_MLDF_BYTES_INIT };
+    coffer_error err = COFFER_ERROR_INIT;
+    int result = mldf_write_opts(&job.opts, args, key, NULL);
+    if (result)
+        return result;
+    if (cli_same_file(job.path, job.in_path))
+        return cli_usage(args, "%s cannot be appended to itself", job.path);
+    coffer_status status = open_new(&job, &err);
+    if (status == COFFER_OK)
+        status = match_fields(&job, &err);
+    if (status == COFFER_OK)
+        status = class_map_new(&job.classes, set, job.new_set, &err);
+    if (status != COFFER_OK)
+        result = mldf_fail(job.in_path, &err, key->at != NULL);
+    else
+        result = append(&job, &err) == COFFER_OK ? report(&job) : mldf_fail(job.path, &err, key->at != NULL);
+    clean_up(&job);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    int result = mldf_expect_file(args);
+    return result ? result : mldf_with_set(args, src, run_on);
+}
+
+const cli_format_verb cli_mldf_append = {
+    .format = "mldf",
+    .verb = "append",
+    .options = options,
+    .examples = "  coffer append train.mldf more.mldf              # samples of another set\n"
+                "  coffer append train.mldf new.jsonl              # lines of a manifest\n"
+                "  coffer append train.mldf folder/                # what 'coffer pack' makes of it\n",
+    .run = run,
+};

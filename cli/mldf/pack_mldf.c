@@ -1,0 +1,221 @@
+/* pack, into a training set. */
+#include "base/memory.h"
+#include "base/report.h"
+#include "mldf/mldf_verbs.h"
+#include "mldf/set_report.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
+      "what the input is (by what is there)" },
+    { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100 (as they are)" },
+    { "max-size", 0, "N", NULL, "scale larger pictures down so that no side is longer than N pixels" },
+    { "raw", 0, NULL, NULL, "store decoded pixels: larger, and nothing to decode when training" },
+    { "zstd", 0, NULL, NULL, "compress texts, arrays and what else is not compressed yet, value by value" },
+    { "zstd-level", 0, "N", NULL, "1 to 22 (3)" },
+    { "dictionary", 0, "SIZE", NULL,
+      "with --zstd: train a dictionary of at most SIZE (110K) for each text field" },
+    { "dedup", 0, NULL, NULL, "store equal values once" },
+    { "encrypt", 0, NULL, NULL, "encrypt every value with the key" },
+    { "keep-going", 'k', NULL, NULL, "leave out files that cannot be read, and count them" },
+    { "resume", 0, NULL, NULL, "go on with what an interrupted pack of the same input left" },
+    { "restart", 0, NULL, NULL, "drop what an interrupted pack left" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "of the file (2M)" },
+    { "descriptor-stride", 0, "N", "208|204", "204 for programs built from the tutorial's code (208)" },
+    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
+    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "json", 0, NULL, NULL,
+      "one JSON object: file, format, size, samples, fields, classes, skipped, resumed" },
+    CLI_KEY_OPTION,
+    { 0 },
+};
+
+typedef struct pack_job {
+    const cli_args *args;
+    const char **inputs;
+    size_t input_count;
+    const char *output;
+    coffer_dataset_opts opts;
+    cli_key key;
+    term_progress bar;
+    coffer_progress progress;
+} pack_job;
+
+static int parse(pack_job *job)
+{
+    const cli_args *args = job->args;
+    coffer_dataset_opts *opts = &job->opts;
+    uint64_t quality, max_size, dictionary;
+    int result = mldf_write_opts(&opts->write, args, &job->key, NULL);
+    if (result)
+        return result;
+    if (!cli_number(&quality, args, "jpeg-quality", 0, 1, 100) ||
+        !cli_number(&max_size, args, "max-size", 0, 1, 65535) ||
+        !cli_size(&dictionary, args, "dictionary", 0))
+        return CLI_USAGE;
+    if (cli_has(args, "dictionary") && (dictionary < 256 || dictionary > 16U << 20))
+        return cli_usage(args, "--dictionary goes from 256 bytes to 16M; 110K is usual");
+    if (dictionary && !cli_has(args, "zstd"))
+        return cli_usage(args, "--dictionary is for --zstd: say that too");
+    if (cli_has(args, "raw") && quality)
+        return cli_usage(args, "--raw and --jpeg-quality exclude each other");
+    if (cli_has(args, "resume") && cli_has(args, "restart"))
+        return cli_usage(args, "--resume and --restart exclude each other");
+    if (cli_has(args, "encrypt") && !job->key.at)
+        return cli_usage(args,
+                         "--encrypt needs a key: --key-file FILE or the environment's COFFER_KEY; 'head "
+                         "-c 32 /dev/urandom >FILE' makes one");
+    opts->kind =
+        cli_has(args, "kind") ? (coffer_dataset_kind)(cli_choice(args, "kind", 0) + 1) : COFFER_DATASET_AUTO;
+    opts->jpeg_quality = (uint32_t)quality;
+    opts->max_size = (uint32_t)max_size;
+    opts->raw = cli_has(args, "raw");
+    opts->zstd = cli_has(args, "zstd");
+    opts->dictionary = (uint32_t)dictionary;
+    opts->encrypt = cli_has(args, "encrypt");
+    opts->keep_going = cli_has(args, "keep-going");
+    opts->resume = cli_has(args, "resume");
+    opts->restart = cli_has(args, "restart");
+    return CLI_OK;
+}
+
+/* Ctrl-C ends the work between two samples: what is packed stays for --resume. */
+static int step(void *context, uint64_t done, uint64_t total)
+{
+    pack_job *job = context;
+    return job->bar.progress.step(job->bar.progress.context, done, total) || cli_signal_waits();
+}
+
+static int fail(const pack_job *job, const coffer_error *err)
+{
+    const char *culprit = job->inputs[0], *hint = NULL;
+    for (size_t i = 0; i < job->input_count; i++)
+        culprit = cli_culprit(culprit, job->inputs[i], err);
+    culprit = err->status == COFFER_E_EXISTS ? job->output : cli_culprit(culprit, job->output, err);
+    switch (err->status) {
+    case COFFER_E_CANCELLED:
+        hint = "the same command with --resume goes on";
+        break;
+    case COFFER_E_UNSAFE_PATH:
+        hint = "a set is made of plain files inside the input alone";
+        break;
+    case COFFER_E_EXISTS:
+        hint = strstr(err->text, "partial") ? "--resume goes on with it, --restart drops it" : NULL;
+        break;
+    default:
+        /* 'check' and 'repair' do not know the files of other programs. */
+        if (coffer__is_about_file(err->status))
+            hint = "--keep-going leaves out what cannot be read";
+        break;
+    }
+    return cli_fail(culprit, err, hint);
+}
+
+static void print_for_people(const coffer_node *root, const coffer_node *packed)
+{
+    uint64_t skipped = coffer_node_get_u64(coffer_node_find(packed, "skipped"));
+    uint64_t resumed = coffer_node_get_u64(coffer_node_find(packed, "resumed"));
+    uint64_t classes = coffer_node_count(coffer_node_find(packed, "classes"));
+    term_text count;
+    mldf_print_set(root);
+    if (classes)
+        printf("  classes  %s\n", term_count(count, classes));
+    if (resumed)
+        printf("  resumed  %s samples were there already\n", term_count(count, resumed));
+    if (skipped)
+        printf("  %sskipped  %s%s\n", term_on(stdout, TERM_YELLOW), term_count(count, skipped),
+               term_off(stdout));
+}
+
+/* What the packer says behind samples and fields. */
+static void add_rest(coffer_node *root, const coffer_node *packed)
+{
+    static const char *const names[] = { "skipped", "resumed" };
+    const coffer_node *classes = coffer_node_find(packed, "classes");
+    if (classes && coffer_node_get_kind(classes) == COFFER_NODE_LIST) {
+        coffer_node *list = coffer__node_list(root, "classes");
+        for (const coffer_node *at = coffer_node_first(classes); at; at = coffer_node_next(at))
+            coffer__node_text(list, NULL, coffer_node_get_text(at, NULL));
+    } else if (classes) {
+        coffer__node_u64(root, "classes", coffer_node_get_u64(classes), COFFER_UNIT_NONE);
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        coffer__node_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
+                         COFFER_UNIT_NONE);
+}
+
+static int report(const pack_job *job, const coffer_node *packed)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    int result = CLI_OK;
+    coffer_status status = coffer_node_new(&root, &err);
+    if (status == COFFER_OK)
+        status = mldf_describe_set(root, job->output, &err);
+    if (status == COFFER_OK && cli_has(job->args, "json")) {
+        add_rest(root, packed);
+        result = cli_print_json(stdout, root);
+    } else if (status == COFFER_OK) {
+        print_for_people(root, packed);
+    } else {
+        result = cli_fail(job->output, &err, NULL);
+    }
+    coffer_node_free(root);
+    return result;
+}
+
+static int pack(pack_job *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *packed = NULL;
+    coffer_status status = coffer_node_new(&packed, &err);
+    term_progress_start(&job->bar, "packing", "samples");
+    job->progress = (coffer_progress){ step, job };
+    job->opts.progress = &job->progress;
+    cli_hold_signals();
+    if (status == COFFER_OK)
+        status = coffer_dataset_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
+    term_progress_end(&job->bar);
+    int result = status == COFFER_OK ? report(job, packed) : fail(job, &err);
+    cli_release_signals();
+    coffer_node_free(packed);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    pack_job job = { .args = args, .opts = COFFER_DATASET_OPTS_INIT };
+    (void)src;
+    job.input_count = cli_operand_count(args) - 1;
+    job.output = cli_operand(args, job.input_count);
+    int result = cli_key_read(&job.key, args);
+    if (result)
+        return result;
+    job.inputs = coffer__calloc(job.input_count, sizeof *job.inputs);
+    for (size_t i = 0; job.inputs && i < job.input_count; i++)
+        job.inputs[i] = cli_operand(args, i);
+    result = job.inputs ? parse(&job) : cli_usage(args, "out of memory");
+    if (!result)
+        result = pack(&job);
+    coffer__free(job.inputs);
+    cli_key_wipe(&job.key);
+    return result;
+}
+
+const cli_format_verb cli_mldf_pack = {
+    .format = "mldf",
+    .verb = "pack",
+    .options = options,
+    .examples =
+        "  coffer pack pictures/ train.mldf                  # pictures/CLASS/NAME.jpg: folders are labels\n"
+        "  coffer pack pictures/ small.mldf --max-size 256 --jpeg-quality 90\n"
+        "  coffer pack shard-*.tar train.mldf                # WebDataset shards\n"
+        "  coffer pack captions.jsonl train.mldf --zstd      # a line is a sample; files it names are read "
+        "in\n"
+        "  coffer pack secret/ secret.mldf --encrypt --key-file key\n",
+    .run = run,
+};
