@@ -18,5 +18,6 @@ const coffer_format coffer__mlyze_format = {
     .describe = coffer__mlyze_describe,
     .check = coffer__mlyze_check,
     .list = coffer__mlyze_list,
+    .diff = coffer__mlyze_diff,
     .repair = coffer__mlyze_repair,
 };

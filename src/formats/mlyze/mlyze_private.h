@@ -74,6 +74,8 @@ coffer_status coffer__mlyze_check(coffer_report *out, coffer_source *src, const 
                                   coffer_error *err);
 coffer_status coffer__mlyze_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
                                  coffer_error *err);
+coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                                 const coffer_diff_opts *opts, coffer_error *err);
 
 coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                    const coffer_repair_opts *opts, coffer_error *err);
