@@ -145,6 +145,11 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
         coffer_mldf_close(copier.set);
         return status;
     }
+    /* The key that opens the payloads is the one they are closed with. */
+    if (set->has_key && !writer->has_key) {
+        memcpy(writer->key, set->key, sizeof writer->key);
+        writer->has_key = true;
+    }
     *out = copier;
     return COFFER_OK;
 }
@@ -157,40 +162,40 @@ void coffer__mldf_copier_free(coffer__mldf_copier *copier)
     coffer_mldf_close(copier->set);
 }
 
-/* The number of the sample and of the field is part of what is authenticated. */
-static coffer_status seal_anew(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
-                               coffer_error *err)
+coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
+                                      coffer_mldf_bytes *scratch, coffer_error *err)
 {
-    const coffer_mldf *set = copier->set;
-    const uint8_t *key = set->has_key ? set->key : copier->writer->key;
-    size_t size = copier->stored.size;
+    const char *name = writer->columns[to].name;
     coffer_status status;
-    if (!set->has_key && !copier->writer->has_key)
+    if (!(writer->columns[to].field.flags & COFFER_MLDF_FIELD_ENCRYPTED) || from->size == 0 ||
+        (from->sample == writer->sample && from->field == to))
+        return coffer__mldf_put_payload(writer, to, from->bytes, from->size, 0, err);
+    if (!writer->has_key)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "sample %llu, field %s is encrypted for its number: a key is needed",
-                            (unsigned long long)sample, set->schema.fields[from].name);
-    if ((status = coffer__mldf_bytes_reserve(&copier->plain, size, err)))
+                            (unsigned long long)from->sample, name);
+    if ((status = coffer__mldf_bytes_reserve(scratch, from->size, err)))
         return status;
-    if (size < COFFER__MLDF_SEAL_SIZE ||
-        !coffer__mldf_open_sealed(copier->plain.data, copier->stored.data, size, sample, (uint16_t)from, key))
+    if (from->size < COFFER__MLDF_SEAL_SIZE ||
+        !coffer__mldf_open_sealed(scratch->data, from->bytes, from->size, from->sample, (uint16_t)from->field,
+                                  writer->key))
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
-                            "authentication failed for sample %llu, field %s", (unsigned long long)sample,
-                            set->schema.fields[from].name);
-    return coffer__mldf_put_payload(copier->writer, to, copier->plain.data, size - COFFER__MLDF_SEAL_SIZE,
+                            "authentication failed for sample %llu, field %s",
+                            (unsigned long long)from->sample, name);
+    return coffer__mldf_put_payload(writer, to, scratch->data, from->size - COFFER__MLDF_SEAL_SIZE,
                                     COFFER__MLDF_STEP_SEAL, err);
 }
 
 coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
                                         coffer_error *err)
 {
-    coffer_mldf_writer *writer = copier->writer;
+    coffer__mldf_stored stored = { .sample = sample, .field = from };
     coffer_status status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, err);
     if (status)
         return status;
-    if (writer->columns[to].field.flags & COFFER_MLDF_FIELD_ENCRYPTED && copier->stored.size > 0 &&
-        (writer->sample != sample || from != to))
-        return seal_anew(copier, sample, from, to, err);
-    return coffer__mldf_put_payload(writer, to, copier->stored.data, copier->stored.size, 0, err);
+    stored.bytes = copier->stored.data;
+    stored.size = copier->stored.size;
+    return coffer__mldf_put_stored(copier->writer, &stored, to, &copier->plain, err);
 }
 
 coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err)

@@ -8,10 +8,9 @@
 /* Progress is told once for this many samples. */
 #define STEP 256
 
-/* A new file whose fields are those of a set. */
-static coffer_status start(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
-                           const size_t *fields, size_t count, const coffer_mldf_write_opts *opts,
-                           coffer_error *err)
+coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
+                                      const size_t *fields, size_t count, const coffer_mldf_write_opts *opts,
+                                      coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
     coffer_status status;
@@ -79,7 +78,8 @@ coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set, 
     coffer_mldf_writer *writer = NULL;
     coffer_status status;
     if ((status = check_choice(set, samples, count, fields, field_count, err)) ||
-        (status = start(&writer, out_path, set, fields, fields ? field_count : set->schema.count, opts, err)))
+        (status = coffer__mldf_start_copy(&writer, out_path, set, fields,
+                                          fields ? field_count : set->schema.count, opts, err)))
         return status;
     status = copy_samples(writer, set, samples, wanted, fields, 0, wanted, progress, err);
     return finish(writer, status, err);
@@ -127,9 +127,8 @@ static coffer_status compare_dictionaries(bool *same, const coffer_mldf *set, co
     return status;
 }
 
-/* Fields of another set against those of the first, which the writer has. */
-static coffer_status compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
-                                    const coffer_mldf *set, size_t number, coffer_error *err)
+coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
+                                          const coffer_mldf *set, size_t number, coffer_error *err)
 {
     const coffer__mldf_schema *a = &first->schema, *b = &set->schema;
     for (size_t i = 0; i < a->count && i < b->count; i++) {
@@ -165,10 +164,11 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
     coffer_status status;
     if (count == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no set to begin with");
-    if ((status = start(&writer, out_path, sets[0], NULL, sets[0]->schema.count, opts, err)))
+    if ((status =
+             coffer__mldf_start_copy(&writer, out_path, sets[0], NULL, sets[0]->schema.count, opts, err)))
         return status;
     for (size_t i = 0; i < count && status == COFFER_OK; i++) {
-        status = compare_fields(writer, sets[0], sets[i], i + 1, err);
+        status = coffer__mldf_compare_fields(writer, sets[0], sets[i], i + 1, err);
         total += sets[i]->header.samples;
     }
     for (size_t i = 0; i < count && status == COFFER_OK; i++) {
@@ -181,9 +181,7 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
 
 /* ---- Without dead bytes ---- */
 
-coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
-                                   const coffer_limits *limits, const coffer_progress *progress,
-                                   coffer_error *err)
+coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set)
 {
     coffer_mldf_write_opts options = COFFER_MLDF_WRITE_OPTS_INIT;
     uint32_t page = set->header.page_size;
@@ -192,6 +190,14 @@ coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set,
         options.page_size = page;
     options.descriptor_stride = set->schema.stride;
     options.no_checksums = !(set->header.flags & COFFER_MLDF_CHECKSUMMED);
+    return options;
+}
+
+coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
+                                   const coffer_limits *limits, const coffer_progress *progress,
+                                   coffer_error *err)
+{
+    coffer_mldf_write_opts options = coffer__mldf_settings_of(set);
     options.exclusive = exclusive;
     options.limits = limits;
     return coffer_mldf_extract(out_path, set, NULL, 0, NULL, 0, &options, progress, err);

@@ -235,6 +235,8 @@ coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coff
                                 coffer_error *err);
 coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_source *b,
                                 const coffer_diff_opts *opts, coffer_error *err);
+coffer_status coffer__mldf_repair_file(coffer_report *out, coffer_source *src, const char *out_path,
+                                       const coffer_repair_opts *opts, coffer_error *err);
 coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const char *out_path,
                                    const coffer_compact_opts *opts, coffer_error *err);
 

@@ -214,6 +214,19 @@ void coffer__mldf_row_reader_free(coffer__mldf_row_reader *reader);
 coffer_status coffer__mldf_row_of(const uint8_t **out, coffer__mldf_row_reader *reader, uint64_t sample,
                                   coffer_error *err);
 
+/* A payload as another file, or another place of this one, has it. */
+typedef struct coffer__mldf_stored {
+    const uint8_t *bytes;
+    size_t size;
+    uint64_t sample;
+    size_t field;
+} coffer__mldf_stored;
+
+/* Puts it into the current sample as it is. One that is encrypted for another sample or field is encrypted
+ * anew: the numbers are part of what is authenticated. */
+coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
+                                      coffer_mldf_bytes *scratch, coffer_error *err);
+
 /* Copies samples of a set into a writer that has its fields. */
 typedef struct coffer__mldf_copier {
     coffer_mldf_writer *writer;
@@ -229,7 +242,7 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
 void coffer__mldf_copier_free(coffer__mldf_copier *copier);
 /* The next sample of the writer is this one. */
 coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err);
-/* The payload of one value; one that is encrypted for another sample or field is encrypted anew. */
+/* The payload of one value, compared with its checksum. */
 coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
                                         coffer_error *err);
 coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
@@ -237,6 +250,16 @@ coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, 
 
 /* ---- mldf_extract.c ---- */
 
+/* COFFER_E_INCONSISTENT with the first difference between the fields of a set and those of the first one,
+ * which the writer has taken over. number : what the words call the set. */
+coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
+                                          const coffer_mldf *set, size_t number, coffer_error *err);
+/* The settings with which a set was written. */
+coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set);
+/* A writer of a new file with fields of a set (NULL = all). */
+coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
+                                      const size_t *fields, size_t count, const coffer_mldf_write_opts *opts,
+                                      coffer_error *err);
 /* The same set, written anew. */
 coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
                                    const coffer_limits *limits, const coffer_progress *progress,

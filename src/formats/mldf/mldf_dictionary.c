@@ -1,0 +1,75 @@
+/* Training a zstd dictionary on what a field holds. */
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "formats/mldf/mldf_private.h"
+
+#include <zdict.h>
+
+/* What helps: many values, a hundred times the size of the dictionary in all. */
+#define VALUES_MAX ((uint64_t)100000)
+#define BYTES_PER_DICTIONARY_BYTE 100
+#define SMALLEST 256
+
+typedef struct lesson {
+    coffer__buffer bytes; /* values, one behind the other */
+    size_t *sizes;
+    unsigned count;
+} lesson;
+
+static coffer_status read_lesson(lesson *of, const coffer_mldf *set, size_t field, size_t most,
+                                 coffer_error *err)
+{
+    uint64_t samples = set->header.samples, wanted = samples < VALUES_MAX ? samples : VALUES_MAX;
+    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_status status = COFFER_OK;
+    of->sizes = coffer__alloc_array(wanted ? (size_t)wanted : 1, sizeof *of->sizes);
+    if (!of->sizes)
+        return coffer__fail_no_memory(err, wanted * sizeof *of->sizes);
+    for (uint64_t i = 0; i < wanted && of->bytes.len < most && status == COFFER_OK; i++) {
+        /* Evenly over the set, and no sample twice. */
+        uint64_t sample = samples / wanted * i + samples % wanted * i / wanted;
+        if ((status = coffer_mldf_read(&value, NULL, set, sample, field, err)))
+            break;
+        if (value.size == 0 || value.size > most - of->bytes.len)
+            continue;
+        if (!coffer__buffer_append(&of->bytes, value.data, value.size))
+            status = coffer__fail_no_memory(err, value.size);
+        of->sizes[of->count++] = value.size;
+    }
+    coffer_mldf_bytes_free(&value);
+    return status;
+}
+
+coffer_status coffer_mldf_train_dictionary(coffer_mldf_bytes *out, const coffer_mldf *set, size_t field,
+                                           size_t size, coffer_error *err)
+{
+    lesson of = { .bytes = COFFER__BUFFER_INIT };
+    size_t most, trained;
+    coffer_status status;
+    if ((status = coffer__mldf_check_index(set, 0, field, err)))
+        return status;
+    if (!coffer__mldf_has_payload(set->schema.fields[field].kind) || size < SMALLEST || size > UINT32_MAX)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a dictionary of %zu bytes for the field %s cannot be trained", size,
+                            set->schema.fields[field].name);
+    if (!coffer__mul_size(&most, size, BYTES_PER_DICTIONARY_BYTE) || most > set->limits.memory_bytes)
+        most = (size_t)set->limits.memory_bytes;
+    if ((status = read_lesson(&of, set, field, most, err)) ||
+        (status = coffer__mldf_bytes_reserve(out, size, err)))
+        goto out;
+    trained = ZDICT_trainFromBuffer(out->data, size, of.bytes.data, of.sizes, of.count);
+    if (ZDICT_isError(trained))
+        status =
+            coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                         "field %s: %u values with %zu bytes are too few, or too different, to train a "
+                         "dictionary (%s)",
+                         set->schema.fields[field].name, of.count, of.bytes.len, ZDICT_getErrorName(trained));
+    else
+        out->size = trained;
+out:
+    coffer__buffer_free(&of.bytes);
+    coffer__free(of.sizes);
+    return status;
+}

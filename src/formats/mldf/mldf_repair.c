@@ -1,0 +1,234 @@
+/* What can be saved of a damaged set: header and fields must be there, everything else may be missing. */
+#include "formats/mldf/mldf_repair.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+
+#include <stdio.h>
+
+/* ---- A file with nothing wrong ---- */
+
+static bool flags_agree(const coffer_mldf *set)
+{
+    uint32_t flags = 0;
+    for (size_t i = 0; i < set->schema.count; i++) {
+        if (set->schema.fields[i].flags & COFFER_MLDF_FIELD_ZSTD)
+            flags |= COFFER_MLDF_COMPRESSED;
+        if (set->schema.fields[i].flags & COFFER_MLDF_FIELD_ENCRYPTED)
+            flags |= COFFER_MLDF_ENCRYPTED;
+    }
+    return (set->header.flags & (COFFER_MLDF_COMPRESSED | COFFER_MLDF_ENCRYPTED)) == flags;
+}
+
+static coffer_status look(bool *clean, const coffer__mldf_rescue *work, coffer_error *err)
+{
+    coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
+    coffer_report *report = NULL;
+    coffer_status status = coffer_report_new(&report, 0, err);
+    if (status)
+        return status;
+    options.full = true;
+    options.key = work->opts->key;
+    options.limits = &work->set.limits;
+    status = coffer__mldf_check(report, work->set.source, &options, err);
+    *clean = coffer_report_total(report, COFFER_ERROR) == 0 && flags_agree(&work->set);
+    coffer_report_free(report);
+    return status;
+}
+
+static coffer_status copy_clean(const coffer__mldf_rescue *work, const char *path, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = work->opts->exclusive };
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__sink_create(&sink, path, &options, err);
+    if (status)
+        return status;
+    status =
+        coffer__sink_copy_source(sink, work->set.source, 0, work->set.file_size, work->opts->progress, err);
+    if (status) {
+        coffer__sink_discard(sink);
+        return status;
+    }
+    return coffer__sink_commit(sink, err);
+}
+
+/* ---- The parts ---- */
+
+/* Names that nothing can be written under are replaced. */
+static void mend_names(coffer__mldf_rescue *work)
+{
+    coffer__mldf_schema *schema = &work->set.schema;
+    for (size_t i = 0; i < schema->count; i++) {
+        size_t at = schema->sorted[i];
+        char *name = schema->names + at * COFFER__MLDF_NAME_SIZE;
+        bool twice = i > 0 && strcmp(schema->fields[schema->sorted[i - 1]].name, name) == 0;
+        if (name[0] != '\0' && !twice)
+            continue;
+        work->renamed[at] = true;
+        coffer__report_add(work->report, twice ? COFFER_E_DUPLICATE : COFFER_E_BAD_VALUE, COFFER_WARNING,
+                           COFFER_OFFSET_NONE, "field %zu %s; it is called \"field %zu\" now", at,
+                           twice ? "has the name of another" : "has no name", at);
+    }
+    for (size_t i = 0; i < schema->count; i++) {
+        if (work->renamed[i])
+            snprintf(schema->names + i * COFFER__MLDF_NAME_SIZE, COFFER__MLDF_NAME_SIZE, "field %zu", i);
+    }
+}
+
+/* Without a shape that can be believed, arrays are bytes. */
+static void mend_arrays(coffer__mldf_rescue *work)
+{
+    for (size_t i = 0; i < work->set.schema.count; i++) {
+        coffer_mldf_field *field = &work->set.schema.fields[i];
+        const coffer__mldf_type_info *info = coffer__mldf_type_info_of(field->type);
+        if (field->kind != COFFER_MLDF_ENTRY_OPAQUE || !info ||
+            field->row_size != coffer__mldf_entry_size(info->kind))
+            continue;
+        field->type = COFFER_MLDF_BYTES;
+        field->kind = COFFER_MLDF_ENTRY_BYTES;
+        coffer__report_add(work->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "field %s: the type of its arrays is lost; they are bytes now", field->name);
+    }
+}
+
+/* Rows that lie inside the file. */
+static void count_rows(coffer__mldf_rescue *work)
+{
+    coffer_mldf *set = &work->set;
+    uint64_t room = set->header.metadata < set->file_size ? set->file_size - set->header.metadata : 0;
+    uint64_t whole = set->schema.row_size ? room / set->schema.row_size : 0;
+    work->samples = set->header.samples;
+    if (set->header.samples > whole)
+        set->header.samples = whole;
+}
+
+static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
+{
+    coffer_mldf *set = &work->set;
+    coffer_report *mistakes = NULL;
+    coffer_status status;
+    if ((status = coffer_report_new(&mistakes, 0, err)))
+        return status;
+    status = coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, mistakes, err);
+    for (size_t i = 0; i < coffer_report_count(mistakes) && status == COFFER_OK; i++) {
+        const coffer_finding *mistake = coffer_report_at(mistakes, i);
+        if (mistake->severity == COFFER_ERROR)
+            coffer__report_add(work->report, mistake->code, COFFER_WARNING, mistake->offset, "%s",
+                               mistake->text);
+    }
+    coffer_report_free(mistakes);
+    if (status || (status = coffer__mldf_settle_fields(set, err)))
+        return status;
+    work->renamed = coffer__calloc(set->schema.count ? set->schema.count : 1, sizeof *work->renamed);
+    if (!work->renamed)
+        return coffer__fail_no_memory(err, set->schema.count);
+    mend_names(work);
+    mend_arrays(work);
+    count_rows(work);
+    for (size_t i = 0; i < set->schema.count; i++)
+        work->keeps_numbers = work->keeps_numbers ||
+                              (set->schema.fields[i].flags & COFFER_MLDF_FIELD_ENCRYPTED && !set->has_key);
+    return COFFER_OK;
+}
+
+/* ---- Output ---- */
+
+static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_error *err)
+{
+    coffer_mldf_write_opts options = coffer__mldf_settings_of(&work->set);
+    options.exclusive = work->opts->exclusive;
+    options.limits = &work->set.limits;
+    options.key = work->opts->key;
+    return coffer__mldf_start_copy(&work->writer, path, &work->set, NULL, work->set.schema.count, &options,
+                                   err);
+}
+
+static void tell_end(coffer__mldf_rescue *work)
+{
+    uint64_t kept = work->writer->sample;
+    if (!work->table_in_order)
+        coffer__report_add(work->report, COFFER_E_NOT_SORTED, COFFER_WARNING, work->set.header.table,
+                           "the allocation table is damaged; it is made anew from the rows");
+    if (work->lost == 0 && work->fetched == 0 && work->table_in_order)
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLDF_HEADER_AT,
+                           "every sample is whole; header, tables and sums are made anew");
+    coffer__report_add(work->report, COFFER_E_TRUNCATED, work->lost ? COFFER_WARNING : COFFER_NOTE,
+                       COFFER_OFFSET_NONE, "samples kept: %llu of %llu, %llu of them from the copy",
+                       (unsigned long long)kept, (unsigned long long)work->samples,
+                       (unsigned long long)work->fetched);
+}
+
+static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_error *err)
+{
+    coffer_status status;
+    bool clean = false;
+    if ((status = coffer__mldf_read_header(&work->set.header, work->set.source, err)) ||
+        (status = load_fields(work, err)) || (status = look(&clean, work, err)))
+        return status;
+    if (clean)
+        return copy_clean(work, path, err);
+    if ((status = coffer__mldf_rescue_table(work, err)) || (status = start(work, path, err)))
+        return status;
+    if (work->opts->copy &&
+        (status = coffer__mldf_compare_fields(work->writer, &work->set, work->opts->copy, 2, err)))
+        return status;
+    if ((status = coffer__mldf_rescue_samples(work, err)))
+        return status;
+    if (work->samples > 0 && work->writer->sample == 0)
+        return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size, "%s: no sample of it can be saved",
+                            coffer_source_name(work->set.source));
+    tell_end(work);
+    coffer_mldf_writer *writer = work->writer;
+    work->writer = NULL;
+    return coffer_mldf_commit(writer, err);
+}
+
+coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                 const coffer_mldf_repair_opts *opts, coffer_error *err)
+{
+    coffer_mldf_repair_opts options = COFFER_MLDF_REPAIR_OPTS_INIT;
+    coffer__mldf_rescue *work;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    work = coffer__calloc(1, sizeof *work);
+    if (!work)
+        return coffer__fail_no_memory(err, sizeof *work);
+    work->report = out;
+    work->opts = &options;
+    coffer__mldf_prepare(&work->set, src, options.limits, options.key);
+    status = rescue(work, out_path, err);
+    coffer_mldf_discard(work->writer);
+    coffer__mldf_surveyor_free(&work->surveyor, &work->set);
+    coffer__mldf_row_reader_free(&work->rows);
+    coffer_mldf_bytes_free(&work->stored);
+    coffer_mldf_bytes_free(&work->scratch);
+    coffer__mldf_release(&work->set);
+    coffer__free(work->table);
+    coffer__free(work->renamed);
+    coffer__free(work);
+    return status ? status : coffer__report_status(out, err);
+}
+
+coffer_status coffer__mldf_repair_file(coffer_report *out, coffer_source *src, const char *out_path,
+                                       const coffer_repair_opts *opts, coffer_error *err)
+{
+    coffer_mldf_repair_opts options = COFFER_MLDF_REPAIR_OPTS_INIT;
+    coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer_mldf *copy = NULL;
+    coffer_status status = COFFER_OK;
+    open_options.key = opts->key;
+    open_options.limits = opts->limits;
+    open_options.verify = true;
+    if (opts->copy && (status = coffer_mldf_open(&copy, opts->copy, &open_options, err)))
+        return status;
+    options.copy = copy;
+    options.key = opts->key;
+    options.exclusive = !opts->overwrite;
+    options.limits = opts->limits;
+    options.progress = opts->progress;
+    status = coffer_mldf_repair(out, src, out_path, &options, err);
+    coffer_mldf_close(copy);
+    return status;
+}
