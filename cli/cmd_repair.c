@@ -34,7 +34,7 @@ typedef struct repair_job {
     coffer_report *found; /* what was wrong before */
     coffer_report *done;  /* what the repair did and lost */
     coffer_report *left;  /* what is wrong with the result */
-    bool rolled_back, written;
+    bool rolled_back, recovered, written;
 } repair_job;
 
 /* 1 would say that the file has findings; here it says that nothing could be saved. */
@@ -286,10 +286,63 @@ static int settle_journal(coffer_source **src, repair_job *job)
     return status || !interrupted ? status : open_input(src, job);
 }
 
+static bool is_known_file(const char *path)
+{
+    const coffer_format *format;
+    coffer_source *src = NULL;
+    bool known = coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
+                 coffer_identify(&format, src, NULL) == COFFER_OK;
+    coffer_source_close(src);
+    return known;
+}
+
+/* The file that a recording would have become, when the path is that of a part, or of a file of which only
+ * parts are there; else NULL. */
+static char *file_of_parts(const char *path)
+{
+    static const char *const suffixes[] = { ".part", ".strings" };
+    size_t len = strlen(path);
+    struct stat st;
+    bool missing = stat(path, &st) != 0 && errno == ENOENT;
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t suffix_len = strlen(suffixes[i]);
+        char *part = missing ? suffixed(path, suffixes[i]) : NULL;
+        bool is_there = part && stat(part, &st) == 0;
+        coffer__free(part);
+        if (is_there)
+            return coffer__strdup(path);
+        if (len > suffix_len && strcmp(path + len - suffix_len, suffixes[i]) == 0 && !is_known_file(path))
+            return coffer__strndup(path, len - suffix_len);
+    }
+    return NULL;
+}
+
+static int recover(repair_job *job)
+{
+    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    if (job->in_place || cli_value(job->args, "output"))
+        return cli_usage(job->args, "%s: the parts of a recording become the file beside them", job->path);
+    opts.overwrite = cli_has(job->args, "force");
+    coffer_status status = coffer_report_new(&job->done, 0, &err);
+    if (status == COFFER_OK)
+        status = coffer_recover(&job->format, job->done, job->output, &opts, &err);
+    if (status == COFFER_E_EXISTS)
+        return fail(job->output, &err, "--force replaces it; move it away to keep it");
+    if (status != COFFER_OK)
+        return fail(job->path, &err, status == COFFER_E_LOCKED ? "wait for the program that records" : NULL);
+    job->recovered = job->written = true;
+    int result = check_result(job);
+    return !result && coffer_report_total(job->left, COFFER_ERROR) > 0 ? CLI_FINDINGS : result;
+}
+
 static int repair(repair_job *job)
 {
     coffer_source *src = NULL;
     bool elsewhere = cli_value(job->args, "output") != NULL;
+    job->output = file_of_parts(job->path);
+    if (job->output)
+        return recover(job);
     int status = open_input(&src, job);
     if (!status)
         status = inspect(job, src);
@@ -345,7 +398,9 @@ static void print_for_people(FILE *out, const repair_job *job)
         print_line(out, job->path, ": nothing to repair", NULL);
     if (!job->written)
         return;
-    if (job->kept)
+    if (job->recovered)
+        print_line(out, job->output, ": made from the parts of a recording", NULL);
+    else if (job->kept)
         print_line(out, job->path,
                    job->to ? ": taken back in place; the original is "
                            : ": repaired in place; the original is ",
@@ -433,14 +488,16 @@ const cli_verb cli_verb_repair = {
                    "was lost. The damaged "
                    "file is left alone unless --in-place is given, and even then it is kept under another "
                    "name. A file that is "
-                   "only halfway through an interrupted update is rolled back where it is.\n"
+                   "only halfway through an interrupted update is rolled back where it is. Of a recording "
+                   "that was killed, the parts it left become the file.\n"
                    "The exit status is 0 when the result is clean, 1 when errors are left in it, 3 when "
                    "nothing could be saved.",
     .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
                 "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"
                 "  coffer repair scan.mscan -o saved.mscan --keep-tail\n"
                 "  coffer repair train.mldf --from backup.mldf   # damaged samples come from the copy\n"
-                "  coffer repair m.pycauset --to 3 --in-place # undoes what came after generation 3\n",
+                "  coffer repair m.pycauset --to 3 --in-place # undoes what came after generation 3\n"
+                "  coffer repair run.mlyze.part               # makes run.mlyze of what was recorded\n",
     .options = options,
     .min_operands = 1,
     .max_operands = 1,

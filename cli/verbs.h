@@ -7,6 +7,7 @@
 extern const cli_verb cli_verb_append;
 extern const cli_verb cli_verb_check;
 extern const cli_verb cli_verb_compact;
+extern const cli_verb cli_verb_compress;
 extern const cli_verb cli_verb_concat;
 extern const cli_verb cli_verb_convert;
 extern const cli_verb cli_verb_delete;

@@ -141,6 +141,31 @@ typedef struct coffer_compact_opts {
 COFFER_API coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
                                         const coffer_compact_opts *opts, coffer_error *err);
 
+typedef struct coffer_compress_opts {
+    uint32_t struct_size;
+    bool plain;     /* the other way: no compression, and nothing that a plain file cannot have */
+    int level;      /* 0 = fast; what others there are depends on the format */
+    bool exclusive; /* fail with COFFER_E_EXISTS when out_path exists */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_compress_opts;
+
+#define COFFER_COMPRESS_OPTS_INIT                                 \
+    {                                                             \
+        sizeof(coffer_compress_opts), false, 0, false, NULL, NULL \
+    }
+
+/* Writes a file anew, compressed or plain; what it holds stays the same. out_path : NULL = replace `path`
+ * atomically. `out` gets "size_before", "size_after" and what the format adds. */
+COFFER_API coffer_status coffer_compress(coffer_node *out, const char *path, const char *out_path,
+                                         const coffer_compress_opts *opts, coffer_error *err);
+
+/* Makes the file `path` of the parts that a recording which was killed left beside it, and removes them;
+ * `out` says what may be missing. COFFER_E_NOT_FOUND when there are none, COFFER_E_LOCKED while the recording
+ * is under way, COFFER_E_EXISTS when the file is there and opts->overwrite is not set. */
+COFFER_API coffer_status coffer_recover(const coffer_format **format, coffer_report *out, const char *path,
+                                        const coffer_repair_opts *opts, coffer_error *err);
+
 COFFER_END_DECLS
 
 #endif

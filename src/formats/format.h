@@ -27,6 +27,11 @@ struct coffer_format {
                             const coffer_repair_opts *opts, coffer_error *err);
     coffer_status (*compact)(coffer_node *out, const char *path, const char *out_path,
                              const coffer_compact_opts *opts, coffer_error *err);
+    coffer_status (*compress)(coffer_node *out, const char *path, const char *out_path,
+                              const coffer_compress_opts *opts, coffer_error *err);
+    /* From the parts of a recording. COFFER_E_NOT_FOUND when they are not this format's. */
+    coffer_status (*recover)(coffer_report *out, const char *path, const coffer_repair_opts *opts,
+                             coffer_error *err);
 };
 
 extern const coffer_format coffer__mlyze_format;

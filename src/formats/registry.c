@@ -5,11 +5,8 @@
 #include "formats/format.h"
 
 static const coffer_format *const formats[] = {
-    &coffer__mcf_format,
-    &coffer__mldf_format,
-    &coffer__mlyze_format,
-    &coffer__mscan_format,
-    &coffer__pycauset_format,
+    &coffer__mcf_format,   &coffer__mldf_format,     &coffer__mlyze_format,
+    &coffer__mscan_format, &coffer__pycauset_format,
 };
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
@@ -142,21 +139,63 @@ coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *
     return format->repair(out, src, out_path, &options, err);
 }
 
+/* The format of the file at a path. */
+static coffer_status identify_path(const coffer_format **out, const char *path, coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (status)
+        return status;
+    status = coffer_identify(out, src, err);
+    coffer_source_close(src);
+    return status;
+}
+
 coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
                              const coffer_compact_opts *opts, coffer_error *err)
 {
     coffer_compact_opts options = COFFER_COMPACT_OPTS_INIT;
     const coffer_format *format;
-    coffer_source *src = NULL;
     coffer_status status;
     if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = coffer_source_open(&src, path, NULL, err)))
-        return status;
-    status = coffer_identify(&format, src, err);
-    coffer_source_close(src);
-    if (status)
+        (status = identify_path(&format, path, err)))
         return status;
     if (!format->compact)
         return fail_unsupported(format, "dead bytes to drop", err);
     return format->compact(out, path, out_path, &options, err);
+}
+
+coffer_status coffer_compress(coffer_node *out, const char *path, const char *out_path,
+                              const coffer_compress_opts *opts, coffer_error *err)
+{
+    coffer_compress_opts options = COFFER_COMPRESS_OPTS_INIT;
+    const coffer_format *format;
+    coffer_status status;
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
+        (status = identify_path(&format, path, err)))
+        return status;
+    if (!format->compress)
+        return fail_unsupported(format, "compressed form of its own", err);
+    return format->compress(out, path, out_path, &options, err);
+}
+
+coffer_status coffer_recover(const coffer_format **format, coffer_report *out, const char *path,
+                             const coffer_repair_opts *opts, coffer_error *err)
+{
+    coffer_repair_opts options = COFFER_REPAIR_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (!formats[i]->recover)
+            continue;
+        status = formats[i]->recover(out, path, &options, err);
+        if (status == COFFER_E_NOT_FOUND)
+            continue;
+        if (status == COFFER_OK && format)
+            *format = formats[i];
+        return status;
+    }
+    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
+                        "%s: no recording left its parts beside it", path);
 }

@@ -20,4 +20,6 @@ const coffer_format coffer__mlyze_format = {
     .list = coffer__mlyze_list,
     .diff = coffer__mlyze_diff,
     .repair = coffer__mlyze_repair,
+    .compress = coffer__mlyze_compress,
+    .recover = coffer__mlyze_recover_parts,
 };

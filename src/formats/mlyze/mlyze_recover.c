@@ -120,8 +120,8 @@ static void report_missing(recovery *work)
                            (unsigned long long)rest, work->parts.part_path);
     if (!strings->has_end)
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "the recording did not end by itself: %llu events were saved, the last that had "
-                           "not been flushed (up to 64 KiB of each thread) are missing",
+                           "the recording did not end by itself: %llu events were saved, what was not "
+                           "flushed by then (up to 64 KiB of each thread) is missing",
                            (unsigned long long)work->blocks.event_count);
     else if (strings->end_events != work->blocks.event_count)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER_OFFSET_NONE,
@@ -232,4 +232,13 @@ out:
     coffer_source_close(work.source);
     coffer__mlyze_salvage_free(&work.blocks);
     return status;
+}
+
+coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
+                                          const coffer_repair_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    options.exclusive = !opts->overwrite;
+    options.limits = opts->limits;
+    return coffer_mlyze_recover(out, path, &options, err);
 }

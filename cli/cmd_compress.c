@@ -1,0 +1,98 @@
+/* Smaller on disk, or as plain as other programs want it; the content stays. */
+#include "verbs.h"
+
+#include "base/report.h"
+#include "term.h"
+
+#include <string.h>
+
+static coffer_status begin_report(coffer_node **out, const char *path, const char *output, coffer_error *err)
+{
+    coffer_status status = coffer_node_new(out, err);
+    if (status != COFFER_OK)
+        return status;
+    coffer__node_text(*out, "file", path);
+    coffer__node_text(*out, "output", output ? output : path);
+    return COFFER_OK;
+}
+
+static void print_for_people(const char *written, const coffer_node *root)
+{
+    const coffer_node *after = coffer_node_find(root, "size_after");
+    uint64_t before = coffer_node_get_u64(coffer_node_find(root, "size_before"));
+    term_text old_size, new_size;
+    term_print_text(stdout, written, strlen(written), 0);
+    printf(": %s instead of %s\n", term_bytes(new_size, coffer_node_get_u64(after)),
+           term_bytes(old_size, before));
+    cli_print_nodes(stdout, coffer_node_next(after));
+}
+
+static int fail(const cli_args *args, const char *path, const char *output, const coffer_error *err)
+{
+    if (err->status == COFFER_E_EXISTS)
+        return cli_fail(output, err, NULL);
+    if (err->status == COFFER_E_UNSUPPORTED)
+        return cli_usage(args, "%s: %s", path, err->text);
+    return cli_fail(cli_culprit(path, output, err), err, NULL);
+}
+
+static int run(const cli_args *args)
+{
+    coffer_compress_opts opts = COFFER_COMPRESS_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    term_progress bar;
+    const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
+    bool to_stdout = output && strcmp(output, "-") == 0;
+    uint64_t level;
+    if (!cli_number(&level, args, "level", 0, 0, 12))
+        return CLI_USAGE;
+    if (strcmp(path, "-") == 0)
+        return cli_usage(args, "a file is compressed where it is: standard input cannot be");
+    if (cli_has(args, "plain") && cli_has(args, "level"))
+        return cli_usage(args, "--plain and --level exclude each other");
+    opts.plain = cli_has(args, "plain");
+    opts.level = (int)level;
+    opts.exclusive = output && !cli_has(args, "force");
+    opts.progress = &bar.progress;
+    term_progress_start(&bar, opts.plain ? "unpacking" : "compressing", NULL);
+    coffer_status status = begin_report(&root, path, output, &err);
+    if (status == COFFER_OK)
+        status = coffer_compress(root, path, output, &opts, &err);
+    term_progress_end(&bar);
+    int result = CLI_OK;
+    if (status != COFFER_OK)
+        result = fail(args, path, output, &err);
+    else if (cli_has(args, "json"))
+        result = cli_print_json(to_stdout ? stderr : stdout, root);
+    else if (!to_stdout)
+        print_for_people(output ? output : path, root);
+    coffer_node_free(root);
+    return result;
+}
+
+static const cli_option options[] = {
+    { "output", 'o', "OUT", NULL, "write to OUT and leave FILE as it is" },
+    { "plain", 0, NULL, NULL, "the other way: without compression, for programs that know nothing else" },
+    { "level", 0, "N", NULL, "0 is fast (the default), 1 to 12 are smaller and slower to write" },
+    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, events" },
+    { 0 },
+};
+
+const cli_verb cli_verb_compress = {
+    .name = "compress",
+    .usage = "FILE",
+    .summary = "write a trace anew in compressed blocks, or plain",
+    .description =
+        "The events and what the file says about them stay byte for byte; only how they are stored "
+        "changes. A plain trace that is compressed and made plain again is the file it was. The new file "
+        "takes the place of the old one when it is complete, unless -o says where else it goes.",
+    .examples = "  coffer compress run.mlyze                    # in place, atomically\n"
+                "  coffer compress run.mlyze --level 9 -o small.mlyze\n"
+                "  coffer compress run.mlyze --plain -o for-others.mlyze\n",
+    .options = options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

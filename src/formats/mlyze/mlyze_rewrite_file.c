@@ -1,0 +1,78 @@
+/* compress: the trace at a path, written anew there or elsewhere. */
+#include "formats/mlyze/mlyze_private.h"
+
+#include "base/memory.h"
+#include "base/report.h"
+#include "io/file.h"
+#include "io/lock.h"
+#include "io/os.h"
+
+#include <string.h>
+
+/* The index of a compressed trace says nothing about the plain one that took its place. */
+static void drop_index(const char *path)
+{
+    size_t len = strlen(path);
+    char *name = coffer__malloc(len + sizeof ".idx");
+    if (!name)
+        return;
+    memcpy(name, path, len);
+    memcpy(name + len, ".idx", sizeof ".idx");
+    coffer__os_unlink(name);
+    coffer__free(name);
+}
+
+static coffer_status file_size(uint64_t *out, const char *path, coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (status == COFFER_OK)
+        *out = coffer_source_size(src);
+    coffer_source_close(src);
+    return status;
+}
+
+static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const char *written,
+                              coffer_error *err)
+{
+    uint64_t size = 0, events = 0;
+    coffer_status status;
+    if ((status = coffer_mlyze_event_count(&events, trace, err)) ||
+        (strcmp(written, "-") != 0 && (status = file_size(&size, written, err))))
+        return status;
+    coffer__node_u64(out, "size_before", coffer_source_size(trace->source), COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "size_after", size, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "events", events, COFFER_UNIT_NONE);
+    if (size > 0 && events > 0)
+        coffer__node_f64(out, "bytes_per_event", (double)size / (double)events, COFFER_UNIT_NONE);
+    return coffer__node_status(out, err);
+}
+
+coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const char *out_path,
+                                     const coffer_compress_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_open_opts open_options = COFFER_MLYZE_OPEN_OPTS_INIT;
+    const char *to = out_path ? out_path : path;
+    coffer_source *src = NULL;
+    coffer_mlyze *trace = NULL;
+    coffer_status status;
+    int lock = -1;
+    options.plain = opts->plain;
+    options.level = opts->level;
+    options.exclusive = opts->exclusive && out_path;
+    options.limits = open_options.limits = opts->limits;
+    if ((!out_path && (status = coffer__lock_open(&lock, path, err))) ||
+        (status = coffer_source_open(&src, path, NULL, err)) ||
+        (status = coffer_mlyze_open(&trace, src, &open_options, err)) ||
+        (status = coffer_mlyze_rewrite(trace, to, &options, opts->progress, err)))
+        goto out;
+    if (opts->plain && !out_path)
+        drop_index(path);
+    status = describe(out, trace, to, err);
+out:
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    coffer__file_close(lock);
+    return status;
+}
