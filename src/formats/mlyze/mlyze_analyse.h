@@ -217,6 +217,7 @@ coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err);
 coffer_status coffer__mlyze_run_spilled(coffer__mlyze_pass *pass, coffer_error *err);
 /* The time of an event, or that of its block where it cannot be read. The trace has a block. */
 uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t event);
+uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time); /* the first */
 /* Boundaries of the window and of the growth test. */
 coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err);
 

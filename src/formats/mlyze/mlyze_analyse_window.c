@@ -40,20 +40,22 @@ uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t ev
     return time;
 }
 
-/* The first event after a time. */
-static uint64_t event_after(coffer_mlyze_events *events, const coffer__mlyze_pass *pass, uint64_t time)
+uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time)
 {
-    size_t block = block_before(pass->map, time, true);
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    size_t block = block_before(pass->map, time, true), i = 0;
     const coffer_mlyze_block *where = &pass->map->items[block];
-    read_quietly(events, pass, block);
-    for (size_t i = 0; i < events->count; i++) {
-        if (events->time[i] > time)
-            return events->first + i;
-    }
-    return where->first_event + where->event_count;
+    uint64_t found = where->first_event + where->event_count;
+    read_quietly(&events, pass, block);
+    while (i < events.count && events.time[i] <= time)
+        i++;
+    if (i < events.count)
+        found = events.first + i;
+    coffer_mlyze_events_free(&events);
+    return found;
 }
 
-static void set_growth_windows(coffer__mlyze_pass *pass, coffer_mlyze_events *events)
+static void set_growth_windows(coffer__mlyze_pass *pass)
 {
     uint32_t windows = pass->growth.windows;
     uint64_t begin = pass->query.begin, end = pass->end_event, before = begin;
@@ -63,7 +65,7 @@ static void set_growth_windows(coffer__mlyze_pass *pass, coffer_mlyze_events *ev
     pass->growth.window_seconds = (double)duration / windows * 1e-6;
     for (uint32_t i = 1; i <= windows; i++) {
         uint64_t after = (uint64_t)((double)duration / windows * i);
-        uint64_t event = i < windows ? event_after(events, pass, from + after) : end;
+        uint64_t event = i < windows ? coffer__mlyze_event_after(pass, from + after) : end;
         if (event < before)
             event = before;
         if (event > end)
@@ -76,7 +78,6 @@ static void set_growth_windows(coffer__mlyze_pass *pass, coffer_mlyze_events *ev
 
 coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     uint32_t windows = pass->query.growth_windows;
     if (windows > MAX_GROWTH_WINDOWS)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -88,7 +89,6 @@ coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_erro
     pass->boundary_count = 1;
     pass->growth.windows = windows;
     if (windows > 0 && pass->query.begin < pass->end_event && pass->map->count > 0)
-        set_growth_windows(pass, &events);
-    coffer_mlyze_events_free(&events);
+        set_growth_windows(pass);
     return COFFER_OK;
 }

@@ -8,7 +8,7 @@
 
 typedef struct drawing {
     coffer__mlyze_pen pen;
-    uint64_t begin, end;
+    uint64_t begin;
 } drawing;
 
 /* How many blocks more are live after an event than before it. */
@@ -29,7 +29,7 @@ static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coff
     coffer__mlyze_pen *pen = &draw->pen;
     uint64_t time = piece->events.time[event];
     uint8_t type = piece->events.type[event];
-    bool drawn = pen->to->count > 0 && (pen->begun || time >= draw->begin) && time <= draw->end;
+    bool drawn = pen->to->count > 0 && (pen->begun || time >= draw->begin);
     if (drawn)
         coffer__mlyze_pen_move(pen, time);
     pen->live += (uint64_t)coffer__mlyze_change(piece, event, pass);
@@ -79,15 +79,16 @@ static void keep_marks(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass)
 static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
                           const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
-    drawing work = { .pen.to = to, .begin = opts->begin_us, .end = opts->end_us };
+    drawing work = { .pen.to = to, .begin = opts->begin_us };
     coffer_status status = COFFER_OK;
-    uint64_t last_time = 0;
-    if (pass->end_event > 0)
-        last_time = coffer__mlyze_time_of_event(pass, pass->end_event - 1);
-    if (work.end > last_time)
-        work.end = last_time;
-    if (pass->end_event > 0)
-        status = coffer__mlyze_make_points(to, work.begin, work.end, opts->width, err);
+    if (pass->end_event > 0) {
+        uint64_t end = coffer__mlyze_time_of_event(pass, pass->end_event - 1);
+        if (opts->end_us < end) {
+            end = opts->end_us;
+            pass->end_event = coffer__mlyze_event_after(pass, end);
+        }
+        status = coffer__mlyze_make_points(to, work.begin, end, opts->width, err);
+    }
     pass->observe = draw_batch;
     pass->observe_context = &work;
     if (!status)
