@@ -483,6 +483,25 @@ dataset *dataset_small(uint64_t samples, const dataset_opts *opts)
 
 /* ---- Looking at files ---- */
 
+static coffer_status count_read(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
+{
+    dataset_reads *reads = context;
+    (void)err;
+    atomic_fetch_add(&reads->calls, 1);
+    atomic_fetch_add(&reads->total, len);
+    memcpy(out, reads->bytes + offset, len);
+    return COFFER_OK;
+}
+
+coffer_source *dataset_counting_source(dataset_reads *reads, const void *bytes, size_t len)
+{
+    static const coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = count_read };
+    coffer_source *src = NULL;
+    *reads = (dataset_reads){ .bytes = bytes };
+    assert_int_equal(coffer_source_new(&src, &ops, reads, len, "counted", NULL), COFFER_OK);
+    return src;
+}
+
 coffer_source *dataset_source_of(const void *bytes, size_t len)
 {
     coffer_source *src = NULL;

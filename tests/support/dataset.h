@@ -6,6 +6,8 @@
 #include "coffer/mldf.h"
 #include "support/temp.h"
 
+#include <stdatomic.h>
+
 #define DATASET_MAX_FIELDS 32
 
 typedef struct dataset_opts {
@@ -62,6 +64,13 @@ dataset *dataset_small(uint64_t samples, const dataset_opts *opts);
 enum { SMALL_IMAGE, SMALL_LABEL, SMALL_SCORE, SMALL_CAPTION, SMALL_BLOB, SMALL_FIELDS };
 /* The bytes that the small set has there (at most 256); gives their number, or SIZE_MAX for none. */
 size_t dataset_small_value(uint8_t out[256], uint64_t sample, size_t field);
+
+/* A source without views that counts what is read; closing it leaves the counts. */
+typedef struct dataset_reads {
+    const uint8_t *bytes;
+    _Atomic(uint64_t) calls, total;
+} dataset_reads;
+coffer_source *dataset_counting_source(dataset_reads *reads, const void *bytes, size_t len);
 
 /* Opens, or fails the test. */
 coffer_source *dataset_source_of(const void *bytes, size_t len);

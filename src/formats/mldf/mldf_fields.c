@@ -210,8 +210,8 @@ static uint32_t find_stride(const raw_fields *raw)
 {
     const coffer__mldf_header *header = raw->header;
     fit ours = fit_of(raw, COFFER__MLDF_STRIDE), tutorial = fit_of(raw, COFFER__MLDF_STRIDE_TUTORIAL);
-    bool rows_follow =
-        coffer__mldf_next_part(header, header->descriptors, raw->file_size) == header->metadata;
+    uint64_t next = coffer__mldf_next_part(header, header->descriptors, raw->file_size);
+    bool rows_follow = next == header->metadata && next != header->data;
     if (header->fields == 0)
         return COFFER__MLDF_STRIDE;
     if (ours.whole != tutorial.whole)

@@ -56,7 +56,8 @@ coffer_status coffer__mldf_reserve(coffer__mldf_room *room, size_t size, coffer_
         room->capacity = room->grows->capacity - room->spare;
         return COFFER_OK;
     }
-    if (size > room->capacity)
+    room->too_small = size > room->capacity;
+    if (room->too_small)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the value takes %zu bytes, there is room for %zu", size, room->capacity);
     return COFFER_OK;
@@ -271,7 +272,8 @@ static coffer_status grow(coffer__mldf_room *room, size_t used, const coffer_mld
     size_t wanted = room->capacity < GROWTH_START ? GROWTH_START : room->capacity * 2;
     uint64_t limit = set->limits.memory_bytes;
     uint8_t *data;
-    if (!room->grows)
+    room->too_small = !room->grows;
+    if (room->too_small)
         return coffer__mldf_fail_value(err, COFFER_E_LIMIT, value->offset, set, value->sample, value->field,
                                        "the value takes more than the %zu bytes there is room for",
                                        room->capacity);

@@ -120,6 +120,7 @@ typedef struct coffer__mldf_room {
     size_t capacity;
     coffer_mldf_bytes *grows; /* NULL = it does not */
     size_t spare;             /* bytes to be had behind the value */
+    bool too_small;           /* the value did not fit, and the memory does not grow */
 } coffer__mldf_room;
 
 /* Makes sure that `size` bytes fit. COFFER_E_LIMIT when the memory does not grow and is too small. */
