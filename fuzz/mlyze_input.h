@@ -1,0 +1,50 @@
+/* Inputs for the targets of traces: how wrong checksums are put right. */
+#ifndef COFFER_FUZZ_MLYZE_INPUT_H
+#define COFFER_FUZZ_MLYZE_INPUT_H
+
+#include "base/bytes.h"
+#include "base/crc32.h"
+#include "formats/mlyze/mlyze_layout.h"
+#include "input.h"
+
+static void fuzz_repair_blocks(uint8_t *bytes, size_t at, size_t size)
+{
+    while (size - at > COFFER__MLYZE_BLOCK_HEADER) {
+        uint8_t *block = bytes + at;
+        uint32_t stored = coffer__load_u32(block + COFFER__MLYZE_BLOCK_STORED_AT);
+        if (stored > size - at - COFFER__MLYZE_BLOCK_HEADER)
+            return;
+        coffer__store_u32(block + COFFER__MLYZE_BLOCK_CRC_AT,
+                          coffer__crc32(0, block + COFFER__MLYZE_BLOCK_HEADER, stored));
+        at += COFFER__MLYZE_BLOCK_HEADER + stored;
+    }
+}
+
+/* Gives header, metadata and blocks the checksums that their bytes ask for. */
+static void fuzz_repair_trace(uint8_t *bytes, size_t size)
+{
+    if (size < COFFER__MLYZE_HEADER_SIZE)
+        return;
+    uint32_t flags = coffer__load_u32(bytes + COFFER__MLYZE_FLAGS_AT);
+    uint32_t len = coffer__load_u32(bytes + COFFER__MLYZE_METADATA_LENGTH_AT);
+    memcpy(bytes, COFFER__MLYZE_MAGIC, COFFER__MLYZE_MAGIC_SIZE);
+    if (len > size - COFFER__MLYZE_HEADER_SIZE) {
+        len = (uint32_t)(size - COFFER__MLYZE_HEADER_SIZE);
+        coffer__store_u32(bytes + COFFER__MLYZE_METADATA_LENGTH_AT, len);
+    }
+    if (!(flags & COFFER__MLYZE_FLAG_CHECKSUMS))
+        return;
+    coffer__store_u32(bytes + COFFER__MLYZE_METADATA_CRC_AT,
+                      coffer__crc32(0, bytes + COFFER__MLYZE_HEADER_SIZE, len));
+    coffer__store_u32(bytes + COFFER__MLYZE_HEADER_CRC_AT,
+                      coffer__crc32(0, bytes, COFFER__MLYZE_HEADER_CRC_AT));
+    if (flags & COFFER__MLYZE_FLAG_BLOCKS)
+        fuzz_repair_blocks(bytes, COFFER__MLYZE_HEADER_SIZE + len, size);
+}
+
+static bool fuzz_input_open(fuzz_input *out, const uint8_t *data, size_t size)
+{
+    return fuzz_input_begin(out, data, size, fuzz_repair_trace);
+}
+
+#endif
