@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "coffer/pycauset.h"
-#include "formats/mlyze/mlyze_pair.h"
 #include "support/dataset.h"
 #include "support/scan.h"
 #include "support/trace.h"
@@ -203,27 +202,21 @@ static void assert_image_sum(const coffer__json_value *fact, coffer_source *src)
 }
 
 /* What pairing every free with its allocation gives. */
-static void assert_paired(const coffer__json_value *fact, coffer_source *src)
+static void assert_total(const coffer__json_value *fact, coffer_source *src)
 {
     coffer_mlyze *trace = trace_open(src, NULL);
-    coffer_mlyze_events all = trace_read_all(trace);
-    coffer__mlyze_level level = { 0 };
-    coffer__mlyze_live live;
-    uint64_t allocated = 0;
-    coffer__mlyze_live_init(&live, coffer__mlyze_new_key(), NULL);
-    assert_int_equal(coffer__mlyze_follow(&level, &live, &all, NULL), COFFER_OK);
-    for (size_t i = 0; i < all.count; i++)
-        allocated += all.type[i] == COFFER_MLYZE_ALLOC ? all.size[i] : 0;
+    coffer_mlyze_analysis *analysis = NULL;
+    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, NULL, NULL), COFFER_OK);
+    const coffer_mlyze_totals *totals = coffer_mlyze_analysis_totals(analysis);
     if (strcmp(fact->key, "peak_bytes") == 0)
-        assert_number(fact, level.high_bytes);
+        assert_number(fact, totals->peak_bytes);
     else if (strcmp(fact->key, "live_bytes_at_end") == 0)
-        assert_number(fact, level.bytes);
+        assert_number(fact, totals->live_bytes_at_end);
     else if (strcmp(fact->key, "live_allocs_at_end") == 0)
-        assert_number(fact, level.allocs);
+        assert_number(fact, totals->live_allocs_at_end);
     else
-        assert_number(fact, allocated);
-    coffer__mlyze_live_free(&live);
-    trace_columns_free(&all);
+        assert_number(fact, totals->total_allocated_bytes);
+    coffer_mlyze_analysis_free(analysis);
     coffer_mlyze_close(trace);
 }
 
@@ -245,10 +238,10 @@ static const struct fact_test {
     { "ones", assert_ones },
     { "re", assert_real },
     { "im", assert_imaginary },
-    { "peak_bytes", assert_paired },
-    { "live_bytes_at_end", assert_paired },
-    { "live_allocs_at_end", assert_paired },
-    { "total_allocated_bytes", assert_paired },
+    { "peak_bytes", assert_total },
+    { "live_bytes_at_end", assert_total },
+    { "live_allocs_at_end", assert_total },
+    { "total_allocated_bytes", assert_total },
 };
 
 /* ---- Facts ---- */
