@@ -131,10 +131,40 @@ static void a_new_trace_survives_every_failure(void **state)
 }
 
 /* Random addresses do not shrink: these pass the megabyte that is kept in memory. */
-static void a_trace_that_waits_in_a_file_survives_every_failure(void **state)
+static void a_trace_that_was_begun_before_its_metadata_survives_every_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 2, 50000 };
     fault_test test = { write_old, write_trace, verify_written, &of };
+    (void)state;
+    of.opts.no_index = true;
+    fault_each(&test);
+}
+
+/* A name longer than the room that was left. */
+static coffer_status write_and_move(const char *folder, void *context, coffer_error *err)
+{
+    static char name[40000];
+    const writing *of = context;
+    coffer_mlyze_writer *writer = NULL;
+    uint64_t id;
+    coffer_status status = coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, err);
+    if (status)
+        return status;
+    memset(name, 'x', sizeof name - 1);
+    for (uint64_t i = 0; status == COFFER_OK && i < of->flushes; i++)
+        status = add_events(writer, of, i, err);
+    if (status == COFFER_OK)
+        status = coffer_mlyze_add_file(&id, writer, name, err);
+    if (status == COFFER_OK)
+        return coffer_mlyze_commit(writer, err);
+    coffer_mlyze_discard(writer);
+    return status;
+}
+
+static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
+{
+    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 2, 50000 };
+    fault_test test = { write_old, write_and_move, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
     fault_each(&test);
@@ -335,7 +365,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_trace_survives_every_failure),
-        cmocka_unit_test(a_trace_that_waits_in_a_file_survives_every_failure),
+        cmocka_unit_test(a_trace_that_was_begun_before_its_metadata_survives_every_failure),
+        cmocka_unit_test(a_trace_that_outgrows_its_room_survives_every_failure),
         cmocka_unit_test(an_index_that_cannot_be_written_is_no_failure),
         cmocka_unit_test(a_recording_survives_every_failure),
         cmocka_unit_test(recovery_survives_every_failure),

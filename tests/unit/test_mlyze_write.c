@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 #include "base/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -375,6 +376,50 @@ static void only_the_first_ten_thousand_markers_are_listed(void **state)
     close_trace(&it);
 }
 
+/* More than a megabyte of events, and then names. */
+static void write_large(const char *path, const coffer_mlyze_write_opts *opts, size_t names)
+{
+    coffer_mlyze_writer *writer = create(path, opts);
+    coffer_mlyze_events events = columns_of(many, 0, MANY);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(coffer_mlyze_write(writer, &events, NULL), COFFER_OK);
+    for (size_t i = 0; i < names; i++) {
+        char name[64];
+        uint64_t id;
+        snprintf(name, sizeof name, "a function with the number %zu", i);
+        assert_int_equal(coffer_mlyze_add_function(&id, writer, name, NULL), COFFER_OK);
+    }
+    commit(writer);
+}
+
+static void metadata_that_comes_after_many_events_finds_room_or_the_events_are_moved(void **state)
+{
+    static const size_t names[] = { 0, 3, 600, 5000 };
+    char *folder = temp_make();
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            const char *path = temp_path(folder, "t.mlyze");
+            coffer_mlyze_write_opts opts = quiet();
+            coffer_error err = COFFER_ERROR_INIT;
+            uint64_t events;
+            opts.plain = plain;
+            write_large(path, &opts, names[i]);
+            opened it = open_trace(path);
+            if (coffer_mlyze_damage(it.trace, &err) != COFFER_OK)
+                fail_msg("%s", err.text);
+            assert_int_equal(coffer_mlyze_event_count(&events, it.trace, NULL), COFFER_OK);
+            assert_int_equal(events, 4 * MANY);
+            if (names[i] > 0)
+                assert_non_null(coffer_mlyze_function(it.trace, names[i] - 1));
+            assert_null(coffer_mlyze_function(it.trace, names[i]));
+            close_trace(&it);
+        }
+    }
+    temp_assert_only(folder, "t.mlyze", NULL);
+    temp_remove(folder);
+}
+
 /* ---- Files ---- */
 
 static void an_exclusive_trace_does_not_replace_a_file(void **state)
@@ -456,6 +501,7 @@ int main(void)
         cmocka_unit_test(extra_keys_markers_and_collections_are_in_the_metadata),
         cmocka_unit_test(extra_keys_that_are_written_anyway_are_refused),
         cmocka_unit_test(only_the_first_ten_thousand_markers_are_listed),
+        cmocka_unit_test(metadata_that_comes_after_many_events_finds_room_or_the_events_are_moved),
         cmocka_unit_test(an_exclusive_trace_does_not_replace_a_file),
         cmocka_unit_test(what_is_discarded_leaves_nothing),
         cmocka_unit_test(a_recording_ends_as_the_file_that_would_have_been_written),

@@ -118,7 +118,7 @@ static coffer_status begin_file(coffer_mlyze_writer *writer, coffer_error *err)
     coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
     if (status)
         return status;
-    return coffer__mlyze_area_init(&writer->area, writer->path, !coffer__sink_can_patch(writer->sink), err);
+    return coffer__mlyze_area_init(&writer->area, writer->sink, err);
 }
 
 coffer_status coffer_mlyze_create(coffer_mlyze_writer **out, const char *path,
@@ -152,6 +152,22 @@ static coffer_status log_strings(coffer_mlyze_writer *writer, coffer_error *err)
     return status;
 }
 
+static coffer_status add_to_area(coffer_mlyze_writer *writer, const uint8_t *bytes, size_t len,
+                                 coffer_error *err)
+{
+    coffer__mlyze_area *area = &writer->area;
+    if (coffer__mlyze_area_needs_room(area, len)) {
+        coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
+        uint32_t metadata_len, crc;
+        coffer_status status = coffer__mlyze_measure(&metadata_len, &crc, &draft, err);
+        if (status == COFFER_OK)
+            status = coffer__mlyze_area_place(area, metadata_len, err);
+        if (status)
+            return status;
+    }
+    return coffer__mlyze_area_add(area, bytes, len, err);
+}
+
 coffer_status coffer__mlyze_close_block(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__mlyze_raw *raw = writer->raw;
@@ -166,9 +182,9 @@ coffer_status coffer__mlyze_close_block(coffer_mlyze_writer *writer, coffer_erro
     if (writer->opts.recording)
         status = coffer__mlyze_parts_add_block(&writer->parts, sealer->block, sealer->len, err);
     else if (writer->opts.plain)
-        status = coffer__mlyze_area_add(&writer->area, raw->bytes, raw->len, err);
+        status = add_to_area(writer, raw->bytes, raw->len, err);
     else
-        status = coffer__mlyze_area_add(&writer->area, sealer->block, sealer->len, err);
+        status = add_to_area(writer, sealer->block, sealer->len, err);
     coffer__mlyze_raw_clear(raw);
     return status;
 }

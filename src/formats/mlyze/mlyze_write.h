@@ -40,10 +40,9 @@ typedef struct coffer__mlyze_draft {
 
 /* Whether a key of the metadata is written from the tables and marks. */
 bool coffer__mlyze_is_own_key(const char *key, size_t len);
-/* Length and checksum of the metadata, and the metadata itself to the sink, if there is one. COFFER_E_LIMIT
- * when it passes the 4 GiB that a header can say. */
-coffer_status coffer__mlyze_compose(uint32_t *len, uint32_t *crc, coffer__sink *sink,
-                                    const coffer__mlyze_draft *draft, coffer_error *err);
+/* Length and checksum of the metadata. COFFER_E_LIMIT when it passes the 4 GiB that a header can say. */
+coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__mlyze_draft *draft,
+                                    coffer_error *err);
 
 typedef struct coffer__mlyze_front {
     uint64_t start_time;
@@ -55,8 +54,11 @@ typedef struct coffer__mlyze_front {
 void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const coffer__mlyze_front *front);
 /* The flags of a trace that is written with these options. */
 uint32_t coffer__mlyze_flags_of(const coffer_mlyze_write_opts *opts, bool extensions, bool complete);
-/* Header and metadata of a draft. */
+/* Header and metadata of a draft; the length and checksum of the metadata are filled in. */
 coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
+                                        const coffer__mlyze_draft *draft, coffer_error *err);
+/* The same over the spaces that a file begins with: the metadata was measured, and fits. */
+coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front *front, uint32_t room,
                                         const coffer__mlyze_draft *draft, coffer_error *err);
 
 /* Checks the options and fills in the defaults. */
@@ -67,26 +69,28 @@ coffer_status coffer__mlyze_take_opts(coffer_mlyze_write_opts *out, const coffer
  * it cannot be written, the trace is none the worse. */
 void coffer__mlyze_write_index(const char *path, const coffer_mlyze_write_opts *opts);
 
-/* ---- The event area, until the metadata before it is known ---- */
+/* ---- The event area, while the metadata before it is not known ---- */
 
+/* Few events wait in memory. When they become too many, the file begins with room for the metadata, and the
+ * events go where they will be; or, where nothing can be put in afterwards, into a file without a name. */
 typedef struct coffer__mlyze_area {
-    const char *path; /* borrowed; the file is made in its folder when the buffer is full */
-    bool elsewhere;   /* or in that of temporary files */
-    int fd;           /* without a name; −1 = not needed so far */
+    coffer__sink *sink; /* borrowed */
     uint8_t *buffer;
     size_t buffered;
+    uint64_t room; /* for the metadata; 0 = not decided */
+    int fd;        /* of a stream; −1 = not needed so far */
     uint64_t written;
 } coffer__mlyze_area;
 
-coffer_status coffer__mlyze_area_init(coffer__mlyze_area *area, const char *path, bool elsewhere,
-                                      coffer_error *err);
+coffer_status coffer__mlyze_area_init(coffer__mlyze_area *area, coffer__sink *sink, coffer_error *err);
 void coffer__mlyze_area_free(coffer__mlyze_area *area);
+/* Whether so many bytes more need a decision about the room first. */
+bool coffer__mlyze_area_needs_room(const coffer__mlyze_area *area, size_t len);
+coffer_status coffer__mlyze_area_place(coffer__mlyze_area *area, uint64_t metadata_len, coffer_error *err);
 coffer_status coffer__mlyze_area_add(coffer__mlyze_area *area, const uint8_t *bytes, size_t len,
                                      coffer_error *err);
-static inline uint64_t coffer__mlyze_area_size(const coffer__mlyze_area *area)
-{
-    return area->written + area->buffered;
-}
+uint64_t coffer__mlyze_area_size(const coffer__mlyze_area *area);
+/* Appends all events to a sink that has the metadata before them. */
 coffer_status coffer__mlyze_area_copy(coffer__sink *sink, const coffer__mlyze_area *area, coffer_error *err);
 
 /* ---- The writer ---- */
@@ -111,6 +115,8 @@ struct coffer_mlyze_writer {
 
 /* Sends off the events that wait. */
 coffer_status coffer__mlyze_close_block(coffer_mlyze_writer *writer, coffer_error *err);
+/* What the metadata would say now. */
+coffer__mlyze_draft coffer__mlyze_draft_of(const coffer_mlyze_writer *writer);
 void coffer__mlyze_writer_free(coffer_mlyze_writer *writer);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static coffer__mlyze_draft draft_of(const coffer_mlyze_writer *writer)
+coffer__mlyze_draft coffer__mlyze_draft_of(const coffer_mlyze_writer *writer)
 {
     coffer__mlyze_draft draft = { .pools = &writer->pools, .marks = &writer->marks };
     if (writer->extra)
@@ -16,13 +16,19 @@ static coffer__mlyze_draft draft_of(const coffer_mlyze_writer *writer)
     return draft;
 }
 
-static coffer_status write_front(coffer_mlyze_writer *writer, uint64_t area_len, coffer_error *err)
+static coffer__mlyze_front front_of(const coffer_mlyze_writer *writer, uint64_t area_len)
 {
-    coffer__mlyze_draft draft = draft_of(writer);
     coffer__mlyze_front front = { .start_time = writer->opts.start_time_us,
                                   .flags = coffer__mlyze_flags_of(&writer->opts, writer->extensions, true),
                                   .event_count = writer->event_count,
                                   .area_len = area_len };
+    return front;
+}
+
+static coffer_status write_front(coffer_mlyze_writer *writer, uint64_t area_len, coffer_error *err)
+{
+    coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
+    coffer__mlyze_front front = front_of(writer, area_len);
     return coffer__mlyze_write_front(writer->sink, &front, &draft, err);
 }
 
@@ -91,10 +97,37 @@ static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 
 /* ---- Either ---- */
 
+/* The metadata outgrew its room: a second file takes the place of the first. */
+static coffer_status move_area(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = writer->opts.exclusive };
+    coffer__sink *first = writer->sink;
+    coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
+    if (status == COFFER_OK)
+        status = write_front(writer, coffer__mlyze_area_size(&writer->area), err);
+    if (status == COFFER_OK)
+        status = coffer__mlyze_area_copy(writer->sink, &writer->area, err);
+    if (writer->sink != first)
+        coffer__sink_discard(first);
+    return status;
+}
+
 static coffer_status join_area(coffer_mlyze_writer *writer, coffer_error *err)
 {
-    coffer_status status = write_front(writer, coffer__mlyze_area_size(&writer->area), err);
-    return status ? status : coffer__mlyze_area_copy(writer->sink, &writer->area, err);
+    coffer__mlyze_area *area = &writer->area;
+    coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
+    coffer__mlyze_front front = front_of(writer, coffer__mlyze_area_size(area));
+    uint32_t len, crc;
+    coffer_status status;
+    if (area->room) {
+        if ((status = coffer__mlyze_measure(&len, &crc, &draft, err)))
+            return status;
+        return len <= area->room
+                   ? coffer__mlyze_patch_front(writer->sink, &front, (uint32_t)area->room, &draft, err)
+                   : move_area(writer, err);
+    }
+    status = coffer__mlyze_write_front(writer->sink, &front, &draft, err);
+    return status ? status : coffer__mlyze_area_copy(writer->sink, area, err);
 }
 
 static coffer_status finish(coffer_mlyze_writer *writer, coffer_error *err)

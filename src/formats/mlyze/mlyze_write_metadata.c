@@ -18,6 +18,7 @@
 typedef struct composing {
     coffer__buffer text;
     coffer__sink *sink; /* NULL = measure only */
+    uint64_t at;        /* where it is put over what the sink has; 0 = behind that */
     uint64_t len;
     uint32_t crc;
 } composing;
@@ -43,13 +44,15 @@ static coffer_status send(composing *work, coffer_error *err)
 {
     if (work->text.failed)
         return coffer__fail_no_memory(err, work->text.len);
-    work->len += work->text.len;
-    if (work->len > METADATA_MAX)
+    if (work->len + work->text.len > METADATA_MAX)
         return fail_too_long(err);
     work->crc = coffer__crc32(work->crc, work->text.data, work->text.len);
     coffer_status status = COFFER_OK;
-    if (work->sink)
+    if (work->sink && work->at)
+        status = coffer__sink_patch(work->sink, work->at + work->len, work->text.data, work->text.len, err);
+    else if (work->sink)
         status = coffer__sink_write(work->sink, work->text.data, work->text.len, err);
+    work->len += work->text.len;
     work->text.len = 0;
     return status;
 }
@@ -189,25 +192,32 @@ static void put_moments(composing *work, const char *key, const coffer__mlyze_mo
     put(&work->text, "]");
 }
 
-coffer_status coffer__mlyze_compose(uint32_t *len, uint32_t *crc, coffer__sink *sink,
-                                    const coffer__mlyze_draft *draft, coffer_error *err)
+static coffer_status compose(composing *work, const coffer__mlyze_draft *draft, coffer_error *err)
 {
-    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink };
     coffer_status status;
-    if ((status = put_stacks(&work, &draft->pools->stacks, err)) ||
-        (status = put_names(&work, "files", &draft->pools->files, err)) ||
-        (status = put_names(&work, "functions", &draft->pools->functions, err)))
+    if ((status = put_stacks(work, &draft->pools->stacks, err)) ||
+        (status = put_names(work, "files", &draft->pools->files, err)) ||
+        (status = put_names(work, "functions", &draft->pools->functions, err)))
         goto out;
-    put_extra(&work, draft->extra);
-    put_moments(&work, "markers", &draft->marks->markers, true);
-    put_moments(&work, "collections", &draft->marks->collections, false);
-    put(&work.text, "}");
-    if ((status = send(&work, err)))
-        goto out;
-    *len = (uint32_t)work.len;
-    *crc = work.crc;
+    put_extra(work, draft->extra);
+    put_moments(work, "markers", &draft->marks->markers, true);
+    put_moments(work, "collections", &draft->marks->collections, false);
+    put(&work->text, "}");
+    status = send(work, err);
 out:
-    coffer__buffer_free(&work.text);
+    coffer__buffer_free(&work->text);
+    return status;
+}
+
+coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__mlyze_draft *draft,
+                                    coffer_error *err)
+{
+    composing work = { .text = COFFER__BUFFER_INIT };
+    coffer_status status = compose(&work, draft, err);
+    if (status == COFFER_OK) {
+        *len = (uint32_t)work.len;
+        *crc = work.crc;
+    }
     return status;
 }
 
@@ -242,13 +252,40 @@ void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const 
 coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
                                         const coffer__mlyze_draft *draft, coffer_error *err)
 {
+    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink };
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
-    uint32_t len, crc;
     coffer_status status;
     /* A sink may be a stream: what the header says has to be known before. */
-    if ((status = coffer__mlyze_compose(&front->metadata_len, &front->metadata_crc, NULL, draft, err)))
+    if ((status = coffer__mlyze_measure(&front->metadata_len, &front->metadata_crc, draft, err)))
         return status;
     coffer__mlyze_compose_header(header, front);
     status = coffer__sink_write(sink, header, sizeof header, err);
-    return status ? status : coffer__mlyze_compose(&len, &crc, sink, draft, err);
+    return status ? status : compose(&work, draft, err);
+}
+
+/* The checksum of the metadata with the spaces behind it. */
+static uint32_t add_spaces(uint32_t crc, uint64_t count)
+{
+    uint8_t spaces[4096];
+    memset(spaces, ' ', sizeof spaces);
+    while (count > 0) {
+        size_t len = count < sizeof spaces ? (size_t)count : sizeof spaces;
+        crc = coffer__crc32(crc, spaces, len);
+        count -= len;
+    }
+    return crc;
+}
+
+coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front *front, uint32_t room,
+                                        const coffer__mlyze_draft *draft, coffer_error *err)
+{
+    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink, .at = COFFER__MLYZE_HEADER_SIZE };
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    coffer_status status = compose(&work, draft, err);
+    if (status)
+        return status;
+    front->metadata_len = room;
+    front->metadata_crc = add_spaces(work.crc, room - work.len);
+    coffer__mlyze_compose_header(header, front);
+    return coffer__sink_patch(sink, 0, header, sizeof header, err);
 }
