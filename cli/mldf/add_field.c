@@ -45,6 +45,9 @@ static int read_spec(field_job *job)
     }
     job->field.name = job->name;
     job->field.type = coffer_mldf_type_by_name(type);
+    if (coffer_mldf_find_field(job->set, job->name) != SIZE_MAX)
+        return cli_usage(job->args, "there is a field \"%s\" already; SAMPLE.FIELD=VALUE changes its values",
+                         job->name);
     if (!job->field.type)
         return cli_usage(job->args,
                          "--add-field: there is no type '%s'; int, float, text, json, bytes, ndarray, "

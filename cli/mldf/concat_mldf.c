@@ -61,6 +61,8 @@ static int concat(concat_job *job)
         return mldf_report_set(output, cli_has(job->args, "json"));
     const char *culprit =
         status == COFFER_E_EXISTS ? output : cli_culprit(cli_operand(job->args, 0), output, &err);
+    if (status == COFFER_E_INCONSISTENT)
+        return cli_fail(culprit, &err, "'coffer ls' shows the fields of each");
     return mldf_fail(culprit, &err, job->key.at != NULL);
 }
 

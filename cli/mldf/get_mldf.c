@@ -117,19 +117,21 @@ static int get_stored(mldf_get *job)
     return cli_write_out(job->output, job->force, bytes->data, bytes->size);
 }
 
-/* Numbers and texts with a line break behind them; an absent value is an error, for scripts to see. */
+/* Numbers and texts with a line break behind them; a value that is absent or locked is an error, for scripts
+ * to see. */
 static int get_text(mldf_get *job)
 {
+    const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
+    bool is_locked = (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) && !job->reader.has_key;
+    uint64_t sample = job->place.first;
     coffer_error err = COFFER_ERROR_INIT;
     coffer__buffer text = COFFER__BUFFER_INIT;
     coffer_mldf_entry entry;
-    coffer_status status =
-        coffer_mldf_entry_at(&entry, job->reader.set, job->place.first, job->place.field, &err);
-    if (status == COFFER_OK && !entry.present)
-        status =
-            sample_put_file(&text, &job->reader, job->place.first, job->place.field, SAMPLE_FILE_VALUE, &err);
-    if (status == COFFER_OK)
-        status = sample_put_text(&text, &job->reader, job->place.first, job->place.field, &err);
+    coffer_status status = coffer_mldf_entry_at(&entry, job->reader.set, sample, job->place.field, &err);
+    if (status == COFFER_OK && (!entry.present || is_locked))
+        status = sample_put_file(&text, &job->reader, sample, job->place.field, SAMPLE_FILE_VALUE, &err);
+    else if (status == COFFER_OK)
+        status = sample_put_text(&text, &job->reader, sample, job->place.field, &err);
     coffer__buffer_append(&text, "\n", 1);
     int result =
         status == COFFER_OK ? cli_write_out(job->output, job->force, text.data, text.len) : fail(job, &err);

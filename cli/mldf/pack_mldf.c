@@ -1,4 +1,5 @@
 /* pack, into a training set. */
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "mldf/mldf_verbs.h"
@@ -7,6 +8,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const cli_option options[] = {
     { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
@@ -90,36 +92,76 @@ static int step(void *context, uint64_t done, uint64_t total)
     return job->bar.progress.step(job->bar.progress.context, done, total) || cli_signal_waits();
 }
 
+static bool has_partial(const pack_job *job)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    struct stat st;
+    coffer__buffer_printf(&path, "%s.partial", job->output);
+    bool found = stat(coffer__buffer_text(&path), &st) == 0;
+    coffer__buffer_free(&path);
+    return found;
+}
+
+/* What was packed before an input was refused is of no use: it has to change before another try. */
+static void drop_useless(const pack_job *job, coffer_status status)
+{
+    bool refused = coffer__is_about_file(status) || status == COFFER_E_UNSUPPORTED ||
+                   status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_NOT_FOUND;
+    if (refused && !cli_has(job->args, "resume"))
+        coffer_mldf_drop_partial(job->output, NULL);
+}
+
+/* 'check' and 'repair', which the usual hints recommend, do not know the files of other programs. */
+static const char *hint_for(const pack_job *job, const coffer_error *err)
+{
+    bool is_left = has_partial(job);
+    if (err->status == COFFER_E_EXISTS)
+        return is_left ? "--resume goes on with it, --restart drops it" : NULL;
+    if (is_left && err->status == COFFER_E_INCONSISTENT)
+        return "--restart drops what was left";
+    if (is_left)
+        return "what is packed so far was kept: the same command with --resume goes on";
+    if (err->status == COFFER_E_UNSAFE_PATH)
+        return "a set is made of plain files inside the input alone";
+    if (err->status == COFFER_E_NOT_FOUND && strstr(err->text, "to pack"))
+        return "--kind says what the input is";
+    return coffer__is_about_file(err->status) ? "--keep-going leaves out what cannot be read" : NULL;
+}
+
 static int fail(const pack_job *job, const coffer_error *err)
 {
-    const char *culprit = job->inputs[0], *hint = NULL;
+    const char *culprit = job->inputs[0];
     for (size_t i = 0; i < job->input_count; i++)
         culprit = cli_culprit(culprit, job->inputs[i], err);
     culprit = err->status == COFFER_E_EXISTS ? job->output : cli_culprit(culprit, job->output, err);
-    switch (err->status) {
-    case COFFER_E_CANCELLED:
-        hint = "the same command with --resume goes on";
-        break;
-    case COFFER_E_UNSAFE_PATH:
-        hint = "a set is made of plain files inside the input alone";
-        break;
-    case COFFER_E_EXISTS:
-        hint = strstr(err->text, "partial") ? "--resume goes on with it, --restart drops it" : NULL;
-        break;
-    default:
-        /* 'check' and 'repair' do not know the files of other programs. */
-        if (coffer__is_about_file(err->status))
-            hint = "--keep-going leaves out what cannot be read";
-        break;
+    drop_useless(job, err->status);
+    return cli_fail(culprit, err, hint_for(job, err));
+}
+
+static void print_left_out(const coffer_node *list, uint64_t skipped)
+{
+    enum { SHOWN = 10 };
+    uint64_t shown = 0;
+    for (const coffer_node *at = list ? coffer_node_first(list) : NULL; at && shown < SHOWN;
+         at = coffer_node_next(at), shown++) {
+        size_t len;
+        const char *sample = coffer_node_get_text(coffer_node_find(at, "sample"), &len);
+        fputs("    ", stdout);
+        term_print_text(stdout, sample, len, 0);
+        fputs(": ", stdout);
+        const char *why = coffer_node_get_text(coffer_node_find(at, "text"), &len);
+        term_print_text(stdout, why, len, 0);
+        putchar('\n');
     }
-    return cli_fail(culprit, err, hint);
+    if (shown > 0 && shown < skipped)
+        printf("    … and %" PRIu64 " more (--json lists up to 1000)\n", skipped - shown);
 }
 
 static void print_for_people(const coffer_node *root, const coffer_node *packed)
 {
     uint64_t skipped = coffer_node_get_u64(coffer_node_find(packed, "skipped"));
     uint64_t resumed = coffer_node_get_u64(coffer_node_find(packed, "resumed"));
-    uint64_t classes = coffer_node_count(coffer_node_find(packed, "classes"));
+    uint64_t classes = coffer_node_get_u64(coffer_node_find(packed, "classes"));
     term_text count;
     mldf_print_set(root);
     if (classes)
@@ -129,23 +171,25 @@ static void print_for_people(const coffer_node *root, const coffer_node *packed)
     if (skipped)
         printf("  %sskipped  %s%s\n", term_on(stdout, TERM_YELLOW), term_count(count, skipped),
                term_off(stdout));
+    print_left_out(coffer_node_find(packed, "left_out"), skipped);
 }
 
 /* What the packer says behind samples and fields. */
 static void add_rest(coffer_node *root, const coffer_node *packed)
 {
-    static const char *const names[] = { "skipped", "resumed" };
-    const coffer_node *classes = coffer_node_find(packed, "classes");
-    if (classes && coffer_node_get_kind(classes) == COFFER_NODE_LIST) {
-        coffer_node *list = coffer__node_list(root, "classes");
-        for (const coffer_node *at = coffer_node_first(classes); at; at = coffer_node_next(at))
-            coffer__node_text(list, NULL, coffer_node_get_text(at, NULL));
-    } else if (classes) {
-        coffer__node_u64(root, "classes", coffer_node_get_u64(classes), COFFER_UNIT_NONE);
-    }
+    static const char *const names[] = { "classes", "skipped", "resumed" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         coffer__node_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
                          COFFER_UNIT_NONE);
+    const coffer_node *left_out = coffer_node_find(packed, "left_out");
+    if (!left_out)
+        return;
+    coffer_node *list = coffer__node_list(root, "left_out");
+    for (const coffer_node *at = coffer_node_first(left_out); at; at = coffer_node_next(at)) {
+        coffer_node *map = coffer__node_map(list, NULL);
+        for (const coffer_node *member = coffer_node_first(at); member; member = coffer_node_next(member))
+            coffer__node_text(map, coffer_node_get_name(member), coffer_node_get_text(member, NULL));
+    }
 }
 
 static int report(const pack_job *job, const coffer_node *packed)

@@ -38,6 +38,7 @@ typedef struct set_job {
     change *changes;
     size_t count;
     sample_input input;
+    const change *wrong; /* whose value was refused */
 } set_job;
 
 /* ---- The command line ---- */
@@ -108,7 +109,11 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
     set_job *job = context;
     const change wanted = { sample, field, NULL };
     const change *found = bsearch(&wanted, job->changes, job->count, sizeof *job->changes, compare);
-    return found && found->text ? sample_input_text(&job->input, writer, field, found->text, err) : COFFER_OK;
+    if (!found || !found->text)
+        return COFFER_OK;
+    coffer_status status = sample_input_text(&job->input, writer, field, found->text, err);
+    job->wrong = status == COFFER_OK ? NULL : found;
+    return status;
 }
 
 static coffer_status replace(set_job *job, coffer_error *err)
@@ -159,13 +164,17 @@ static int report(const set_job *job)
 /* What is wrong with a value is not wrong with the set. */
 static int fail(const set_job *job, const coffer_error *err)
 {
-    const char *path = cli_operand(job->args, 0);
+    bool about_value =
+        job->wrong && (coffer__is_about_file(err->status) || err->status == COFFER_E_INVALID_ARGUMENT);
+    bool is_file = job->wrong && job->wrong->text[0] == '@' && job->wrong->text[1] != '@';
+    if (is_file && err->status != COFFER_E_INVALID_ARGUMENT)
+        return cli_fail(job->wrong->text + 1, err, about_value ? "nothing was changed" : NULL);
+    if (about_value)
+        return cli_usage(job->args, "%" PRIu64 ".%s: %s", job->wrong->sample,
+                         coffer_mldf_field_at(job->set, job->wrong->field)->name, err->text);
     if (err->status == COFFER_E_INVALID_ARGUMENT)
         return cli_usage(job->args, "%s", err->text);
-    for (size_t i = 0; i < job->count; i++)
-        if (job->changes[i].text && job->changes[i].text[0] == '@')
-            path = cli_culprit(path, job->changes[i].text + 1, err);
-    return mldf_fail(path, err, job->key->at != NULL);
+    return mldf_fail(cli_operand(job->args, 0), err, job->key->at != NULL);
 }
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)

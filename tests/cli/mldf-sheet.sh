@@ -1,0 +1,22 @@
+# A contact sheet: pictures, sounds and texts, as PNG and SVG.
+set="$DATA/vectors/mldf/all-types-208.mldf"
+kind() { head -c 4 "$1" | od -An -c; }
+coffer sheet "$set" -o pictures.png && kind pictures.png
+coffer sheet "$set" -o sounds.svg --field audio --label caption -n 4 && grep -c '<svg' sounds.svg
+coffer sheet "$set" -o texts.png --field caption --columns 3 --size 64 --samples 2..8 && kind texts.png
+coffer sheet "$set" -o again.png && cmp pictures.png again.png && echo "the same samples"
+coffer sheet "$set" -o other.png --seed 1
+cmp -s pictures.png other.png || echo "other samples"
+coffer sheet "$set" -o numbers.png --field label --label score && kind numbers.png
+coffer sheet "$DATA/vectors/mldf/payload-bit-flip.mldf" -o damaged.png 2>&1
+echo "exit $?"
+kind damaged.png
+python3 - <<'END'
+import struct
+for name, size in ("pictures.png", (1042, 624)), ("texts.png", (232, 236)):
+    width, height = struct.unpack(">II", open(name, "rb").read()[16:24])
+    print(name, width, height)
+END
+coffer sheet "$set" -o /nowhere/sheet.png 2>&1
+echo "exit $?"
+ls
