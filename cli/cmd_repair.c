@@ -441,7 +441,11 @@ static int open_copy(repair_job *job)
         return status;
     if (cli_same_file(from, job->path))
         return cli_usage(job->args, "--from %s is the damaged file itself", from);
+    const coffer_format *format;
+    coffer_error err = COFFER_ERROR_INIT;
     status = cli_open(&job->copy, from);
+    if (!status && coffer_identify(&format, job->copy, &err) != COFFER_OK)
+        status = cli_fail(from, &err, NULL);
     return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 

@@ -13,6 +13,7 @@ const coffer_format coffer__mldf_format = {
     .title = "training set",
     .magic = (const uint8_t *)COFFER__MLDF_MAGIC,
     .magic_len = COFFER__MLDF_MAGIC_SIZE,
+    .repairs_from_copy = true,
     .probe = probe,
     .describe = coffer__mldf_describe,
     .check = coffer__mldf_check,

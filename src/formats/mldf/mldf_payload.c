@@ -153,9 +153,8 @@ static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value
     if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
         return fail_authentication(set, value, "the file does not say that it is encrypted", err);
     if (!set->has_key)
-        return coffer__mldf_fail_value(
-            err, COFFER_E_INVALID_ARGUMENT, value->offset, set, value->sample, value->field,
-            "it is encrypted; give the key with --key-file or COFFER_KEY_FILE, or as `key` of the options");
+        return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, value->offset, set, value->sample,
+                                       value->field, "it is encrypted, and there is no key");
     return COFFER_OK;
 }
 
