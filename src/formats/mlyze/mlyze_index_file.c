@@ -2,8 +2,8 @@
  * does not fit the trace leads to another way of finding out, never to an error. */
 #include "formats/mlyze/mlyze_index.h"
 
-#include "base/checked.h"
 #include "base/crc32.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "io/sink.h"
 
@@ -59,19 +59,20 @@ static bool entries_fit(const coffer_mlyze_index_entry *entries, size_t count, c
 
 static bool read_entries(coffer_mlyze_index_entry *out, size_t count, coffer_source *file)
 {
-    uint8_t bytes[256 * COFFER__MLYZE_INDEX_ENTRY];
-    const size_t batch = sizeof bytes / COFFER__MLYZE_INDEX_ENTRY;
-    for (size_t done = 0; done < count;) {
-        size_t n = count - done < batch ? count - done : batch;
-        if (coffer_source_read_at(bytes, file,
-                                  COFFER__MLYZE_INDEX_HEADER + (uint64_t)done * COFFER__MLYZE_INDEX_ENTRY,
-                                  n * COFFER__MLYZE_INDEX_ENTRY, NULL))
+    const size_t len = count * COFFER__MLYZE_INDEX_ENTRY;
+    const uint8_t *bytes = coffer_source_view(file, COFFER__MLYZE_INDEX_HEADER, len);
+    uint8_t *copy = NULL;
+    if (!bytes) {
+        bytes = copy = coffer__malloc(len);
+        if (!copy || coffer_source_read_at(copy, file, COFFER__MLYZE_INDEX_HEADER, len, NULL)) {
+            coffer__free(copy);
             return false;
-        for (size_t i = 0; i < n; i++)
-            load_entry(&out[done + i], bytes + i * COFFER__MLYZE_INDEX_ENTRY);
-        done += n;
+        }
     }
-    return true;
+    for (size_t i = 0; i < count; i++)
+        load_entry(&out[i], bytes + i * COFFER__MLYZE_INDEX_ENTRY);
+    coffer__free(copy);
+    return coffer_source_intact(file, NULL) == COFFER_OK;
 }
 
 bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, const coffer_mlyze *trace)
@@ -82,7 +83,6 @@ bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, con
     coffer_source *file = NULL;
     size_t n;
     bool good = false;
-    opts.access = COFFER_ACCESS_READ;
     opts.ignore_journal = true;
     if (!trace->index_path || coffer_source_open(&file, trace->index_path, &opts, NULL))
         return false;
@@ -172,17 +172,18 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
     coffer_mlyze_index_entry *entries = NULL;
     coffer_mlyze_block block;
     size_t count = 0;
-    bool good;
-    coffer_status status = COFFER_OK;
     if (!coffer__mlyze_index_load(&entries, &count, trace))
         return COFFER_OK;
-    good = count > 0;
-    for (size_t i = 0; status == COFFER_OK && good && i < count; i++) {
-        good = block_of_entry(&block, entries, i, count, trace);
-        if (good)
-            status = coffer__mlyze_map_add(map, trace, &block, err);
+    if (count > 0 && !(map->items = coffer__alloc_array(count, sizeof *map->items))) {
+        coffer__free(entries);
+        return coffer__fail_no_memory(err, (uint64_t)count * sizeof *map->items);
     }
-    if (status == COFFER_OK && good && samples_agree(map, trace) && is_complete(map, trace)) {
+    map->capacity = count;
+    while (map->count < count && block_of_entry(&block, entries, map->count, count, trace)) {
+        map->items[map->count++] = block;
+        map->event_count += block.event_count;
+    }
+    if (count > 0 && map->count == count && samples_agree(map, trace) && is_complete(map, trace)) {
         map->from_index = true;
         map->entries = entries;
         return COFFER_OK;
@@ -190,7 +191,7 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
     map->count = 0;
     map->event_count = 0;
     coffer__free(entries);
-    return status;
+    return COFFER_OK;
 }
 
 /* ---- Keeping it ---- */
