@@ -124,7 +124,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     assert_refused("{\"stack_traces\": {\"1\": [{\"a\n\": 1}]}}", COFFER_E_BAD_JSON, 27);
     assert_refused("{\"stack_traces\": {\"1\": [{\"\xff\": 1}]}}", COFFER_E_BAD_TEXT, 26);
     assert_refused("{\"files\": {\"1\": \"\xc3\"}}", COFFER_E_BAD_TEXT, 17);
-    assert_refused("[]", COFFER_E_BAD_VALUE, 0);
+    assert_refused("[]", COFFER_E_BAD_JSON, 0);
 }
 
 static void keys_that_stand_twice_are_refused(void **state)

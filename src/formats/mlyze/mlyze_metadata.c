@@ -188,7 +188,7 @@ static coffer_status load_tables(const loader *load)
     const coffer__json_value *root = coffer__json_root(to->json);
     coffer_status status;
     if (root->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(load->err, COFFER_E_BAD_VALUE, COFFER__MLYZE_HEADER_SIZE,
+        return coffer__fail(load->err, COFFER_E_BAD_JSON, COFFER__MLYZE_HEADER_SIZE,
                             "the metadata is no JSON object");
     find_table(load, STACKS_KEY);
     if ((status = load_names(&to->files, load, "files", UINT64_MAX)) ||
