@@ -42,7 +42,7 @@ static void fuzz_repair_trace(uint8_t *bytes, size_t size)
         fuzz_repair_blocks(bytes, COFFER__MLYZE_HEADER_SIZE + len, size);
 }
 
-static bool fuzz_input_open(fuzz_input *out, const uint8_t *data, size_t size)
+static inline bool fuzz_input_open(fuzz_input *out, const uint8_t *data, size_t size)
 {
     return fuzz_input_begin(out, data, size, fuzz_repair_trace);
 }

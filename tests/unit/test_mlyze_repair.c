@@ -216,6 +216,36 @@ static void blocks_behind_a_damaged_header_are_found_again(void **state)
     }
 }
 
+static void blocks_that_overlap_in_time_are_put_in_order(void **state)
+{
+    static const uint64_t expected[] = { 10, 20, 20, 23, 40 };
+    trace_builder made;
+    coffer_source *src = NULL;
+    (void)state;
+    trace_begin(&made, BLOCKS | SUMS, NULL);
+    trace_free(&made, 10, 1);
+    trace_free(&made, 10, 2);
+    trace_end_block(&made, false);
+    trace_free(&made, 5, 3);
+    trace_free(&made, 5, 4);
+    trace_end_block(&made, false);
+    trace_free(&made, 10, 5);
+    trace_finish(&made);
+    coffer__store_u64(block_at(&made, 1) + COFFER__MLYZE_BLOCK_TIME_AT, 13);
+    coffer_report *report = repair_bytes(made.file.data, made.file.len);
+    assert_true(says(report, COFFER_E_NOT_SORTED, "ends: 1; the times of their events are moved up to it"));
+    assert_int_equal(saved_events(), 5);
+    assert_int_equal(coffer_source_open(&src, temp_path(temp_folder, "saved.mlyze"), NULL, NULL), COFFER_OK);
+    coffer_mlyze *trace = trace_open(src, NULL);
+    coffer_mlyze_events all = trace_read_all(trace);
+    assert_memory_equal(all.time, expected, sizeof expected);
+    trace_columns_free(&all);
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    coffer_report_free(report);
+    trace_dispose(&made);
+}
+
 /* ---- Header and metadata ---- */
 
 static void wrong_counts_and_lengths_are_put_right(void **state)
@@ -345,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_truncated_event_is_dropped),
         cmocka_unit_test(a_damaged_block_is_dropped_and_named),
         cmocka_unit_test(blocks_behind_a_damaged_header_are_found_again),
+        cmocka_unit_test(blocks_that_overlap_in_time_are_put_in_order),
         cmocka_unit_test(wrong_counts_and_lengths_are_put_right),
         cmocka_unit_test(bytes_behind_the_events_and_in_reserved_places_are_dropped),
         cmocka_unit_test(metadata_that_is_no_json_gives_way_to_empty_tables),

@@ -150,7 +150,7 @@ static coffer_status load_part(recovery *work, coffer_error *err)
 
 static coffer_status write_events(recovery *work, coffer__sink *sink, uint64_t *area_len, coffer_error *err)
 {
-    coffer__mlyze_copy copy = { .keep_packed = work->opts.level == 0 };
+    coffer__mlyze_copy copy = { .keep_packed = work->opts.level == 0, .sorts = true };
     coffer_status status = coffer__mlyze_copy_init(&copy, sink, &work->part, &work->opts, err);
     for (size_t i = 0; status == COFFER_OK && i < work->blocks.count; i++)
         status = coffer__mlyze_copy_block(&copy, &work->blocks.blocks[i], err);

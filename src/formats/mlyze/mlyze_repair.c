@@ -261,7 +261,7 @@ static coffer_status save_blocks(rescue *work, coffer_error *err)
     blocks->report = work->report;
     if ((status = coffer__mlyze_salvage_blocks(blocks, err)))
         return status;
-    if (blocks->lost_bytes > 0)
+    if (blocks->lost_bytes > 0 || blocks->unsorted > 0)
         work->changed = true;
     if (blocks->whole_end < end) {
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, blocks->whole_end,
@@ -330,7 +330,7 @@ static uint32_t flags_of(const rescue *work)
 static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t *len, coffer_error *err)
 {
     coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
-    coffer__mlyze_copy copy = { .keep_packed = true, .keep_unpacked = true };
+    coffer__mlyze_copy copy = { .keep_packed = true, .keep_unpacked = true, .sorts = true };
     coffer_status status;
     if (!coffer__mlyze_has_blocks(&work->trace.header)) {
         *len = work->plain_len;

@@ -23,6 +23,9 @@ static coffer_status take(coffer__mlyze_salvage *salvage, const coffer_mlyze_blo
         return status;
     for (size_t i = 0; i < columns->count && !salvage->extensions; i++)
         salvage->extensions = columns->type[i] > COFFER_MLYZE_MARKER;
+    uint64_t end = columns->time[columns->count - 1];
+    salvage->unsorted += block->time < salvage->time;
+    salvage->time = end > salvage->time ? end : salvage->time;
     salvage->blocks[salvage->count++] = *block;
     salvage->event_count += block->event_count;
     salvage->whole_end = block->offset + COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
@@ -150,6 +153,11 @@ coffer_status coffer__mlyze_salvage_blocks(coffer__mlyze_salvage *salvage, coffe
     salvage->budget = (trace->area_end - trace->area) * BUDGET_TIMES + BUDGET_LEAST;
     for (uint64_t offset = trace->area; status == COFFER_OK && offset < trace->area_end;)
         status = step(&offset, salvage, &columns, err);
+    if (salvage->unsorted > 0)
+        coffer__report_add(salvage->report, COFFER_E_NOT_SORTED, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "blocks that begin before the one in front of them ends: %llu; the times of their "
+                           "events are moved up to it",
+                           (unsigned long long)salvage->unsorted);
     coffer_mlyze_events_free(&columns);
     return status;
 }

@@ -17,6 +17,8 @@ typedef struct coffer__mlyze_salvage {
     uint64_t lost_blocks, lost_events,
         lost_bytes;     /* lost events: as far as headers say how many there were */
     uint64_t whole_end; /* behind the last whole block */
+    uint64_t time;      /* of the last event */
+    uint64_t unsorted;  /* blocks that begin before the one in front of them ends */
     bool extensions;
     uint64_t budget; /* bytes that may still be spent on looking for where blocks go on */
 } coffer__mlyze_salvage;

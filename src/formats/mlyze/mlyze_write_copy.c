@@ -28,10 +28,10 @@ coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *si
     coffer_status status = coffer__mlyze_events_reserve(&copy->columns, err);
     if (status)
         return status;
-    if (!opts->plain)
-        return coffer__mlyze_sealer_init(&copy->sealer, opts->level, err);
     copy->raw = coffer__malloc(sizeof *copy->raw);
-    return copy->raw ? COFFER_OK : coffer__fail_no_memory(err, sizeof *copy->raw);
+    if (!copy->raw)
+        return coffer__fail_no_memory(err, sizeof *copy->raw);
+    return opts->plain ? COFFER_OK : coffer__mlyze_sealer_init(&copy->sealer, opts->level, err);
 }
 
 void coffer__mlyze_copy_free(coffer__mlyze_copy *copy)
@@ -99,24 +99,28 @@ static coffer_status write_rebased(coffer__mlyze_copy *copy, uint64_t gap, const
 /* It counts from an earlier one: its events are written anew, none before the one ahead of it. */
 static coffer_status write_anew(coffer__mlyze_copy *copy, coffer_error *err)
 {
-    copy->raw->time = copy->time;
-    coffer__mlyze_raw_clear(copy->raw);
-    for (size_t done = 0; done < copy->columns.count;) {
-        coffer_status status;
-        done += coffer__mlyze_raw_add(copy->raw, &copy->columns, done);
-        if ((status = coffer__sink_write(copy->sink, copy->raw->bytes, copy->raw->len, err)))
-            return status;
-        coffer__mlyze_raw_clear(copy->raw);
+    coffer__mlyze_raw *raw = copy->raw;
+    coffer_status status = flush_run(copy, err);
+    raw->time = copy->time;
+    for (size_t done = 0; status == COFFER_OK && done < copy->columns.count;) {
+        const uint8_t *bytes = raw->bytes;
+        coffer__mlyze_raw_clear(raw);
+        done += coffer__mlyze_raw_add(raw, &copy->columns, done);
+        size_t len = raw->len;
+        if (!copy->opts->plain) {
+            coffer__mlyze_seal(&copy->sealer, raw->bytes, raw->len, raw->count, raw->start);
+            bytes = copy->sealer.block;
+            len = copy->sealer.len;
+        }
+        status = coffer__sink_write(copy->sink, bytes, len, err);
     }
-    copy->time = copy->raw->time;
-    return COFFER_OK;
+    return status;
 }
 
 static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
                                  const uint8_t *bytes, size_t len, coffer_error *err)
 {
     const coffer_mlyze_events *columns = &copy->columns;
-    coffer_status status;
     for (size_t i = 0; i < columns->count; i++) {
         if (columns->type[i] > COFFER_MLYZE_MARKER)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
@@ -126,14 +130,35 @@ static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer_mlyze_bl
     if (block->time < copy->time)
         return write_anew(copy, err);
     if (block->time == copy->time)
-        status = coffer__sink_write(copy->sink, bytes, len, err);
-    else
-        status = write_rebased(copy, block->time - copy->time, bytes, len, err);
-    copy->time = columns->time[columns->count - 1];
-    return status;
+        return coffer__sink_write(copy->sink, bytes, len, err);
+    return write_rebased(copy, block->time - copy->time, bytes, len, err);
 }
 
 /* ---- Either ---- */
+
+static uint8_t highest_type(const coffer_mlyze_events *columns)
+{
+    uint8_t highest = 0;
+    for (size_t i = 0; i < columns->count; i++)
+        highest = columns->type[i] > highest ? columns->type[i] : highest;
+    return highest;
+}
+
+static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
+                                const uint8_t *bytes, size_t len, coffer_error *err)
+{
+    uint8_t highest = highest_type(&copy->columns);
+    copy->extensions |= highest > COFFER_MLYZE_MARKER;
+    if (copy->opts->plain)
+        return write_plain(copy, block, bytes, len, err);
+    /* What the columns do not hold cannot be written from them. */
+    if (copy->sorts && block->time < copy->time && highest <= COFFER_MLYZE_RSS)
+        return write_anew(copy, err);
+    if (coffer__mlyze_has_blocks(&copy->from->header) &&
+        (block->stored_size < block->raw_size ? copy->keep_packed : copy->keep_unpacked))
+        return keep_block(copy, block, err);
+    return seal_block(copy, block, bytes, len, err);
+}
 
 coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
                                        coffer_error *err)
@@ -144,15 +169,10 @@ coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer_ml
     if (status)
         return status;
     size_t len = block->raw_size - (size_t)decoder.beyond;
-    const uint8_t *bytes = decoder.end - len;
-    for (size_t i = 0; i < copy->columns.count && !copy->extensions; i++)
-        copy->extensions = copy->columns.type[i] > COFFER_MLYZE_MARKER;
-    if (copy->opts->plain)
-        return write_plain(copy, block, bytes, len, err);
-    if (coffer__mlyze_has_blocks(&copy->from->header) &&
-        (block->stored_size < block->raw_size ? copy->keep_packed : copy->keep_unpacked))
-        return keep_block(copy, block, err);
-    return seal_block(copy, block, bytes, len, err);
+    status = copy_block(copy, block, decoder.end - len, len, err);
+    uint64_t end = copy->columns.time[copy->columns.count - 1];
+    copy->time = end > copy->time ? end : copy->time;
+    return status;
 }
 
 coffer_status coffer__mlyze_copy_end(coffer__mlyze_copy *copy, uint64_t *area_len, coffer_error *err)

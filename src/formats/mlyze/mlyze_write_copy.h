@@ -11,6 +11,7 @@ typedef struct coffer__mlyze_copy {
     const coffer_mlyze_write_opts *opts;
     bool keep_packed;   /* blocks that are compressed stay as they are */
     bool keep_unpacked; /* so do those that are not */
+    bool sorts;         /* no event is earlier than the one before it, whatever the blocks say */
     coffer__mlyze_sealer sealer;
     coffer_mlyze_events columns; /* of the last block */
     coffer__mlyze_raw *raw;
