@@ -164,6 +164,7 @@ coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint
     coffer__buffer record = COFFER__BUFFER_INIT;
     uint8_t front[RECORD_SIZE] = { 0 };
     coffer_status status = COFFER_OK;
+    int fd;
     if (!coffer__buffer_append(&checkpoint->rows, rows, len))
         return coffer__fail_no_memory(err, len);
     if (!coffer__mldf_between_samples(writer))
@@ -182,7 +183,9 @@ coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint
         goto out;
     }
     coffer__store_u32(record.data, coffer__crc32(0, record.data + 4, record.len - 4));
-    if ((status = coffer__file_write_at(checkpoint->fd, record.data, record.len, checkpoint->position,
+    /* The payloads leave the buffer first: the death of the process alone takes nothing from them. */
+    if ((status = coffer__sink_read_back(&fd, writer->out.sink, err)) ||
+        (status = coffer__file_write_at(checkpoint->fd, record.data, record.len, checkpoint->position,
                                         checkpoint->path, err)))
         goto out;
     checkpoint->position += record.len;
