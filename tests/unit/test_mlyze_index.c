@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "formats/mlyze/mlyze_index.h"
+#include "io/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -353,6 +354,44 @@ static void an_index_that_lies_about_one_block_misleads_nobody(void **state)
     assert_survives(lie_about_a_time, false);
 }
 
+typedef struct readers {
+    const coffer_mlyze *trace;
+    coffer_mlyze_events columns[4];
+    atomic_uint_fast64_t events;
+} readers;
+
+static coffer_status read_one(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    readers *all = context;
+    coffer_status status = coffer_mlyze_read_block(&all->columns[worker], all->trace, (size_t)index, err);
+    if (status == COFFER_OK && all->columns[worker].first == index * PER_BLOCK)
+        all->events += all->columns[worker].count;
+    return status;
+}
+
+static void many_threads_read_one_trace_while_its_index_turns_out_to_be_wrong(void **state)
+{
+    size_t count = 0, len = 0;
+    coffer__pool *pool = NULL;
+    (void)state;
+    free(ask(&count, index_path()));
+    uint8_t *bytes = temp_read(index_path(), &len);
+    lie_about_an_offset(bytes, &len);
+    temp_write(index_path(), bytes, len);
+    coffer_source *src = trace_source(&built);
+    coffer_mlyze *trace = trace_open(src, index_path());
+    readers all = { .trace = trace };
+    assert_int_equal(coffer__pool_new(&pool, 4, NULL), COFFER_OK);
+    assert_int_equal(coffer__pool_run(pool, count, read_one, &all, NULL), COFFER_OK);
+    assert_int_equal(all.events, EVENTS);
+    coffer__pool_free(pool);
+    for (size_t i = 0; i < 4; i++)
+        coffer_mlyze_events_free(&all.columns[i]);
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    free(bytes);
+}
+
 static void the_index_of_a_damaged_trace_covers_what_is_whole(void **state)
 {
     size_t count = 0, again = 0, len = built.file.len;
@@ -407,6 +446,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_index_that_cannot_be_kept_is_no_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(an_index_that_does_not_fit_is_built_again, setup, teardown),
         cmocka_unit_test_setup_teardown(an_index_that_lies_about_one_block_misleads_nobody, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_threads_read_one_trace_while_its_index_turns_out_to_be_wrong,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(the_index_of_a_damaged_trace_covers_what_is_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(building_can_be_cancelled, setup, teardown),
     };

@@ -83,8 +83,6 @@ static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
             map = coffer__node_map(out, "metadata");
         switch (value->kind) {
         case COFFER__JSON_STRING:
-            coffer__node_text_len(map, value->key, value->as.string, value->string_len);
-            break;
         case COFFER__JSON_NUMBER:
             coffer__node_text_len(map, value->key, value->as.string, value->string_len);
             break;
