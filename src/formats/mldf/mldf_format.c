@@ -18,6 +18,7 @@ const coffer_format coffer__mldf_format = {
     .describe = coffer__mldf_describe,
     .check = coffer__mldf_check,
     .list = coffer__mldf_list,
+    .diff = coffer__mldf_diff,
     .repair = coffer__mldf_repair_file,
     .compact = coffer__mldf_compact,
 };
