@@ -1,14 +1,16 @@
-/* Bytes from front to back: those of a source, or what comes out when gzip, zstd, xz or bzip2 around them is
- * undone. Nothing of it is held but a window. */
+/* Bytes from front to back: those of a source, or what comes out when gzip or zstd around them is undone.
+ * Nothing of it is held but a window. */
 #ifndef COFFER_CONVERT_BYTE_STREAM_H
 #define COFFER_CONVERT_BYTE_STREAM_H
 
+#include "coffer/limits.h"
 #include "coffer/source.h"
 
 typedef struct coffer__byte_stream coffer__byte_stream;
 
 /* src : borrowed, must outlive the stream. */
-coffer_status coffer__byte_stream_open(coffer__byte_stream **out, coffer_source *src, coffer_error *err);
+coffer_status coffer__byte_stream_open(coffer__byte_stream **out, coffer_source *src,
+                                       const coffer_limits *limits, coffer_error *err);
 void coffer__byte_stream_close(coffer__byte_stream *stream);
 /* How many bytes were taken or skipped; a place in the source when nothing is undone. */
 uint64_t coffer__byte_stream_position(const coffer__byte_stream *stream);

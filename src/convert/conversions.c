@@ -61,6 +61,18 @@ static const coffer_conversion conversions[] = {
     { "massif", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_massif },
     { "dhat", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_dhat },
     { "heaptrack", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_heaptrack },
+    { "mldf", "tar", coffer__mldf_export_options, coffer__mldf_to_tar },
+    { "mldf", "tfrecord", coffer__mldf_export_options, coffer__mldf_to_tfrecord },
+    { "mldf", "jsonl", coffer__mldf_export_options, coffer__mldf_to_jsonl },
+    { "mldf", "npy", coffer__mldf_export_options, coffer__mldf_to_npy },
+    { "mldf", "npz", coffer__mldf_export_options, coffer__mldf_to_npz },
+    { "tar", "mldf", coffer__mldf_import_options, coffer__mldf_from_tar },
+    { "tfrecord", "mldf", coffer__mldf_import_options, coffer__mldf_from_tfrecord },
+    { "beton", "mldf", coffer__mldf_import_options, coffer__mldf_from_beton },
+    { "jsonl", "mldf", coffer__mldf_import_manifest_options, coffer__mldf_from_jsonl },
+    { "csv", "mldf", coffer__mldf_import_manifest_options, coffer__mldf_from_csv },
+    { "npy", "mldf", coffer__mldf_import_array_options, coffer__mldf_from_npy },
+    { "npz", "mldf", coffer__mldf_import_array_options, coffer__mldf_from_npz },
 };
 
 #define CONVERSION_COUNT (sizeof conversions / sizeof *conversions)
@@ -130,6 +142,8 @@ static coffer_status fail_no_conversion(const char *from, const char *to, coffer
     put_reachable(&text, from, true);
     coffer__buffer_printf(&text, "; to %s from: ", to);
     put_reachable(&text, to, false);
+    if (strcmp(from, "arrow") == 0 || strcmp(to, "arrow") == 0)
+        coffer__buffer_printf(&text, " (no C library for Parquet and Arrow is at hand; pyarrow reads JSONL)");
     coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
     coffer__buffer_free(&text);
     return COFFER_E_UNSUPPORTED;

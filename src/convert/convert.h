@@ -106,6 +106,24 @@ coffer_status coffer__mlyze_from_dhat(const coffer__convert_job *job, coffer_err
 coffer_status coffer__mlyze_from_massif(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_from_heaptrack(const coffer__convert_job *job, coffer_error *err);
 
+/* Training sets: mldf_import.c, mldf_to_*.c. */
+extern const coffer_convert_option coffer__mldf_import_options[];
+extern const coffer_convert_option coffer__mldf_import_manifest_options[];
+extern const coffer_convert_option coffer__mldf_import_array_options[];
+extern const coffer_convert_option coffer__mldf_export_options[];
+coffer_status coffer__mldf_from_tar(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_from_tfrecord(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_from_beton(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_from_jsonl(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_from_csv(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_from_npy(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_from_npz(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_tar(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_tfrecord(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_jsonl(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_npy(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_npz(const coffer__convert_job *job, coffer_error *err);
+
 /* One tensor: tensor_to_array.c. */
 extern const coffer_convert_option coffer__tensor_to_array_options[];
 coffer_status coffer__tensor_to_array(const coffer__convert_job *job, coffer_error *err);

@@ -35,7 +35,7 @@ static bool ends_with(const char *text, const char *end)
 
 static bool is_shard(const char *path)
 {
-    static const char *const ends[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2" };
+    static const char *const ends[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst" };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         if (ends_with(path, ends[i]))
             return true;

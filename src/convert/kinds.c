@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "coffer/convert.h"
 #include "coffer/format.h"
+#include "convert/beton.h"
 #include "convert/dhat.h"
 #include "convert/gguf.h"
 #include "convert/hdf5.h"
@@ -12,6 +13,8 @@
 #include "convert/npy.h"
 #include "convert/pprof.h"
 #include "convert/safetensors.h"
+#include "convert/tar.h"
+#include "convert/tfrecord.h"
 #include "convert/unpack.h"
 #include "convert/zip.h"
 #include "io/file.h"
@@ -21,14 +24,19 @@
 
 typedef struct outside_kind {
     const char *name;
-    const char *extensions[4];                      /* NULL-terminated */
+    const char *extensions[7];                      /* NULL-terminated */
     bool (*probe)(const uint8_t *head, size_t len); /* NULL: no magic, known by name only */
     bool is_text;
     bool packed;        /* comes as a gzip or zstd stream too: then the probe sees what is inside */
     const char *prefix; /* of the names that the kind's own program gives: "massif.out." */
 } outside_kind;
 
-#define HEAD_SIZE 64
+#define HEAD_SIZE 512 /* a header of tar */
+
+static bool probe_arrow(const uint8_t *head, size_t len)
+{
+    return len >= 6 && (memcmp(head, "PAR1", 4) == 0 || memcmp(head, "ARROW1", 6) == 0);
+}
 
 static const outside_kind outside_kinds[] = {
     { "npy", { ".npy" }, coffer__npy_probe, false, false, NULL },
@@ -38,6 +46,16 @@ static const outside_kind outside_kinds[] = {
     { "safetensors-index", { ".safetensors.index.json" }, NULL, true, false, NULL },
     { "mtx", { ".mtx" }, coffer__mtx_probe, true, false, NULL },
     { "hdf5", { ".h5", ".hdf5" }, coffer__hdf5_probe, false, false, NULL },
+    { "tfrecord",
+      { ".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz" },
+      coffer__tfrecord_probe,
+      false,
+      true,
+      NULL },
+    { "beton", { ".beton" }, coffer__beton_probe, false, false, NULL },
+    /* Known, to say that it cannot be converted. */
+    { "arrow", { ".parquet", ".arrow" }, probe_arrow, false, false, NULL },
+    { "tar", { ".tar", ".tar.gz", ".tgz", ".tar.zst" }, coffer__tar_probe, false, true, NULL },
     { "csv", { ".csv" }, NULL, true, false, NULL },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true, false, NULL },
     { "raw", { ".raw" }, NULL, false, false, NULL },

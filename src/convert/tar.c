@@ -57,7 +57,7 @@ coffer_status coffer__tar_open(coffer__tar_reader **out, coffer_source *src, con
     reader->pax_size = UINT64_MAX;
     coffer__buffer_init(&reader->name, SIZE_MAX);
     coffer__buffer_init(&reader->long_name, SIZE_MAX);
-    coffer_status status = coffer__byte_stream_open(&reader->stream, src, err);
+    coffer_status status = coffer__byte_stream_open(&reader->stream, src, &reader->limits, err);
     if (status) {
         coffer__tar_close(reader);
         return status;

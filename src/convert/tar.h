@@ -27,7 +27,7 @@ typedef struct coffer__tar_member {
 
 bool coffer__tar_probe(const uint8_t *head, size_t len);
 
-/* src : borrowed; may be packed by gzip, zstd, xz or bzip2. limits : NULL = defaults. */
+/* src : borrowed; may be packed by gzip or zstd. limits : NULL = defaults. */
 coffer_status coffer__tar_open(coffer__tar_reader **out, coffer_source *src, const coffer_limits *limits,
                                coffer_error *err);
 void coffer__tar_close(coffer__tar_reader *reader);
