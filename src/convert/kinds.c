@@ -130,6 +130,17 @@ bool coffer_convert_is_text(const char *kind)
     return false;
 }
 
+/* Of a packed file of which not a byte comes out, because it was cut off early, the name must do. */
+static const char *packed_kind_by_name(const char *path)
+{
+    const char *kind = coffer__kind_by_name(path);
+    for (size_t i = 0; kind && i < OUTSIDE_COUNT; i++) {
+        if (outside_kinds[i].name == kind && outside_kinds[i].packed)
+            return kind;
+    }
+    return NULL;
+}
+
 static coffer_status probe_outside(const char **kind, coffer_source *src, coffer_error *err)
 {
     uint8_t head[HEAD_SIZE];
@@ -140,6 +151,8 @@ static coffer_status probe_outside(const char **kind, coffer_source *src, coffer
     *kind = NULL;
     if (packed)
         status = coffer__unpack_head(head, sizeof head, &len, src, err);
+    if (!status && packed && len == 0)
+        *kind = packed_kind_by_name(coffer_source_name(src));
     for (size_t i = 0; !status && !*kind && i < OUTSIDE_COUNT; i++) {
         const outside_kind *known = &outside_kinds[i];
         if (known->probe && (known->packed || !packed) && known->probe(head, len))

@@ -342,6 +342,8 @@ static coffer_status take_all(recording *from, coffer_error *err)
         if (status)
             return status;
     }
+    if (from->lines.number == 0)
+        return coffer__import_lines_fail(&from->lines, err, COFFER_E_TRUNCATED, "there is no version");
     coffer_status status = create(from, err);
     return status ? status : coffer__mlyze_import_commit(&from->import, err);
 }

@@ -157,10 +157,11 @@ static coffer_status take_alloc(chrome_export *to, const coffer_mlyze_events *ev
                                       .stack = stack < UINT32_MAX ? (uint32_t)stack : UINT32_MAX,
                                       .thread = events->thread[i] };
     coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
-    coffer_status status = COFFER_OK;
-    if (address != 0)
-        status = coffer__mlyze_live_put(&what, &to->live, coffer__mlyze_hash(&to->live.key, address), address,
-                                        &block, &old, err);
+    if (address == 0) /* nobody can free it: as in the analysis, it is not counted as live */
+        return COFFER_OK;
+    coffer_status status =
+        coffer__mlyze_live_put(&what, &to->live, coffer__mlyze_hash(&to->live.key, address), address, &block,
+                               &old, err);
     if (status)
         return status;
     if (what == COFFER__MLYZE_PUT_REPLACED) {
@@ -171,7 +172,7 @@ static coffer_status take_alloc(chrome_export *to, const coffer_mlyze_events *ev
     }
     to->live_bytes += block.size;
     to->live_blocks++;
-    if (written && to->allocations && address != 0)
+    if (written && to->allocations)
         open_span(to, block.time, address, block.size, stack, block.thread);
     return COFFER_OK;
 }

@@ -145,6 +145,9 @@ static coffer_status put_alloc(heaptrack_export *to, uint64_t address, uint64_t 
     }
     if (!status)
         put_hex(to, '+', &kind, 1);
+    /* What nobody can free is not counted as live: as in the analysis. */
+    if (!status && address == 0)
+        put_hex(to, '-', &kind, 1);
     return status;
 }
 
