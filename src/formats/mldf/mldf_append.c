@@ -63,6 +63,7 @@ void coffer__mldf_base_free(coffer__mldf_base *base)
         return;
     coffer_mldf_close(base->set);
     coffer__update_close(base->update);
+    coffer__free(base->payloads);
     coffer__free(base);
 }
 
@@ -133,7 +134,8 @@ coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *
     coffer_status status = COFFER_OK;
     if (base->begun)
         return COFFER_OK;
-    if (writer->checksums && (status = sum_dead_bytes(writer, err)))
+    if ((writer->checksums && (status = sum_dead_bytes(writer, err))) ||
+        (status = coffer__mldf_base_learn(writer, err)))
         return status;
     writer->out.summed = writer->checksums;
     if ((status = coffer__update_begin(base->update, ranges, descriptors_stay(writer) ? 2 : 1, err)))

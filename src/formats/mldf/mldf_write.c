@@ -254,16 +254,27 @@ static coffer_status write_run(coffer_mldf_writer *writer, run *gathered, coffer
     return status;
 }
 
+/* Where an equal payload stands already; 0 when none does. */
+static coffer_status find_equal(uint64_t *offset, const coffer_mldf_writer *writer,
+                                const coffer__mldf_item *item, const coffer__mldf_known *payload,
+                                coffer_error *err)
+{
+    *offset = 0;
+    if (item->steps & COFFER__MLDF_STEP_HASH)
+        *offset = coffer__mldf_dedup_find(&writer->known, payload);
+    if (*offset == 0 && item->steps & COFFER__MLDF_STEP_HASH && writer->base)
+        return coffer__mldf_base_find(offset, writer, item, err);
+    return COFFER_OK;
+}
+
 static coffer_status place(coffer_mldf_writer *writer, const coffer__mldf_item *item, run *gathered,
                            coffer_error *err)
 {
     coffer__mldf_known payload = { { item->hash[0], item->hash[1] }, 0, item->stored_size, item->crc };
     uint8_t *entry = writer->batch.rows.data + item->row * writer->row_size +
                      writer->columns[item->field].field.row_offset;
-    coffer_status status = COFFER_OK;
-    if (item->steps & COFFER__MLDF_STEP_HASH)
-        payload.offset = coffer__mldf_dedup_find(&writer->known, &payload);
-    if (payload.offset == 0) {
+    coffer_status status = find_equal(&payload.offset, writer, item, &payload, err);
+    if (status == COFFER_OK && payload.offset == 0) {
         if (gathered->from + gathered->len != item->stored && (status = write_run(writer, gathered, err)))
             return status;
         payload.offset = writer->out.position + gathered->len;

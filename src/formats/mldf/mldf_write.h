@@ -79,8 +79,10 @@ typedef struct coffer__mldf_base {
     coffer__update *update;
     coffer_mldf *set; /* as it was */
     bool begun;
-    bool keeps_rows;  /* the old rows stand before the new ones; else all rows are new */
-    bool same_fields; /* the descriptors are as long as they were */
+    bool keeps_rows;                   /* the old rows stand before the new ones; else all rows are new */
+    bool same_fields;                  /* the descriptors are as long as they were */
+    coffer__mldf_allocation *payloads; /* by size and CRC-32, to be shared; NULL = none are */
+    size_t payload_count;
 } coffer__mldf_base;
 
 /* Of a writer that can be resumed: the file PATH.partial-rows, and what is not in it yet. */
@@ -190,6 +192,13 @@ coffer_status coffer__mldf_base_fields(coffer_mldf_writer *writer, const coffer_
 coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *err);
 coffer_status coffer__mldf_base_commit(coffer_mldf_writer *writer, coffer_error *err);
 void coffer__mldf_base_free(coffer__mldf_base *base);
+
+/* ---- mldf_append_dedup.c ---- */
+
+coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *err);
+/* Where an encoded payload stands in the set that is changed; 0 when it does not. */
+coffer_status coffer__mldf_base_find(uint64_t *offset, const coffer_mldf_writer *writer,
+                                     const coffer__mldf_item *item, coffer_error *err);
 
 /* ---- mldf_copy.c ---- */
 
