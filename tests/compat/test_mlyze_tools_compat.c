@@ -72,13 +72,12 @@ static char *ask(const char *program, const char *arguments, const char *file)
 {
     char line[1024];
     coffer__buffer out = COFFER__BUFFER_INIT;
-    snprintf(line, sizeof line, "command -v %s > /dev/null", program);
+    snprintf(line, sizeof line, "command -v %s > /dev/null 2>&1", program);
     if (system(line) != 0) {
         print_message("%s is not installed\n", program);
         return NULL;
     }
-    snprintf(line, sizeof line, "HOME=%s %s %s '%s' 2> /dev/null", temp_folder, program, arguments,
-             temp_path(temp_folder, file));
+    snprintf(line, sizeof line, "%s %s '%s' 2> /dev/null", program, arguments, temp_path(temp_folder, file));
     FILE *pipe = popen(line, "r");
     assert_non_null(pipe);
     for (size_t got = 1; got > 0;) {
@@ -140,7 +139,8 @@ static void pprof_reads_what_we_write(void **state)
     (void)state;
     profile_must(FOLDER "grow.dhat", "d.mlyze", NULL);
     profile_must("d.mlyze", "d.pb.gz", NULL);
-    char *text = ask("go", "tool pprof -raw", "d.pb.gz");
+    /* As it comes with Go; newer ones would have to build it first. */
+    char *text = ask("$(go env GOTOOLDIR)/pprof", "-raw", "d.pb.gz");
     if (!text)
         skip();
     expect_text(text,
