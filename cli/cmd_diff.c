@@ -119,7 +119,8 @@ static int run(const cli_args *args)
         const char *kind = pair.file[0].kind;
         bool alike = strcmp(kind, pair.file[1].kind) == 0;
         const cli_format_verb *row = alike ? cli_find_format_verb("diff", kind) : NULL;
-        status = cli_check_row(args, row, kind);
+        if (alike)
+            status = cli_check_row(args, row, kind);
         if (!status)
             status = row ? row->run(args, pair.file[0].src) : run_generic(args, &pair, &opts);
     }

@@ -29,8 +29,10 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
     for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
         if (generic[i].available)
             coffer__node_text(list, NULL, generic[i].name);
+    /* A verb of every format that has a row as well is in the list already. */
     for (size_t i = 0; cli_format_verbs[i]; i++)
-        if (cli_row_is_for(cli_format_verbs[i], format->name))
+        if (cli_row_is_for(cli_format_verbs[i], format->name) &&
+            !cli_find_verb(cli_format_verbs[i]->verb)->run)
             coffer__node_text(list, NULL, cli_format_verbs[i]->verb);
 }
 

@@ -51,6 +51,14 @@ static void format_u64(char *out, size_t size, uint64_t value, coffer_unit unit)
     }
 }
 
+/* A difference of sizes: "20.0 KiB", "-3 bytes". */
+static void format_difference(char *out, size_t size, int64_t change)
+{
+    term_text text;
+    uint64_t amount = change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
+    snprintf(out, size, "%s%s", change < 0 ? "-" : "", term_bytes(text, amount));
+}
+
 /* What is no text, as text. */
 static void format_scalar(char *out, size_t size, const coffer_node *node)
 {
@@ -63,7 +71,10 @@ static void format_scalar(char *out, size_t size, const coffer_node *node)
         format_u64(out, size, coffer_node_get_u64(node), coffer_node_get_unit(node));
         break;
     case COFFER_NODE_I64:
-        snprintf(out, size, "%" PRId64, coffer_node_get_i64(node));
+        if (coffer_node_get_unit(node) == COFFER_UNIT_BYTES)
+            format_difference(out, size, coffer_node_get_i64(node));
+        else
+            snprintf(out, size, "%" PRId64, coffer_node_get_i64(node));
         break;
     case COFFER_NODE_F64:
         if (coffer_node_get_unit(node) == COFFER_UNIT_MICROSECONDS)
@@ -160,7 +171,8 @@ static void add_cell(term_table *table, const coffer_node *cell)
     }
     if (cell && is_number_list(cell))
         format_list(text, sizeof text, cell);
-    else if (cell && coffer_node_get_unit(cell) == COFFER_UNIT_BYTES)
+    else if (cell && coffer_node_get_kind(cell) == COFFER_NODE_U64 &&
+             coffer_node_get_unit(cell) == COFFER_UNIT_BYTES)
         snprintf(text, sizeof text, "%s", term_bytes(bytes, coffer_node_get_u64(cell)));
     else if (cell)
         format_scalar(text, sizeof text, cell);

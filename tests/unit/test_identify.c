@@ -48,7 +48,8 @@ static void unknown_bytes_are_shown_with_the_known_formats(void **state)
     (void)state;
     assert_says("hello\1world", 11, COFFER_E_NOT_RECOGNISED, "68 65 6c 6c 6f 01 77 6f");
     assert_says("hello\1world", 11, COFFER_E_NOT_RECOGNISED, "\"hello.world\"");
-    assert_says("hello\1world", 11, COFFER_E_NOT_RECOGNISED, "known formats: mcf, mldf, mlyze, mscan, pycauset");
+    assert_says("hello\1world", 11, COFFER_E_NOT_RECOGNISED,
+                "known formats: mcf, mldf, mlyze, mscan, pycauset");
 }
 
 static void what_a_transfer_did_to_a_magic_is_guessed(void **state)

@@ -1,0 +1,160 @@
+/* diff, for traces: what grew and what shrank, stack by stack and phase by phase. */
+#include "base/memory.h"
+#include "base/report.h"
+#include "mlyze_verbs.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    { "measure", 'm', "WHAT", "peak|live|total|temporary",
+      "what is compared: live at the peak, never freed, allocated in all, freed at once (peak)" },
+    { "lines", 0, NULL, NULL, "frames match only on the same line, not by function and file alone" },
+    { "no-markers", 0, NULL, NULL, "do not compare phase by phase where both have the same markers" },
+    { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for use in CI" },
+    { 0 },
+};
+
+static void print_change(int64_t change, FILE *out)
+{
+    term_text text;
+    uint64_t size = change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
+    fprintf(out, "%s%c%s%s", term_on(out, change > 0 ? TERM_RED : TERM_GREEN), change < 0 ? '-' : '+',
+            term_bytes(text, size), term_off(out));
+}
+
+static void print_stack(const coffer_node *row, FILE *out)
+{
+    term_text before, after;
+    const coffer_node *frames = coffer_node_find(row, "frames");
+    fputs("  ", out);
+    print_change(coffer_node_get_i64(coffer_node_find(row, "change_bytes")), out);
+    fprintf(out, "  %s%s → %s%s\n", term_on(out, TERM_DIM),
+            term_bytes(before, coffer_node_get_u64(coffer_node_find(row, "bytes_a"))),
+            term_bytes(after, coffer_node_get_u64(coffer_node_find(row, "bytes_b"))), term_off(out));
+    for (const coffer_node *frame = coffer_node_first(frames); frame; frame = coffer_node_next(frame)) {
+        size_t len;
+        const char *text = coffer_node_get_text(frame, &len);
+        fprintf(out, "      %s ", frame == coffer_node_first(frames) ? " " : "←");
+        term_print_text(out, text, len, term_is_terminal(out) ? term_width(out) - 8 : 0);
+        fputc('\n', out);
+    }
+}
+
+static void print_group(const coffer_node *root, const char *name, FILE *out)
+{
+    const coffer_node *list = coffer_node_find(root, name);
+    if (coffer_node_count(list) == 0)
+        return;
+    fprintf(out, "\n%s%s%s\n", term_on(out, TERM_BOLD), name, term_off(out));
+    for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row))
+        print_stack(row, out);
+}
+
+static void print_for_people(const coffer_node *root, const char *const path[2], FILE *out)
+{
+    static const char *const groups[] = { "new", "grew", "shrank", "gone" };
+    bool equal = coffer_node_get_bool(coffer_node_find(root, "equal"));
+    term_print_text(out, path[0], strlen(path[0]), 0);
+    fputs(" and ", out);
+    term_print_text(out, path[1], strlen(path[1]), 0);
+    fprintf(out, "%s\n", equal ? " hold the same" : " differ");
+    if (equal)
+        return;
+    const coffer_node *totals = coffer_node_find(root, "totals"), *phases = coffer_node_find(root, "phases");
+    if (totals)
+        cli_print_table(out, totals);
+    if (coffer_node_count(phases)) {
+        fprintf(out, "\n%sphases%s\n", term_on(out, TERM_BOLD), term_off(out));
+        cli_print_table(out, phases);
+    }
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        print_group(root, groups[i], out);
+}
+
+/* 1 when they differ; with --fail-over only when more was added than that. */
+static int verdict(const coffer_node *root, const cli_args *args, uint64_t fail_over)
+{
+    bool equal = coffer_node_get_bool(coffer_node_find(root, "equal"));
+    int64_t grew = coffer_node_get_i64(coffer_node_find(root, "grew_bytes"));
+    if (cli_has(args, "fail-over"))
+        return grew > 0 && (uint64_t)grew > fail_over ? CLI_FINDINGS : CLI_OK;
+    return equal ? CLI_OK : CLI_FINDINGS;
+}
+
+static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mlyze *b)
+{
+    const char *const path[2] = { cli_operand(args, 0), cli_operand(args, 1) };
+    coffer_mlyze_diff_opts opts = COFFER_MLYZE_DIFF_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    term_progress bar;
+    uint64_t threads, fail_over;
+    if (cli_has(args, "tolerance"))
+        return cli_usage(args,
+                         "--tolerance does not apply to traces; --fail-over says how much may be added");
+    if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024) || !cli_size(&fail_over, args, "fail-over", 0))
+        return CLI_USAGE;
+    opts.measure = (coffer_mlyze_measure)cli_choice(args, "measure", COFFER_MLYZE_MEASURE_PEAK);
+    opts.lines = cli_has(args, "lines");
+    opts.no_markers = cli_has(args, "no-markers");
+    opts.threads = (uint32_t)threads;
+    coffer_status status = coffer_node_new(&root, &err);
+    term_progress_start(&bar, "comparing", "events");
+    opts.progress = &bar.progress;
+    if (status == COFFER_OK) {
+        coffer__node_text(root, "file_a", path[0]);
+        coffer__node_text(root, "file_b", path[1]);
+        status = coffer_mlyze_diff(root, a, b, &opts, &err);
+    }
+    if (status == COFFER_OK)
+        status = coffer__node_status(root, &err);
+    term_progress_end(&bar);
+    int result = CLI_OK;
+    if (status != COFFER_OK)
+        result = cli_worse(cli_fail(path[0], &err, NULL), CLI_FAILED);
+    else if (cli_has(args, "json"))
+        result = cli_print_json(stdout, root);
+    else
+        print_for_people(root, path, stdout);
+    if (result == CLI_OK)
+        result = verdict(root, args, fail_over);
+    coffer_node_free(root);
+    return result;
+}
+
+static int run_on(const cli_args *args, const coffer_mlyze *a)
+{
+    coffer_source *src = NULL;
+    coffer_mlyze *b = NULL;
+    char *index = NULL;
+    const char *path = cli_operand(args, 1);
+    int result = cli_open(&src, path);
+    if (result == CLI_OK)
+        result = mlyze_open_trace(&b, &index, path, src);
+    if (result == CLI_OK) {
+        result = compare(args, a, b);
+        if (result <= CLI_FINDINGS && mlyze_tell_damage(path, b) != CLI_OK)
+            result = CLI_FAILED;
+        coffer_mlyze_close(b);
+    }
+    coffer__free(index);
+    coffer_source_close(src);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    return mlyze_with_trace(args, src, run_on);
+}
+
+const cli_format_verb cli_mlyze_diff = {
+    .format = "mlyze",
+    .verb = "diff",
+    .options = options,
+    .examples = "  coffer diff monday.mlyze today.mlyze               # what grew since, stack by stack\n"
+                "  coffer diff old.mlyze new.mlyze --measure live --fail-over 64K\n",
+    .run = run,
+};

@@ -1,0 +1,145 @@
+/* The flame graph as a page that needs nothing else: click a frame to look closer, type to search. */
+#include "flame_tree.h"
+
+#include <string.h>
+
+static const char before_title[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<style>\n"
+    "body{font:14px sans-serif;margin:16px;color:#1a1a20}\n"
+    "h1{font-size:18px;margin:0 0 4px}\n"
+    "#bar{display:flex;gap:12px;align-items:center;margin:8px 0}\n"
+    "#bar input{font:inherit;padding:3px 6px;width:22em}\n"
+    "#graph{position:relative;overflow:hidden}\n"
+    "#graph div{position:absolute;height:17px;overflow:hidden;white-space:nowrap;box-sizing:border-box;"
+    "font:11px/17px monospace;padding:0 3px;cursor:pointer;border-right:1px solid #fff}\n"
+    "#graph div:hover{outline:1px solid #1a1a20;z-index:1}\n"
+    "#graph .faded{opacity:.45}\n"
+    "#graph .found{background:#c04fd8!important;color:#fff}\n"
+    "#about{height:3em;color:#646470;font:12px/1.5em monospace;white-space:pre-wrap}\n"
+    "</style>\n<title>";
+
+static const char before_data[] =
+    "</h1>\n<div id=\"bar\"><button id=\"reset\">whole</button>"
+    "<input id=\"search\" placeholder=\"search functions and files\" aria-label=\"search\">"
+    "<span id=\"hits\"></span></div>\n"
+    "<div id=\"graph\"></div>\n<div id=\"about\"></div>\n"
+    "<script id=\"data\" type=\"application/json\">";
+
+static const char after_data[] =
+    "</script>\n<script>\n"
+    "'use strict';\n"
+    "const root = JSON.parse(document.getElementById('data').textContent);\n"
+    "const graph = document.getElementById('graph'), about = document.getElementById('about');\n"
+    "const ROW = 18;\n"
+    "let zoom = root, pattern = '';\n"
+    "(function link(start) {\n"
+    "  const todo = [[start, null]];\n"
+    "  while (todo.length) {\n"
+    "    const [node, parent] = todo.pop();\n"
+    "    node.parent = parent;\n"
+    "    for (const child of node.children) todo.push([child, node]);\n"
+    "  }\n"
+    "})(root);\n"
+    "function bytes(n) {\n"
+    "  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];\n"
+    "  let i = 0;\n"
+    "  for (; n >= 1024 && i < 4; i++) n /= 1024;\n"
+    "  return (i ? n.toFixed(1) : n) + ' ' + units[i];\n"
+    "}\n"
+    "function describe(node) {\n"
+    "  const share = root.value ? (100 * node.value / root.value).toFixed(2) : '0';\n"
+    "  return node.name + (node.place && node.place !== node.name ? ' (' + node.place + ')' : '') + '\\n' +\n"
+    "    bytes(node.value) + ', ' + share + ' %, ' + node.allocs.toLocaleString() + ' blocks';\n"
+    "}\n"
+    "function color(name) {\n"
+    "  let h = 2166136261;\n"
+    "  for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 16777619) >>> 0;\n"
+    "  const a = h >>> 24, b = (h >>> 12) & 255;\n"
+    "  return `rgb(${200 + a * 50 / 255 | 0},${120 + b * 90 / 255 | 0},${60 + a * 50 / 255 | 0})`;\n"
+    "}\n"
+    "function matches(node) {\n"
+    "  return pattern && (node.name + ' ' + node.place).toLowerCase().includes(pattern);\n"
+    "}\n"
+    "function place(node, x, width, level, faded, boxes) {\n"
+    "  const box = document.createElement('div');\n"
+    "  box.style.left = x + 'px';\n"
+    "  box.style.width = width + 'px';\n"
+    "  box.style.top = level * ROW + 'px';\n"
+    "  box.style.background = color(node.name);\n"
+    "  box.textContent = width > 20 ? node.name : '';\n"
+    "  if (faded) box.classList.add('faded');\n"
+    "  if (matches(node)) box.classList.add('found');\n"
+    "  box.onclick = () => { zoom = node; draw(); };\n"
+    "  box.onmouseenter = () => { about.textContent = describe(node); };\n"
+    "  boxes.push(box);\n"
+    "}\n"
+    "function draw() {\n"
+    "  const width = graph.clientWidth, boxes = [], above = [];\n"
+    "  for (let node = zoom.parent; node; node = node.parent) above.unshift(node);\n"
+    "  above.forEach((node, level) => place(node, 0, width, level, true, boxes));\n"
+    "  let deepest = above.length, found = 0;\n"
+    "  const todo = [[zoom, 0, above.length, false]];\n"
+    "  while (todo.length) {\n"
+    "    const [node, x, level, counted] = todo.pop();\n"
+    "    const wide = zoom.value ? node.value / zoom.value * width : 0;\n"
+    "    const hit = !counted && matches(node);\n"
+    "    if (hit) found += node.value;\n"
+    "    if (wide < 0.5) continue;\n"
+    "    deepest = Math.max(deepest, level);\n"
+    "    place(node, x, wide, level, false, boxes);\n"
+    "    let at = x;\n"
+    "    for (const child of node.children) {\n"
+    "      todo.push([child, at, level + 1, counted || hit]);\n"
+    "      at += zoom.value ? child.value / zoom.value * width : 0;\n"
+    "    }\n"
+    "  }\n"
+    "  graph.style.height = (deepest + 1) * ROW + 'px';\n"
+    "  graph.replaceChildren(...boxes);\n"
+    "  about.textContent = describe(zoom);\n"
+    "  document.getElementById('hits').textContent = pattern ? bytes(found) + ' found' : '';\n"
+    "}\n"
+    "document.getElementById('reset').onclick = () => { zoom = root; draw(); };\n"
+    "document.getElementById('search').oninput = e => { pattern = e.target.value.toLowerCase(); draw(); };\n"
+    "addEventListener('resize', draw);\n"
+    "draw();\n"
+    "</script>\n</body></html>\n";
+
+static void put_text(coffer__buffer *out, const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        if (*at == '<')
+            coffer__buffer_printf(out, "&lt;");
+        else if (*at == '&')
+            coffer__buffer_printf(out, "&amp;");
+        else
+            coffer__buffer_append(out, at, 1);
+    }
+}
+
+/* Inside a script element nothing may look like its end. */
+static void put_data(coffer__buffer *out, const flame_page *page)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    flame_put_json(&json, page, 0);
+    for (size_t i = 0; i < json.len; i++) {
+        if (json.data[i] == '<')
+            coffer__buffer_printf(out, "\\u003c");
+        else
+            coffer__buffer_append(out, &json.data[i], 1);
+    }
+    out->failed |= json.failed;
+    coffer__buffer_free(&json);
+}
+
+void flame_put_html(coffer__buffer *out, const flame_page *page)
+{
+    coffer__buffer_append(out, before_title, sizeof before_title - 1);
+    put_text(out, page->title);
+    coffer__buffer_printf(out, "</title></head><body>\n<h1>");
+    put_text(out, page->title);
+    coffer__buffer_append(out, before_data, sizeof before_data - 1);
+    put_data(out, page);
+    coffer__buffer_append(out, after_data, sizeof after_data - 1);
+}

@@ -1,0 +1,123 @@
+/* flame, for traces: where memory comes from, as a picture or as lines that other programs draw. */
+#include "base/fail.h"
+#include "flame_tree.h"
+#include "mlyze_verbs.h"
+#include "picture.h"
+#include "term.h"
+#include "trace_query.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const cli_option options[] = {
+    { "output", 'o', "FILE", NULL,
+      "picture or page to write or replace, .svg or .html; any other name gets collapsed stacks" },
+    { "what", 0, "WHAT", "peak|leaks|total|temporaries",
+      "live at the high-water mark (peak), never freed, allocated in all, or freed at once" },
+    { "at", 0, "MOMENT", NULL, "what was live at a time (1.5s), an event number or a marker" },
+    TRACE_WINDOW_OPTION,
+    { "lines", 0, NULL, NULL, "calls from different lines are different frames" },
+    { "inverted", 0, NULL, NULL, "the function that asked for memory at the root, its callers on top" },
+    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },
+    { "title", 0, "TEXT", NULL, "heading of the picture" },
+    TRACE_WORK_OPTIONS,
+    { "json", 0, NULL, NULL, "a tree of name, value (bytes), allocs, place and children" },
+    { 0 },
+};
+
+static bool ends_in(const char *path, const char *extension)
+{
+    size_t len = strlen(path), tail = strlen(extension);
+    return len > tail && strcasecmp(path + len - tail, extension) == 0;
+}
+
+static void put(coffer__buffer *out, const flame_page *page, const cli_args *args)
+{
+    const char *path = cli_value(args, "output");
+    if (cli_has(args, "json")) {
+        flame_put_json(out, page, !path && term_is_terminal(stdout) ? 2 : 0);
+        coffer__buffer_append(out, "\n", 1);
+    } else if (path && ends_in(path, ".svg"))
+        flame_put_svg(out, page);
+    else if (path && (ends_in(path, ".html") || ends_in(path, ".htm")))
+        flame_put_html(out, page);
+    else
+        flame_put_collapsed(out, page);
+}
+
+static void make_title(char *out, size_t size, const cli_args *args, size_t what)
+{
+    static const char *const words[] = { "live at the peak", "never freed", "allocated", "temporary" };
+    const char *path = cli_operand(args, 0), *slash = strrchr(path, '/'), *at = cli_value(args, "at");
+    const char *given = cli_value(args, "title"), *window = cli_value(args, "window");
+    if (given)
+        snprintf(out, size, "%s", given);
+    else if (at)
+        snprintf(out, size, "%s: live at %s", slash ? slash + 1 : path, at);
+    else
+        snprintf(out, size, "%s: %s%s%s", slash ? slash + 1 : path, words[what], window ? " in " : "",
+                 window ? window : "");
+}
+
+static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_mlyze_analysis *analysis,
+                size_t what)
+{
+    static const coffer_mlyze_measure measures[] = { COFFER_MLYZE_MEASURE_PEAK, COFFER_MLYZE_MEASURE_LIVE,
+                                                     COFFER_MLYZE_MEASURE_TOTAL,
+                                                     COFFER_MLYZE_MEASURE_TEMPORARY };
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    flame_tree *tree = NULL;
+    char title[200];
+    uint64_t width;
+    int result;
+    flame_settings settings = { measures[what], cli_has(args, "lines"), cli_has(args, "inverted") };
+    if (!cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE))
+        return CLI_USAGE;
+    coffer_status status = flame_tree_new(&tree, trace, analysis, &settings, &err);
+    if (status == COFFER_OK) {
+        make_title(title, sizeof title, args, what);
+        put(&text, &(flame_page){ tree, trace, title, (unsigned)width }, args);
+        status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
+    }
+    result = status == COFFER_OK ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
+                                 : cli_fail(cli_operand(args, 0), &err, NULL);
+    coffer__buffer_free(&text);
+    flame_tree_free(tree);
+    return result;
+}
+
+static int run_on(const cli_args *args, const coffer_mlyze *trace)
+{
+    trace_query request;
+    bool at = cli_has(args, "at");
+    size_t what = at ? 1 : cli_choice(args, "what", 0);
+    if (at && (cli_has(args, "window") || cli_has(args, "what")))
+        return cli_usage(args, "--at excludes --window and --what");
+    int result = trace_query_init(&request, args, trace);
+    if (result == CLI_OK)
+        result = trace_query_moment(&request.query.end, args, "at", trace);
+    if (result == CLI_OK)
+        result = trace_query_run(&request, args, trace);
+    if (result == CLI_OK)
+        result = draw(args, trace, request.analysis, what);
+    trace_query_free(&request);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    return mlyze_with_trace(args, src, run_on);
+}
+
+const cli_format_verb cli_mlyze_flame = {
+    .format = "mlyze",
+    .verb = "flame",
+    .options = options,
+    .examples =
+        "  coffer flame run.mlyze -o peak.html                  # a page to click and search in\n"
+        "  coffer flame run.mlyze --what leaks -o leaks.svg\n"
+        "  coffer flame run.mlyze --what total --window load..train -o load.svg\n"
+        "  coffer flame run.mlyze --what temporaries | head     # collapsed stacks, bytes behind them\n",
+    .run = run,
+};

@@ -1,0 +1,143 @@
+/* The flame graph as a picture: the root below, every frame on top of its caller, as wide as its bytes. */
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "colormap.h"
+#include "flame_tree.h"
+#include "term.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROW = 18, MARGIN = 12, HEAD = 56, LETTER = 7, LETTERS_MAX = 400 };
+static const double narrowest = 0.4; /* pixels; less cannot be seen */
+
+static void put_xml(coffer__buffer *out, const char *text, size_t len)
+{
+    const uint8_t *at = (const uint8_t *)text, *end = at + len;
+    while (at < end) {
+        uint32_t code_point = 0;
+        size_t step = coffer__utf8_decode(&code_point, at, end);
+        if (step == 0 || (code_point < 0x20 && code_point != '\t'))
+            coffer__buffer_printf(out, "?");
+        else if (code_point == '<')
+            coffer__buffer_printf(out, "&lt;");
+        else if (code_point == '>')
+            coffer__buffer_printf(out, "&gt;");
+        else if (code_point == '&')
+            coffer__buffer_printf(out, "&amp;");
+        else if (code_point == '"')
+            coffer__buffer_printf(out, "&quot;");
+        else
+            coffer__buffer_append(out, at, step);
+        at += step ? step : 1;
+    }
+}
+
+/* The first letters of a name, as many as there is room for. */
+static void put_label(coffer__buffer *out, const char *name, size_t room)
+{
+    const uint8_t *at = (const uint8_t *)name, *end = at + strlen(name);
+    size_t letters = 0;
+    while (at < end && letters + 1 < room) {
+        uint32_t code_point;
+        size_t step = coffer__utf8_decode(&code_point, at, end);
+        at += step ? step : 1;
+        letters++;
+    }
+    bool cut = (size_t)(end - at) > 1;
+    put_xml(out, name, (size_t)((cut ? at : end) - (const uint8_t *)name));
+    if (cut)
+        coffer__buffer_printf(out, "…");
+}
+
+/* One colour for one name, so that a function is found again in another graph. */
+static rgb color_of(const char *name)
+{
+    uint32_t mixed = 2166136261u;
+    for (const char *at = name; *at; at++)
+        mixed = (mixed ^ (uint8_t)*at) * 16777619u;
+    unsigned a = mixed >> 24, b = (mixed >> 12) & 0xff;
+    return (rgb){ (uint8_t)(200 + a * 50 / 255), (uint8_t)(120 + b * 90 / 255),
+                  (uint8_t)(60 + a * 50 / 255) };
+}
+
+static void put_frame(coffer__buffer *out, const flame_page *page, const flame_node *node, double x, double y,
+                      double width)
+{
+    const flame_node *root = flame_tree_at(page->tree, 0);
+    coffer__buffer place = COFFER__BUFFER_INIT;
+    term_text bytes, count;
+    rgb color = color_of(node->name);
+    trace_put_place(&place, page->trace, &node->frame);
+    coffer__buffer_printf(out, "<g><title>");
+    put_xml(out, node->name, strlen(node->name));
+    if (place.len && strcmp(coffer__buffer_text(&place), node->name) != 0) {
+        coffer__buffer_printf(out, " (");
+        put_xml(out, coffer__buffer_text(&place), place.len);
+        coffer__buffer_printf(out, ")");
+    }
+    coffer__buffer_free(&place);
+    coffer__buffer_printf(out, "\n%s, %.2f %%, %s blocks</title>", term_bytes(bytes, node->amount.bytes),
+                          root->amount.bytes ? 100.0 * (double)node->amount.bytes / (double)root->amount.bytes
+                                             : 0,
+                          term_count(count, node->amount.count));
+    coffer__buffer_printf(out,
+                          "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"#%02x%02x%02x\"/>",
+                          x, y, fmax(width - 0.5, 0.3), ROW - 1, color.red, color.green, color.blue);
+    if (width > 3 * LETTER) {
+        size_t room = (size_t)((width - 6) / LETTER);
+        coffer__buffer_printf(out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + ROW - 5);
+        put_label(out, node->name, room < LETTERS_MAX ? room : LETTERS_MAX);
+        coffer__buffer_printf(out, "</text>");
+    }
+    coffer__buffer_printf(out, "</g>\n");
+}
+
+/* How many levels have anything that can be seen. */
+static uint32_t visible_depth(const flame_tree *tree, double scale)
+{
+    uint32_t depth = 0;
+    for (uint32_t at = flame_first(tree); at != FLAME_NONE; at = flame_next(tree, at)) {
+        const flame_node *node = flame_tree_at(tree, at);
+        if (node->depth > depth && (double)node->amount.bytes * scale >= narrowest)
+            depth = node->depth;
+    }
+    return depth;
+}
+
+static void put_frames(coffer__buffer *out, const flame_page *page, double scale, double bottom)
+{
+    const flame_tree *tree = page->tree;
+    double starts[FLAME_DEEPEST + 2] = { MARGIN }; /* where the next frame of each level begins */
+    for (uint32_t at = flame_first(tree); at != FLAME_NONE; at = flame_next(tree, at)) {
+        const flame_node *node = flame_tree_at(tree, at);
+        double x = starts[node->depth], width = (double)node->amount.bytes * scale;
+        starts[node->depth + 1] = x;
+        starts[node->depth] = x + width;
+        if (width >= narrowest)
+            put_frame(out, page, node, x, bottom - ROW * (double)(node->depth + 1), width);
+    }
+}
+
+void flame_put_svg(coffer__buffer *out, const flame_page *page)
+{
+    const flame_node *root = flame_tree_at(page->tree, 0);
+    double scale = root->amount.bytes ? (page->width - 2.0 * MARGIN) / (double)root->amount.bytes : 0;
+    unsigned height = HEAD + (visible_depth(page->tree, scale) + 1) * ROW + MARGIN;
+    term_text bytes, count;
+    coffer__buffer_printf(out,
+                          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+                          "viewBox=\"0 0 %u %u\" font-family=\"monospace\" font-size=\"11\">\n"
+                          "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
+                          "<text x=\"%d\" y=\"24\" font-family=\"sans-serif\" font-size=\"16\" "
+                          "font-weight=\"bold\">",
+                          page->width, height, page->width, height, MARGIN);
+    put_xml(out, page->title, strlen(page->title));
+    coffer__buffer_printf(out,
+                          "</text>\n<text x=\"%d\" y=\"42\" font-family=\"sans-serif\" fill=\"#646470\">%s "
+                          "in %s blocks</text>\n",
+                          MARGIN, term_bytes(bytes, root->amount.bytes),
+                          term_count(count, root->amount.count));
+    put_frames(out, page, scale, height - MARGIN);
+    coffer__buffer_printf(out, "</svg>\n");
+}

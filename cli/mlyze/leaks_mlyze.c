@@ -1,0 +1,107 @@
+/* leaks, for traces: what was never freed, and what grows. */
+#include "base/report.h"
+#include "mlyze_verbs.h"
+#include "stack_answer.h"
+#include "term.h"
+#include "trace_query.h"
+
+enum { GROWTH_WINDOWS = 20, MOST_WINDOWS = 1000 };
+
+static const cli_option options[] = {
+    { "min-age", 0, "TIME", NULL, "only blocks at least this old at the end (10ms, 2s)" },
+    { "min-size", 0, "SIZE", NULL, "only blocks of at least this many bytes (4K)" },
+    SUPPRESS_OPTIONS,
+    { "growth", 0, NULL, NULL, "stacks whose live bytes rise over the run, the steepest first" },
+    { "windows", 0, "N", NULL, "how many pieces of the run the growth is measured over (20)" },
+    { "fail-over", 0, "SIZE", NULL, "exit with status 1 when more than SIZE is leaked, for use in CI" },
+    TRACE_WINDOW_OPTION,
+    STACK_REPORT_OPTIONS,
+    TRACE_WORK_OPTIONS,
+    { 0 },
+};
+
+static void print_heading(const stack_answer *answer, FILE *out)
+{
+    const stack_report *report = &answer->report;
+    term_text bytes, count;
+    fprintf(out, "%s %s%s%s in %s blocks of %zu %s\n",
+            report->growth ? "growing:" : "not freed:", term_on(out, TERM_BOLD),
+            term_bytes(bytes, report->shown.bytes), term_off(out), term_count(count, report->shown.count),
+            report->row_count, report->row_count == 1 ? "stack" : "stacks");
+}
+
+static void add_facts(coffer_node *root, const stack_answer *answer)
+{
+    const stack_report *report = &answer->report;
+    coffer__node_u64(root, "live_bytes_at_end", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
+    coffer__node_u64(root, "live_allocs_at_end", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
+    coffer__node_u64(root, "leaked_bytes", report->shown.bytes, COFFER_UNIT_BYTES);
+    coffer__node_u64(root, "leaked_allocs", report->shown.count, COFFER_UNIT_NONE);
+}
+
+static int read_request(trace_query *request, const cli_args *args, const coffer_mlyze *trace)
+{
+    uint64_t windows;
+    int result = trace_query_init(request, args, trace);
+    if (result != CLI_OK)
+        return result;
+    if (!cli_duration(&request->query.min_age_us, args, "min-age", 0) ||
+        !cli_size(&request->query.min_size, args, "min-size", 0) ||
+        !cli_number(&windows, args, "windows", GROWTH_WINDOWS, 3, MOST_WINDOWS))
+        return CLI_USAGE;
+    if (cli_has(args, "windows") && !cli_has(args, "growth"))
+        return cli_usage(args, "--windows belongs to --growth");
+    if (cli_has(args, "growth"))
+        request->query.growth_windows = (uint32_t)windows;
+    return CLI_OK;
+}
+
+static int run_on(const cli_args *args, const coffer_mlyze *trace)
+{
+    trace_query request = { 0 };
+    suppressions hidden;
+    uint64_t fail_over;
+    stack_answer answer = { .args = args, .nothing = "nothing is left", .report.trace = trace };
+    answer.report.measure = COFFER_MLYZE_MEASURE_LIVE;
+    answer.report.ages = true;
+    answer.report.growth = cli_has(args, "growth");
+    answer.report.hidden = &hidden;
+    answer.print_heading = print_heading;
+    answer.add_facts = add_facts;
+    if (!stack_report_read(&answer.report, args) || !cli_size(&fail_over, args, "fail-over", UINT64_MAX))
+        return CLI_USAGE;
+    int result = suppressions_read(&hidden, args);
+    if (result == CLI_OK && answer.report.by != COFFER_MLYZE_BY_STACK &&
+        (hidden.count || answer.report.growth))
+        result = cli_usage(args, "--suppress and --growth are about stacks, not --by function or file");
+    if (result == CLI_OK)
+        result = read_request(&request, args, trace);
+    if (result == CLI_OK)
+        result = trace_query_run(&request, args, trace);
+    if (result == CLI_OK) {
+        answer.report.analysis = request.analysis;
+        result = stack_answer_show(&answer);
+    }
+    if (result == CLI_OK && answer.report.shown.bytes > fail_over)
+        result = CLI_FINDINGS;
+    trace_query_free(&request);
+    suppressions_free(&hidden);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    return mlyze_with_trace(args, src, run_on);
+}
+
+const cli_format_verb cli_mlyze_leaks = {
+    .format = "mlyze",
+    .verb = "leaks",
+    .options = options,
+    .examples =
+        "  coffer leaks run.mlyze --min-age 1s            # not what was allocated just before the end\n"
+        "  coffer leaks run.mlyze --suppress 'PyInit_*' --suppressions known.txt\n"
+        "  coffer leaks run.mlyze --growth                # what rises and rises\n"
+        "  coffer leaks run.mlyze --fail-over 1MiB -q     # status 1 in CI when more is lost\n",
+    .run = run,
+};

@@ -1,0 +1,78 @@
+/* stats, for traces: one pass that pairs every allocation with its release. */
+#include "base/report.h"
+#include "mlyze_verbs.h"
+#include "stats_trace.h"
+#include "term.h"
+#include "trace_query.h"
+
+static const cli_option options[] = {
+    { "by", 0, "WHAT", "stack|function|file", "what the largest are shown of (function)" },
+    { "measure", 'm', "WHAT", "peak|live|total|temporary", "what they are ordered by (total)" },
+    { "sort", 0, "KEY", "bytes|count", "by the bytes or the number of blocks (bytes)" },
+    { "top", 'n', "K", NULL, "how many of them (10); 0 shows all" },
+    { "depth", 'd', "N", NULL, "frames shown of each stack (8); 0 shows all" },
+    TRACE_WINDOW_OPTION,
+    TRACE_WORK_OPTIONS,
+    { "json", 0, NULL, NULL, "one JSON object" },
+    { 0 },
+};
+
+static int show(const cli_args *args, stack_report *top)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    int result = CLI_OK;
+    const char *path = cli_operand(args, 0);
+    coffer_status status = coffer_node_new(&root, &err);
+    if (status == COFFER_OK)
+        status = stack_report_select(top, &err);
+    if (status == COFFER_OK && !top->json)
+        status = stats_trace_print(top, path, stdout, &err);
+    else if (status == COFFER_OK)
+        status = stats_trace_add(root, top, path, &err);
+    if (status == COFFER_OK)
+        status = coffer__node_status(root, &err);
+    if (status != COFFER_OK)
+        result = cli_fail(path, &err, NULL);
+    else if (top->json)
+        result = cli_print_json(stdout, root);
+    stack_report_free(top);
+    coffer_node_free(root);
+    return result;
+}
+
+static int run_on(const cli_args *args, const coffer_mlyze *trace)
+{
+    trace_query request;
+    stack_report top = { .trace = trace };
+    if (!stack_report_read(&top, args) || !cli_number(&top.top, args, "top", STATS_TRACE_TOP, 0, UINT64_MAX))
+        return CLI_USAGE;
+    top.by = (coffer_mlyze_by)cli_choice(args, "by", COFFER_MLYZE_BY_FUNCTION);
+    top.measure = (coffer_mlyze_measure)cli_choice(args, "measure", COFFER_MLYZE_MEASURE_TOTAL);
+    int result = trace_query_init(&request, args, trace);
+    if (result == CLI_OK)
+        result = trace_query_run(&request, args, trace);
+    if (result == CLI_OK) {
+        top.analysis = request.analysis;
+        result = show(args, &top);
+    }
+    trace_query_free(&request);
+    return result;
+}
+
+static int run(const cli_args *args, coffer_source *src)
+{
+    return mlyze_with_trace(args, src, run_on);
+}
+
+const cli_format_verb cli_mlyze_stats = {
+    .format = "mlyze",
+    .verb = "stats",
+    .options = options,
+    .examples =
+        "  coffer stats run.mlyze                          # totals, histograms, the largest functions\n"
+        "  coffer stats run.mlyze --by stack --measure peak --top 3\n"
+        "  coffer stats run.mlyze --json | jq .peak_bytes\n"
+        "  coffer stats run.mlyze --window 1s..2s          # one second of it\n",
+    .run = run,
+};

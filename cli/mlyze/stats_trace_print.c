@@ -1,0 +1,239 @@
+#include "stats_trace.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { BAR_COLUMNS = 30, MARKERS_SHOWN = 20, THREADS_SHOWN = 16 };
+
+static void print_title(const char *title, FILE *out)
+{
+    fprintf(out, "\n%s%s%s\n", term_on(out, TERM_BOLD), title, term_off(out));
+}
+
+static void print_totals(const coffer_mlyze_totals *totals, FILE *out)
+{
+    term_text count, bytes, time;
+    term_table *table = term_table_new();
+    term_table_indent(table, 2);
+    term_table_column(table, NULL, TERM_LEFT);
+    term_table_column(table, NULL, TERM_LEFT);
+    term_table_cell(table, "run");
+    term_table_cellf(table, "%s, %s events", term_duration(time, (double)totals->duration_us / 1e6),
+                     term_count(count, totals->events));
+    term_table_cell(table, "allocated");
+    term_table_cellf(table, "%s in %s allocations", term_bytes(bytes, totals->total_allocated_bytes),
+                     term_count(count, totals->allocs));
+    term_table_cell(table, "peak");
+    term_table_cellf(table, "%s in %s blocks", term_bytes(bytes, totals->peak_bytes),
+                     term_count(count, totals->peak_allocs));
+    term_table_cell(table, "");
+    term_table_cellf(table, "%s after the start, event %s",
+                     term_duration(time, (double)totals->peak_time_us / 1e6),
+                     term_count(count, totals->peak_event));
+    term_table_cell(table, "live at the end");
+    term_table_cellf(table, "%s in %s blocks", term_bytes(bytes, totals->live_bytes_at_end),
+                     term_count(count, totals->live_allocs_at_end));
+    term_table_cell(table, "temporary");
+    term_table_cellf(table, "%s allocations (%.1f %%)", term_count(count, totals->temporary_allocs),
+                     totals->allocs ? 100.0 * (double)totals->temporary_allocs / (double)totals->allocs : 0);
+    if (totals->collections) {
+        term_table_cell(table, "collections");
+        term_table_cellf(table, "%s, %s", term_count(count, totals->collections),
+                         term_bytes(bytes, totals->collected_bytes));
+    }
+    if (totals->peak_rss_bytes) {
+        term_table_cell(table, "resident, most");
+        term_table_cell(table, term_bytes(bytes, totals->peak_rss_bytes));
+    }
+    term_table_print(table, out);
+}
+
+/* What is odd about the trace, one line each. */
+static void print_remarks(const coffer_mlyze_totals *totals, FILE *out)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } remarks[] = {
+        { totals->unknown_frees, "frees of blocks that are not live" },
+        { totals->double_allocs, "allocations at addresses that are live" },
+        { totals->nowhere_allocs, "allocations at address 0, which cannot be paired" },
+        { totals->unknown_events, "extension events that are not known" },
+        { totals->lost_events, "events lost in damaged blocks" },
+    };
+    term_text count;
+    for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
+        if (remarks[i].count)
+            fprintf(out, "  %snote:%s %s %s\n", term_on(out, TERM_YELLOW), term_off(out),
+                    term_count(count, remarks[i].count), remarks[i].what);
+    }
+}
+
+static void print_bar(char out[3 * BAR_COLUMNS + 1], uint64_t part, uint64_t most)
+{
+    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    unsigned length = most ? (unsigned)((double)part / (double)most * BAR_COLUMNS * 8 + 0.5) : 0;
+    *out = '\0';
+    if (part && !length)
+        length = 1;
+    for (unsigned i = 0; i < length / 8; i++)
+        strcat(out, "█");
+    strcat(out, eighths[length % 8]);
+}
+
+static const char *bucket_name(term_text out, unsigned bucket, bool is_time)
+{
+    uint64_t from = bucket ? UINT64_C(1) << (bucket - 1) : 0;
+    return is_time ? term_duration(out, (double)from / 1e6) : term_bytes(out, from);
+}
+
+/* How many in a row hold nothing; those of more than two are one line. */
+static unsigned empty_buckets(const coffer_mlyze_histogram *histogram, unsigned first)
+{
+    unsigned end = first;
+    while (end < COFFER_MLYZE_BUCKETS && !histogram->count[end])
+        end++;
+    return end - first;
+}
+
+static void print_histogram(const char *title, const coffer_mlyze_histogram *histogram, bool is_time,
+                            FILE *out)
+{
+    uint64_t most = 0;
+    unsigned first = COFFER_MLYZE_BUCKETS, last = 0;
+    term_text text;
+    for (unsigned i = 0; i < COFFER_MLYZE_BUCKETS; i++) {
+        if (!histogram->count[i])
+            continue;
+        most = histogram->count[i] > most ? histogram->count[i] : most;
+        first = first < i ? first : i;
+        last = i;
+    }
+    if (!most)
+        return;
+    print_title(title, out);
+    term_table *table = term_table_new();
+    term_table_indent(table, 2);
+    term_table_column(table, "from", TERM_RIGHT);
+    term_table_column(table, "blocks", TERM_RIGHT);
+    term_table_column(table, "bytes", TERM_RIGHT);
+    term_table_column(table, "", TERM_LEFT);
+    for (unsigned i = first; i <= last; i++) {
+        char bar[3 * BAR_COLUMNS + 1];
+        unsigned empty = empty_buckets(histogram, i);
+        if (empty > 2) {
+            for (unsigned column = 0; column < 4; column++)
+                term_table_cell(table, column ? "" : "…");
+            i += empty - 1;
+            continue;
+        }
+        print_bar(bar, histogram->count[i], most);
+        term_table_cell(table, bucket_name(text, i, is_time));
+        term_table_cell(table, term_count(text, histogram->count[i]));
+        term_table_cell(table, term_bytes(text, histogram->bytes[i]));
+        term_table_cell(table, bar);
+    }
+    term_table_print(table, out);
+}
+
+static void print_more(size_t shown, size_t all, FILE *out)
+{
+    if (shown < all)
+        fprintf(out, "  %s… %zu more; --json has all%s\n", term_on(out, TERM_DIM), all - shown,
+                term_off(out));
+}
+
+static void print_threads(const stack_report *top, FILE *out)
+{
+    size_t count = coffer_mlyze_analysis_thread_count(top->analysis);
+    size_t shown = count < THREADS_SHOWN ? count : THREADS_SHOWN;
+    term_text text;
+    if (count < 2)
+        return;
+    print_title("threads", out);
+    term_table *table = term_table_new();
+    term_table_indent(table, 2);
+    term_table_column(table, "thread", TERM_RIGHT);
+    term_table_column(table, "allocations", TERM_RIGHT);
+    term_table_column(table, "allocated", TERM_RIGHT);
+    term_table_column(table, "peak", TERM_RIGHT);
+    term_table_column(table, "left", TERM_RIGHT);
+    term_table_column(table, "name", TERM_LEFT);
+    for (size_t i = 0; i < shown; i++) {
+        const coffer_mlyze_thread_row *row = coffer_mlyze_analysis_thread_at(top->analysis, i);
+        const char *name = coffer_mlyze_thread_name(top->trace, row->thread);
+        term_table_cellf(table, "%" PRIu16, row->thread);
+        term_table_cell(table, term_count(text, row->allocs));
+        term_table_cell(table, term_bytes(text, row->allocated_bytes));
+        term_table_cell(table, term_bytes(text, row->peak_bytes));
+        term_table_cell(table, term_bytes(text, row->live_bytes));
+        term_table_cell(table, name ? name : "");
+    }
+    term_table_print(table, out);
+    print_more(shown, count, out);
+}
+
+static size_t count_markers(const stack_report *top)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < coffer_mlyze_analysis_mark_count(top->analysis); i++)
+        count += coffer_mlyze_analysis_mark_at(top->analysis, i)->type == COFFER_MLYZE_MARKER;
+    return count;
+}
+
+static void print_markers(const stack_report *top, FILE *out)
+{
+    size_t count = count_markers(top), shown = 0;
+    term_text text;
+    if (count == 0)
+        return;
+    print_title("markers", out);
+    term_table *table = term_table_new();
+    term_table_indent(table, 2);
+    term_table_column(table, "time", TERM_RIGHT);
+    term_table_column(table, "live", TERM_RIGHT);
+    term_table_column(table, "marker", TERM_LEFT);
+    for (size_t i = 0; shown < count && shown < MARKERS_SHOWN; i++) {
+        const coffer_mlyze_mark *mark = coffer_mlyze_analysis_mark_at(top->analysis, i);
+        if (mark->type != COFFER_MLYZE_MARKER)
+            continue;
+        const char *name = coffer_mlyze_function(top->trace, mark->id);
+        shown++;
+        term_table_cell(table, term_duration(text, (double)mark->time_us / 1e6));
+        term_table_cell(table, term_bytes(text, mark->live_bytes));
+        term_table_cell(table, name ? name : "?");
+    }
+    term_table_print(table, out);
+    print_more(shown, count, out);
+}
+
+static const char *places_heading(const stack_report *top)
+{
+    static const char *const headings[4][3] = {
+        { "stacks live at the peak", "functions live at the peak", "files live at the peak" },
+        { "stacks never freed", "functions whose blocks were never freed",
+          "files whose blocks were never freed" },
+        { "stacks that allocate most", "functions that allocate most", "files that allocate most" },
+        { "stacks of temporaries", "functions of temporaries", "files of temporaries" },
+    };
+    return headings[top->measure][top->by];
+}
+
+coffer_status stats_trace_print(const stack_report *top, const char *path, FILE *out, coffer_error *err)
+{
+    const coffer_mlyze_totals *totals = coffer_mlyze_analysis_totals(top->analysis);
+    fputs(term_on(out, TERM_BOLD), out);
+    term_print_text(out, path, strlen(path), 0);
+    fprintf(out, "%s\n", term_off(out));
+    print_totals(totals, out);
+    print_remarks(totals, out);
+    print_histogram("sizes", coffer_mlyze_analysis_sizes(top->analysis), false, out);
+    print_histogram("lifetimes", coffer_mlyze_analysis_lifetimes(top->analysis), true, out);
+    print_threads(top, out);
+    print_markers(top, out);
+    if (totals->allocs == 0)
+        return COFFER_OK;
+    print_title(places_heading(top), out);
+    return stack_report_print(top, out, err);
+}

@@ -1,0 +1,165 @@
+/* The timeline as a picture: live bytes large, blocks and rate small below, markers across all. */
+#include "axis.h"
+#include "picture.h"
+#include "term.h"
+#include "timeline_view.h"
+
+#include <math.h>
+#include <string.h>
+
+static const picture_font title_font = { 16, true, { 20, 20, 26 } };
+static const picture_font subtitle_font = { 12, false, { 100, 100, 110 } };
+static const picture_font label_font = { 11, false, { 70, 70, 78 } };
+static const picture_font mark_font = { 11, false, { 160, 60, 20 } };
+static const rgb frame_color = { 150, 150, 158 }, grid_color = { 228, 228, 232 };
+static const rgb high_color = { 190, 208, 236 }, live_color = { 60, 110, 190 };
+static const rgb mark_color = { 214, 120, 60 }, collection_color = { 120, 170, 120 };
+
+enum { LEFT = 86, RIGHT = 20, TOP = 78, BOTTOM = 46, SMALL = 70, GAP = 26, LONGEST_MARK = 80 };
+
+typedef double point_value(const timeline_view *view, const coffer_mlyze_point *point);
+
+static double live_of(const timeline_view *view, const coffer_mlyze_point *point)
+{
+    (void)view;
+    return (double)point->live_bytes;
+}
+
+static double high_of(const timeline_view *view, const coffer_mlyze_point *point)
+{
+    (void)view;
+    return (double)point->high_bytes;
+}
+
+static double blocks_of(const timeline_view *view, const coffer_mlyze_point *point)
+{
+    (void)view;
+    return (double)point->live_allocs;
+}
+
+static void draw_area(picture *canvas, picture_box plot, const timeline_view *view, point_value *value,
+                      double most, rgb color)
+{
+    size_t count = view->timeline->count;
+    double step = plot.width / (double)count;
+    for (size_t i = 0; i < count && most > 0; i++) {
+        double height = value(view, &view->timeline->points[i]) / most * plot.height;
+        double left = round(plot.x + (double)i * step), right = round(plot.x + (double)(i + 1) * step);
+        picture_fill(canvas, (picture_box){ left, plot.y + plot.height - height, right - left, height },
+                     color);
+    }
+}
+
+/* Sizes divide by powers of two, so their round numbers do too. */
+static double byte_step(double most, double wanted)
+{
+    double step = 1;
+    while (most / step > wanted)
+        step *= 2;
+    return step;
+}
+
+static void draw_byte_axis(picture *canvas, picture_box plot, double most)
+{
+    double step = byte_step(most, plot.height / 32);
+    for (double at = 0; at <= most; at += step) {
+        double y = plot.y + plot.height - at / most * plot.height;
+        term_text text;
+        picture_line(canvas, plot.x, y, plot.x + plot.width, y, 1, grid_color);
+        picture_text(canvas, plot.x - 8, y + 4, PICTURE_RIGHT, &label_font, term_bytes(text, (uint64_t)at));
+    }
+}
+
+static void draw_time_axis(picture *canvas, picture_box plot, const coffer_mlyze_timeline *timeline)
+{
+    double low = (double)timeline->begin_us / 1e6, high = (double)timeline->end_us / 1e6;
+    double unit = high - low >= 2 ? 1 : high - low >= 0.002 ? 1e-3 : 1e-6;
+    axis_ticks ticks;
+    axis_find_ticks(&ticks, low / unit, high / unit, (size_t)(plot.width / 100), false);
+    for (size_t i = 0; i < ticks.count && high > low; i++) {
+        axis_label label;
+        char text[48];
+        double x = plot.x + (ticks.at[i] * unit - low) / (high - low) * plot.width;
+        snprintf(text, sizeof text, "%s %s", axis_format(label, ticks.at[i], ticks.step),
+                 unit == 1      ? "s"
+                 : unit == 1e-3 ? "ms"
+                                : "µs");
+        picture_line(canvas, x, plot.y + plot.height, x, plot.y + plot.height + 4, 1, frame_color);
+        picture_text(canvas, x, plot.y + plot.height + 18, PICTURE_CENTER, &label_font, text);
+    }
+}
+
+static void draw_small(picture *canvas, picture_box plot, const timeline_view *view, point_value *value,
+                       double most, const char *title)
+{
+    char text[80];
+    term_text number;
+    draw_area(canvas, plot, view, value, most, live_color);
+    picture_outline(canvas, plot, 1, frame_color);
+    snprintf(text, sizeof text, "%s, up to %s", title, term_count(number, (uint64_t)most));
+    picture_text(canvas, plot.x, plot.y - 6, PICTURE_LEFT, &label_font, text);
+}
+
+/* Names stand upright beside their lines, as far as they do not touch one another. */
+static void draw_marks(picture *canvas, picture_box plot, double bottom, const timeline_view *view)
+{
+    const coffer_mlyze_timeline *timeline = view->timeline;
+    double span = (double)(timeline->end_us - timeline->begin_us), free_from = plot.x;
+    for (size_t i = 0; i < timeline->mark_count && span > 0; i++) {
+        const coffer_mlyze_mark *mark = &timeline->marks[i];
+        double x = plot.x + (double)(mark->time_us - timeline->begin_us) / span * plot.width;
+        char name[LONGEST_MARK];
+        if (mark->type == COFFER_MLYZE_GC) {
+            picture_line(canvas, x, plot.y + plot.height - 5, x, plot.y + plot.height, 1, collection_color);
+            continue;
+        }
+        picture_line(canvas, x, plot.y, x, bottom, 1, mark_color);
+        picture_fit_text(name, sizeof name, canvas, &mark_font, PICTURE_CUT_END,
+                         timeline_mark_name(view, mark), 160);
+        double width = picture_text_width(canvas, &mark_font, name);
+        if (x < free_from || x + width + 4 > plot.x + plot.width)
+            continue;
+        picture_text(canvas, x + 3, plot.y - 4, PICTURE_LEFT, &mark_font, name);
+        free_from = x + width + 10;
+    }
+}
+
+unsigned timeline_plot_width(unsigned width)
+{
+    return width - LEFT - RIGHT;
+}
+
+static void draw_heading(picture *canvas, const timeline_view *view)
+{
+    const char *slash = strrchr(view->path, '/');
+    char text[160];
+    term_text bytes, time;
+    snprintf(text, sizeof text, "highest %s · %s%s", term_bytes(bytes, view->highest_bytes),
+             term_duration(time, (double)(view->timeline->end_us - view->timeline->begin_us) / 1e6),
+             view->timeline->exact ? "" : " · drawn from the index");
+    picture_text(canvas, LEFT, 28, PICTURE_LEFT, &title_font, slash ? slash + 1 : view->path);
+    picture_text(canvas, LEFT, 48, PICTURE_LEFT, &subtitle_font, text);
+}
+
+coffer_status timeline_draw(const timeline_view *view, const char *path, unsigned width, unsigned height,
+                            coffer_error *err)
+{
+    picture *canvas = NULL;
+    coffer_status status = picture_new(&canvas, path, width, height, err);
+    if (status != COFFER_OK)
+        return status;
+    double most = fmax((double)view->highest_bytes, 1);
+    picture_box plot = { LEFT, TOP, width - LEFT - RIGHT, height - TOP - BOTTOM - 2 * (SMALL + GAP) };
+    picture_box blocks = { plot.x, plot.y + plot.height + GAP, plot.width, SMALL };
+    picture_box rate = { plot.x, blocks.y + SMALL + GAP, plot.width, SMALL };
+    draw_byte_axis(canvas, plot, most);
+    draw_area(canvas, plot, view, high_of, most, high_color);
+    draw_area(canvas, plot, view, live_of, most, live_color);
+    picture_outline(canvas, plot, 1, frame_color);
+    draw_small(canvas, blocks, view, blocks_of, (double)view->highest_allocs, "live blocks");
+    draw_small(canvas, rate, view, timeline_rate, view->highest_rate, timeline_rate_name(view));
+    draw_time_axis(canvas, rate, view->timeline);
+    draw_marks(canvas, plot, rate.y + rate.height, view);
+    draw_heading(canvas, view);
+    return picture_save(canvas, err);
+}

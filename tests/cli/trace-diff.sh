@@ -1,0 +1,17 @@
+# Two runs: what grew, and whether it is too much.
+python3 "$DATA/support/trace.py" monday.mlyze
+python3 "$DATA/support/trace.py" today.mlyze more
+coffer diff monday.mlyze today.mlyze
+echo "exit $?"
+coffer diff monday.mlyze today.mlyze --measure live --json
+echo "exit $?"
+coffer diff monday.mlyze today.mlyze --measure live --fail-over 1K >/dev/null
+echo "exit $?"
+coffer diff monday.mlyze today.mlyze --measure live --fail-over 1M >/dev/null
+echo "exit $?"
+coffer diff today.mlyze monday.mlyze --measure live --fail-over 0 >/dev/null
+echo "exit $?"
+coffer diff monday.mlyze monday.mlyze
+echo "exit $?"
+coffer diff monday.mlyze "$DATA/vectors/mscan/two-sequences.mscan" --fail-over 1
+echo "exit $?"

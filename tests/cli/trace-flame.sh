@@ -1,0 +1,19 @@
+# Flame graphs: collapsed stacks, a tree, a picture, a page.
+python3 "$DATA/support/trace.py" run.mlyze
+coffer flame run.mlyze
+coffer flame run.mlyze --what leaks
+coffer flame run.mlyze --what temporaries --inverted --lines
+coffer flame run.mlyze --what total --window 1ms..5ms
+coffer flame run.mlyze --at 3ms
+coffer flame run.mlyze --json
+coffer flame run.mlyze -o peak.svg
+python3 - <<'PY'
+import xml.etree.ElementTree as tree
+root = tree.parse("peak.svg").getroot()
+print(root.tag.split("}")[1], root.get("width"), [t.text.split("\n")[0] for t in root.iter("{http://www.w3.org/2000/svg}title")])
+PY
+coffer flame run.mlyze --what total --title 'a <b>' -o total.html
+grep -c '<script' total.html
+grep '<h1>' total.html
+coffer flame run.mlyze -o run.mlyze
+echo "exit $?"
