@@ -1,0 +1,11 @@
+/* Is what the importer of dhat files accepts a clean trace, and does it refuse everything else without harm?
+ */
+#include "mlyze_import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    import_any(data, size, "dhat");
+    return 0;
+}

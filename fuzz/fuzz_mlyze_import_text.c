@@ -1,0 +1,11 @@
+/* Are massif files and collapsed stacks, packed or not, clean traces or refused without harm? */
+#include "mlyze_import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    bool is_massif = size > 5 && memcmp(data, "desc:", 5) == 0;
+    import_any(data, size, is_massif ? "massif" : "collapsed");
+    return 0;
+}
