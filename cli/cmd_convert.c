@@ -66,6 +66,15 @@ static const cli_option options[] = {
     { "allocations", 0, NULL, NULL, "of a trace: every allocation as a span of a Chrome trace" },
     { "plain", 0, NULL, NULL, "a version-1 trace without blocks, checksums and index" },
     { "level", 0, "N", NULL, "of a new trace: 0 = fast, 1 to 12 = smaller and slower to write" },
+    { "fields", 0, "NAMES", NULL, "of a training set: only these fields, with commas between them" },
+    { "samples", 0, "A..B", NULL, "of a training set: only these samples, B not included" },
+    { "key-file", 0, "FILE", NULL, "of a training set: the key of encrypted fields, or to encrypt with" },
+    { "files", 0, NULL, NULL, "read in the files that the lines of a manifest name" },
+    { "jpeg-quality", 0, "N", NULL, "of a new training set: encode pictures again, 1 to 100" },
+    { "max-size", 0, "PIXELS", NULL, "of a new training set: make larger pictures smaller" },
+    { "raw", 0, NULL, NULL, "of a new training set: store decoded pixels" },
+    { "zstd", 0, NULL, NULL, "of a new training set: compress what is not compressed yet" },
+    { "dedup", 0, NULL, NULL, "of a new training set: store equal values once" },
     { 0 },
 };
 
