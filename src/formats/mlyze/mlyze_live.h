@@ -86,7 +86,9 @@ static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t
 static inline void coffer__mlyze_live_prefetch(const coffer__mlyze_live *live, uint64_t hash)
 {
     const coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
-    __builtin_prefetch(part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->capacity >> 32), 1);
+    uint64_t slot = (uint64_t)(uint32_t)(hash >> 8) * part->capacity >> 32;
+    /* An integer: there may be no slots yet. */
+    __builtin_prefetch((const void *)((uintptr_t)part->slots + slot * sizeof *part->slots), 1);
 }
 
 #endif
