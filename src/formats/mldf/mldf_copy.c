@@ -65,6 +65,11 @@ coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_
     coffer_status status = COFFER_OK;
     if (!copies)
         return coffer__fail_no_memory(err, all * sizeof *copies);
+    /* Nothing in the file bounds their number. */
+    if (set->schema.row_size == 0 && set->header.samples > 0)
+        status =
+            coffer__fail(err, COFFER_E_INCONSISTENT, COFFER__MLDF_HEADER_AT + COFFER__MLDF_SAMPLES_AT,
+                         "%llu samples whose rows have no bytes", (unsigned long long)set->header.samples);
     for (; taken < count && status == COFFER_OK; taken++) {
         copies[taken] = set->schema.fields[chosen(fields, taken)];
         copies[taken].flags &= known_flags;

@@ -185,8 +185,11 @@ coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set)
 {
     coffer_mldf_write_opts options = COFFER_MLDF_WRITE_OPTS_INIT;
     uint32_t page = set->header.page_size;
-    /* Foreign files may have pages that we would not write. */
-    if (page >= COFFER__MLDF_PAGE_SIZE_MIN && (page & (page - 1)) == 0)
+    uint64_t data = set->header.data;
+    /* Pages that we would not write, or that the data does not keep to, are not taken over: a number alone
+     * must not make a small file large. */
+    if (page >= COFFER__MLDF_PAGE_SIZE_MIN && (page & (page - 1)) == 0 && data > 0 && data % page == 0 &&
+        data <= set->file_size)
         options.page_size = page;
     options.descriptor_stride = set->schema.stride;
     options.no_checksums = !(set->header.flags & COFFER_MLDF_CHECKSUMMED);
