@@ -50,8 +50,8 @@ COFFER_API void coffer_image_decoder_free(coffer_image_decoder *decoder);
 typedef struct coffer_decode_opts {
     uint32_t struct_size;
     uint32_t channels; /* 3 = RGB, 1 = grey, 4 = RGBA; 0 = as in the file */
-    /* A JPEG is decoded at the smallest of 1/8, 2/8 … 8/8 that is at least this large on both sides: much
-     * faster when it is scaled down afterwards. 0 = full size. */
+    /* A JPEG is decoded at the smallest of 1/8, 1/4, 1/2 and 1/1 that is at least this large on both sides:
+     * much faster when it is scaled down afterwards. 0 = full size. */
     uint32_t min_width, min_height;
 } coffer_decode_opts;
 

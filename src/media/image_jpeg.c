@@ -35,22 +35,20 @@ static int pixel_format(uint32_t channels)
     return channels == 1 ? TJPF_GRAY : channels == 4 ? TJPF_RGBA : TJPF_RGB;
 }
 
-static int scaled(int side, int eighths)
+static int scaled(int side, int divisor)
 {
-    return (side * eighths + 7) / 8;
+    return (side + divisor - 1) / divisor;
 }
 
-/* The smallest scale in eighths that is large enough on both sides. */
-static int choose_eighths(int width, int height, const coffer_decode_opts *opts)
+/* The smallest of 1/8, 1/4, 1/2 and 1/1 that is large enough on both sides. The library has others, in
+ * eighths, but they are slower than the next larger one of these, which it computes with vectors. */
+static int choose_divisor(int width, int height, const coffer_decode_opts *opts)
 {
-    if (opts->min_width == 0 && opts->min_height == 0)
-        return 8;
-    for (int eighths = 1; eighths < 8; eighths++) {
-        if ((uint32_t)scaled(width, eighths) >= opts->min_width &&
-            (uint32_t)scaled(height, eighths) >= opts->min_height)
-            return eighths;
-    }
-    return 8;
+    int divisor = opts->min_width || opts->min_height ? 8 : 1;
+    while (divisor > 1 && ((uint32_t)scaled(width, divisor) < opts->min_width ||
+                           (uint32_t)scaled(height, divisor) < opts->min_height))
+        divisor /= 2;
+    return divisor;
 }
 
 static coffer_status read_header(tjhandle handle, const void *bytes, size_t size, int *width, int *height,
@@ -82,9 +80,9 @@ static coffer_status decode(coffer_pixels *out, const coffer_image_decoder *deco
                             "JPEG: a frame of %" PRIu32 " × %" PRIu32 " and one of %d × %d", info->width,
                             info->height, width, height);
     uint32_t channels = opts->channels ? opts->channels : grey ? 1 : 3;
-    int eighths = choose_eighths(width, height, opts);
-    width = scaled(width, eighths);
-    height = scaled(height, eighths);
+    int divisor = choose_divisor(width, height, opts);
+    width = scaled(width, divisor);
+    height = scaled(height, divisor);
     status = coffer__pixels_reserve(out, (uint32_t)width, (uint32_t)height, channels,
                                     decoder->limits.memory_bytes, err);
     if (status)
