@@ -1,5 +1,6 @@
 #include "formats/mldf/mldf_private.h"
 
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
 
@@ -22,7 +23,7 @@ static coffer_status sum_payloads(uint64_t *out, const coffer_mldf *set, coffer_
     uint64_t sum = 0;
     coffer_status status = COFFER_OK;
     if (!scratch)
-        return COFFER_E_NO_MEMORY;
+        return coffer__fail_no_memory(err, ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY);
     for (uint64_t first = 0; status == COFFER_OK && first < set->table_count; first += ENTRIES_AT_ONCE) {
         uint64_t left = set->table_count - first;
         size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;

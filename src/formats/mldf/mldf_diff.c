@@ -88,7 +88,8 @@ static bool compare_field(coffer_node *list, const coffer_mldf_field *a, const c
     return a->kind == b->kind && (a->kind != COFFER_MLDF_ENTRY_OPAQUE || a->row_size == b->row_size);
 }
 
-static coffer_status compare_schemas(coffer__mldf_comparison *of, coffer_node *out, coffer_error *err)
+static coffer_status compare_schemas(bool *same, coffer__mldf_comparison *of, coffer_node *out,
+                                     coffer_error *err)
 {
     const coffer_mldf *a = of->set[0], *b = of->set[1];
     coffer_node *list = coffer__node_list(out, "schema");
@@ -109,6 +110,7 @@ static coffer_status compare_schemas(coffer__mldf_comparison *of, coffer_node *o
         if (coffer_mldf_find_field(a, field->name) == SIZE_MAX)
             put_change(list, field->name, "added", "field", NULL, type_text(text, field));
     }
+    *same = coffer_node_count(list) == 0;
     return coffer__node_status(out, err);
 }
 
@@ -145,9 +147,9 @@ static coffer_status compare(coffer_node *out, coffer__mldf_comparison *of, coff
     coffer_status status;
     of->samples = a->header.samples < b->header.samples ? a->header.samples : b->header.samples;
     compare_headers(out, a, b);
-    if ((status = compare_schemas(of, out, err)))
+    bool same_schema = false;
+    if ((status = compare_schemas(&same_schema, of, out, err)))
         return status;
-    bool same_schema = coffer_node_count(coffer_node_find(out, "schema")) == 0;
     coffer__node_u64(out, "samples_a", a->header.samples, COFFER_UNIT_NONE);
     coffer__node_u64(out, "samples_b", b->header.samples, COFFER_UNIT_NONE);
     listed = coffer__node_list(out, "differences");
