@@ -36,7 +36,7 @@ static dataset *many_fields(uint64_t samples, size_t count, const dataset_opts *
 {
     dataset *made = dataset_new(samples, opts);
     for (size_t i = 0; i < count; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "field_%zu", i);
         dataset_field(made, name, (uint16_t)(i % 3 == 1 ? COFFER_MLDF_TEXT : COFFER_MLDF_INT), 0);
     }
@@ -52,7 +52,7 @@ static void both_strides_are_found_in_both_orders_of_the_parts(void **state)
             dataset_opts opts = { .stride = strides[i % 2], .rows_last = i / 2 };
             opened of = open_made(many_fields(i * 7, fields, &opts));
             assert_int_equal(coffer_mldf_descriptor_stride(of.set), strides[i % 2]);
-            char last[16];
+            char last[32];
             snprintf(last, sizeof last, "field_%zu", fields - 1);
             assert_string_equal(coffer_mldf_field_at(of.set, fields - 1)->name, last);
             assert_int_equal(coffer_mldf_row_size(of.set), of.places.row_size);
