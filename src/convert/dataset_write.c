@@ -340,6 +340,7 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
     coffer_status status = prepare(&work, err);
     if (!status)
         status = open_writer(&work, out_path, resumable, err);
+    bool opened = !status;
     work.list = out && opts->keep_going ? coffer__node_list(out, "left_out") : NULL;
     if (!status)
         status = write_all(&work, err);
@@ -351,6 +352,10 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
         status = coffer_mldf_commit(work.writer, err);
         work.writer = NULL;
     }
+    /* There is nothing to go on with. */
+    bool empty = opened && work.writer && coffer_mldf_writer_sample(work.writer) == 0;
     packing_free(&work);
+    if (status && resumable && empty)
+        coffer_mldf_drop_partial(out_path, NULL);
     return status;
 }

@@ -256,6 +256,7 @@ static void a_broken_picture_is_named_or_left_out(void **state)
     make_animals();
     put_text("animals/cat/bad.jpg", "no picture at all");
     must_refuse("animals", NULL, COFFER_E_NOT_RECOGNISED, "cat/bad.jpg");
+    assert_true(temp_exists(temp_path(temp_folder, "out.mldf.partial")));
     opts.keep_going = opts.restart = true;
     assert_int_equal(pack(&facts, "animals", &opts, NULL), COFFER_OK);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "samples")), 4);
@@ -267,6 +268,16 @@ static void a_broken_picture_is_named_or_left_out(void **state)
     open_result();
     assert_int_equal(coffer_mldf_sample_count(set), 4);
     close_result();
+}
+
+static void a_pack_that_fails_at_once_leaves_nothing(void **state)
+{
+    (void)state;
+    make_folder("bad");
+    put_text("bad/1.jpg", "no picture at all");
+    put_jpeg("bad/2.jpg", 8, 8);
+    must_refuse("bad", NULL, COFFER_E_NOT_RECOGNISED, "1.jpg");
+    temp_assert_only(temp_folder, "bad", NULL);
 }
 
 static void links_are_refused(void **state)
@@ -493,6 +504,7 @@ static void a_manifest_cannot_reach_outside_its_folder(void **state)
     assert_int_equal(symlink("..", temp_path(temp_folder, "m/up")), 0);
     put_text("m/a.csv", "file\n../secret.png\n");
     must_refuse("m/a.csv", NULL, COFFER_E_UNSAFE_PATH, "../secret.png");
+    temp_assert_no_litter(temp_folder, "m", "secret.png", NULL);
     put_text("m/b.csv", "file\n/etc/x.png\n");
     must_refuse("m/b.csv", NULL, COFFER_E_UNSAFE_PATH, "/etc/x.png");
     put_text("m/c.csv", "file\nup/secret.png\n");
@@ -601,6 +613,7 @@ int main(void)
         TEST(a_folder_of_pictures_has_its_folders_as_classes),
         TEST(pictures_can_be_made_smaller_encoded_again_or_decoded),
         TEST(a_broken_picture_is_named_or_left_out),
+        TEST(a_pack_that_fails_at_once_leaves_nothing),
         TEST(links_are_refused),
         TEST(sounds_are_stored_as_their_samples),
         TEST(texts_can_be_packed_with_a_dictionary),
