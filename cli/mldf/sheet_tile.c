@@ -96,8 +96,9 @@ static coffer_status make_rgb(coffer_pixels *pixels, coffer_error *err)
             rgb_pixels[3 * i + j] = (uint8_t)((value * alpha + 255 * (255 - alpha)) / 255);
         }
     }
+    const coffer_pixels converted = { rgb_pixels, pixels->width, pixels->height, 3, 3 * count };
     coffer_pixels_free(pixels);
-    *pixels = (coffer_pixels){ rgb_pixels, pixels->width, pixels->height, 3, 3 * count };
+    *pixels = converted;
     return COFFER_OK;
 }
 

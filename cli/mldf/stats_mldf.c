@@ -257,7 +257,9 @@ static void print_tally(const stats_view *view, const field_stats *stats)
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_RIGHT);
-    term_table_column(table, NULL, TERM_LEFT);
+    bool has_class = counts->capacity > 0 && class_of(&name, view, stats, &counts->slots[0]);
+    if (has_class)
+        term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_LEFT);
     term_table_indent(table, 2);
     const char *what = pictures                                        ? "size"
@@ -277,7 +279,8 @@ static void print_tally(const stats_view *view, const field_stats *stats)
         term_table_cell(table, term_count(count, counts->slots[i].count));
         term_table_cellf(table, "%.1f %%", 100 * of_all);
         const char *class_name = class_of(&name, view, stats, &counts->slots[i]);
-        term_table_cell(table, class_name ? class_name : "");
+        if (has_class)
+            term_table_cell(table, class_name ? class_name : "");
         add_bar(table, (double)counts->slots[i].count / (double)counts->slots[0].count, BAR);
     }
     coffer__buffer_free(&name);
