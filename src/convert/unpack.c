@@ -131,8 +131,7 @@ static coffer_status fail_damaged(const coffer__unpack *unpack, coffer_status st
                         coffer__unpack_position(unpack), unpack->given, what);
 }
 
-static coffer_status run_gzip(uint8_t *out, size_t len, size_t *got, coffer__unpack *unpack,
-                              coffer_error *err)
+static coffer_status run_gzip(void *out, size_t len, size_t *got, coffer__unpack *unpack, coffer_error *err)
 {
     struct inflate_state *inflate = unpack->inflate;
     if (!unpack->inside) {
@@ -157,8 +156,7 @@ static coffer_status run_gzip(uint8_t *out, size_t len, size_t *got, coffer__unp
     return COFFER_OK;
 }
 
-static coffer_status run_zstd(uint8_t *out, size_t len, size_t *got, coffer__unpack *unpack,
-                              coffer_error *err)
+static coffer_status run_zstd(void *out, size_t len, size_t *got, coffer__unpack *unpack, coffer_error *err)
 {
     ZSTD_inBuffer in = { unpack->input, unpack->end, unpack->at };
     ZSTD_outBuffer to = { out, len, 0 };
@@ -171,7 +169,7 @@ static coffer_status run_zstd(uint8_t *out, size_t len, size_t *got, coffer__unp
     return COFFER_OK;
 }
 
-static coffer_status run(uint8_t *out, size_t len, size_t *got, coffer__unpack *unpack, coffer_error *err)
+static coffer_status run(void *out, size_t len, size_t *got, coffer__unpack *unpack, coffer_error *err)
 {
     *got = 0;
     while (*got == 0) {
@@ -196,8 +194,7 @@ static coffer_status run(uint8_t *out, size_t len, size_t *got, coffer__unpack *
     return COFFER_OK;
 }
 
-static coffer_status copy_plain(uint8_t *out, size_t len, size_t *got, coffer__unpack *unpack,
-                                coffer_error *err)
+static coffer_status copy_plain(void *out, size_t len, size_t *got, coffer__unpack *unpack, coffer_error *err)
 {
     uint64_t left = unpack->size - unpack->taken;
     *got = left < len ? (size_t)left : len;

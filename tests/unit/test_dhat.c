@@ -105,6 +105,45 @@ static void a_sample_survives_the_way_there_and_back(void **state)
         profile_same("s.mlyze", "back.mlyze", what[i]);
 }
 
+static void everything_that_the_viewer_asks_for_is_there(void **state)
+{
+    (void)state;
+    static const char *const keys[] = { "dhatFileVersion",
+                                        "mode",
+                                        "verb",
+                                        "bklt",
+                                        "bkacc",
+                                        "tu",
+                                        "Mtu",
+                                        "tuth",
+                                        "cmd",
+                                        "pid",
+                                        "te",
+                                        "tg",
+                                        "pps",
+                                        "ftbl",
+                                        "tb",
+                                        "tbk",
+                                        "tl",
+                                        "mb",
+                                        "mbk",
+                                        "gb",
+                                        "gbk",
+                                        "eb",
+                                        "ebk",
+                                        "fs" };
+    profile_sample("s.mlyze", 100);
+    profile_must("s.mlyze", "s.dhat", NULL);
+    char *text = profile_text("s.dhat");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "\"%s\":", keys[i]);
+        if (!strstr(text, key))
+            fail_msg("no %s", key);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +152,7 @@ int main(void)
         cmocka_unit_test(more_blocks_than_the_limit_are_put_together),
         cmocka_unit_test(what_is_no_heap_profile_is_refused),
         cmocka_unit_test(a_sample_survives_the_way_there_and_back),
+        cmocka_unit_test(everything_that_the_viewer_asks_for_is_there),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }
