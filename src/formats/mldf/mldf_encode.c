@@ -102,6 +102,28 @@ static void seal(uint8_t *out, const uint8_t *bytes, size_t len, const coffer_ml
                                                sizeof binding, NULL, out, writer->key);
 }
 
+/* Compresses and encrypts into the room of the item: *bytes and *size become those of the result. */
+static coffer_status transform(const uint8_t **bytes, size_t *size, coffer_mldf_writer *writer,
+                               const coffer__mldf_item *item, uint32_t worker, coffer_error *err)
+{
+    uint8_t *room = writer->batch.encoded + item->room_at;
+    bool sealed = (item->steps & COFFER__MLDF_STEP_SEAL) != 0;
+    if (item->steps & COFFER__MLDF_STEP_ZSTD) {
+        /* Where encryption will leave it in place. */
+        uint8_t *frame = sealed ? room + COFFER__MLDF_NONCE_SIZE : room;
+        coffer_status status = compress(size, writer, &writer->encoders[worker], item, *bytes, frame, err);
+        if (status)
+            return status;
+        *bytes = frame;
+    }
+    if (sealed) {
+        seal(room, *bytes, *size, writer, item);
+        *bytes = room;
+        *size += COFFER__MLDF_SEAL_SIZE;
+    }
+    return COFFER_OK;
+}
+
 static coffer_status encode_item(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     coffer_mldf_writer *writer = context;
@@ -109,19 +131,10 @@ static coffer_status encode_item(void *context, uint64_t index, uint32_t worker,
     coffer__mldf_item *item = &batch->items[index];
     const uint8_t *bytes = item->outside ? item->outside : batch->bytes.data + item->at;
     size_t size = item->size;
-    uint8_t *room = batch->encoded ? batch->encoded + item->room_at : NULL;
-    if (item->steps & COFFER__MLDF_STEP_ZSTD) {
-        /* Where encryption will leave it in place. */
-        uint8_t *frame = item->steps & COFFER__MLDF_STEP_SEAL ? room + COFFER__MLDF_NONCE_SIZE : room;
-        coffer_status status = compress(&size, writer, &writer->encoders[worker], item, bytes, frame, err);
+    if (item->steps & (COFFER__MLDF_STEP_ZSTD | COFFER__MLDF_STEP_SEAL)) {
+        coffer_status status = transform(&bytes, &size, writer, item, worker, err);
         if (status)
             return status;
-        bytes = frame;
-    }
-    if (item->steps & COFFER__MLDF_STEP_SEAL) {
-        seal(room, bytes, size, writer, item);
-        bytes = room;
-        size += COFFER__MLDF_SEAL_SIZE;
     }
     if (size > COFFER__MLDF_PAYLOAD_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,

@@ -29,7 +29,7 @@ coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t 
 void coffer__mldf_columns_free(coffer__mldf_column *columns, size_t count);
 /* Fields out of JSON; the caller frees the array and, with it, the names (one arena). */
 typedef struct coffer__mldf_field_list coffer__mldf_field_list;
-coffer_status coffer__mldf_parse_fields(coffer__mldf_field_list **out, const char *json, size_t len,
+coffer_status coffer__mldf_parse_fields(coffer__mldf_field_list **out, const char *text, size_t len,
                                         const coffer_limits *limits, coffer_error *err);
 const coffer_mldf_field *coffer__mldf_listed_fields(const coffer__mldf_field_list *list, size_t *count);
 void coffer__mldf_field_list_free(coffer__mldf_field_list *list);
