@@ -68,18 +68,54 @@ void coffer__massif_close(coffer__massif *massif)
     coffer__buffer_free(&massif->command);
 }
 
-/* "key=number" */
-static coffer_status take_number(uint64_t *out, coffer__massif *massif, const char *key, coffer_error *err)
+/* The value of the next line, "key=value". */
+static coffer_status take_value(const char **value, size_t *len, coffer__massif *massif, const char *key,
+                                coffer_error *err)
 {
-    size_t len = 0;
     coffer_status status = next_line(massif, err);
     if (status)
         return status;
-    const char *value = massif->lines->text ? value_of(&len, massif->lines, key) : NULL;
-    if (!value)
-        return coffer__import_lines_fail(massif->lines, err,
-                                         massif->lines->text ? COFFER_E_BAD_VALUE : COFFER_E_TRUNCATED,
-                                         "expected \"%s\" and a number", key);
+    *value = massif->lines->text ? value_of(len, massif->lines, key) : NULL;
+    if (*value)
+        return COFFER_OK;
+    return coffer__import_lines_fail(massif->lines, err,
+                                     massif->lines->text ? COFFER_E_BAD_VALUE : COFFER_E_TRUNCATED,
+                                     "expected \"%s\" and a number", key);
+}
+
+/* Heaptrack writes seconds, with a fraction. */
+static coffer_status take_time(uint64_t *out, coffer__massif *massif, coffer_error *err)
+{
+    static const struct {
+        const char *unit;
+        double microseconds;
+    } units[] = { { "s", 1e6 }, { "ms", 1e3 } };
+    const char *value;
+    size_t len = 0;
+    coffer__number number;
+    double factor = 1;
+    coffer_status status = take_value(&value, &len, massif, "time=", err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(massif->time_unit, units[i].unit) == 0)
+            factor = units[i].microseconds;
+    }
+    double time = coffer__number_parse(&number, value, len) ? coffer__number_as_f64(&number) * factor : -1;
+    if (!(time >= 0 && time < 9e15)) /* where whole numbers are still exact */
+        return coffer__import_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
+                                         "the time is no number from 0 to 9e15 microseconds");
+    *out = (uint64_t)(time + 0.5);
+    return COFFER_OK;
+}
+
+static coffer_status take_number(uint64_t *out, coffer__massif *massif, const char *key, coffer_error *err)
+{
+    const char *value;
+    size_t len = 0;
+    coffer_status status = take_value(&value, &len, massif, key, err);
+    if (status)
+        return status;
     if (!parse_number(out, value, len))
         return coffer__import_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
                                          "%s is no number from 0 to 2^63", key);
@@ -115,7 +151,7 @@ coffer_status coffer__massif_next(bool *more, coffer__massif_snapshot *snapshot,
     if (!value || !parse_number(&snapshot->number, value, len))
         return coffer__import_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
                                          "expected \"snapshot=\" and a number");
-    status = take_number(&snapshot->time, massif, "time=", err);
+    status = take_time(&snapshot->time, massif, err);
     if (!status)
         status = take_number(&snapshot->heap_bytes, massif, "mem_heap_B=", err);
     if (!status)

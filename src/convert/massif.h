@@ -13,7 +13,8 @@ typedef enum coffer__massif_detail {
 } coffer__massif_detail;
 
 typedef struct coffer__massif_snapshot {
-    uint64_t number, time;
+    uint64_t number;
+    uint64_t time; /* microseconds; instructions and bytes are counted as such */
     uint64_t heap_bytes, extra_bytes, stack_bytes;
     coffer__massif_detail detail; /* when not EMPTY, a tree follows in the text */
 } coffer__massif_snapshot;

@@ -37,6 +37,8 @@ static coffer_status take_stack(uint64_t *stack, collapsed *from, const char *te
                                 coffer_error *err)
 {
     size_t depth = 0;
+    if (len > 1 && text[len - 1] == ';') /* some writers end every frame with it */
+        len--;
     for (bool more = true; more;) {
         size_t start = len;
         while (start > 0 && text[start - 1] != ';')

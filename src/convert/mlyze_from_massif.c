@@ -179,7 +179,7 @@ static coffer_status reach(snapshots *from, uint64_t time, coffer_error *err)
 static coffer_status take_snapshot(snapshots *from, const coffer__massif_snapshot *snapshot,
                                    coffer_error *err)
 {
-    uint64_t placed = 0, time = snapshot->time;
+    uint64_t placed = 0;
     coffer_status status = COFFER_OK;
     if (snapshot->detail != COFFER__MASSIF_EMPTY)
         status = take_tree(&placed, from, err);
@@ -189,11 +189,7 @@ static coffer_status take_snapshot(snapshots *from, const coffer__massif_snapsho
         status = want(from, from->own[EXTRA], snapshot->extra_bytes, err);
     if (!status)
         status = want(from, from->own[STACKS], snapshot->stack_bytes, err);
-    if (status)
-        return status;
-    if (strcmp(from->massif.time_unit, "ms") == 0 && !coffer__mul_u64(&time, time, 1000))
-        time = UINT64_MAX;
-    return reach(from, time, err);
+    return status ? status : reach(from, snapshot->time, err);
 }
 
 static coffer_status add_own_stacks(snapshots *from, coffer_error *err)

@@ -6,7 +6,7 @@
 static void each_line_is_a_stack_from_the_outside_in(void **state)
 {
     (void)state;
-    profile_write("a.collapsed", "main;work;grab 100\nmain;grab 7\n# a comment\n\nmain;work;grab 23\n");
+    profile_write("a.collapsed", "main;work;grab 100\nmain;grab 7\n# a comment\n\nmain;work;grab; 23\n");
     profile_must("a.collapsed", "a.mlyze", NULL);
     profile_expect("a.mlyze", 3, 130, 130, 130);
     assert_int_equal(profile_bytes("a.mlyze", "main;work;grab", "peak"), 123);

@@ -56,6 +56,16 @@ static void a_snapshot_with_a_tree_speaks_for_its_equal_before_it(void **state)
     assert_int_equal(profile_bytes("a.mlyze", "main", "peak"), 50);
 }
 
+static void seconds_may_have_a_fraction(void **state)
+{
+    (void)state;
+    profile_write("a.massif",
+                  "desc: heaptrack\ncmd: p\ntime_unit: s\n" SNAPSHOT("0", "0.005", "5", "0", "empty")
+                      SNAPSHOT("1", "1.25", "9", "0", "empty"));
+    profile_must("a.massif", "a.mlyze", NULL);
+    assert_int_equal(profile_totals("a.mlyze").duration_us, 1250000);
+}
+
 static void damaged_text_is_refused_with_its_line(void **state)
 {
     (void)state;
@@ -66,6 +76,8 @@ static void damaged_text_is_refused_with_its_line(void **state)
     profile_refuses_text("b.massif", HEAD "snapshot=1\ntime=1\nmem_heap_B=99999999999999999999\n", bad,
                          "line 6");
     profile_refuses_text("b.massif", HEAD "snapshot=1\ntime=-1\n", bad, "line 5");
+    profile_refuses_text("b.massif", HEAD "snapshot=1\ntime=nan\n", bad, "line 5");
+    profile_refuses_text("b.massif", HEAD "snapshot=1\ntime=99999999999999999999\n", bad, "line 5");
     profile_refuses_text("b.massif", HEAD SNAPSHOT("0", "1", "5", "0", "whole"), bad, "heap_tree=empty");
     profile_refuses_text("b.massif", HEAD SNAPSHOT("0", "1", "5", "0", "peak") "n0 5\n", bad,
                          "a node of the tree");
@@ -132,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_tree_gives_its_leaves_as_stacks),
         cmocka_unit_test(what_children_leave_belongs_to_their_parent),
         cmocka_unit_test(a_snapshot_with_a_tree_speaks_for_its_equal_before_it),
+        cmocka_unit_test(seconds_may_have_a_fraction),
         cmocka_unit_test(damaged_text_is_refused_with_its_line),
         cmocka_unit_test(frames_that_are_named_again_and_again_are_bounded),
         cmocka_unit_test(an_exported_trace_has_its_peak_and_its_end_as_trees),
