@@ -191,6 +191,27 @@ static void a_file_can_be_locked_from_its_first_moment_and_stay_open(void **stat
     close(other);
 }
 
+static void a_partial_file_stays_and_is_gone_on_with(void **state)
+{
+    (void)state;
+    coffer__sink *sink = NULL, *second = NULL;
+    coffer__sink_opts opts = { .partial = true };
+    const char *path = temp_path(folder, "file");
+    int fd = -1;
+    assert_int_equal(coffer__sink_create(&sink, path, &opts, NULL), COFFER_OK);
+    write_text(sink, "hello, ");
+    assert_int_equal(coffer__sink_create(&second, path, &opts, NULL), COFFER_E_LOCKED);
+    assert_int_equal(coffer__sink_read_back(&fd, sink, NULL), COFFER_OK);
+    coffer__sink_discard(sink);
+    temp_assert_only(folder, "file.partial", NULL);
+    assert_int_equal(coffer__sink_create(&sink, path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_position(sink), 7);
+    write_text(sink, "world");
+    assert_int_equal(coffer__sink_commit(sink, NULL), COFFER_OK);
+    assert_file("file", "hello, world");
+    temp_assert_only(folder, "file", NULL);
+}
+
 static void a_file_that_is_being_updated_is_not_replaced(void **state)
 {
     (void)state;
@@ -471,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup(an_exclusive_sink_replaces_nothing, empty_folder),
         cmocka_unit_test_setup(without_syncs_the_name_is_still_taken_at_the_end, empty_folder),
         cmocka_unit_test_setup(a_file_can_be_locked_from_its_first_moment_and_stay_open, empty_folder),
+        cmocka_unit_test_setup(a_partial_file_stays_and_is_gone_on_with, empty_folder),
         cmocka_unit_test_setup(a_file_that_is_being_updated_is_not_replaced, empty_folder),
         cmocka_unit_test_setup(what_was_written_can_be_read_back, empty_folder),
         cmocka_unit_test_setup(a_path_that_cannot_be_written_says_why, empty_folder),

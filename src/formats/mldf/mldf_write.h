@@ -281,8 +281,9 @@ coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_e
 /* Keeps finished rows, and the table entries that were added since, as soon as a sample ends. */
 coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint8_t *rows, size_t len,
                                           coffer_error *err);
-/* The set is whole under its name: nothing is left to resume. */
-coffer_status coffer__mldf_checkpoint_remove(coffer__mldf_checkpoint *checkpoint, coffer_error *err);
+/* The set is whole under its name: nothing is left to resume. Rows that cannot be removed do no harm without
+ * the data. */
+void coffer__mldf_checkpoint_remove(const coffer__mldf_checkpoint *checkpoint);
 void coffer__mldf_checkpoint_free(coffer__mldf_checkpoint *checkpoint);
 
 #endif

@@ -87,7 +87,7 @@ static coffer_status commit_new(coffer_mldf_writer *writer, coffer_error *err)
     writer->out.sink = NULL;
     status = coffer__sink_commit(sink, err);
     if (status == COFFER_OK && writer->checkpoint)
-        status = coffer__mldf_checkpoint_remove(writer->checkpoint, err);
+        coffer__mldf_checkpoint_remove(writer->checkpoint);
     return status;
 }
 

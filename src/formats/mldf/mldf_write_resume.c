@@ -127,9 +127,9 @@ void coffer__mldf_checkpoint_free(coffer__mldf_checkpoint *checkpoint)
     coffer__free(checkpoint);
 }
 
-coffer_status coffer__mldf_checkpoint_remove(coffer__mldf_checkpoint *checkpoint, coffer_error *err)
+void coffer__mldf_checkpoint_remove(const coffer__mldf_checkpoint *checkpoint)
 {
-    return coffer__file_unlink(checkpoint->path, err);
+    (void)coffer__file_unlink(checkpoint->path, NULL);
 }
 
 static void compose_header(uint8_t out[HEADER_SIZE], const coffer__mldf_checkpoint *checkpoint)
