@@ -28,6 +28,8 @@ static event buffered[BUFFERED];
 static size_t buffered_count;
 static int output = -1;
 static _Thread_local int busy;
+static _Thread_local uint64_t
+    own_thread; /* a system call for each event would stretch the times between them */
 
 /* dlsym itself allocates before the real functions are known. */
 static _Alignas(16) char early[EARLY_SIZE];
@@ -99,11 +101,13 @@ static void record(int kind, const void *address, size_t size, const void *calle
     if (output < 0 || busy || !address)
         return;
     busy = 1;
+    if (!own_thread)
+        own_thread = (uint64_t)(syscall(SYS_gettid) & 0xffff);
     pthread_mutex_lock(&lock);
     clock_gettime(CLOCK_MONOTONIC, &now);
-    buffered[buffered_count++] = (event){ (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000,
-                                          (uint64_t)kind | (uint64_t)(syscall(SYS_gettid) & 0xffff) << 8,
-                                          (uintptr_t)address, size, (uintptr_t)caller };
+    buffered[buffered_count++] =
+        (event){ (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000,
+                 (uint64_t)kind | own_thread << 8, (uintptr_t)address, size, (uintptr_t)caller };
     if (buffered_count == BUFFERED)
         flush();
     pthread_mutex_unlock(&lock);
