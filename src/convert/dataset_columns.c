@@ -91,7 +91,7 @@ static coffer_status grow_table(coffer__columns *columns, coffer_error *err)
     coffer__free(columns->table);
     columns->table = table;
     columns->table_size = size;
-    for (size_t i = 0; i < columns->count; i++)
+    for (size_t i = 0; columns->items && i < columns->count; i++)
         table[slot_of(columns, columns->items[i].name, columns->items[i].name_len)] = (uint32_t)i + 1;
     return COFFER_OK;
 }
