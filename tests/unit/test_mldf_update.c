@@ -1,4 +1,6 @@
 /* Sets that are changed: appended to, a field more, other values, fewer samples, compacted. */
+#include "base/bytes.h"
+#include "base/crc32.h"
 #include "support/dataset_write.h"
 
 #include <stdio.h>
@@ -65,6 +67,32 @@ static void sets_of_other_writers_are_appended_to(void **state)
         free(bytes);
         dataset_free(set);
     }
+}
+
+/* The sum of the data may reach to the next part. */
+static void sums_of_other_writers_go_on_where_they_ended(void **state)
+{
+    dataset_opts opts = { .rows_last = true, .checksummed = true };
+    dataset *set = dataset_small(12, &opts);
+    dataset_places places;
+    size_t len = 0;
+    uint8_t *bytes = dataset_make(&len, &places, set);
+    uint32_t crc = coffer__crc32(0, bytes + places.data, (size_t)(places.rows - places.data));
+    static const uint64_t last = 11;
+    (void)state;
+    coffer__store_u32(bytes + 9 + 56, crc);
+    temp_write(path(), bytes, len);
+    dataset_expect_clean(path());
+    append(12, 4);
+    dataset_expect(path(), NULL, 16);
+    dataset_expect_clean(path());
+    /* And when nothing but rows is new. */
+    temp_write(path(), bytes, len);
+    assert_int_equal(coffer_mldf_delete(path(), &last, 1, NULL, NULL), COFFER_OK);
+    dataset_expect(path(), NULL, 11);
+    dataset_expect_clean(path());
+    free(bytes);
+    dataset_free(set);
 }
 
 static void appending_nothing_leaves_the_file_as_it_was(void **state)
@@ -276,6 +304,22 @@ static void deleted_samples_are_gone_and_the_others_move_up(void **state)
     }
 }
 
+static void a_set_may_lose_all_its_samples(void **state)
+{
+    static const uint64_t all[] = { 0, 1, 2 };
+    (void)state;
+    create(3, 0);
+    assert_int_equal(coffer_mldf_delete(path(), all, 3, NULL, NULL), COFFER_OK);
+    dataset_expect(path(), NULL, 0);
+    dataset_expect_clean(path());
+    append(0, 5);
+    dataset_expect(path(), NULL, 5);
+    dataset_expect_clean(path());
+    compact();
+    dataset_expect(path(), NULL, 5);
+    dataset_expect_clean(path());
+}
+
 static void deleting_from_an_encrypted_set_needs_the_key(void **state)
 {
     static const uint64_t first[] = { 0 };
@@ -298,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appended_samples_follow_the_old_ones),
         cmocka_unit_test(sets_of_other_writers_are_appended_to),
+        cmocka_unit_test(sums_of_other_writers_go_on_where_they_ended),
         cmocka_unit_test(appending_nothing_leaves_the_file_as_it_was),
         cmocka_unit_test(a_discarded_append_leaves_the_file_as_it_was),
         cmocka_unit_test(a_damaged_table_is_found_before_it_is_copied),
@@ -305,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_field_whose_values_cannot_be_had_is_not_added),
         cmocka_unit_test(values_are_replaced_in_one_go),
         cmocka_unit_test(deleted_samples_are_gone_and_the_others_move_up),
+        cmocka_unit_test(a_set_may_lose_all_its_samples),
         cmocka_unit_test(deleting_from_an_encrypted_set_needs_the_key),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

@@ -6,7 +6,8 @@
 #include "base/memory.h"
 #include "formats/mldf/mldf_write.h"
 
-#define PIECE ((size_t)1 << 20) /* a multiple of a table entry */
+#define PIECE ((size_t)1 << 20)          /* a multiple of a table entry */
+#define READ_ANYWAY ((uint64_t)64 << 20) /* data that costs next to nothing to read */
 
 /* ---- Opening ---- */
 
@@ -98,30 +99,60 @@ static bool descriptors_stay(const coffer_mldf_writer *writer)
            descriptors_size(writer) <= old->data - old->descriptors;
 }
 
+static coffer_status sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t from, uint64_t to,
+                               uint8_t *piece, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && from < to) {
+        size_t len = to - from < PIECE ? (size_t)(to - from) : PIECE;
+        status = coffer_source_read_at(piece, set->source, from, len, err);
+        if (status == COFFER_OK)
+            *crc = coffer__crc32(*crc, piece, len);
+        from += len;
+    }
+    return status;
+}
+
+/* Other writers may have counted the padding behind the last payload in. In a small set that is found out; a
+ * large one is taken for ours. */
+static coffer_status find_summed_end(uint64_t *end, const coffer_mldf *set, uint8_t *piece, coffer_error *err)
+{
+    uint64_t next = coffer__mldf_next_part(&set->header, *end, set->file_size);
+    uint32_t crc = 0, padded;
+    coffer_status status;
+    if (next - set->header.data > READ_ANYWAY || next - *end >= COFFER__MLDF_METADATA_ALIGNMENT)
+        return COFFER_OK;
+    if ((status = sum_range(&crc, set, set->header.data, *end, piece, err)))
+        return status;
+    padded = crc;
+    if ((status = sum_range(&padded, set, *end, next, piece, err)))
+        return status;
+    if (crc != set->header.data_crc && padded == set->header.data_crc) {
+        *end = next;
+        *data_crc = crc;
+    }
+    return COFFER_OK;
+}
+
 /* The sum of the data goes on behind the last payload: the old tables are inside from now on. */
 static coffer_status sum_dead_bytes(coffer_mldf_writer *writer, coffer_error *err)
 {
     const coffer_mldf *set = writer->base->set;
-    uint64_t at = 0;
-    coffer_status status = coffer__mldf_data_end(&at, set, err);
+    uint64_t end = 0;
+    coffer_status status = coffer__mldf_data_end(&end, set, err);
     uint8_t *piece;
     if (status)
         return status;
-    if (at < set->header.data || at > set->file_size)
+    if (end < set->header.data || end > set->file_size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, set->header.table,
                             "the last payload ends at %llu, file has %llu; repair the file first",
-                            (unsigned long long)at, (unsigned long long)set->file_size);
+                            (unsigned long long)end, (unsigned long long)set->file_size);
     piece = coffer__malloc(PIECE);
     if (!piece)
         return coffer__fail_no_memory(err, PIECE);
     writer->out.crc = set->header.data_crc;
-    while (status == COFFER_OK && at < set->file_size) {
-        size_t len = set->file_size - at < PIECE ? (size_t)(set->file_size - at) : PIECE;
-        status = coffer_source_read_at(piece, set->source, at, len, err);
-        if (status == COFFER_OK)
-            writer->out.crc = coffer__crc32(writer->out.crc, piece, len);
-        at += len;
-    }
+    if (!(status = find_summed_end(&end, &writer->data_crc, set, piece, err)))
+        status = sum_range(&writer->out.crc, set, end, set->file_size, piece, err);
     coffer__free(piece);
     return status;
 }
