@@ -113,9 +113,10 @@ static coffer_status sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t f
     return status;
 }
 
-/* Other writers may have counted the padding behind the last payload in. In a small set that is found out; a
- * large one is taken for ours. */
-static coffer_status find_summed_end(uint64_t *end, const coffer_mldf *set, uint8_t *piece, coffer_error *err)
+/* Other writers may have counted the padding behind the last payload in. In a small set that is found out,
+ * and data_crc is then the sum without it; a large one is taken for ours. */
+static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const coffer_mldf *set,
+                                     uint8_t *piece, coffer_error *err)
 {
     uint64_t next = coffer__mldf_next_part(&set->header, *end, set->file_size);
     uint32_t crc = 0, padded;
