@@ -205,7 +205,8 @@ int mldf_get_column(mldf_get *job)
         coffer__sink_discard(sink);
     if (status == COFFER_OK)
         return CLI_OK;
-    return mldf_fail(cli_culprit(job->path, job->output, &err), &err, job->reader.has_key);
+    const char *culprit = cli_culprit(cli_culprit(job->path, job->output, &err), "standard output", &err);
+    return mldf_fail(culprit, &err, job->reader.has_key);
 }
 
 /* ---- A folder ---- */
