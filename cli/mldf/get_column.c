@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SCALARS_AT_ONCE = 1 << 12 };
+enum { SCALARS_AT_ONCE = 1 << 16 };
 
 static bool is_scalar(const coffer_mldf_field *field)
 {
@@ -118,17 +118,15 @@ static coffer_status put_header(coffer__sink *sink, const mldf_get *job, coffer_
 
 static coffer_status put_scalars(coffer__sink *sink, const mldf_get *job, coffer_error *err)
 {
-    coffer_mldf_entry *values = coffer__alloc_array(SCALARS_AT_ONCE, sizeof *values);
-    bool is_int = coffer_mldf_field_at(job->reader.set, job->place.field)->kind == COFFER_MLDF_ENTRY_INT;
+    uint64_t *values = coffer__alloc_array(SCALARS_AT_ONCE, sizeof *values);
     if (!values)
         return coffer__fail_no_memory(err, SCALARS_AT_ONCE * sizeof *values);
     coffer_status status = COFFER_OK;
     for (uint64_t at = job->place.first; at < job->place.end && status == COFFER_OK;) {
         uint64_t count = job->place.end - at < SCALARS_AT_ONCE ? job->place.end - at : SCALARS_AT_ONCE;
-        status = coffer_mldf_read_entries(values, job->reader.set, job->place.field, at, count, err);
-        for (uint64_t i = 0; i < count && status == COFFER_OK; i++)
-            status =
-                coffer__sink_write(sink, is_int ? (void *)&values[i].i64 : (void *)&values[i].f64, 8, err);
+        status = coffer_mldf_read_column(values, job->reader.set, job->place.field, at, count, 1, err);
+        if (status == COFFER_OK)
+            status = coffer__sink_write(sink, values, (size_t)count * sizeof *values, err);
         at += count;
     }
     coffer__free(values);
