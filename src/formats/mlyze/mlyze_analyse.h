@@ -115,6 +115,7 @@ typedef struct coffer__mlyze_pass {
     coffer__mlyze_pass_kind kind;
     coffer__pool *pool;
     uint32_t threads;
+    bool sees_all; /* there is one shard, and it takes every address */
     coffer__mlyze_key key;
     coffer__mlyze_budget budget;
     coffer__mlyze_numbers stacks;

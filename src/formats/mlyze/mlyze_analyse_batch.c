@@ -111,11 +111,15 @@ static bool find_rows(coffer__mlyze_piece *piece, const coffer__mlyze_numbers *s
 {
     const uint64_t *id = piece->events.id;
     const uint8_t *type = piece->events.type;
+    const coffer__mlyze_ids listed = *stacks->listed; /* that the compiler sees it does not change */
     bool missing = false;
     for (size_t i = piece->begin; i < piece->end; i++) {
-        uint32_t row = coffer__mlyze_numbers_find(stacks, type[i] == COFFER_MLYZE_ALLOC ? id[i] : 0);
+        size_t number = coffer__mlyze_ids_find(&listed, id[i]);
+        uint32_t row = number != SIZE_MAX ? (uint32_t)number : COFFER__MLYZE_NO_ROW;
+        if (number == SIZE_MAX && type[i] == COFFER_MLYZE_ALLOC)
+            row = coffer__mlyze_numbers_find_unlisted(stacks, id[i]);
         piece->row[i] = row;
-        missing |= row == COFFER__MLYZE_NO_ROW && type[i] == COFFER_MLYZE_ALLOC;
+        missing |= (row == COFFER__MLYZE_NO_ROW) & (type[i] == COFFER_MLYZE_ALLOC);
     }
     return !missing;
 }
@@ -288,14 +292,14 @@ coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mly
     count_types(piece);
     count_reallocs(piece);
     piece->has_unlisted = !find_rows(piece, &pass->stacks);
-    if (pass->shard_count == 1 && pass->kind == COFFER__MLYZE_IN_MEMORY)
+    if (pass->sees_all)
         list_all(piece);
     else
         list_by_shard(piece, pass);
     piece->span_count = 0;
     if (pass->query.temporary_allocs > 0)
         count_allocs_before(piece);
-    else if (pass->query.temporary_us == 0)
+    else if (pass->query.temporary_us == 0 && !pass->sees_all)
         status = chain_threads(piece, pass->span_of[worker], number, err);
     return status ? status : note_others(piece, err);
 }

@@ -129,17 +129,13 @@ static coffer_status report_progress(const coffer__mlyze_pass *pass, coffer_erro
     return COFFER_OK;
 }
 
+/* Pairs and settles a batch, while other threads decode the next one; next : NULL = do not. */
 static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch,
                                coffer__mlyze_batch *next, coffer_error *err)
 {
     coffer_status status = coffer__mlyze_join(pass, batch, err);
-    if (status)
-        return status;
-    /* A thread that works alone decodes later: what it pairs is still in its cache. */
-    bool ahead = pass->threads > 1;
-    if (next)
-        coffer__mlyze_plan(next, pass);
-    status = run_round(pass, batch, ahead ? next : NULL, err);
+    if (!status)
+        status = run_round(pass, batch, next, err);
     if (status)
         return status;
     coffer__mlyze_part_with(pass, batch);
@@ -148,28 +144,50 @@ static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *ba
     note_end(pass, batch);
     if (!status)
         status = pass_boundaries(pass, batch->ends_at, err);
-    if (!status)
-        status = report_progress(pass, err);
-    return status || ahead ? status : run_round(pass, NULL, next, err);
+    return status ? status : report_progress(pass, err);
 }
 
-coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err)
+/* Says whether there is more to do: a batch without pieces may still bring a boundary. */
+static bool plan_after(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
+{
+    uint64_t before = pass->next_event;
+    coffer__mlyze_plan(batch, pass);
+    return batch->count > 0 || batch->ends_at > before;
+}
+
+/* A thread that works alone decodes right before it pairs: what it decoded is still in its cache. */
+static coffer_status run_alone(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    coffer__mlyze_batch *batch = &pass->batches[0];
+    coffer_status status = COFFER_OK;
+    while (!status && plan_after(batch, pass)) {
+        status = run_round(pass, NULL, batch, err);
+        if (!status)
+            status = run_batch(pass, batch, NULL, err);
+    }
+    return status;
+}
+
+static coffer_status run_together(coffer__mlyze_pass *pass, coffer_error *err)
 {
     coffer__mlyze_batch *batch = &pass->batches[0], *next = &pass->batches[1];
-    coffer_status status = pass_boundaries(pass, 0, err);
-    coffer__mlyze_plan(batch, pass);
-    if (!status)
-        status = run_round(pass, NULL, batch, err);
-    /* A batch without pieces only brings a boundary. */
-    while (!status && (batch->count > 0 || batch->ends_at < pass->end_event)) {
-        uint64_t before = batch->ends_at;
-        status = run_batch(pass, batch, next, err);
-        if (next->count == 0 && next->ends_at <= before)
-            break;
+    bool more = plan_after(batch, pass);
+    coffer_status status = run_round(pass, NULL, batch, err);
+    while (!status && more) {
+        more = plan_after(next, pass);
+        status = run_batch(pass, batch, more ? next : NULL, err);
         coffer__mlyze_batch *done = batch;
         batch = next;
         next = done;
     }
+    return status;
+}
+
+coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    coffer_status status = pass_boundaries(pass, 0, err);
+    if (!status)
+        status = pass->threads > 1 ? run_together(pass, err) : run_alone(pass, err);
     if (!status)
         status = pass_boundaries(pass, UINT64_MAX, err);
     coffer__mlyze_end_phase(pass, pass->last_time, pass->level);

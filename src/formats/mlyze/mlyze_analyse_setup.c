@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define PIECES_ALONE 4      /* what one thread works on stays in its cache */
+#define PIECES_ALONE 1      /* what one thread works on stays in its cache */
 #define PIECES_PER_THREAD 8 /* several threads have to wait for each other less often */
 #define MAX_PIECES 1024
 #define LEAST_TABLE ((size_t)256 << 10) /* of each shard, whatever the limit */
@@ -144,6 +144,7 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
     free_shards(pass);
     rewind_pass(pass);
     pass->kind = kind;
+    pass->sees_all = kind == COFFER__MLYZE_IN_MEMORY && shard_count == 1;
     pass->shards = coffer__calloc(shard_count, sizeof *pass->shards);
     if (!pass->shards)
         return coffer__fail_no_memory(err, shard_count * sizeof *pass->shards);

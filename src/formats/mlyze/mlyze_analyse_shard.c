@@ -3,10 +3,12 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "formats/mlyze/mlyze_live_slots.h"
 
 #include <string.h>
 
-#define PREFETCH_AHEAD 16 /* events whose slots are on their way from memory */
+/* Events whose slots are looked for together, while those of the next ones are on their way from memory. */
+#define GROUP 32
 
 /* One piece in the hands of a shard. */
 typedef struct work {
@@ -16,6 +18,12 @@ typedef struct work {
     coffer__mlyze_shard *shard;
     uint64_t serial; /* of the piece in the pass */
 } work;
+
+/* yes where the mask is all ones, no where it is none. */
+static inline uint64_t choose(uint64_t mask, uint64_t yes, uint64_t no)
+{
+    return no ^ ((yes ^ no) & mask);
+}
 
 /* ---- Temporary allocations ---- */
 
@@ -27,23 +35,39 @@ static inline uint64_t order_of(const work *at, size_t event)
     return at->serial << 16 | event;
 }
 
-/* Whether the thread of the block has not allocated since. */
-static inline bool is_last_of_thread(const work *at, const coffer__mlyze_held *block, size_t event)
+/* A shard that sees every allocation keeps the last one of each thread; else decoding has chained them. */
+static inline void note_thread(const work *at, uint16_t thread, size_t event)
+{
+    if (at->pass->sees_all)
+        at->pass->last_before[thread] = at->serial << 16 | event;
+}
+
+/* Whether the thread of the block has not allocated since. Looks at both places where that may stand, so that
+ * there is no branch. */
+static inline bool is_last_of_thread(const work *at, const coffer__mlyze_held *block, size_t event,
+                                     uint64_t is_free)
 {
     uint64_t batch_begin = at->batch->first_piece << 16;
     uint64_t here = (at->serial << 16 | event) - batch_begin;
-    if (block->order >= batch_begin) {
-        uint64_t place = block->order - batch_begin;
-        return at->batch->pieces[place >> 16].order[place & UINT16_MAX] > here;
-    }
-    return at->pass->last_before[block->thread] == block->order && at->pass->first_here[block->thread] > here;
+    uint64_t is_here = is_free & (0 - (uint64_t)(block->order >= batch_begin));
+    uint64_t place = choose(is_here, block->order - batch_begin, here);
+    if (at->pass->sees_all)
+        return at->pass->last_before[block->thread] == block->order;
+    bool last_here = at->batch->pieces[place >> 16].order[place & UINT16_MAX] > here;
+    bool last_before =
+        (at->pass->last_before[block->thread] == block->order) & (at->pass->first_here[block->thread] > here);
+    return is_here ? last_here : last_before;
 }
 
-static inline bool is_temporary(const work *at, const coffer__mlyze_held *block, size_t event)
+/* is_free : all ones, or none; then the block is none and so is the answer. */
+__attribute__((always_inline)) static inline bool is_temporary(const work *at,
+                                                               const coffer__mlyze_held *block, size_t event,
+                                                               uint64_t is_free)
 {
     const coffer_mlyze_query *query = &at->pass->query;
     if (query->temporary_allocs == 0 && query->temporary_us == 0)
-        return block->order >= at->pass->window_piece << 16 && is_last_of_thread(at, block, event);
+        return (block->order >= at->pass->window_piece << 16) & is_last_of_thread(at, block, event, is_free) &
+               (bool)is_free;
     if (query->temporary_us > 0 && at->piece->events.time[event] - block->time <= query->temporary_us)
         return block->order >=
                (query->temporary_allocs > 0 ? at->pass->window_alloc : at->pass->window_piece << 16);
@@ -169,6 +193,7 @@ static void sum_nowhere(const work *at, size_t event)
         return;
     }
     events->type[event] = COFFER__MLYZE_NOWHERE;
+    note_thread(at, events->thread[event], event);
     if (!at->pass->counting)
         return;
     at->shard->nowhere_allocs++;
@@ -196,6 +221,7 @@ static inline coffer_status pair_alloc(coffer__mlyze_finding *found, const work 
                                &block, &found->block, err);
     if (!status)
         found->what = found_by_put[what];
+    note_thread(at, block.thread, event);
     return status;
 }
 
@@ -206,40 +232,159 @@ static inline void pair_free(coffer__mlyze_finding *found, const work *at, size_
                                  address))
         found->what = COFFER__MLYZE_FOUND_NOTHING;
     else
-        found->what =
-            is_temporary(at, &found->block, event) ? COFFER__MLYZE_FOUND_BRIEF : COFFER__MLYZE_FOUND_BLOCK;
+        found->what = is_temporary(at, &found->block, event, UINT64_MAX) ? COFFER__MLYZE_FOUND_BRIEF
+                                                                         : COFFER__MLYZE_FOUND_BLOCK;
 }
 
-static inline void prefetch(const work *at, const uint16_t *list, size_t count, size_t i)
+static coffer_status pair_slowly(const work *at, size_t event, coffer_error *err)
 {
-    if (i + PREFETCH_AHEAD < count)
+    coffer__mlyze_finding found;
+    coffer_status status = COFFER_OK;
+    if (at->piece->events.address[event] == 0) {
+        sum_nowhere(at, event);
+    } else if (at->piece->events.type[event] == COFFER_MLYZE_FREE) {
+        pair_free(&found, at, event);
+        sum_free(at, event, &found);
+    } else {
+        status = pair_alloc(&found, at, event, err);
+        if (!status)
+            status = sum_alloc(at, event, &found, err);
+    }
+    return status;
+}
+
+/* Sums one allocation or free. is_alloc : all ones, or none. */
+static inline void sum_block(const work *at, const coffer__mlyze_held *block, uint64_t lifetime,
+                             uint64_t is_alloc, uint64_t is_brief)
+{
+    coffer__mlyze_shard *shard = at->shard;
+    uint64_t size = block->size, epoch = at->pass->epoch, counts = 0 - (uint64_t)at->pass->counting;
+    uint64_t one = choose(is_alloc, 1, UINT64_MAX), change = choose(is_alloc, size, 0 - size);
+    coffer__mlyze_row *row = &shard->rows[block->stack], *thread = &shard->threads[block->thread];
+    coffer__mlyze_row_touch(row, epoch);
+    row->live_allocs += one;
+    row->live_bytes += change;
+    coffer__mlyze_row_touch(thread, epoch);
+    thread->live_allocs += one;
+    thread->live_bytes += change;
+    uint64_t counts_alloc = counts & is_alloc, counts_free = counts & ~is_alloc;
+    row->allocs += counts_alloc & 1;
+    row->allocated_bytes += counts_alloc & size;
+    thread->allocs += counts_alloc & 1;
+    thread->allocated_bytes += counts_alloc & size;
+    row->freed_allocs += counts_free & 1;
+    row->lifetime += counts_free & lifetime;
+    row->temporary_allocs += counts_free & is_brief & 1;
+    row->temporary_bytes += counts_free & is_brief & size;
+    coffer_mlyze_histogram *histogram = is_alloc ? &shard->sizes : &shard->lifetimes;
+    unsigned bucket = bucket_of(choose(is_alloc, size, lifetime));
+    histogram->count[bucket] += counts & 1;
+    histogram->bytes[bucket] += counts & size;
+}
+
+/* Where the slot of an event's address was when the group was begun: it may have been taken since. */
+typedef struct located {
+    coffer__mlyze_part *part;
+    coffer__mlyze_slot *slot;
+} located;
+
+/* Slots are looked for before any of the group changes one. Else each search would wait for the place of the
+ * last change to be known: an allocator gives the same address out again at once, and the processor has
+ * learned that what it loads was stored just before. */
+static void locate(located *out, const work *at, const uint16_t *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t address = at->piece->events.address[list[i]];
+        uint64_t hash = coffer__mlyze_hash(&at->pass->key, address);
+        out[i].part = &at->shard->live.parts[hash % COFFER__MLYZE_PARTS];
+        out[i].slot = coffer__mlyze_find_slot(out[i].part, hash, address);
+    }
+}
+
+static void prefetch(const work *at, const uint16_t *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
         coffer__mlyze_live_prefetch(&at->shard->live,
-                                    coffer__mlyze_hash(&at->pass->key,
-                                                       at->piece->events.address[list[i + PREFETCH_AHEAD]]));
+                                    coffer__mlyze_hash(&at->pass->key, at->piece->events.address[list[i]]));
+}
+
+/* An allocation of a new block or a free of a live one, without a branch that depends on which it is: no
+ * predictor learns their order. False for everything else, with nothing changed. */
+static inline bool pair_quickly(const work *at, size_t event, const located *where)
+{
+    coffer_mlyze_events *events = &at->piece->events;
+    coffer__mlyze_part *part = where->part;
+    coffer__mlyze_slot *slot = where->slot;
+    uint64_t address = events->address[event], now = events->time[event];
+    uint64_t is_alloc = 0 - (uint64_t)(events->type[event] == COFFER_MLYZE_ALLOC);
+    if (part->used >= part->max_used || address == 0)
+        return false;
+    coffer__mlyze_held fresh = { .size = events->size[event],
+                                 .time = now,
+                                 .order = order_of(at, event),
+                                 .stack = at->piece->row[event],
+                                 .thread = events->thread[event] };
+    coffer__mlyze_held block;
+    coffer__mlyze_slot packed;
+    bool is_new = slot->address == 0, is_taken = slot->address != address;
+    bool is_live = !is_new && !coffer__mlyze_is_dead(slot);
+    if ((!is_new && is_taken) || is_live == (is_alloc != 0) || coffer__mlyze_is_wide(slot) ||
+        !coffer__mlyze_fits_slot(&fresh) || slot >= part->end)
+        return false;
+    coffer__mlyze_unpack(&block, slot);
+    coffer__mlyze_pack(&packed, &fresh);
+    slot->address = address;
+    slot->sized = packed.sized & is_alloc;
+    slot->timed = choose(is_alloc, packed.timed, slot->timed | COFFER__MLYZE_DEAD);
+    slot->placed = choose(is_alloc, packed.placed, slot->placed);
+    part->used += is_new;
+    part->live += (uint32_t)choose(is_alloc, 1, UINT64_MAX);
+    at->shard->reused += is_alloc & !is_new & at->pass->counting;
+
+    uint64_t is_brief = 0 - (uint64_t)is_temporary(at, &block, event, ~is_alloc);
+    uint64_t lifetime = now - choose(is_alloc, now, block.time);
+    block.size = choose(is_alloc, fresh.size, block.size);
+    block.stack = (uint32_t)choose(is_alloc, fresh.stack, block.stack);
+    block.thread = (uint16_t)choose(is_alloc, fresh.thread, block.thread);
+    events->size[event] = block.size;
+    events->thread[event] = block.thread;
+    at->piece->row[event] = block.stack;
+    if (at->pass->sees_all) /* a free writes what is there */
+        at->pass->last_before[block.thread] =
+            choose(is_alloc, fresh.order, at->pass->last_before[block.thread]);
+    sum_block(at, &block, lifetime, is_alloc, is_brief);
+    return true;
+}
+
+static coffer_status pair_group(const work *at, const uint16_t *list, size_t count, coffer_error *err)
+{
+    located where[GROUP];
+    locate(where, at, list, count);
+    for (size_t i = 0; i < count; i++) {
+        if (pair_quickly(at, list[i], &where[i]))
+            continue;
+        coffer_status status = pair_slowly(at, list[i], err);
+        if (status)
+            return status;
+        locate(where + i + 1, at, list + i + 1, count - i - 1);
+    }
+    return COFFER_OK;
+}
+
+static size_t group_at(size_t count, size_t from)
+{
+    return from >= count ? 0 : count - from < GROUP ? count - from : GROUP;
 }
 
 static coffer_status pair_in_memory(const work *at, const uint16_t *list, size_t count, coffer_error *err)
 {
-    const coffer_mlyze_events *events = &at->piece->events;
-    for (size_t i = 0; i < count; i++) {
-        size_t event = list[i];
-        coffer__mlyze_finding found;
-        coffer_status status;
-        prefetch(at, list, count, i);
-        if (events->address[event] == 0) {
-            sum_nowhere(at, event);
-        } else if (events->type[event] == COFFER_MLYZE_FREE) {
-            pair_free(&found, at, event);
-            sum_free(at, event, &found);
-        } else {
-            status = pair_alloc(&found, at, event, err);
-            if (!status)
-                status = sum_alloc(at, event, &found, err);
-            if (status)
-                return status;
-        }
+    coffer_status status = COFFER_OK;
+    prefetch(at, list, group_at(count, 0));
+    for (size_t from = 0; from < count && !status; from += GROUP) {
+        prefetch(at, list + from + GROUP, group_at(count, from + GROUP));
+        status = pair_group(at, list + from, group_at(count, from), err);
     }
-    return COFFER_OK;
+    return status;
 }
 
 static coffer_status pair_to_stream(const work *at, const uint16_t *list, size_t count, coffer_error *err)
@@ -249,7 +394,6 @@ static coffer_status pair_to_stream(const work *at, const uint16_t *list, size_t
     for (size_t i = 0; i < count && !status; i++) {
         size_t event = list[i];
         coffer__mlyze_finding found;
-        prefetch(at, list, count, i);
         if (events->address[event] == 0)
             continue;
         if (events->type[event] == COFFER_MLYZE_FREE)

@@ -1,4 +1,4 @@
-#include "formats/mlyze/mlyze_live.h"
+#include "formats/mlyze/mlyze_live_slots.h"
 
 #include "base/array.h"
 #include "base/checked.h"
@@ -8,15 +8,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define CACHE_LINE 64
+#define ALIGNMENT (COFFER__MLYZE_BUCKET * sizeof(coffer__mlyze_slot))
 #define FIRST_CAPACITY 64
-#define SIZE_BITS 48
-#define TIME_BITS 55
-#define ORDER_BITS 40
-#define ORDER_HIGH_BITS (ORDER_BITS - 32)
-#define DEAD (UINT64_C(1) << ORDER_HIGH_BITS)
-#define SIZE_WIDE ((UINT64_C(1) << SIZE_BITS) - 1) /* the slot's time is the place in `wide` */
-
+/* Slots behind the last home: a search never has to begin again at the front. The last few stay empty, so
+ * that it ends. */
+#define OVERHANG 64
 coffer__mlyze_key coffer__mlyze_new_key(void)
 {
     coffer__mlyze_key key = { UINT64_C(0x243F6A8885A308D3), UINT64_C(0x13198A2E03707344) };
@@ -31,14 +27,18 @@ coffer__mlyze_key coffer__mlyze_new_key(void)
 
 void coffer__mlyze_live_init(coffer__mlyze_live *live, coffer__mlyze_key key, coffer__mlyze_budget *budget)
 {
+    /* For parts that have no memory yet: a search ends there, and nothing is ever put into it. */
+    static const coffer__mlyze_slot empty[COFFER__MLYZE_BUCKET];
     memset(live, 0, sizeof *live);
+    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
+        live->parts[i].slots = live->parts[i].end = (coffer__mlyze_slot *)(uintptr_t)empty;
     live->key = key;
     live->budget = budget;
 }
 
 static size_t memory_of(uint32_t capacity)
 {
-    return capacity ? (size_t)capacity * sizeof(coffer__mlyze_slot) + CACHE_LINE : 0;
+    return capacity ? ((size_t)capacity + OVERHANG) * sizeof(coffer__mlyze_slot) + ALIGNMENT : 0;
 }
 
 static void give_back(coffer__mlyze_live *live, size_t bytes)
@@ -47,12 +47,16 @@ static void give_back(coffer__mlyze_live *live, size_t bytes)
         atomic_fetch_sub(&live->budget->used, bytes);
 }
 
+static void free_part(coffer__mlyze_live *live, coffer__mlyze_part *part)
+{
+    coffer__free(part->memory);
+    give_back(live, memory_of(part->capacity));
+}
+
 void coffer__mlyze_live_free(coffer__mlyze_live *live)
 {
-    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++) {
-        coffer__free(live->parts[i].memory);
-        give_back(live, memory_of(live->parts[i].capacity));
-    }
+    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
+        free_part(live, &live->parts[i]);
     coffer__free(live->wide);
     coffer__mlyze_live_init(live, live->key, live->budget);
 }
@@ -73,28 +77,7 @@ size_t coffer__mlyze_live_bytes(const coffer__mlyze_live *live)
     return bytes;
 }
 
-/* ---- Slots ---- */
-
-static inline bool is_dead(const coffer__mlyze_slot *slot)
-{
-    return slot->timed & DEAD;
-}
-
-static inline coffer__mlyze_slot *home_of(const coffer__mlyze_part *part, uint64_t hash)
-{
-    return part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->capacity >> 32);
-}
-
-/* The slot of the address, or the empty one where it belongs. A quarter of the slots is empty. */
-static inline coffer__mlyze_slot *find(const coffer__mlyze_part *part, uint64_t hash, uint64_t address)
-{
-    coffer__mlyze_slot *slot = home_of(part, hash);
-    while (slot->address != address && slot->address != 0) {
-        if (++slot == part->end)
-            slot = part->slots;
-    }
-    return slot;
-}
+/* ---- Numbers that do not fit a slot ---- */
 
 static coffer_status pack_wide(coffer__mlyze_slot *slot, coffer__mlyze_live *live,
                                const coffer__mlyze_held *block, coffer_error *err)
@@ -110,43 +93,35 @@ static coffer_status pack_wide(coffer__mlyze_slot *slot, coffer__mlyze_live *liv
         place = ++live->wide_count;
     }
     live->wide[place - 1] = *block;
-    slot->sized = SIZE_WIDE;
-    slot->timed = (uint64_t)place << (ORDER_HIGH_BITS + 1);
+    slot->sized = COFFER__MLYZE_SIZE_WIDE;
+    slot->timed = (uint64_t)place << COFFER__MLYZE_TIME_SHIFT;
     slot->placed = 0;
     return COFFER_OK;
 }
 
-static inline coffer_status pack(coffer__mlyze_slot *slot, coffer__mlyze_live *live,
-                                 const coffer__mlyze_held *block, coffer_error *err)
+static coffer_status pack(coffer__mlyze_slot *slot, coffer__mlyze_live *live, const coffer__mlyze_held *block,
+                          coffer_error *err)
 {
-    if (block->size >= SIZE_WIDE || block->time >> TIME_BITS || block->order >> ORDER_BITS)
+    if (!coffer__mlyze_fits_slot(block))
         return pack_wide(slot, live, block, err);
-    slot->sized = (uint64_t)block->thread << SIZE_BITS | block->size;
-    slot->timed = block->time << (ORDER_HIGH_BITS + 1) | block->order >> 32;
-    slot->placed = block->order << 32 | block->stack;
+    coffer__mlyze_pack(slot, block);
     return COFFER_OK;
 }
 
-static inline void unpack(coffer__mlyze_held *out, const coffer__mlyze_live *live,
-                          const coffer__mlyze_slot *slot)
+static void unpack(coffer__mlyze_held *out, const coffer__mlyze_live *live, const coffer__mlyze_slot *slot)
 {
-    out->size = slot->sized & SIZE_WIDE;
-    out->time = slot->timed >> (ORDER_HIGH_BITS + 1);
-    if (out->size == SIZE_WIDE) {
-        *out = live->wide[out->time - 1];
-        return;
-    }
-    out->order = (slot->timed & (DEAD - 1)) << 32 | slot->placed >> 32;
-    out->stack = (uint32_t)slot->placed;
-    out->thread = (uint16_t)(slot->sized >> SIZE_BITS);
+    if (coffer__mlyze_is_wide(slot))
+        *out = live->wide[(slot->timed >> COFFER__MLYZE_TIME_SHIFT) - 1];
+    else
+        coffer__mlyze_unpack(out, slot);
 }
 
 /* What `wide` holds for the slot is not needed any more. */
-static inline void release_wide(coffer__mlyze_live *live, const coffer__mlyze_slot *slot)
+static void release_wide(coffer__mlyze_live *live, const coffer__mlyze_slot *slot)
 {
-    if ((slot->sized & SIZE_WIDE) != SIZE_WIDE)
+    if (!coffer__mlyze_is_wide(slot))
         return;
-    size_t place = (size_t)(slot->timed >> (ORDER_HIGH_BITS + 1));
+    size_t place = (size_t)(slot->timed >> COFFER__MLYZE_TIME_SHIFT);
     live->wide[place - 1].size = live->wide_free;
     live->wide_free = place;
 }
@@ -168,46 +143,66 @@ static coffer_status reserve(coffer__mlyze_live *live, size_t bytes, coffer_erro
 static uint32_t capacity_for(const coffer__mlyze_live *live, const coffer__mlyze_part *part)
 {
     uint32_t staying = live->remember ? part->used : part->live;
-    if (staying > UINT32_MAX / 2)
+    if (staying > UINT32_MAX / 2 - OVERHANG)
         return 0;
-    return 2 * staying < FIRST_CAPACITY ? FIRST_CAPACITY : 2 * staying;
+    return 2 * staying < FIRST_CAPACITY ? FIRST_CAPACITY : 2 * staying & ~(COFFER__MLYZE_BUCKET - 1U);
 }
 
-static void move_slots(coffer__mlyze_part *to, const coffer__mlyze_part *from, const coffer__mlyze_live *live)
+/* False when there is no room behind the last home. */
+static bool move_slots(coffer__mlyze_part *to, const coffer__mlyze_part *from, const coffer__mlyze_live *live)
 {
     for (const coffer__mlyze_slot *slot = from->slots; slot != from->end; slot++) {
-        if (slot->address == 0 || (is_dead(slot) && !live->remember))
+        if (slot->address == 0 || (coffer__mlyze_is_dead(slot) && !live->remember))
             continue;
-        *find(to, coffer__mlyze_hash(&live->key, slot->address), slot->address) = *slot;
+        coffer__mlyze_slot *place =
+            coffer__mlyze_find_slot(to, coffer__mlyze_hash(&live->key, slot->address), slot->address);
+        if (place >= to->end)
+            return false;
+        *place = *slot;
         to->used++;
     }
+    return true;
+}
+
+static coffer_status make_part(coffer__mlyze_part *out, coffer__mlyze_live *live, uint32_t capacity,
+                               coffer_error *err)
+{
+    size_t bytes = memory_of(capacity);
+    coffer_status status = reserve(live, bytes, err);
+    if (status)
+        return status;
+    *out = (coffer__mlyze_part){ .capacity = capacity, .memory = coffer__calloc(1, bytes) };
+    if (!out->memory) {
+        give_back(live, bytes);
+        return coffer__fail_no_memory(err, bytes);
+    }
+    uintptr_t aligned = ((uintptr_t)out->memory + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+    out->slots = (coffer__mlyze_slot *)aligned;
+    out->end = out->slots + capacity + OVERHANG - COFFER__MLYZE_BUCKET;
+    out->bucket_count = capacity / COFFER__MLYZE_BUCKET;
+    out->max_used = capacity - capacity / 4;
+    return COFFER_OK;
 }
 
 static coffer_status rebuild(coffer__mlyze_live *live, coffer__mlyze_part *part, coffer_error *err)
 {
-    coffer__mlyze_part fresh = { .capacity = capacity_for(live, part), .live = part->live };
-    size_t bytes = memory_of(fresh.capacity), old_bytes = memory_of(part->capacity);
-    if (fresh.capacity == 0)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%u live blocks in one part of %d",
-                            part->live, COFFER__MLYZE_PARTS);
-    coffer_status status = reserve(live, bytes, err);
-    if (status)
-        return status;
-    fresh.memory = coffer__calloc(1, bytes);
-    if (!fresh.memory) {
-        give_back(live, bytes);
-        return coffer__fail_no_memory(err, bytes);
+    uint32_t capacity = capacity_for(live, part);
+    for (;; capacity = capacity < UINT32_MAX / 2 ? 2 * capacity : 0) {
+        coffer__mlyze_part fresh;
+        if (capacity == 0)
+            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%u live blocks in one part of %d",
+                                part->live, COFFER__MLYZE_PARTS);
+        coffer_status status = make_part(&fresh, live, capacity, err);
+        if (status)
+            return status;
+        fresh.live = part->live;
+        bool moved = move_slots(&fresh, part, live);
+        free_part(live, moved ? part : &fresh);
+        if (moved) {
+            *part = fresh;
+            return COFFER_OK;
+        }
     }
-    uintptr_t aligned = ((uintptr_t)fresh.memory + CACHE_LINE - 1) & ~(uintptr_t)(CACHE_LINE - 1);
-    fresh.slots = (coffer__mlyze_slot *)aligned;
-    fresh.end = fresh.slots + fresh.capacity;
-    fresh.max_used = fresh.capacity - fresh.capacity / 4;
-    if (part->slots)
-        move_slots(&fresh, part, live);
-    coffer__free(part->memory);
-    give_back(live, old_bytes);
-    *part = fresh;
-    return COFFER_OK;
 }
 
 /* ---- Blocks ---- */
@@ -222,10 +217,16 @@ coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live
         if (status)
             return status;
     }
-    coffer__mlyze_slot *slot = find(part, hash, address);
+    coffer__mlyze_slot *slot = coffer__mlyze_find_slot(part, hash, address);
+    if (slot >= part->end) {
+        coffer_status status = rebuild(live, part, err);
+        if (status)
+            return status;
+        slot = coffer__mlyze_find_slot(part, hash, address);
+    }
     if (slot->address == 0) {
         *what = COFFER__MLYZE_PUT_NEW;
-    } else if (is_dead(slot)) {
+    } else if (coffer__mlyze_is_dead(slot)) {
         *what = COFFER__MLYZE_PUT_AGAIN;
     } else {
         *what = COFFER__MLYZE_PUT_REPLACED;
@@ -246,15 +247,13 @@ bool coffer__mlyze_live_take(coffer__mlyze_held *out, coffer__mlyze_live *live, 
                              uint64_t address)
 {
     coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
-    if (!part->slots)
-        return false;
-    coffer__mlyze_slot *slot = find(part, hash, address);
-    if (slot->address == 0 || is_dead(slot))
+    coffer__mlyze_slot *slot = coffer__mlyze_find_slot(part, hash, address);
+    if (slot->address == 0 || coffer__mlyze_is_dead(slot))
         return false;
     unpack(out, live, slot);
     release_wide(live, slot);
     slot->sized = 0; /* no longer wide */
-    slot->timed |= DEAD;
+    slot->timed |= COFFER__MLYZE_DEAD;
     part->live--;
     return true;
 }
@@ -265,7 +264,7 @@ void coffer__mlyze_live_each(const coffer__mlyze_live *live,
     for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++) {
         for (const coffer__mlyze_slot *slot = live->parts[i].slots; slot != live->parts[i].end; slot++) {
             coffer__mlyze_held block;
-            if (slot->address == 0 || is_dead(slot))
+            if (slot->address == 0 || coffer__mlyze_is_dead(slot))
                 continue;
             unpack(&block, live, slot);
             visit(context, &block);

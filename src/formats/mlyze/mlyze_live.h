@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #define COFFER__MLYZE_PARTS 64 /* grow one after the other, so that little is held twice */
+#define COFFER__MLYZE_BUCKET 4 /* slots, two cache lines: a processor fetches both of a pair */
 
 /* What is known about a live block. */
 typedef struct coffer__mlyze_held {
@@ -26,9 +27,10 @@ typedef struct coffer__mlyze_slot {
 } coffer__mlyze_slot;
 
 typedef struct coffer__mlyze_part {
-    coffer__mlyze_slot *slots, *end;
+    coffer__mlyze_slot *slots, *end; /* never NULL; what lies at the end is always empty */
     void *memory;
-    uint32_t capacity, used, max_used; /* used : live and dead */
+    uint32_t bucket_count;
+    uint32_t capacity, used, max_used; /* slots; used : live and dead */
     uint32_t live;
 } coffer__mlyze_part;
 
@@ -83,12 +85,17 @@ static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* Where the search for an address begins. */
+static inline coffer__mlyze_slot *coffer__mlyze_home(const coffer__mlyze_part *part, uint64_t hash)
+{
+    return part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->bucket_count >> 32) * COFFER__MLYZE_BUCKET;
+}
+
 static inline void coffer__mlyze_live_prefetch(const coffer__mlyze_live *live, uint64_t hash)
 {
-    const coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
-    uint64_t slot = (uint64_t)(uint32_t)(hash >> 8) * part->capacity >> 32;
-    /* An integer: there may be no slots yet. */
-    __builtin_prefetch((const void *)((uintptr_t)part->slots + slot * sizeof *part->slots), 1);
+    const coffer__mlyze_slot *home = coffer__mlyze_home(&live->parts[hash % COFFER__MLYZE_PARTS], hash);
+    __builtin_prefetch(home, 1);
+    __builtin_prefetch(home + COFFER__MLYZE_BUCKET / 2, 1);
 }
 
 #endif

@@ -25,13 +25,13 @@ typedef struct coffer__mlyze_row {
 void coffer__mlyze_row_add(coffer__mlyze_row *to, const coffer__mlyze_row *from, uint64_t epoch);
 bool coffer__mlyze_row_is_empty(const coffer__mlyze_row *row);
 
+/* No branch: which rows are touched for the first time is hard to foretell. */
 static inline void coffer__mlyze_row_touch(coffer__mlyze_row *row, uint64_t epoch)
 {
-    if (row->epoch == epoch)
-        return;
+    uint64_t fresh = 0 - (uint64_t)(row->epoch != epoch);
     row->epoch = epoch;
-    row->peak_allocs = row->live_allocs;
-    row->peak_bytes = row->live_bytes;
+    row->peak_allocs += (row->live_allocs - row->peak_allocs) & fresh;
+    row->peak_bytes += (row->live_bytes - row->peak_bytes) & fresh;
 }
 
 /* From ids to rows: those of a table of the metadata have the number that they have there, others follow. */
