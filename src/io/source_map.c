@@ -13,10 +13,12 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct mapping {
     int guard;
     uint8_t *base;
+    size_t last_page; /* where it begins */
 };
 
 struct mapped_file {
@@ -54,6 +56,19 @@ static coffer_status map_intact(void *context, coffer_error *err)
 {
     const struct mapped_file *map = context;
     return expect_bytes(map, map->len, err);
+}
+
+bool coffer__source_surely_intact(const coffer_source *src, uint64_t end)
+{
+    const struct mapped_file *map = src->context;
+    const struct mapping *mapping;
+    if (src->ops.intact != map_intact)
+        return src->ops.intact == NULL;
+    mapping = atomic_load(&map->mapping);
+    if (!mapping || end > mapping->last_page)
+        return mapping == NULL;
+    (void)*(const volatile uint8_t *)(mapping->base + mapping->last_page);
+    return !coffer__guard_damaged(mapping->guard);
 }
 
 static coffer_status map_read_at(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
@@ -97,7 +112,8 @@ static coffer_status map_file(struct mapping **out, const struct mapped_file *ma
         status = coffer__fail_errno(err, "cannot map", name, errno);
         goto out;
     }
-    *mapping = (struct mapping){ coffer__guard_add(base, map->len), base };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    *mapping = (struct mapping){ coffer__guard_add(base, map->len), base, (map->len - 1) / page * page };
     if (mapping->guard < 0) {
         coffer__os_unmap(base, map->len);
         status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: too many files are mapped", name);

@@ -47,6 +47,10 @@ bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
  */
 coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t size, const char *name,
                                          coffer_error *err);
+/* Whether what views showed of the bytes before `end` was there, for the price of a look at memory: a file
+ * that was cut before its last page does not have that page any more, and touching it marks the mapping.
+ * False when it takes coffer_source_intact to tell. */
+bool coffer__source_surely_intact(const coffer_source *src, uint64_t end);
 /* False when the file behind the source was changed in place, or a journal appeared or went, since it was
  * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
  * keeps its bytes for those who have it open, unless a journal is laid over it. True for sources that are no

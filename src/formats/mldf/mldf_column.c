@@ -21,6 +21,10 @@ typedef struct column_job {
 static void gather(uint8_t *out, const uint8_t *at, size_t stride, size_t count)
 {
     size_t i = 0;
+    if (stride == sizeof(uint64_t)) {
+        memcpy(out, at, count * sizeof(uint64_t));
+        return;
+    }
     for (; i + AHEAD + 8 <= count; i += 8) {
         __builtin_prefetch(at + (i + AHEAD) * stride);
         __builtin_prefetch(at + (i + AHEAD + 4) * stride);

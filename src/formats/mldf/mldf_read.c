@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "io/source_private.h"
 
 coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, uint64_t sample, size_t field,
                                        const coffer_mldf_entry *entry, coffer_error *err)
@@ -67,12 +68,22 @@ static coffer_status read_row_bytes(coffer_mldf_bytes *out, const coffer_mldf *s
     return COFFER_OK;
 }
 
-/* Bytes as they are stored, where the caller wants them. */
-static coffer_status read_payload(uint8_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
-                                  uint32_t crc, coffer_error *err)
+/* Bytes as they are stored. */
+static coffer_status read_payload(coffer_mldf_bytes *out, const coffer_mldf *set,
+                                  const coffer__mldf_value *value, uint32_t crc, size_t spare,
+                                  coffer_error *err)
 {
-    coffer_status status = coffer_source_read_at(out, set->source, value->offset, value->size, err);
-    return status ? status : coffer__mldf_check_crc(set, value, out, crc, err);
+    const uint8_t *view = coffer_source_view(set->source, value->offset, value->size);
+    coffer_status status = coffer__mldf_bytes_reserve(out, value->size + spare, err);
+    if (status)
+        return status;
+    if (view)
+        memcpy(out->data, view, value->size);
+    else if ((status = coffer_source_read_at(out->data, set->source, value->offset, value->size, err)))
+        return status;
+    if (!(status = coffer__mldf_check_crc(set, value, out->data, crc, err)))
+        out->size = value->size;
+    return status;
 }
 
 /* Through a decoder: from the mapping where there is one, else by way of memory. */
@@ -93,12 +104,35 @@ static coffer_status read_decoded(coffer_mldf_bytes *out, const coffer_mldf *set
         stored = own.data;
     if (status == COFFER_OK && !(status = coffer__mldf_check_crc(set, value, stored, crc, err)) &&
         !(status = coffer__mldf_reserve(&room, 0, err)) &&
-        !(status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err)) &&
-        !(status = coffer_source_intact(set->source, err)))
+        !(status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err)))
         out->size = size;
     coffer_mldf_bytes_free(&own);
     coffer__mldf_give_decoder(set, decoder);
     return status;
+}
+
+/* Of a field that has payloads: by way of the mapping where there is one. */
+static coffer_status look_at_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
+                                   size_t field, coffer_error *err)
+{
+    const coffer_mldf_field *of = &set->schema.fields[field];
+    const uint8_t *at =
+        coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field), of->row_size);
+    if (!at)
+        return coffer_mldf_entry_at(out, set, sample, field, err);
+    coffer__mldf_load_entry(out, of->kind, at);
+    return COFFER_OK;
+}
+
+/* Whether what was seen of row and payload was there: asked once, when all is done. */
+static coffer_status expect_intact(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
+{
+    uint64_t row_end = coffer__mldf_entry_place(set, value->sample, value->field) +
+                       set->schema.fields[value->field].row_size;
+    uint64_t end = value->offset + value->size;
+    if (coffer__source_surely_intact(set->source, end > row_end ? end : row_end))
+        return COFFER_OK;
+    return coffer_source_intact(set->source, err);
 }
 
 coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
@@ -107,23 +141,27 @@ coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_e
 {
     coffer_mldf_entry found;
     uint32_t crc;
-    coffer_status status;
-    if ((status = coffer_mldf_entry_at(&found, set, sample, field, err)))
+    coffer_status status = coffer__mldf_check_index(set, sample, field, err);
+    if (status)
+        return status;
+    out->size = 0;
+    if (!coffer__mldf_has_payload(set->schema.fields[field].kind)) {
+        if (entry && (status = coffer_mldf_entry_at(entry, set, sample, field, err)))
+            return status;
+        return read_row_bytes(out, set, sample, field, spare, err);
+    }
+    if ((status = look_at_entry(&found, set, sample, field, err)) ||
+        (status = coffer__mldf_check_entry(&crc, set, sample, field, &found, err)))
         return status;
     coffer__mldf_value value = { sample, field, found.offset, found.size };
-    out->size = 0;
+    if (found.present && !stored && !coffer__mldf_is_plain(set, field))
+        status = read_decoded(out, set, &value, crc, spare, err);
+    else
+        status = read_payload(out, set, &value, crc, spare, err);
+    if (status || (status = expect_intact(set, &value, err)))
+        return status;
     if (entry)
         *entry = found;
-    if (!coffer__mldf_has_payload(set->schema.fields[field].kind))
-        return read_row_bytes(out, set, sample, field, spare, err);
-    if ((status = coffer__mldf_check_entry(&crc, set, sample, field, &found, err)))
-        return status;
-    if (found.present && !stored && !coffer__mldf_is_plain(set, field))
-        return read_decoded(out, set, &value, crc, spare, err);
-    if ((status = coffer__mldf_bytes_reserve(out, found.size + spare, err)) ||
-        (status = read_payload(out->data, set, &value, crc, err)))
-        return status;
-    out->size = found.size;
     return COFFER_OK;
 }
 

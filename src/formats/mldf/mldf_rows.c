@@ -94,25 +94,17 @@ void coffer__mldf_load_entry(coffer_mldf_entry *out, coffer_mldf_entry_kind kind
 coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
                                    size_t field, coffer_error *err)
 {
-    uint8_t scratch[ENTRY_MAX];
+    uint8_t bytes[ENTRY_MAX];
     coffer_mldf_entry_kind kind;
-    const uint8_t *at;
-    uint64_t place;
-    size_t len;
     coffer_status status = coffer__mldf_check_index(set, sample, field, err);
     if (status)
         return status;
     kind = set->schema.fields[field].kind;
-    len = coffer__mldf_entry_size(kind);
-    place = coffer__mldf_entry_place(set, sample, field);
-    at = coffer_source_view(set->source, place, len);
-    if (!at) {
-        if ((status = coffer_source_read_at(scratch, set->source, place, len, err)))
-            return status;
-        at = scratch;
-    }
-    coffer__mldf_load_entry(out, kind, at);
-    return COFFER_OK;
+    status = coffer_source_read_at(bytes, set->source, coffer__mldf_entry_place(set, sample, field),
+                                   coffer__mldf_entry_size(kind), err);
+    if (status == COFFER_OK)
+        coffer__mldf_load_entry(out, kind, bytes);
+    return status;
 }
 
 /* Entries of rows that are in memory. */
