@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/report.h"
 #include "io/source_private.h"
 
 coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, uint64_t sample, size_t field,
@@ -135,12 +136,35 @@ static coffer_status expect_intact(const coffer_mldf *set, const coffer__mldf_va
     return coffer_source_intact(set->source, err);
 }
 
+/* What is wrong with a value may be that the file was cut under it. */
+static coffer_status explain(const coffer_mldf *set, coffer_status status, coffer_error *err)
+{
+    coffer_error cut = COFFER_ERROR_INIT;
+    if (!coffer__is_about_file(status) || coffer_source_intact(set->source, &cut) == COFFER_OK)
+        return status;
+    return coffer__fail(err, cut.status, cut.offset, "%s", cut.text);
+}
+
+static coffer_status read_value(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                const coffer_mldf_entry *entry, bool stored, size_t spare, coffer_error *err)
+{
+    coffer__mldf_value value = { sample, field, entry->offset, entry->size };
+    uint32_t crc;
+    coffer_status status = coffer__mldf_check_entry(&crc, set, sample, field, entry, err);
+    if (status)
+        return status;
+    if (entry->present && !stored && !coffer__mldf_is_plain(set, field))
+        status = read_decoded(out, set, &value, crc, spare, err);
+    else
+        status = read_payload(out, set, &value, crc, spare, err);
+    return status ? status : expect_intact(set, &value, err);
+}
+
 coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
                                            const coffer_mldf *set, uint64_t sample, size_t field, bool stored,
                                            size_t spare, coffer_error *err)
 {
     coffer_mldf_entry found;
-    uint32_t crc;
     coffer_status status = coffer__mldf_check_index(set, sample, field, err);
     if (status)
         return status;
@@ -150,16 +174,10 @@ coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_e
             return status;
         return read_row_bytes(out, set, sample, field, spare, err);
     }
-    if ((status = look_at_entry(&found, set, sample, field, err)) ||
-        (status = coffer__mldf_check_entry(&crc, set, sample, field, &found, err)))
+    if ((status = look_at_entry(&found, set, sample, field, err)))
         return status;
-    coffer__mldf_value value = { sample, field, found.offset, found.size };
-    if (found.present && !stored && !coffer__mldf_is_plain(set, field))
-        status = read_decoded(out, set, &value, crc, spare, err);
-    else
-        status = read_payload(out, set, &value, crc, spare, err);
-    if (status || (status = expect_intact(set, &value, err)))
-        return status;
+    if ((status = read_value(out, set, sample, field, &found, stored, spare, err)))
+        return explain(set, status, err);
     if (entry)
         *entry = found;
     return COFFER_OK;
