@@ -7,7 +7,7 @@
 
 #include <string.h>
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 /* Four values, which is a pixel, or the beginning of the next one behind it. */
@@ -43,34 +43,54 @@ static inline void store_pixel(uint8_t *out, uint32_t bytes, size_t channels)
         out[c] = (uint8_t)(bytes >> (8 * c));
 }
 
+/* Neighbouring bytes as numbers, as many as fill a register. The compiler's own conversion goes byte by byte,
+ * so it is spelt out. */
+#if defined(__AVX2__)
+enum { ROW_LANES = 8 };
+typedef float row_lanes __attribute__((vector_size(32)));
+
+static inline row_lanes load_row_lanes(const uint8_t *from)
+{
+    __m128i bytes = _mm_cvtsi64_si128((int64_t)coffer__load_u64(from));
+    return (row_lanes)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+}
+#else
+enum { ROW_LANES = 4 };
+typedef pixel_lanes row_lanes;
+
+static inline row_lanes load_row_lanes(const uint8_t *from)
+{
+#if defined(__SSE2__)
+    __m128i zero = _mm_setzero_si128(), bytes = _mm_cvtsi32_si128((int32_t)coffer__load_u32(from));
+    return (row_lanes)_mm_cvtepi32_ps(_mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero));
+#else
+    return (row_lanes){ from[0], from[1], from[2], from[3] };
+#endif
+}
+#endif
+
+/* One value of the blended row; the lanes below add in the same order. */
+static inline float blend_value(const uint8_t *row, size_t len, const coffer__taps *taps)
+{
+    float sum = taps->weights[0] * (float)row[0];
+    for (uint32_t i = 1; i < taps->count; i++)
+        sum += taps->weights[i] * (float)row[i * len];
+    return sum;
+}
+
 static void blend_rows(float *restrict out, const uint8_t *restrict rows, size_t len,
                        const coffer__taps *taps)
 {
     const uint8_t *row = rows + (size_t)taps->first * len;
-    float weight = taps->weights[0];
-    uint32_t done = 1;
-    /* Two or three rows are what there is to blend when a picture has been decoded close to its new size. */
-    if (taps->count == 2) {
-        float second = taps->weights[1];
-        for (size_t i = 0; i < len; i++)
-            out[i] = weight * (float)row[i] + second * (float)row[len + i];
-        return;
+    size_t at = 0;
+    for (; at + ROW_LANES <= len; at += ROW_LANES) {
+        row_lanes sum = load_row_lanes(row + at) * taps->weights[0];
+        for (uint32_t i = 1; i < taps->count; i++)
+            sum += load_row_lanes(row + i * len + at) * taps->weights[i];
+        memcpy(out + at, &sum, sizeof sum);
     }
-    if (taps->count >= 3) {
-        float second = taps->weights[1], third = taps->weights[2];
-        for (size_t i = 0; i < len; i++)
-            out[i] = weight * (float)row[i] + second * (float)row[len + i] + third * (float)row[2 * len + i];
-        done = 3;
-    } else {
-        for (size_t i = 0; i < len; i++)
-            out[i] = weight * (float)row[i];
-    }
-    for (; done < taps->count; done++) {
-        const uint8_t *next = row + done * len;
-        weight = taps->weights[done];
-        for (size_t i = 0; i < len; i++)
-            out[i] += weight * (float)next[i];
-    }
+    for (; at < len; at++)
+        out[at] = blend_value(row + at, len, taps);
 }
 
 static inline pixel_lanes blend_pixel(const float *row, const coffer__taps *taps, size_t channels)
