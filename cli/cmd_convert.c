@@ -3,6 +3,7 @@
 
 #include "args.h"
 #include "base/report.h"
+#include "key.h"
 #include "term.h"
 
 #include <stdlib.h>
@@ -156,6 +157,16 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     if (!settings)
         return cli_fail("convert", &(coffer_error){ COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory" },
                         "");
+    /* The conversion reads a file that --key-file names itself; a pipe can be read only once. */
+    cli_key key = { .at = NULL };
+    if (!cli_has(args, "key-file")) {
+        int result = cli_key_read(&key, args);
+        if (result) {
+            free(settings);
+            return result;
+        }
+    }
+    opts.key = key.at;
     opts.from = cli_value(args, "from");
     opts.to = cli_value(args, "to");
     opts.exclusive = !cli_has(args, "force");
@@ -166,6 +177,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(src, out, &opts, &err);
     term_progress_end(&bar);
+    cli_key_wipe(&key);
     free(settings);
     if (status == COFFER_OK)
         return CLI_OK;
@@ -174,6 +186,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
     if (status == COFFER_E_EXISTS)
         hint = "--force replaces it";
+    else if (status == COFFER_E_INVALID_ARGUMENT && strstr(err.text, "there is no key"))
+        hint = "--key-file FILE or the environment's COFFER_KEY gives the key";
     else if (status == COFFER_E_INVALID_ARGUMENT)
         hint = "'coffer convert --list' shows every conversion and its options";
     else if (status == COFFER_E_NOT_RECOGNISED)

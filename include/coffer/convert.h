@@ -50,11 +50,12 @@ typedef struct coffer_convert_opts {
     size_t setting_count;
     const coffer_limits *limits;
     const coffer_progress *progress;
+    const uint8_t *key; /* 32 bytes, for an input with encrypted values; NULL = as the setting says */
 } coffer_convert_opts;
 
-#define COFFER_CONVERT_OPTS_INIT                                            \
-    {                                                                       \
-        sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL \
+#define COFFER_CONVERT_OPTS_INIT                                                  \
+    {                                                                             \
+        sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL, NULL \
     }
 
 /* Converts a file. in : borrowed.     opts : NULL = defaults. Every output appears whole or not at all; "-"

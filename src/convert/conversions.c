@@ -234,6 +234,7 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     if (status)
         return status;
     job.in = in;
+    job.key = options.key;
     job.out_path = out_path;
     job.exclusive = options.exclusive;
     job.settings = options.settings;

@@ -14,6 +14,7 @@ typedef struct coffer__convert_job {
     size_t setting_count;
     coffer_limits limits;
     const coffer_progress *progress; /* may be NULL */
+    const uint8_t *key;              /* of the input; may be NULL */
 } coffer__convert_job;
 
 struct coffer_conversion {

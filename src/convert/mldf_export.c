@@ -3,10 +3,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/dataset_input.h"
-#include "convert/folder_walk.h"
-#include "io/file.h"
+#include "io/key_file.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <string.h>
@@ -22,28 +20,10 @@ coffer_status coffer__mldf_job_key(const uint8_t **key, uint8_t room[COFFER_MLDF
                                    const coffer__convert_job *job, coffer_error *err)
 {
     const char *path = coffer__job_setting(job, "key-file");
-    coffer__buffer text = COFFER__BUFFER_INIT;
-    size_t size = 0;
-    int fd = -1;
     *key = NULL;
     if (!path)
         return COFFER_OK;
-    coffer_status status = coffer__file_open(&fd, path, O_RDONLY, 0, err);
-    if (!status)
-        status = coffer__folder_read_file(&text, fd, 4096, path, err);
-    coffer__file_close(fd);
-    while (!status && text.len > COFFER_MLDF_KEY_SIZE && text.data[text.len - 1] == '\n')
-        text.len--;
-    if (!status && text.len == COFFER_MLDF_KEY_SIZE)
-        memcpy(room, text.data, COFFER_MLDF_KEY_SIZE);
-    else if (!status && (sodium_hex2bin(room, COFFER_MLDF_KEY_SIZE, (const char *)text.data, text.len, NULL,
-                                        &size, NULL) != 0 ||
-                         size != COFFER_MLDF_KEY_SIZE))
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "%s: a key is 32 bytes or 64 hexadecimal digits", path);
-    if (text.data)
-        sodium_memzero(text.data, text.capacity);
-    coffer__buffer_free(&text);
+    coffer_status status = coffer__key_file_read(room, path, err);
     if (!status)
         *key = room;
     return status;
@@ -54,6 +34,8 @@ static coffer_status open_set(coffer__mldf_export *export, coffer_error *err)
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
     uint8_t room[COFFER_MLDF_KEY_SIZE];
     coffer_status status = coffer__mldf_job_key(&opts.key, room, export->job, err);
+    if (!opts.key)
+        opts.key = export->job->key;
     opts.verify = true;
     opts.limits = &export->job->limits;
     if (!status)

@@ -52,3 +52,10 @@ echo "exit $?"
 coffer check changed.mldf | grep -o "^[a-z].*\|sample.*"
 coffer check --full changed.mldf >/dev/null
 echo "exit $?"
+echo "# convert"
+coffer convert secret.mldf - --to jsonl --key-file key | head -n 1
+COFFER_KEY=$key coffer convert secret.mldf - --to jsonl | tail -n 1
+coffer convert secret.mldf out.jsonl 2>&1
+echo "exit $?"
+COFFER_KEY=$key coffer convert list.jsonl plain.mldf && coffer get plain.mldf 0.text
+coffer diff secret.mldf twice.mldf --key-file key | head -n 1

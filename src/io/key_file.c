@@ -1,0 +1,51 @@
+#include "io/key_file.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+
+enum { HEX_DIGITS = 2 * COFFER__KEY_SIZE, LONGEST = HEX_DIGITS + 16 /* and white space */ };
+
+bool coffer__key_from_hex(uint8_t out[COFFER__KEY_SIZE], const char *text, size_t len)
+{
+    size_t size = 0;
+    return len == HEX_DIGITS && sodium_hex2bin(out, COFFER__KEY_SIZE, text, len, NULL, &size, NULL) == 0 &&
+           size == COFFER__KEY_SIZE;
+}
+
+static bool take(uint8_t out[COFFER__KEY_SIZE], const char *text, size_t len)
+{
+    if (len == COFFER__KEY_SIZE) {
+        memcpy(out, text, len);
+        return true;
+    }
+    while (len > HEX_DIGITS && isspace((unsigned char)text[len - 1]))
+        len--;
+    return coffer__key_from_hex(out, text, len);
+}
+
+coffer_status coffer__key_file_read(uint8_t out[COFFER__KEY_SIZE], const char *path, coffer_error *err)
+{
+    char text[LONGEST];
+    size_t len = 0, got = 1;
+    int fd;
+    coffer_status status = coffer__file_open(&fd, path, O_RDONLY, 0, err);
+    if (status != COFFER_OK)
+        return status;
+    while (status == COFFER_OK && got > 0 && len < LONGEST) {
+        status = coffer__file_read_some(fd, text + len, LONGEST - len, &got, path, err);
+        len += status == COFFER_OK ? got : 0;
+    }
+    coffer__file_close(fd);
+    if (status == COFFER_OK && !take(out, text, len)) {
+        sodium_memzero(out, COFFER__KEY_SIZE);
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "%s: a key is 32 bytes or 64 hexadecimal digits; this is neither", path);
+    }
+    sodium_memzero(text, sizeof text);
+    return status;
+}
