@@ -228,22 +228,21 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
 static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *set, size_t field,
                                    coffer_error *err)
 {
-    coffer__mldf_dictionary *loaded, *made = NULL, *none = NULL;
+    coffer__mldf_dictionary *loaded, *made = NULL;
     coffer_status status;
     *out = NULL;
     if (set->schema.fields[field].dictionary_size == 0)
         return COFFER_OK;
-    if (!(loaded = atomic_load(&set->dictionaries[field]))) {
+    loaded = atomic_load(&set->dictionaries[field]);
+    if (!loaded) {
         if ((status = load_dictionary(&made, set, field, err)))
             return status;
-        if (atomic_compare_exchange_strong(&set->dictionaries[field], &none, made)) {
-            loaded = made;
-        } else {
+        if (!atomic_compare_exchange_strong(&set->dictionaries[field], &loaded, made))
             coffer__mldf_dictionary_free(made);
-            loaded = none;
-        }
+        else
+            loaded = made;
     }
-    *out = loaded->ready;
+    *out = loaded ? loaded->ready : NULL;
     return COFFER_OK;
 }
 
