@@ -1,4 +1,5 @@
-/* Samples of any input into a set: read and encoded on all threads a batch at a time, written in order. */
+/* Samples of any input into a set: read and encoded on all threads a batch at a time, and written in order
+ * while the next batch is read. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -17,20 +18,35 @@
 /* How many samples that were left out are listed. */
 #define SKIPPED_LISTED 1000
 
+typedef struct batch {
+    coffer__dataset_sample *samples;
+    coffer__dataset_value *values;
+    size_t count;
+} batch;
+
 typedef struct packing {
     coffer__dataset_input *input;
     const coffer_dataset_opts *opts;
     coffer_mldf_writer *writer;
     coffer__pool *pool;
     coffer__dataset_taker *takers; /* one per thread */
-    coffer__dataset_sample *batch;
-    size_t batch_count, batch_capacity;
-    size_t batch_limit; /* how many samples the next batch may have */
-    coffer__dataset_value *values;
-    uint64_t resumed; /* samples that were there already */
+    batch batches[2];
+    batch *loading, *writing; /* the two of them, in turn */
+    size_t batch_limit;       /* how many samples the next batch may have */
+    uint64_t resumed;         /* samples that were there already */
     uint64_t skipped;
     coffer_node *list; /* of those; may be NULL */
 } packing;
+
+static void batch_free(batch *one, size_t fields)
+{
+    for (size_t i = 0; one->values && i < BATCH_SAMPLES * fields; i++)
+        coffer__buffer_free(&one->values[i].own);
+    for (size_t i = 0; one->samples && i < BATCH_SAMPLES; i++)
+        coffer__buffer_free(&one->samples[i].name);
+    coffer__free(one->values);
+    coffer__free(one->samples);
+}
 
 static void packing_free(packing *work)
 {
@@ -41,13 +57,9 @@ static void packing_free(packing *work)
         coffer_pixels_free(&work->takers[i].pixels);
         coffer_pixels_free(&work->takers[i].scaled);
     }
-    for (size_t i = 0; work->values && i < work->batch_capacity * fields; i++)
-        coffer__buffer_free(&work->values[i].own);
-    for (size_t i = 0; work->batch && i < work->batch_capacity; i++)
-        coffer__buffer_free(&work->batch[i].name);
+    for (size_t i = 0; i < 2; i++)
+        batch_free(&work->batches[i], fields);
     coffer__free(work->takers);
-    coffer__free(work->values);
-    coffer__free(work->batch);
     coffer__pool_free(work->pool);
     coffer_mldf_discard(work->writer);
 }
@@ -66,38 +78,41 @@ static coffer_status make_takers(packing *work, coffer_error *err)
     return status;
 }
 
-static coffer_status make_batch(packing *work, coffer_error *err)
+static coffer_status make_batch(batch *one, size_t fields, coffer_error *err)
 {
-    size_t fields = work->input->schema.count;
-    work->batch_capacity = BATCH_SAMPLES;
-    work->batch_limit = FIRST_BATCH;
-    work->batch = coffer__calloc(work->batch_capacity, sizeof *work->batch);
-    work->values = coffer__calloc(work->batch_capacity * (fields ? fields : 1), sizeof *work->values);
-    if (!work->batch || !work->values)
-        return coffer__fail_no_memory(err, work->batch_capacity * fields * sizeof *work->values);
-    for (size_t i = 0; i < work->batch_capacity; i++) {
-        coffer__buffer_init(&work->batch[i].name, SIZE_MAX);
-        work->batch[i].values = work->values + i * fields;
+    one->samples = coffer__calloc(BATCH_SAMPLES, sizeof *one->samples);
+    one->values = coffer__calloc(BATCH_SAMPLES * (fields ? fields : 1), sizeof *one->values);
+    if (!one->samples || !one->values)
+        return coffer__fail_no_memory(err, BATCH_SAMPLES * fields * sizeof *one->values);
+    for (size_t i = 0; i < BATCH_SAMPLES; i++) {
+        coffer__buffer_init(&one->samples[i].name, SIZE_MAX);
+        one->samples[i].values = one->values + i * fields;
         for (size_t f = 0; f < fields; f++)
-            coffer__buffer_init(&work->batch[i].values[f].own, SIZE_MAX);
+            coffer__buffer_init(&one->samples[i].values[f].own, SIZE_MAX);
     }
     return COFFER_OK;
 }
 
-static coffer_status load_sample(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+static coffer_status make_batches(packing *work, coffer_error *err)
 {
-    packing *work = context;
-    coffer__dataset_sample *sample = &work->batch[index];
+    coffer_status status = make_batch(&work->batches[0], work->input->schema.count, err);
+    work->loading = &work->batches[0];
+    work->writing = &work->batches[1];
+    work->batch_limit = FIRST_BATCH;
+    return status ? status : make_batch(&work->batches[1], work->input->schema.count, err);
+}
+
+/* Each sample keeps its own failure. */
+static void load_sample(packing *work, coffer__dataset_sample *sample, uint32_t worker)
+{
     const coffer__dataset_input *input = work->input;
     coffer_error *failure = &sample->failure;
-    (void)err;
     *failure = (coffer_error)COFFER_ERROR_INIT;
     coffer_status status = input->load ? input->load(sample, input, failure) : COFFER_OK;
     for (size_t f = 0; !status && f < input->schema.count; f++)
         status = coffer__dataset_take(&sample->values[f], &input->schema.fields[f], &work->takers[worker],
                                       failure);
     failure->status = status;
-    return COFFER_OK; /* each sample keeps its own */
 }
 
 /* Memory that one huge value took is not kept for all that follow. */
@@ -127,9 +142,10 @@ static size_t sample_bytes(const coffer__dataset_sample *sample, size_t fields)
 static coffer_status fill_batch(bool *more, packing *work, uint64_t *index, coffer_error *err)
 {
     size_t bytes = 0, fields = work->input->schema.count;
-    work->batch_count = 0;
-    while (*more && work->batch_count < work->batch_limit && bytes < BATCH_BYTES) {
-        coffer__dataset_sample *sample = &work->batch[work->batch_count];
+    batch *to = work->loading;
+    to->count = 0;
+    while (*more && to->count < work->batch_limit && bytes < BATCH_BYTES) {
+        coffer__dataset_sample *sample = &to->samples[to->count];
         clear_sample(sample, fields);
         sample->index = *index;
         coffer_status status = work->input->next(more, sample, work->input, err);
@@ -138,7 +154,7 @@ static coffer_status fill_batch(bool *more, packing *work, uint64_t *index, coff
         if (!*more)
             break;
         bytes += sample_bytes(sample, fields);
-        work->batch_count++;
+        to->count++;
         ++*index;
     }
     return COFFER_OK;
@@ -146,10 +162,11 @@ static coffer_status fill_batch(bool *more, packing *work, uint64_t *index, coff
 
 static void choose_next_limit(packing *work)
 {
+    const batch *last = work->loading;
     size_t bytes = 0;
-    for (size_t i = 0; i < work->batch_count; i++)
-        bytes += sample_bytes(&work->batch[i], work->input->schema.count);
-    size_t limit = bytes ? BATCH_BYTES / (bytes / work->batch_count + 1) : BATCH_SAMPLES;
+    for (size_t i = 0; i < last->count; i++)
+        bytes += sample_bytes(&last->samples[i], work->input->schema.count);
+    size_t limit = bytes ? BATCH_BYTES / (bytes / last->count + 1) : BATCH_SAMPLES;
     work->batch_limit = limit < 1 ? 1 : limit > BATCH_SAMPLES ? BATCH_SAMPLES : limit;
 }
 
@@ -197,8 +214,8 @@ static void list_skipped(packing *work, const coffer__dataset_sample *sample)
 
 static coffer_status write_batch(packing *work, coffer_error *err)
 {
-    for (size_t i = 0; i < work->batch_count; i++) {
-        coffer__dataset_sample *sample = &work->batch[i];
+    for (size_t i = 0; i < work->writing->count; i++) {
+        coffer__dataset_sample *sample = &work->writing->samples[i];
         if (sample->failure.status && !can_go_without(work, sample->failure.status))
             return fail_sample(sample, &sample->failure, err);
         if (sample->failure.status) {
@@ -233,10 +250,21 @@ static coffer_status pass_by(bool *more, packing *work, uint64_t count, coffer_e
 {
     coffer_status status = COFFER_OK;
     for (uint64_t i = 0; !status && *more && i < count; i++) {
-        clear_sample(&work->batch[0], work->input->schema.count);
-        status = work->input->next(more, &work->batch[0], work->input, err);
+        coffer__dataset_sample *sample = &work->loading->samples[0];
+        clear_sample(sample, work->input->schema.count);
+        status = work->input->next(more, sample, work->input, err);
     }
     return status;
+}
+
+/* Piece 0 writes the batch that was loaded before; the others load one sample each. */
+static coffer_status run_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    packing *work = context;
+    if (index == 0)
+        return write_batch(work, err);
+    load_sample(work, &work->loading->samples[index - 1], worker);
+    return COFFER_OK;
 }
 
 static coffer_status write_all(packing *work, coffer_error *err)
@@ -244,15 +272,17 @@ static coffer_status write_all(packing *work, coffer_error *err)
     uint64_t index = coffer_mldf_writer_mark(work->writer);
     bool more = true;
     coffer_status status = pass_by(&more, work, index, err);
-    while (!status && more) {
+    while (!status && (more || work->writing->count)) {
+        uint64_t written = index;
         status = fill_batch(&more, work, &index, err);
         if (!status)
-            status = coffer__pool_run(work->pool, work->batch_count, load_sample, work, err);
-        if (!status)
-            status = write_batch(work, err);
+            status = coffer__pool_run(work->pool, work->loading->count + 1, run_piece, work, err);
         choose_next_limit(work);
+        batch *loaded = work->loading;
+        work->loading = work->writing;
+        work->writing = loaded;
         if (!status)
-            status = tell_progress(work, index, err);
+            status = tell_progress(work, written, err);
     }
     return status;
 }
@@ -330,7 +360,7 @@ static coffer_status prepare(packing *work, coffer_error *err)
         status = coffer__pool_new(&work->pool, work->opts->write.threads, err);
     if (!status)
         status = make_takers(work, err);
-    return status ? status : make_batch(work, err);
+    return status ? status : make_batches(work, err);
 }
 
 coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
