@@ -328,7 +328,7 @@ static const char *verify_copied(const char *folder, void *context, const fault_
 {
     const copying *of = context;
     int64_t now = events_in(temp_path(folder, "t.mlyze"));
-    int64_t expected = of->cut == 0 ? SAMPLE : of->flags & BLOCKS ? SAMPLE - 20 : SAMPLE - 1;
+    int64_t expected = of->cut == 0 ? SAMPLE : SAMPLE - 1;
     if (now != OLD && now != expected)
         return "neither the old state nor the new one";
     if (which->status == COFFER_OK && now != expected)

@@ -92,7 +92,7 @@ static void cut_everywhere(uint32_t flags)
     trace_dispose(&t);
 }
 
-static void a_compressed_trace_cut_at_any_byte_reads_up_to_the_cut_block(void **state)
+static void a_compressed_trace_cut_at_any_byte_reads_up_to_the_cut(void **state)
 {
     (void)state;
     cut_everywhere(COMPRESSED);
@@ -331,7 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compressed_and_plain_traces_hold_the_same_events),
-        cmocka_unit_test(a_compressed_trace_cut_at_any_byte_reads_up_to_the_cut_block),
+        cmocka_unit_test(a_compressed_trace_cut_at_any_byte_reads_up_to_the_cut),
         cmocka_unit_test(a_plain_trace_cut_at_any_byte_reads_up_to_the_cut_event),
         cmocka_unit_test(a_header_that_cannot_be_one_ends_the_blocks),
         cmocka_unit_test(a_damaged_block_is_lost_alone),

@@ -124,9 +124,10 @@ static void what_repair_wrote_needs_no_repair(void **state)
 
 /* ---- Cut off ---- */
 
-static void a_compressed_trace_cut_anywhere_keeps_the_blocks_before_the_cut(void **state)
+static void a_compressed_trace_cut_anywhere_keeps_the_events_before_the_cut(void **state)
 {
     trace_builder made;
+    uint64_t before = 0;
     (void)state;
     sample(&made, BLOCKS | SUMS);
     for (size_t cut = made.area; cut < made.file.len; cut += 13) {
@@ -134,10 +135,15 @@ static void a_compressed_trace_cut_anywhere_keeps_the_blocks_before_the_cut(void
         while (whole < 10 && block_at(&made, whole + 1) <= made.file.data + cut)
             whole++;
         coffer_report *report = repair_bytes(made.file.data, cut);
+        uint64_t events = saved_events();
         assert_true(coffer_report_count(report) > 0);
-        assert_int_equal(saved_events(), 100 * whole);
+        assert_true(events >= before && events >= 100 * whole && events < 100 * whole + 100);
+        assert_int_equal(says(report, COFFER_E_TRUNCATED, "no checksum covers"),
+                         block_at(&made, whole) < made.file.data + cut);
+        before = events;
         coffer_report_free(report);
     }
+    assert_true(before >= 990);
     trace_dispose(&made);
 }
 
@@ -369,7 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clean_trace_is_copied_as_it_is),
         cmocka_unit_test(what_repair_wrote_needs_no_repair),
-        cmocka_unit_test(a_compressed_trace_cut_anywhere_keeps_the_blocks_before_the_cut),
+        cmocka_unit_test(a_compressed_trace_cut_anywhere_keeps_the_events_before_the_cut),
         cmocka_unit_test(a_plain_trace_cut_anywhere_keeps_the_events_before_the_cut),
         cmocka_unit_test(a_trace_cut_in_its_front_becomes_an_empty_one),
         cmocka_unit_test(a_truncated_event_is_dropped),

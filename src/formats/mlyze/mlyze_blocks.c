@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "formats/mlyze/mlyze_cut.h"
 #include "formats/mlyze/mlyze_decode.h"
 
 #include <lz4.h>
@@ -108,7 +109,7 @@ coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *
     return COFFER_OK;
 }
 
-coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t *crc,
+coffer_status coffer__mlyze_load_block_header(coffer_mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
 {
     uint8_t bytes[COFFER__MLYZE_BLOCK_HEADER];
@@ -140,11 +141,22 @@ coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t 
                             "block at offset %llu says it has %lu events in %lu bytes",
                             (unsigned long long)offset, (unsigned long)block.event_count,
                             (unsigned long)block.raw_size);
-    if (block.stored_size > trace->area_end - offset - sizeof bytes)
+    *out = block;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t *crc,
+                                              const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
+{
+    coffer_mlyze_block block;
+    coffer_status status = coffer__mlyze_load_block_header(&block, crc, trace, offset, err);
+    if (status)
+        return status;
+    if (block.stored_size > trace->area_end - offset - COFFER__MLYZE_BLOCK_HEADER)
         return coffer__fail(err, COFFER_E_TRUNCATED, offset,
                             "truncated block at offset %llu: it ends at %llu, the events at %llu",
                             (unsigned long long)offset,
-                            (unsigned long long)offset + sizeof bytes + block.stored_size,
+                            (unsigned long long)offset + COFFER__MLYZE_BLOCK_HEADER + block.stored_size,
                             (unsigned long long)trace->area_end);
     *out = block;
     return COFFER_OK;
@@ -159,18 +171,41 @@ static uint64_t end_of_map(const coffer__mlyze_map *map, const coffer_mlyze *tra
     return last->offset + COFFER__MLYZE_BLOCK_HEADER + last->stored_size;
 }
 
+/* `why` ends the blocks at the offset. A block that is cut off there has whole events left. */
+static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, uint64_t offset,
+                              const coffer_error *why, coffer_error *err)
+{
+    coffer_mlyze_block cut = { 0 };
+    coffer_status status = COFFER_OK;
+    if (why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER)
+        status = coffer__mlyze_find_cut_block(&cut, trace, offset, err);
+    if (status)
+        return status;
+    if (cut.event_count == 0)
+        return coffer__fail(err, why->status, offset, "%s (%llu whole events before it)", why->text,
+                            (unsigned long long)map->event_count);
+    cut.first_event = map->event_count;
+    if ((status = coffer__mlyze_map_add(map, trace, &cut, err)))
+        return status;
+    return coffer__fail(err, why->status, offset,
+                        "%s (%llu whole events before the cut, the last %lu unverified)", why->text,
+                        (unsigned long long)map->event_count, (unsigned long)cut.event_count);
+}
+
 static coffer_status walk_blocks(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
 {
     coffer_mlyze_block block;
+    coffer_error why = COFFER_ERROR_INIT;
     coffer_status status;
     for (uint64_t offset = end_of_map(map, trace); offset < trace->area_end;
          offset = end_of_map(map, trace)) {
-        status = coffer__mlyze_read_block_header(&block, NULL, trace, offset, err);
+        status = coffer__mlyze_read_block_header(&block, NULL, trace, offset, &why);
         if (coffer__is_about_file(status))
-            return coffer__fail(err, status, offset, "%s (%llu whole events before it)", err->text,
-                                (unsigned long long)map->event_count);
+            return end_walk(map, trace, offset, &why, err);
+        if (status)
+            return coffer__fail(err, status, why.offset, "%s", why.text);
         block.first_event = map->event_count;
-        if (status || (status = coffer__mlyze_map_add(map, trace, &block, err)))
+        if ((status = coffer__mlyze_map_add(map, trace, &block, err)))
             return status;
     }
     return COFFER_OK;

@@ -48,6 +48,9 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
 /* What the header of a block says. Fails when it cannot be one. crc : may be NULL. */
 coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
+/* The same of a block that may go on behind the end of the events. */
+coffer_status coffer__mlyze_load_block_header(coffer_mlyze_block *out, uint32_t *crc,
+                                              const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
 
 /* Columns with room for every block, and behind them scratch for its bytes. */
 coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err);
@@ -60,5 +63,9 @@ uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events);
 coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
                                         const coffer_mlyze *trace, const coffer_mlyze_block *block,
                                         coffer_error *err);
+/* The bytes of events that block->stored_size bytes give, of a block that the end of the file cuts off. */
+coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
+                                      const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                      coffer_error *err);
 
 #endif

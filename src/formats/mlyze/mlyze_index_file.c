@@ -155,15 +155,18 @@ static bool samples_agree(const coffer__mlyze_map *map, const coffer_mlyze *trac
     return true;
 }
 
-/* Whether all of the trace is in the map: to the end of its events, or to the place that damage ends them. */
+/* Whether all of the trace is in the map: to the end of its events, or to the place that damage ends them.
+ * Behind a block that is cut off there is always something to look for. */
 static bool is_complete(const coffer__mlyze_map *map, const coffer_mlyze *trace)
 {
     const coffer_mlyze_block *last = &map->items[map->count - 1];
     uint64_t end = last->offset + COFFER__MLYZE_BLOCK_HEADER + last->stored_size;
     coffer_mlyze_block next;
+    coffer_status status;
     if (end == trace->area_end)
         return trace->header.event_count == 0 || trace->header.event_count == map->event_count;
-    return coffer__mlyze_read_block_header(&next, NULL, trace, end, NULL) != COFFER_OK;
+    status = coffer__mlyze_read_block_header(&next, NULL, trace, end, NULL);
+    return status != COFFER_OK && status != COFFER_E_TRUNCATED;
 }
 
 coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_mlyze *trace,

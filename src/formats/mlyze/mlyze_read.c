@@ -4,6 +4,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "formats/mlyze/mlyze_cut.h"
 #include "formats/mlyze/mlyze_decode.h"
 
 #include <lz4.h>
@@ -76,6 +77,35 @@ static coffer_status fail_block(coffer_error *err, coffer_status status, const c
                         (unsigned long long)block->first_event + block->event_count - 1);
 }
 
+static coffer_status fail_changed(coffer_error *err, const coffer_mlyze *trace,
+                                  const coffer_mlyze_block *block)
+{
+    return coffer__fail(err, COFFER_E_CHANGED, block->offset, "%s changed while it was read",
+                        coffer_source_name(trace->source));
+}
+
+coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
+                                      const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                      coffer_error *err)
+{
+    uint8_t *raw = coffer__mlyze_raw_scratch(scratch);
+    const uint8_t *stored = NULL;
+    coffer_mlyze_block header;
+    coffer_status status;
+    if ((status = coffer__mlyze_load_block_header(&header, NULL, trace, block->offset, err)) ||
+        (status = fetch(&stored, coffer__mlyze_stored_scratch(scratch), trace,
+                        block->offset + COFFER__MLYZE_BLOCK_HEADER, block->stored_size, err)))
+        return status;
+    if (header.stored_size == header.raw_size) {
+        *out = stored;
+        *len = block->stored_size;
+        return COFFER_OK;
+    }
+    *len = coffer__mlyze_lz4_prefix(raw, header.raw_size, stored, block->stored_size);
+    *out = raw;
+    return COFFER_OK;
+}
+
 static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *scratch,
                                 const coffer_mlyze *trace, const coffer_mlyze_block *block, coffer_error *err)
 {
@@ -89,8 +119,7 @@ static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *
                         block->offset + COFFER__MLYZE_BLOCK_HEADER, header.stored_size, err)))
         return status;
     if (header.raw_size != block->raw_size)
-        return coffer__fail(err, COFFER_E_CHANGED, block->offset, "%s changed while it was read",
-                            coffer_source_name(trace->source));
+        return fail_changed(err, trace, block);
     if (coffer__mlyze_has_sums(&trace->header) && coffer__crc32(0, stored, header.stored_size) != crc)
         return fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not fit its bytes");
     if (header.stored_size == header.raw_size) {
@@ -108,7 +137,16 @@ coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const 
                                         const coffer_mlyze *trace, const coffer_mlyze_block *block,
                                         coffer_error *err)
 {
+    size_t have = 0;
+    bool cut;
+    coffer_status status = coffer__mlyze_is_cut(&cut, trace, block, err);
+    if (status)
+        return status;
     *len = block->raw_size < COFFER__MLYZE_BLOCK_RAW_MAX ? block->raw_size : COFFER__MLYZE_BLOCK_RAW_MAX;
+    if (cut) {
+        status = coffer__mlyze_cut_bytes(out, &have, scratch, trace, block, err);
+        return status || have >= *len ? status : fail_changed(err, trace, block);
+    }
     if (coffer__mlyze_has_blocks(&trace->header))
         return decompress(out, scratch, trace, block, err);
     return fetch(out, coffer__mlyze_raw_scratch(scratch), trace, block->offset, *len, err);

@@ -259,15 +259,19 @@ static coffer_status save_blocks(rescue *work, coffer_error *err)
     coffer_status status;
     blocks->trace = &work->trace;
     blocks->report = work->report;
+    blocks->takes_cut = true;
     if ((status = coffer__mlyze_salvage_blocks(blocks, err)))
         return status;
     if (blocks->lost_bytes > 0 || blocks->unsorted > 0)
         work->changed = true;
     if (blocks->whole_end < end) {
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, blocks->whole_end,
-                           "truncated block at offset %llu (%llu whole events before it): %llu bytes dropped",
-                           (unsigned long long)blocks->whole_end, (unsigned long long)blocks->event_count,
-                           (unsigned long long)(end - blocks->whole_end));
+                           "truncated block at offset %llu (%llu whole events before it): of its %llu bytes "
+                           "%llu events are saved, which no checksum covers",
+                           (unsigned long long)blocks->whole_end,
+                           (unsigned long long)(blocks->event_count - blocks->cut_events),
+                           (unsigned long long)(end - blocks->whole_end),
+                           (unsigned long long)blocks->cut_events);
         work->changed = true;
     }
     work->event_count = blocks->event_count;

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "formats/mlyze/mlyze_cut.h"
 #include "formats/mlyze/mlyze_decode.h"
 
 #define WINDOW ((size_t)1 << 16)
@@ -98,6 +99,31 @@ static void report_gap(coffer__mlyze_salvage *salvage, uint64_t from, uint64_t t
                        (unsigned long long)(to - from));
 }
 
+/* Whether a block begins there whose header is whole, and its content is not. */
+static bool is_cut_off(const coffer_mlyze *trace, uint64_t offset, const coffer_error *why)
+{
+    return why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER;
+}
+
+/* What a last block that is cut off still holds; whole_end stays in front of it. */
+static coffer_status take_cut(coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns, uint64_t offset,
+                              coffer_error *err)
+{
+    coffer__mlyze_decoder decoder;
+    coffer_mlyze_block block = { 0 };
+    uint64_t whole_end = salvage->whole_end;
+    coffer_status status = coffer__mlyze_find_cut_block(&block, salvage->trace, offset, err);
+    if (status || block.event_count == 0)
+        return status;
+    block.first_event = salvage->event_count;
+    if ((status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, &block, false, err)) ||
+        (status = take(salvage, &block, columns, err)))
+        return status;
+    salvage->whole_end = whole_end;
+    salvage->cut_events = block.event_count;
+    return COFFER_OK;
+}
+
 /* A header that is none: the blocks behind it are looked for. */
 static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns,
                               const coffer_error *why, coffer_error *err)
@@ -108,8 +134,10 @@ static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, 
         return status;
     if (next < salvage->trace->area_end)
         report_gap(salvage, *offset, next, why);
+    else if (salvage->takes_cut && is_cut_off(salvage->trace, *offset, why))
+        status = take_cut(salvage, columns, *offset, err);
     *offset = next;
-    return COFFER_OK;
+    return status;
 }
 
 static coffer_status drop_block(coffer__mlyze_salvage *salvage, const coffer_mlyze_block *block,

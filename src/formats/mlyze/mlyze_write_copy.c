@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/varint.h"
+#include "formats/mlyze/mlyze_cut.h"
 #include "formats/mlyze/mlyze_decode.h"
 
 #include <string.h>
@@ -148,13 +149,17 @@ static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_blo
                                 const uint8_t *bytes, size_t len, coffer_error *err)
 {
     uint8_t highest = highest_type(&copy->columns);
+    bool cut;
+    coffer_status status = coffer__mlyze_is_cut(&cut, copy->from, block, err);
+    if (status)
+        return status;
     copy->extensions |= highest > COFFER_MLYZE_MARKER;
     if (copy->opts->plain)
         return write_plain(copy, block, bytes, len, err);
     /* What the columns do not hold cannot be written from them. */
     if (copy->sorts && block->time < copy->time && highest <= COFFER_MLYZE_RSS)
         return write_anew(copy, err);
-    if (coffer__mlyze_has_blocks(&copy->from->header) &&
+    if (coffer__mlyze_has_blocks(&copy->from->header) && !cut &&
         (block->stored_size < block->raw_size ? copy->keep_packed : copy->keep_unpacked))
         return keep_block(copy, block, err);
     return seal_block(copy, block, bytes, len, err);
