@@ -140,7 +140,7 @@ static coffer_status fill_stacks(coffer_mlyze_analysis *out, const coffer__mlyze
 static coffer__mlyze_row sum_thread(const coffer__mlyze_pass *pass, size_t thread)
 {
     coffer__mlyze_row sum = { 0 };
-    for (size_t i = 0; i < pass->shard_count; i++)
+    for (size_t i = 0; i < pass->shard_count && coffer__mlyze_saw_thread(pass, thread); i++)
         coffer__mlyze_row_add(&sum, &pass->shards[i].threads[thread], pass->epoch);
     return sum;
 }

@@ -130,6 +130,7 @@ typedef struct coffer__mlyze_pass {
     coffer__mlyze_batch batches[2];
     size_t batch_pieces; /* room in each */
     uint32_t **span_of;  /* for each worker and thread number: its span in the piece, from 1 */
+    bool **seen_by;      /* for each worker and thread number: whether it has allocated */
     /* For each thread number, allocations as piece << 16 | event: the last one before the batch, and the
      * first and last ones in it (numbers of pieces in the batch). */
     uint64_t *last_before;
@@ -207,6 +208,8 @@ coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mly
 coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_pass_kind kind,
                                        size_t shard_count, coffer_error *err);
 void coffer__mlyze_pass_free(coffer__mlyze_pass *pass);
+/* Whether the thread may have allocated: most numbers have not, and their rows need not be looked at. */
+bool coffer__mlyze_saw_thread(const coffer__mlyze_pass *pass, size_t thread);
 /* Whether the blocks turned out to lie elsewhere than an index said: then it was all for nothing. */
 bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass);
 /* Adds what a shard's table has left to the leftovers. */

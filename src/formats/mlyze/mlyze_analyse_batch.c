@@ -217,7 +217,7 @@ static void count_allocs_before(coffer__mlyze_piece *piece)
 
 /* ---- Counts ---- */
 
-static void count_types(coffer__mlyze_piece *piece)
+static void count_types(coffer__mlyze_piece *piece, bool *seen)
 {
     const uint8_t *type = piece->events.type;
     uint64_t allocs = 0, frees = 0, allocated = 0;
@@ -225,6 +225,7 @@ static void count_types(coffer__mlyze_piece *piece)
         allocs += type[i] == COFFER_MLYZE_ALLOC;
         frees += type[i] == COFFER_MLYZE_FREE;
         allocated += piece->events.size[i]; /* of others too: note_others() takes them out */
+        seen[piece->events.thread[i]] = true;
     }
     piece->allocs = allocs;
     piece->frees = frees;
@@ -289,7 +290,7 @@ coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mly
         status = make_room(piece, pass, err);
     if (status)
         return status;
-    count_types(piece);
+    count_types(piece, pass->seen_by[worker]);
     count_reallocs(piece);
     piece->has_unlisted = !find_rows(piece, &pass->stacks);
     if (pass->sees_all)

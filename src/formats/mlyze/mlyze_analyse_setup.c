@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PIECES_ALONE 1      /* what one thread works on stays in its cache */
-#define PIECES_PER_THREAD 8 /* several threads have to wait for each other less often */
+#define PIECES_PER_THREAD 4 /* several threads have to wait for each other less often */
 #define MAX_PIECES 1024
 #define LEAST_TABLE ((size_t)256 << 10) /* of each shard, whatever the limit */
 
@@ -31,11 +31,14 @@ static coffer_status make_thread_tables(coffer__mlyze_pass *pass, coffer_error *
     pass->last_here = coffer__alloc_array(COFFER__MLYZE_THREADS, sizeof *pass->last_here);
     pass->threads_here = coffer__alloc_array(COFFER__MLYZE_THREADS, sizeof *pass->threads_here);
     pass->span_of = coffer__calloc(pass->threads, sizeof *pass->span_of);
-    if (!pass->last_before || !pass->first_here || !pass->last_here || !pass->threads_here || !pass->span_of)
+    pass->seen_by = coffer__calloc(pass->threads, sizeof *pass->seen_by);
+    if (!pass->last_before || !pass->first_here || !pass->last_here || !pass->threads_here ||
+        !pass->span_of || !pass->seen_by)
         return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *pass->last_before);
     for (uint32_t i = 0; i < pass->threads; i++) {
         pass->span_of[i] = coffer__calloc(COFFER__MLYZE_THREADS, sizeof **pass->span_of);
-        if (!pass->span_of[i])
+        pass->seen_by[i] = coffer__calloc(COFFER__MLYZE_THREADS, sizeof **pass->seen_by);
+        if (!pass->span_of[i] || !pass->seen_by[i])
             return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof **pass->span_of);
     }
     return COFFER_OK;
@@ -68,7 +71,10 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
     }
     for (uint32_t i = 0; pass->span_of && i < pass->threads; i++)
         coffer__free(pass->span_of[i]);
+    for (uint32_t i = 0; pass->seen_by && i < pass->threads; i++)
+        coffer__free(pass->seen_by[i]);
     coffer__free(pass->span_of);
+    coffer__free(pass->seen_by);
     coffer__free(pass->last_before);
     coffer__free(pass->first_here);
     coffer__free(pass->last_here);
@@ -198,6 +204,15 @@ coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t s
     }
     coffer__mlyze_live_each(&pass->shards[shard].live, collect, pass);
     return COFFER_OK;
+}
+
+bool coffer__mlyze_saw_thread(const coffer__mlyze_pass *pass, size_t thread)
+{
+    for (uint32_t i = 0; i < pass->threads; i++) {
+        if (pass->seen_by[i][thread])
+            return true;
+    }
+    return false;
 }
 
 bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass)
