@@ -2,6 +2,7 @@
 #include "formats/mldf/mldf_private.h"
 
 #include "base/checked.h"
+#include "base/dtype_code.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
@@ -43,7 +44,7 @@ static coffer_status read_name(char out[COFFER__MLDF_NAME_SIZE], const uint8_t *
 static coffer_status read_array(coffer_mldf_field *field, const uint8_t *arguments, uint64_t place,
                                 coffer_error *err)
 {
-    field->dtype = coffer__mldf_dtype_of_code(arguments[0]);
+    field->dtype = coffer__dtype_of_code(arguments[0]);
     if (field->dtype == COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place, "field %s: element type %u is not known",
                             field->name, arguments[0]);

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/crc32.h"
+#include "base/dtype_code.h"
 #include "base/fail.h"
 
 coffer_status coffer__mldf_out_write(coffer__mldf_output *out, const void *bytes, size_t len,
@@ -72,7 +73,7 @@ void coffer__mldf_compose_head(uint8_t out[COFFER__MLDF_HEAD_SIZE], const coffer
 
 static void compose_array(uint8_t *at, const coffer_mldf_field *field)
 {
-    at[0] = coffer__mldf_dtype_code(field->dtype);
+    at[0] = coffer__dtype_code(field->dtype);
     at[1] = (uint8_t)field->ndim;
     for (uint32_t i = 0; i < field->ndim; i++)
         coffer__store_u64(at + 8 + 8 * (size_t)i, field->dims[i]);

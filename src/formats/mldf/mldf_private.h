@@ -55,9 +55,6 @@ static inline bool coffer__mldf_has_payload(coffer_mldf_entry_kind kind)
 {
     return kind >= COFFER_MLDF_ENTRY_BYTES;
 }
-/* Numbers of the element types in an array descriptor. */
-uint8_t coffer__mldf_dtype_code(coffer_dtype dtype);     /* 0 when the format has none */
-coffer_dtype coffer__mldf_dtype_of_code(uint8_t code);   /* COFFER_DTYPE_NONE likewise */
 uint32_t coffer__mldf_alignment_of(uint32_t entry_size); /* the largest of 8, 4, 2, 1 that divides it */
 
 /* ---- Fields (mldf_fields.c) ---- */

@@ -1,5 +1,6 @@
 /* The fields of a new set: what the format can hold is checked before anything is written. */
 #include "base/checked.h"
+#include "base/dtype_code.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"
@@ -29,7 +30,7 @@ static coffer_status check_name(const char *name, size_t index, coffer_error *er
 static coffer_status check_array(const coffer_mldf_field *field, coffer_error *err)
 {
     uint64_t size = coffer_dtype_size(field->dtype);
-    if (coffer__mldf_dtype_code(field->dtype) == 0)
+    if (coffer__dtype_code(field->dtype) == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "field %s: arrays of the type \"%s\" cannot be stored", field->name,
                             coffer_dtype_name(field->dtype));
