@@ -59,8 +59,11 @@ static int concat(concat_job *job)
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return mldf_report_set(output, cli_has(job->args, "json"));
-    const char *culprit =
-        status == COFFER_E_EXISTS ? output : cli_culprit(cli_operand(job->args, 0), output, &err);
+    const char *culprit = cli_operand(job->args, 0);
+    for (size_t i = 1; i <= job->count; i++)
+        culprit = cli_culprit(culprit, cli_operand(job->args, i), &err);
+    if (status == COFFER_E_EXISTS)
+        culprit = output;
     if (status == COFFER_E_INCONSISTENT)
         return cli_fail(culprit, &err, "'coffer ls' shows the fields of each");
     return mldf_fail(culprit, &err, job->key.at != NULL);

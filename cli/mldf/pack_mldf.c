@@ -92,6 +92,12 @@ static int step(void *context, uint64_t done, uint64_t total)
     return job->bar.progress.step(job->bar.progress.context, done, total) || cli_signal_waits();
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static bool has_partial(const pack_job *job)
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
@@ -111,31 +117,50 @@ static void drop_useless(const pack_job *job, coffer_status status)
         coffer_mldf_drop_partial(job->output, NULL);
 }
 
-/* 'check' and 'repair', which the usual hints recommend, do not know the files of other programs. */
-static const char *hint_for(const pack_job *job, const coffer_error *err)
+/* Of a failure that is that of one sample: the others may do without it. */
+static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
+{
+    bool about_input = coffer__is_about_file(err->status) || err->status == COFFER_E_IO ||
+                       err->status == COFFER_E_NOT_FOUND || err->status == COFFER_E_UNSUPPORTED;
+    if (!about_input || cli_has(job->args, "keep-going"))
+        return "";
+    if (has_partial(job))
+        return "--resume goes on there when it can be read, --resume --keep-going without it";
+    return err->status == COFFER_E_UNSAFE_PATH
+               ? "a set is made of plain files inside the input alone; --keep-going leaves out the others"
+               : "--keep-going leaves out what cannot be read";
+}
+
+/* 'check' and 'repair', which the usual hints recommend, do not know the files of other programs, and a
+ * folder is no mistake here. */
+static const char *hint_for(const pack_job *job, const char *culprit, const coffer_error *err, bool of_sample)
 {
     bool is_left = has_partial(job);
     if (err->status == COFFER_E_EXISTS)
         return is_left ? "--resume goes on with it, --restart drops it" : NULL;
+    if (of_sample)
+        return hint_for_sample(job, err);
     if (is_left && err->status == COFFER_E_INCONSISTENT)
         return "--restart drops what was left";
     if (is_left)
         return "what is packed so far was kept: the same command with --resume goes on";
     if (err->status == COFFER_E_UNSAFE_PATH)
         return "a set is made of plain files inside the input alone";
-    if (err->status == COFFER_E_NOT_FOUND && strstr(err->text, "to pack"))
-        return "--kind says what the input is";
-    return coffer__is_about_file(err->status) ? "--keep-going leaves out what cannot be read" : NULL;
+    if (err->status == COFFER_E_NOT_FOUND && cli_has(job->args, "kind"))
+        return "without --kind, what most files are is taken";
+    if (err->status == COFFER_E_NOT_RECOGNISED)
+        return "'coffer convert' takes single files of other formats";
+    return coffer__is_about_file(err->status) || is_folder(culprit) ? "" : NULL;
 }
 
-static int fail(const pack_job *job, const coffer_error *err)
+static int fail(const pack_job *job, const coffer_node *packed, const coffer_error *err)
 {
     const char *culprit = job->inputs[0];
     for (size_t i = 0; i < job->input_count; i++)
         culprit = cli_culprit(culprit, job->inputs[i], err);
     culprit = err->status == COFFER_E_EXISTS ? job->output : cli_culprit(culprit, job->output, err);
     drop_useless(job, err->status);
-    return cli_fail(culprit, err, hint_for(job, err));
+    return cli_fail(culprit, err, hint_for(job, culprit, err, coffer_node_find(packed, "failed") != NULL));
 }
 
 static void print_left_out(const coffer_node *list, uint64_t skipped)
@@ -224,7 +249,7 @@ static int pack(pack_job *job)
     if (status == COFFER_OK)
         status = coffer_dataset_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
     term_progress_end(&job->bar);
-    int result = status == COFFER_OK ? report(job, packed) : fail(job, &err);
+    int result = status == COFFER_OK ? report(job, packed) : fail(job, packed, &err);
     cli_release_signals();
     coffer_node_free(packed);
     return result;

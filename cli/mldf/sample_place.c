@@ -79,11 +79,13 @@ static bool read_samples(sample_place *out, const char **text)
     if (!cli_read_digits(&out->end, &at))
         out->end = UINT64_MAX;
     *text = at;
-    return out->first <= out->end;
+    return true;
 }
 
 static int check_samples(sample_place *place, const cli_args *args, uint64_t count)
 {
+    if (place->first > place->end)
+        return cli_usage(args, "%" PRIu64 "..%" PRIu64 " ends before it begins", place->first, place->end);
     if (place->is_one ? place->first >= count : place->first > count)
         return fail_no_sample(args, place->first, count);
     if (place->end != UINT64_MAX && place->end > count)

@@ -1,4 +1,5 @@
 /* sheet, for training sets: random samples as a picture, with their labels. */
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "mldf/mldf_verbs.h"
@@ -36,6 +37,7 @@ typedef struct sheet_job {
     bool is_range;
     uint64_t unreadable;
     coffer_error first_error;
+    bool is_content; /* the value is whole, but no decoder takes it */
 } sheet_job;
 
 /* ---- What to show ---- */
@@ -136,6 +138,17 @@ static void draw_caption(const sheet_job *job, tile_painter *painter, picture_bo
     picture_text(painter->canvas, tile.x, y, PICTURE_LEFT, &font, fitted);
 }
 
+/* Errors of the set name the sample; those of a picture or sound in it do not. */
+static void keep_error(sheet_job *job, const coffer_error *found, uint64_t sample)
+{
+    job->is_content = strncmp(found->text, "sample ", 7) != 0;
+    if (job->is_content)
+        coffer__fail(&job->first_error, found->status, COFFER_OFFSET_NONE, "sample %" PRIu64 ": %s", sample,
+                     found->text);
+    else
+        job->first_error = *found;
+}
+
 /* A sample that cannot be read has its tile all the same, with the reason in it. */
 static coffer_status draw_tile(sheet_job *job, tile_painter *painter, picture_box tile, uint64_t sample,
                                coffer_error *err)
@@ -148,7 +161,7 @@ static coffer_status draw_tile(sheet_job *job, tile_painter *painter, picture_bo
     }
     if (status != COFFER_OK) {
         if (job->unreadable++ == 0)
-            job->first_error = found;
+            keep_error(job, &found, sample);
         picture_outline(painter->canvas,
                         (picture_box){ tile.x + 1, tile.y + 1, tile.width - 2, tile.height - 2 }, 1, red);
         tile_paint_text(painter, tile, found.text, red);
@@ -228,7 +241,9 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     term_text count;
     fprintf(stderr, "%scoffer:%s samples that could not be shown: %s\n", term_on(stderr, TERM_YELLOW),
             term_off(stderr), term_count(count, job.unreadable));
-    return mldf_fail(job.path, &job.first_error, reader.has_key);
+    return job.is_content ? cli_fail(job.path, &job.first_error,
+                                     "it is stored as it was packed; 'coffer delete' takes samples out")
+                          : mldf_fail(job.path, &job.first_error, reader.has_key);
 }
 
 static int run(const cli_args *args, coffer_source *src)

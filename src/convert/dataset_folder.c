@@ -12,21 +12,23 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 /* What can be packed, by extension. */
 typedef struct file_kind {
     coffer_dataset_kind kind;
-    const char *field;
+    const char *field, *title;
     const char *extensions[5]; /* NULL-terminated */
 } file_kind;
 
 static const file_kind kinds[] = {
-    { COFFER_DATASET_IMAGES, "image", { ".jpg", ".jpeg", ".jpe", ".png" } },
-    { COFFER_DATASET_AUDIO, "audio", { ".wav", ".flac" } },
-    { COFFER_DATASET_TEXT, "text", { ".txt", ".text", ".md" } },
-    { COFFER_DATASET_ARRAYS, "array", { ".npy" } },
-    { COFFER_DATASET_AUTO, "data", { NULL } }, /* anything else, when there is nothing of the above */
+    { COFFER_DATASET_IMAGES, "image", "a picture", { ".jpg", ".jpeg", ".jpe", ".png" } },
+    { COFFER_DATASET_AUDIO, "audio", "a sound", { ".wav", ".flac" } },
+    { COFFER_DATASET_TEXT, "text", "a text", { ".txt", ".text", ".md" } },
+    { COFFER_DATASET_ARRAYS, "array", "an array", { ".npy" } },
+    { COFFER_DATASET_AUTO,
+      "data",
+      "of that kind",
+      { NULL } }, /* anything else, when there is nothing of the above */
 };
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
@@ -46,17 +48,11 @@ typedef struct folder_input {
     int64_t label;
 } folder_input;
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), end_len = strlen(end);
-    return len > end_len && strcasecmp(text + len - end_len, end) == 0;
-}
-
 static size_t kind_of_file(const char *path)
 {
     for (size_t k = 0; k < OTHER_KIND; k++) {
         for (const char *const *extension = kinds[k].extensions; *extension; extension++) {
-            if (ends_with(path, *extension))
+            if (coffer__file_has_extension(path, *extension))
                 return k;
         }
     }
@@ -89,16 +85,26 @@ static coffer_status choose_kind(size_t *out, const coffer__folder_list *list, c
         if (kind_of_file(list->files[i].path) == *out)
             return COFFER_OK;
     }
-    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: no files to pack as \"%s\"", folder,
-                        kinds[*out].field);
+    if (list->count == 0)
+        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: no files in it", folder);
+    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: none of its %zu files is %s",
+                        folder, list->count, kinds[*out].title);
 }
 
-/* Leaves the files of one kind; links and devices among them stay, to be refused one by one. */
-static void keep_kind(coffer__folder_list *list, size_t kind)
+static bool leads_to_folder(int folder, const coffer__folder_file *file)
+{
+    int fd = file->irregular ? coffer__os_open_at(folder, file->path, O_RDONLY | O_DIRECTORY) : -1;
+    coffer__file_close(fd);
+    return fd >= 0;
+}
+
+/* Leaves the files of one kind. Links and devices among them stay, to be refused one by one, and so do links
+ * to folders: what is behind them must not be missed unsaid. */
+static void keep_kind(coffer__folder_list *list, int folder, size_t kind)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
-        if (kind_of_file(list->files[i].path) == kind)
+        if (kind_of_file(list->files[i].path) == kind || leads_to_folder(folder, &list->files[i]))
             list->files[kept++] = list->files[i];
     }
     list->count = kept;
@@ -109,7 +115,7 @@ static uint16_t image_or_audio_type(const coffer__folder_list *list, const char 
 {
     size_t of_first = 0;
     for (size_t i = 0; i < list->count; i++)
-        of_first += ends_with(list->files[i].path, first_extension);
+        of_first += coffer__file_has_extension(list->files[i].path, first_extension);
     return 2 * of_first > list->count ? first : other;
 }
 
@@ -121,7 +127,8 @@ static coffer_status open_file(int *fd, const folder_input *input, const coffer_
     do {
         *fd = coffer__os_open_at(input->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail_errno(err, "cannot open", file->path, errno) : COFFER_OK;
+    return *fd < 0 ? coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE, "cannot open: %s", strerror(errno))
+                   : COFFER_OK;
 }
 
 /* Arrays have one type; dimensions in which they differ vary. Only their headers are read here. */
@@ -306,7 +313,7 @@ coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const cha
     if (!status)
         status = choose_kind(&found, &input->list, kind, folder, err);
     if (!status) {
-        keep_kind(&input->list, found);
+        keep_kind(&input->list, input->folder, found);
         input->base.count = input->list.count;
         for (size_t i = 0; i < input->list.count; i++)
             coffer__digest_add(input->base.seen, input->list.files[i].path,

@@ -101,6 +101,9 @@ coffer_status coffer__manifest_judge_path(uint32_t *can, coffer__manifest *manif
 
 coffer_status coffer__manifest_settle(coffer__manifest *manifest, coffer_error *err)
 {
+    if (manifest->columns.count == 0)
+        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "%s: no samples in it",
+                            coffer_source_name(manifest->src));
     const uint32_t of_files = COFFER__CAN_PATH | COFFER__CAN_IMAGE | COFFER__CAN_AUDIO | COFFER__CAN_ARRAY;
     for (size_t i = 0; i < manifest->columns.count; i++) {
         coffer__column *column = &manifest->columns.items[i];

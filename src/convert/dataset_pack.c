@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 typedef struct pack {
     coffer_dataset_opts opts;
@@ -27,17 +26,11 @@ typedef struct pack {
     coffer__dataset_input *input;
 } pack;
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), end_len = strlen(end);
-    return len > end_len && strcasecmp(text + len - end_len, end) == 0;
-}
-
 static bool is_shard(const char *path)
 {
     static const char *const ends[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst" };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        if (ends_with(path, ends[i]))
+        if (coffer__file_has_extension(path, ends[i]))
             return true;
     }
     return false;
@@ -45,7 +38,7 @@ static bool is_shard(const char *path)
 
 static bool is_jsonl(const char *path)
 {
-    return ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+    return coffer__file_has_extension(path, ".jsonl") || coffer__file_has_extension(path, ".ndjson");
 }
 
 static bool is_folder(const char *path)
@@ -179,9 +172,9 @@ static coffer_status choose_kind(coffer_dataset_kind *kind, const pack *work, co
         if (status)
             return status;
     } else if (!shards) {
-        *kind = ends_with(first, ".npy")                      ? COFFER_DATASET_ARRAYS
-                : is_jsonl(first) || ends_with(first, ".csv") ? COFFER_DATASET_MANIFEST
-                                                              : COFFER_DATASET_AUTO;
+        *kind = coffer__file_has_extension(first, ".npy")                      ? COFFER_DATASET_ARRAYS
+                : is_jsonl(first) || coffer__file_has_extension(first, ".csv") ? COFFER_DATASET_MANIFEST
+                                                                               : COFFER_DATASET_AUTO;
         return *kind != COFFER_DATASET_AUTO
                    ? COFFER_OK
                    : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,

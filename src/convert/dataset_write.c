@@ -36,6 +36,7 @@ typedef struct packing {
     uint64_t resumed;         /* samples that were there already */
     uint64_t skipped;
     coffer_node *list; /* of those; may be NULL */
+    coffer_node *out;  /* may be NULL */
 } packing;
 
 static void batch_free(batch *one, size_t fields)
@@ -188,9 +189,11 @@ coffer_status coffer__dataset_put(coffer_mldf_writer *writer, size_t index,
                                  value->has_entry ? &value->entry : NULL, err);
 }
 
-static coffer_status fail_sample(const coffer__dataset_sample *sample, const coffer_error *why,
-                                 coffer_error *err)
+static coffer_status fail_sample(const packing *work, const coffer__dataset_sample *sample,
+                                 const coffer_error *why, coffer_error *err)
 {
+    if (work->out)
+        coffer__node_text_len(work->out, "failed", (const char *)sample->name.data, sample->name.len);
     return coffer__fail(err, why->status, why->offset, "%.*s: %s", (int)sample->name.len,
                         (const char *)sample->name.data, why->text);
 }
@@ -217,7 +220,7 @@ static coffer_status write_batch(packing *work, coffer_error *err)
     for (size_t i = 0; i < work->writing->count; i++) {
         coffer__dataset_sample *sample = &work->writing->samples[i];
         if (sample->failure.status && !can_go_without(work, sample->failure.status))
-            return fail_sample(sample, &sample->failure, err);
+            return fail_sample(work, sample, &sample->failure, err);
         if (sample->failure.status) {
             list_skipped(work, sample);
             continue;
@@ -226,7 +229,7 @@ static coffer_status write_batch(packing *work, coffer_error *err)
         for (size_t f = 0; !status && f < work->input->schema.count; f++) {
             status = coffer__dataset_put(work->writer, f, &sample->values[f], &sample->failure);
             if (status)
-                return fail_sample(sample, &sample->failure, err);
+                return fail_sample(work, sample, &sample->failure, err);
         }
         coffer_mldf_set_mark(work->writer, sample->index + 1);
         status = coffer_mldf_end_sample(work->writer, err);
@@ -311,11 +314,12 @@ static void settle_fields(coffer__dataset_schema *schema, const coffer_dataset_o
     }
 }
 
-/* What must be the same when an interrupted pack goes on. */
+/* What must be the same when an interrupted pack goes on. Not whether it keeps going: a pack that a file has
+ * stopped can go on without it. */
 static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_input *input,
                      const coffer_dataset_opts *opts)
 {
-    uint64_t settings[] = { opts->jpeg_quality, opts->max_size, opts->raw, opts->keep_going, input->count };
+    uint64_t settings[] = { opts->jpeg_quality, opts->max_size, opts->raw, input->count };
     coffer__digest_add(input->seen, settings, sizeof settings);
     coffer__digest_hex(tag, input->seen);
 }
@@ -366,7 +370,7 @@ static coffer_status prepare(packing *work, coffer_error *err)
 coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
                                     const coffer_dataset_opts *opts, bool resumable, coffer_error *err)
 {
-    packing work = { .input = input, .opts = opts };
+    packing work = { .input = input, .opts = opts, .out = out };
     coffer_status status = prepare(&work, err);
     if (!status)
         status = open_writer(&work, out_path, resumable, err);

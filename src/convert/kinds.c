@@ -20,7 +20,6 @@
 #include "io/file.h"
 
 #include <string.h>
-#include <strings.h>
 
 typedef struct outside_kind {
     const char *name;
@@ -75,12 +74,6 @@ static const outside_kind outside_kinds[] = {
 
 #define OUTSIDE_COUNT (sizeof outside_kinds / sizeof *outside_kinds)
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), end_len = strlen(end);
-    return len > end_len && strcasecmp(text + len - end_len, end) == 0;
-}
-
 /* The last part of a path begins with it, and has more. */
 static bool name_begins_with(const char *path, const char *prefix)
 {
@@ -93,12 +86,12 @@ const char *coffer__kind_by_name(const char *path)
 {
     for (size_t i = 0; i < coffer_format_count(); i++) {
         const coffer_format *format = coffer_format_at(i);
-        if (ends_with(path, coffer_format_extension(format)))
+        if (coffer__file_has_extension(path, coffer_format_extension(format)))
             return coffer_format_name(format);
     }
     for (size_t i = 0; i < OUTSIDE_COUNT; i++) {
         for (const char *const *extension = outside_kinds[i].extensions; *extension; extension++) {
-            if (ends_with(path, *extension))
+            if (coffer__file_has_extension(path, *extension))
                 return outside_kinds[i].name;
         }
     }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_LINKS 40 /* as the kernel follows */
 
@@ -148,6 +149,12 @@ size_t coffer__file_folder_len(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+bool coffer__file_has_extension(const char *path, const char *extension)
+{
+    size_t len = strlen(path), extension_len = strlen(extension);
+    return len > extension_len && strcasecmp(path + len - extension_len, extension) == 0;
 }
 
 coffer_status coffer__file_sync_folder(const char *path, coffer_error *err)

@@ -40,5 +40,7 @@ coffer_status coffer__file_take_after(int fd, const struct stat *other, const ch
 bool coffer__file_name_is_plain(const char *name, size_t len);
 /* Length of the folder part of a path, with its last slash. */
 size_t coffer__file_folder_len(const char *path);
+/* Whether the name ends in the extension, in letters of any case, and has something before it. */
+bool coffer__file_has_extension(const char *path, const char *extension);
 
 #endif

@@ -57,8 +57,9 @@ static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
     if (!sink->temporary)
         return coffer__fail_no_memory(err, size);
     snprintf(sink->temporary, size, "%s.partial", sink->path);
-    if ((status = coffer__file_open(&sink->fd, sink->temporary, O_RDWR | O_CREAT, 0666, err)))
-        return status;
+    sink->fd = coffer__file_try_open(sink->temporary, O_RDWR | O_CREAT, 0666);
+    if (sink->fd < 0)
+        return coffer__fail_errno(err, "cannot create a file beside it", sink->path, errno);
     coffer__file_close(sink->fd);
     sink->fd = -1;
     if ((status = coffer__lock_open(&sink->fd, sink->temporary, err)))

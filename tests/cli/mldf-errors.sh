@@ -10,6 +10,7 @@ try get "$set" 99
 try get "$set" 3.capton
 try get "$set" 3.nothing-like-it
 try get "$set" 3..99
+try get "$set" 5..3
 try get "$set" 3.image --as wav
 try get "$set" 3 --as npy
 try get "$set" 3 -o out
@@ -65,6 +66,13 @@ try split a.mldf --every 5 --parts 0.5,0.5
 try concat a.mldf a.mldf
 try concat a.mldf "$DATA/vectors/mldf/page-2m.mldf" both.mldf
 try pack missing out.mldf
+mkdir empty
+try pack empty out.mldf
+printf '{"a":1}\n' >one.jsonl
+try pack one.jsonl nowhere/out.mldf
+try pack key out.mldf
+printf '{"a":1}\n{"a":\n' >cut.jsonl
+try pack cut.jsonl out.mldf -k
 try pack a.mldf out.mldf --encrypt
 try pack . out.mldf --raw --jpeg-quality 90
 try pack . out.mldf --dictionary 100K

@@ -20,3 +20,10 @@ END
 coffer sheet "$set" -o /nowhere/sheet.png 2>&1
 echo "exit $?"
 ls
+echo "# a picture that no decoder takes"
+mkdir cut
+coffer get "$set" 3.image -o whole.png
+head -c 60 whole.png >cut/1.png
+coffer pack cut cut.mldf | cut -d , -f 1
+coffer sheet cut.mldf -o cut.png 2>&1
+echo "exit $?"

@@ -288,6 +288,53 @@ static void links_are_refused(void **state)
     must_refuse("animals", NULL, COFFER_E_UNSAFE_PATH, "dog/link.jpg");
 }
 
+static void a_link_to_a_folder_is_not_passed_by_unsaid(void **state)
+{
+    (void)state;
+    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_node *facts;
+    make_animals();
+    assert_int_equal(symlink("dog", temp_path(temp_folder, "animals/wolf")), 0);
+    assert_int_equal(symlink("nowhere", temp_path(temp_folder, "animals/notes")), 0); /* no picture anyway */
+    must_refuse("animals", NULL, COFFER_E_UNSAFE_PATH, "wolf");
+    opts.keep_going = opts.restart = true;
+    assert_int_equal(pack(&facts, "animals", &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "samples")), 4);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")), 1);
+    coffer_node_free(facts);
+}
+
+static void what_holds_nothing_to_pack_says_so(void **state)
+{
+    (void)state;
+    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    make_folder("empty");
+    must_refuse("empty", NULL, COFFER_E_NOT_FOUND, "no files in it");
+    put_text("empty/1.txt", "one");
+    opts.kind = COFFER_DATASET_IMAGES;
+    must_refuse("empty", &opts, COFFER_E_NOT_FOUND, "none of its 1 files is a picture");
+    put_text("none.jsonl", "");
+    must_refuse("none.jsonl", NULL, COFFER_E_MISSING, "no samples in it");
+}
+
+static void a_pack_that_a_file_has_stopped_can_go_on_without_it(void **state)
+{
+    (void)state;
+    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_node *facts;
+    make_animals();
+    put_text("animals/dog/bad.jpg", "no picture at all");
+    assert_int_equal(pack(&facts, "animals", NULL, NULL), COFFER_E_NOT_RECOGNISED);
+    assert_string_equal(coffer_node_get_text(coffer_node_find(facts, "failed"), NULL), "dog/bad.jpg");
+    coffer_node_free(facts);
+    opts.keep_going = opts.resume = true;
+    assert_int_equal(pack(&facts, "animals", &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "samples")), 4);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")), 1);
+    assert_null(coffer_node_find(facts, "failed"));
+    coffer_node_free(facts);
+}
+
 static void sounds_are_stored_as_their_samples(void **state)
 {
     (void)state;
@@ -615,6 +662,9 @@ int main(void)
         TEST(a_broken_picture_is_named_or_left_out),
         TEST(a_pack_that_fails_at_once_leaves_nothing),
         TEST(links_are_refused),
+        TEST(a_link_to_a_folder_is_not_passed_by_unsaid),
+        TEST(what_holds_nothing_to_pack_says_so),
+        TEST(a_pack_that_a_file_has_stopped_can_go_on_without_it),
         TEST(sounds_are_stored_as_their_samples),
         TEST(texts_can_be_packed_with_a_dictionary),
         TEST(arrays_keep_what_they_have_in_common),

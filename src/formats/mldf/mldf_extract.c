@@ -128,30 +128,31 @@ static coffer_status compare_dictionaries(bool *same, const coffer_mldf *set, co
 }
 
 coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
-                                          const coffer_mldf *set, size_t number, coffer_error *err)
+                                          const coffer_mldf *set, coffer_error *err)
 {
     const coffer__mldf_schema *a = &first->schema, *b = &set->schema;
+    const char *name = coffer_source_name(set->source);
     for (size_t i = 0; i < a->count && i < b->count; i++) {
         const char *what = difference(&a->fields[i], &b->fields[i]);
         bool same = true;
         coffer_status status = COFFER_OK;
         if (a->fields[i].type != b->fields[i].type || strcmp(a->fields[i].name, b->fields[i].name) != 0)
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "set %zu: field %zu is \"%s\" (%s), in the first set it is \"%s\" (%s)",
-                                number, i, b->fields[i].name, type_label(b->fields[i].type),
-                                a->fields[i].name, type_label(a->fields[i].type));
+                                "%s: field %zu is \"%s\" (%s), in the first set it is \"%s\" (%s)", name, i,
+                                b->fields[i].name, type_label(b->fields[i].type), a->fields[i].name,
+                                type_label(a->fields[i].type));
         if (!what)
             status = compare_dictionaries(&same, set, &b->fields[i], &writer->columns[i], err);
         if (status)
             return status;
         if (what || !same)
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "set %zu: field \"%s\" is not as in the first set: %s", number,
-                                a->fields[i].name, what ? what : "the dictionaries differ");
+                                "%s: field \"%s\" is not as in the first set: %s", name, a->fields[i].name,
+                                what ? what : "the dictionaries differ");
     }
     if (a->count != b->count)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                            "set %zu has %zu fields, the first set has %zu", number, b->count, a->count);
+                            "%s: %zu fields, the first set has %zu", name, b->count, a->count);
     return COFFER_OK;
 }
 
@@ -168,7 +169,7 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
              coffer__mldf_start_copy(&writer, out_path, sets[0], NULL, sets[0]->schema.count, opts, err)))
         return status;
     for (size_t i = 0; i < count && status == COFFER_OK; i++) {
-        status = coffer__mldf_compare_fields(writer, sets[0], sets[i], i + 1, err);
+        status = coffer__mldf_compare_fields(writer, sets[0], sets[i], err);
         total += sets[i]->header.samples;
     }
     for (size_t i = 0; i < count && status == COFFER_OK; i++) {

@@ -153,10 +153,13 @@ static void tell_end(coffer__mldf_rescue *work)
     if (work->lost == 0 && work->fetched == 0 && work->table_in_order)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLDF_HEADER_AT,
                            "every sample is whole; header, tables and sums are made anew");
+    char from_copy[48] = "";
+    if (work->opts->copy)
+        snprintf(from_copy, sizeof from_copy, ", %llu of them from the copy",
+                 (unsigned long long)work->fetched);
     coffer__report_add(work->report, COFFER_E_TRUNCATED, work->lost ? COFFER_WARNING : COFFER_NOTE,
-                       COFFER_OFFSET_NONE, "samples kept: %llu of %llu, %llu of them from the copy",
-                       (unsigned long long)kept, (unsigned long long)work->samples,
-                       (unsigned long long)work->fetched);
+                       COFFER_OFFSET_NONE, "samples kept: %llu of %llu%s", (unsigned long long)kept,
+                       (unsigned long long)work->samples, from_copy);
 }
 
 static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_error *err)
@@ -171,7 +174,7 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
     if ((status = coffer__mldf_rescue_table(work, err)) || (status = start(work, path, err)))
         return status;
     if (work->opts->copy &&
-        (status = coffer__mldf_compare_fields(work->writer, &work->set, work->opts->copy, 2, err)))
+        (status = coffer__mldf_compare_fields(work->writer, &work->set, work->opts->copy, err)))
         return status;
     if ((status = coffer__mldf_rescue_samples(work, err)))
         return status;

@@ -333,7 +333,7 @@ static coffer_status rescue_sample(coffer__mldf_rescue *work, uint64_t sample, c
 static coffer_status rescue_lost_rows(coffer__mldf_rescue *work, coffer_error *err)
 {
     const coffer_mldf *copy = work->opts->copy;
-    uint64_t first = work->set.header.samples, missing = work->samples - first;
+    uint64_t first = work->set.header.samples, missing = work->samples - first, found = 0;
     coffer_status status = COFFER_OK;
     if (missing == 0)
         return COFFER_OK;
@@ -348,14 +348,15 @@ static coffer_status rescue_lost_rows(coffer__mldf_rescue *work, coffer_error *e
         bool fetched = false;
         if ((status = fetch_sample(&fetched, work, NULL, i, err)))
             return status;
-        work->fetched += fetched;
-        work->lost += !fetched;
+        found += fetched;
         if (fetched)
             status = coffer__mldf_end_row(work->writer, err);
     }
+    work->fetched += found;
+    work->lost += missing - found;
     coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, work->set.file_size,
-                       "the rows of %llu samples from %llu on are lost; taken from the copy",
-                       (unsigned long long)missing, (unsigned long long)first);
+                       "the rows of %llu samples from %llu on are lost; taken from the copy: %llu",
+                       (unsigned long long)missing, (unsigned long long)first, (unsigned long long)found);
     return status;
 }
 

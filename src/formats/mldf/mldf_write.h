@@ -260,9 +260,9 @@ coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, 
 /* ---- mldf_extract.c ---- */
 
 /* COFFER_E_INCONSISTENT with the first difference between the fields of a set and those of the first one,
- * which the writer has taken over. number : what the words call the set. */
+ * which the writer has taken over. */
 coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
-                                          const coffer_mldf *set, size_t number, coffer_error *err);
+                                          const coffer_mldf *set, coffer_error *err);
 /* The settings with which a set was written. */
 coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set);
 /* A writer of a new file with fields of a set (NULL = all). */
