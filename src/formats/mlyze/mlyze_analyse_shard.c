@@ -284,28 +284,31 @@ static inline void sum_block(const work *at, const coffer__mlyze_held *block, ui
 
 /* Where the slot of an event's address was when the group was begun: it may have been taken since. */
 typedef struct located {
+    uint64_t hash;
     coffer__mlyze_part *part;
     coffer__mlyze_slot *slot;
 } located;
 
-/* Slots are looked for before any of the group changes one. Else each search would wait for the place of the
- * last change to be known: an allocator gives the same address out again at once, and the processor has
- * learned that what it loads was stored just before. */
-static void locate(located *out, const work *at, const uint16_t *list, size_t count)
+/* Hashes, and slots on their way from memory. */
+static inline void approach(located *out, const work *at, const uint16_t *list, size_t count)
 {
+    const coffer__mlyze_key key = at->pass->key;
+    const uint64_t *address = at->piece->events.address;
     for (size_t i = 0; i < count; i++) {
-        uint64_t address = at->piece->events.address[list[i]];
-        uint64_t hash = coffer__mlyze_hash(&at->pass->key, address);
-        out[i].part = &at->shard->live.parts[hash % COFFER__MLYZE_PARTS];
-        out[i].slot = coffer__mlyze_find_slot(out[i].part, hash, address);
+        out[i].hash = coffer__mlyze_hash(&key, address[list[i]]);
+        out[i].part = &at->shard->live.parts[out[i].hash % COFFER__MLYZE_PARTS];
+        coffer__mlyze_prefetch(out[i].part, out[i].hash);
     }
 }
 
-static void prefetch(const work *at, const uint16_t *list, size_t count)
+/* Slots are looked for before any of the group changes one. Else each search would wait for the place of the
+ * last change to be known: an allocator gives the same address out again at once, and the processor has
+ * learned that what it loads was stored just before. */
+static inline void locate(located *where, const work *at, const uint16_t *list, size_t count)
 {
+    const uint64_t *address = at->piece->events.address;
     for (size_t i = 0; i < count; i++)
-        coffer__mlyze_live_prefetch(&at->shard->live,
-                                    coffer__mlyze_hash(&at->pass->key, at->piece->events.address[list[i]]));
+        where[i].slot = coffer__mlyze_find_slot(where[i].part, where[i].hash, address[list[i]]);
 }
 
 /* An allocation of a new block or a free of a live one, without a branch that depends on which it is: no
@@ -356,9 +359,9 @@ static inline bool pair_quickly(const work *at, size_t event, const located *whe
     return true;
 }
 
-static coffer_status pair_group(const work *at, const uint16_t *list, size_t count, coffer_error *err)
+static coffer_status pair_group(located *where, const work *at, const uint16_t *list, size_t count,
+                                coffer_error *err)
 {
-    located where[GROUP];
     locate(where, at, list, count);
     for (size_t i = 0; i < count; i++) {
         if (pair_quickly(at, list[i], &where[i]))
@@ -379,10 +382,14 @@ static size_t group_at(size_t count, size_t from)
 static coffer_status pair_in_memory(const work *at, const uint16_t *list, size_t count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    prefetch(at, list, group_at(count, 0));
+    located groups[2][GROUP], *now = groups[0], *next = groups[1];
+    approach(now, at, list, group_at(count, 0));
     for (size_t from = 0; from < count && !status; from += GROUP) {
-        prefetch(at, list + from + GROUP, group_at(count, from + GROUP));
-        status = pair_group(at, list + from, group_at(count, from), err);
+        approach(next, at, list + from + GROUP, group_at(count, from + GROUP));
+        status = pair_group(now, at, list + from, group_at(count, from), err);
+        located *done = now;
+        now = next;
+        next = done;
     }
     return status;
 }

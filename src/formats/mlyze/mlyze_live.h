@@ -91,9 +91,13 @@ static inline coffer__mlyze_slot *coffer__mlyze_home(const coffer__mlyze_part *p
     return part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->bucket_count >> 32) * COFFER__MLYZE_BUCKET;
 }
 
-static inline void coffer__mlyze_live_prefetch(const coffer__mlyze_live *live, uint64_t hash)
+/* Always inline: a function that only prefetches has no effect in the eyes of a compiler, which drops the
+ * call.
+ */
+__attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const coffer__mlyze_part *part,
+                                                                         uint64_t hash)
 {
-    const coffer__mlyze_slot *home = coffer__mlyze_home(&live->parts[hash % COFFER__MLYZE_PARTS], hash);
+    const coffer__mlyze_slot *home = coffer__mlyze_home(part, hash);
     __builtin_prefetch(home, 1);
     __builtin_prefetch(home + COFFER__MLYZE_BUCKET / 2, 1);
 }

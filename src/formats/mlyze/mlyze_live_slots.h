@@ -49,18 +49,24 @@ static inline void coffer__mlyze_unpack(coffer__mlyze_held *out, const coffer__m
 }
 
 /* The slot of the address, or the empty one where it belongs, which may be at the part's end: there is then
- * no room for it. Which of a bucket's slots it is, is no branch to be foretold. */
+ * no room for it. Which of a bucket's slots it is, is no branch to be foretold; that it is there at all
+ * mostly holds, for freed addresses come again. Nothing lies behind an empty slot. */
 static inline coffer__mlyze_slot *coffer__mlyze_find_slot(const coffer__mlyze_part *part, uint64_t hash,
                                                           uint64_t address)
 {
     coffer__mlyze_slot *slot = coffer__mlyze_home(part, hash);
     for (;; slot += COFFER__MLYZE_BUCKET) {
-        unsigned hits = 0;
+        unsigned hits = 0, empty = 0;
         COFFER__UNROLL(COFFER__MLYZE_BUCKET)
         for (unsigned i = 0; i < COFFER__MLYZE_BUCKET; i++)
-            hits |= (unsigned)((slot[i].address == address) | (slot[i].address == 0)) << i;
+            hits |= (unsigned)(slot[i].address == address) << i;
         if (hits != 0)
             return slot + __builtin_ctz(hits);
+        COFFER__UNROLL(COFFER__MLYZE_BUCKET)
+        for (unsigned i = 0; i < COFFER__MLYZE_BUCKET; i++)
+            empty |= (unsigned)(slot[i].address == 0) << i;
+        if (empty != 0)
+            return slot + __builtin_ctz(empty);
     }
 }
 

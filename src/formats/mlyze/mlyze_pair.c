@@ -46,9 +46,10 @@ coffer_status coffer__mlyze_follow(coffer__mlyze_level *level, coffer__mlyze_liv
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < events->count && !status; i++) {
-        if (i + PREFETCH_AHEAD < events->count)
-            coffer__mlyze_live_prefetch(live,
-                                        coffer__mlyze_hash(&live->key, events->address[i + PREFETCH_AHEAD]));
+        if (i + PREFETCH_AHEAD < events->count) {
+            uint64_t hash = coffer__mlyze_hash(&live->key, events->address[i + PREFETCH_AHEAD]);
+            coffer__mlyze_prefetch(&live->parts[hash % COFFER__MLYZE_PARTS], hash);
+        }
         if (events->type[i] > COFFER_MLYZE_FREE || events->address[i] == 0)
             continue;
         if (events->type[i] == COFFER_MLYZE_ALLOC)
