@@ -253,7 +253,8 @@ COFFER_API coffer_status coffer_mldf_read_batch(coffer_mldf_batch *batch, const 
 
 /* ---- Order ---- */
 
-/* A keyed permutation of [0, count) without a table: every position is computed by itself. */
+/* A keyed permutation of [0, count) without a table: every position is computed by itself. From `count` on
+ * it begins again. */
 COFFER_API uint64_t coffer_mldf_shuffle_at(uint64_t count, uint64_t seed, uint64_t epoch, uint64_t position);
 
 typedef enum coffer_mldf_tail {
@@ -296,7 +297,8 @@ COFFER_API coffer_status coffer_mldf_order_init(coffer_mldf_order *out, uint64_t
                                                 const coffer_mldf_order_opts *opts, coffer_error *err);
 /* Samples per epoch of this rank and worker. */
 COFFER_API uint64_t coffer_mldf_order_length(const coffer_mldf_order *order);
-/* The sample at a position of an epoch; position < length. To resume, go on with the next position. */
+/* The sample at a position of an epoch; position < length, and some sample of the set for any other. To
+ * resume, go on with the next position. */
 COFFER_API uint64_t coffer_mldf_order_at(const coffer_mldf_order *order, uint64_t epoch, uint64_t position);
 /* How many neighbouring samples fill a page of the file on average; at least 1. */
 COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);

@@ -27,6 +27,26 @@ static void a_shuffle_gives_every_number_once_and_back(void **state)
     }
 }
 
+static void positions_past_the_end_give_a_sample_too(void **state)
+{
+    coffer_mldf_order_opts opts = COFFER_MLDF_ORDER_OPTS_INIT;
+    coffer_mldf_order order;
+    (void)state;
+    assert_int_equal(coffer_mldf_shuffle_at(0, 1, 0, 5), 0);
+    for (uint64_t count = 1; count < 60; count++) {
+        for (uint64_t i = 0; i < count; i++)
+            assert_int_equal(coffer_mldf_shuffle_at(count, count, 0, count + i),
+                             coffer_mldf_shuffle_at(count, count, 0, i));
+        opts.window_pages = 2;
+        opts.page_samples = 3;
+        opts.world = 4;
+        opts.rank = (uint32_t)(count % 4);
+        assert_int_equal(coffer_mldf_order_init(&order, count, &opts, NULL), COFFER_OK);
+        for (uint64_t i = 0; i < 3 * count; i++)
+            assert_true(coffer_mldf_order_at(&order, 0, i) < count);
+    }
+}
+
 static void huge_counts_shuffle_too(void **state)
 {
     static const uint64_t counts[] = { UINT64_C(1) << 40, (UINT64_C(1) << 53) + 1, UINT64_MAX - 3,
@@ -305,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_shuffle_gives_every_number_once_and_back),
+        cmocka_unit_test(positions_past_the_end_give_a_sample_too),
         cmocka_unit_test(huge_counts_shuffle_too),
         cmocka_unit_test(small_shuffles_are_all_equally_likely),
         cmocka_unit_test(places_are_independent_of_each_other),

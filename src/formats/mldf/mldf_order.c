@@ -103,6 +103,8 @@ static uint64_t windowed(const coffer_mldf_order *order, uint64_t epoch, uint64_
     uint64_t length = rank_length(order), share = order->count / order->world;
     uint64_t left = order->count % order->world, start = order->rank * length;
     uint64_t window, first, size;
+    if (index >= length)
+        index = length ? index % length : 0;
     if (order->tail == COFFER_MLDF_TAIL_UNEVEN)
         start = order->rank * share + (order->rank < left ? order->rank : left);
     if (!coffer__mul_u64(&window, order->page_samples, order->window_pages))

@@ -91,5 +91,7 @@ uint64_t coffer__mldf_shuffle_back(const coffer__mldf_shuffle *of, uint64_t valu
 uint64_t coffer_mldf_shuffle_at(uint64_t count, uint64_t seed, uint64_t epoch, uint64_t position)
 {
     coffer__mldf_shuffle shuffle = coffer__mldf_shuffle_of(count, seed, epoch);
-    return coffer__mldf_shuffle_forward(&shuffle, position);
+    /* The cycle of a position that is outside need not lead inside. */
+    return coffer__mldf_shuffle_forward(&shuffle,
+                                        position < count || count == 0 ? position : position % count);
 }
