@@ -51,12 +51,15 @@ static void format_u64(char *out, size_t size, uint64_t value, coffer_unit unit)
     }
 }
 
-/* A difference of sizes: "20.0 KiB", "-3 bytes". */
-static void format_difference(char *out, size_t size, int64_t change)
+/* What may be negative, such as a difference: "20.0 KiB", "-3 bytes", "-1,200", "-1.5 s". */
+static void format_i64(char *out, size_t size, int64_t value, coffer_unit unit)
 {
     term_text text;
-    uint64_t amount = change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
-    snprintf(out, size, "%s%s", change < 0 ? "-" : "", term_bytes(text, amount));
+    uint64_t amount = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    snprintf(out, size, "%s%s", value < 0 ? "-" : "",
+             unit == COFFER_UNIT_BYTES          ? term_bytes(text, amount)
+             : unit == COFFER_UNIT_MICROSECONDS ? term_duration(text, (double)amount / 1e6)
+                                                : term_count(text, amount));
 }
 
 /* What is no text, as text. */
@@ -71,10 +74,7 @@ static void format_scalar(char *out, size_t size, const coffer_node *node)
         format_u64(out, size, coffer_node_get_u64(node), coffer_node_get_unit(node));
         break;
     case COFFER_NODE_I64:
-        if (coffer_node_get_unit(node) == COFFER_UNIT_BYTES)
-            format_difference(out, size, coffer_node_get_i64(node));
-        else
-            snprintf(out, size, "%" PRId64, coffer_node_get_i64(node));
+        format_i64(out, size, coffer_node_get_i64(node), coffer_node_get_unit(node));
         break;
     case COFFER_NODE_F64:
         if (coffer_node_get_unit(node) == COFFER_UNIT_MICROSECONDS)

@@ -45,7 +45,7 @@ static void print_stack(const coffer_node *row, FILE *out)
 static void print_group(const coffer_node *root, const char *name, FILE *out)
 {
     const coffer_node *list = coffer_node_find(root, name);
-    if (coffer_node_count(list) == 0)
+    if (!list || coffer_node_count(list) == 0)
         return;
     fprintf(out, "\n%s%s%s\n", term_on(out, TERM_BOLD), name, term_off(out));
     for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row))
@@ -65,7 +65,7 @@ static void print_for_people(const coffer_node *root, const char *const path[2],
     const coffer_node *totals = coffer_node_find(root, "totals"), *phases = coffer_node_find(root, "phases");
     if (totals)
         cli_print_table(out, totals);
-    if (coffer_node_count(phases)) {
+    if (phases && coffer_node_count(phases)) { /* none where the markers differ */
         fprintf(out, "\n%sphases%s\n", term_on(out, TERM_BOLD), term_off(out));
         cli_print_table(out, phases);
     }

@@ -15,3 +15,8 @@ coffer diff monday.mlyze monday.mlyze
 echo "exit $?"
 coffer diff monday.mlyze "$DATA/vectors/mscan/two-sequences.mscan" --fail-over 1
 echo "exit $?"
+# No markers in one: totals and stacks only.
+printf 'main;work;allocate 3000000\nmain;start 20\n' >other.collapsed
+coffer convert other.collapsed other.mlyze
+coffer diff monday.mlyze other.mlyze
+echo "exit $?"

@@ -58,11 +58,15 @@ static void put_frames(coffer_node *map, const coffer__mlyze_comparison *cmp,
     for (size_t i = 0; i < depth; i++) {
         const char *function = coffer_mlyze_function(trace, frames[i].func_id);
         const char *file = coffer_mlyze_file(trace, frames[i].file_id);
-        if (cmp->opts.lines)
-            coffer__node_printf(list, NULL, "%s (%s:%llu)", function ? function : "?", file ? file : "?",
+        if (!function || !*function)
+            function = "?";
+        if (!file || !*file)
+            coffer__node_text(list, NULL, function);
+        else if (cmp->opts.lines)
+            coffer__node_printf(list, NULL, "%s (%s:%llu)", function, file,
                                 (unsigned long long)frames[i].line);
         else
-            coffer__node_printf(list, NULL, "%s (%s)", function ? function : "?", file ? file : "?");
+            coffer__node_printf(list, NULL, "%s (%s)", function, file);
     }
 }
 
