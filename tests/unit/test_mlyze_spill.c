@@ -30,6 +30,46 @@ static void a_table_that_does_not_fit_gives_the_same_answers(void **state)
     }
 }
 
+typedef struct pass_counter {
+    size_t passes;
+    uint64_t last;
+} pass_counter;
+
+static int count_passes(void *context, uint64_t done, uint64_t total)
+{
+    pass_counter *counter = context;
+    (void)total;
+    counter->passes += done <= counter->last;
+    counter->last = done;
+    return 0;
+}
+
+static void a_tiny_limit_costs_few_passes(void **state)
+{
+    (void)state;
+    static const model_kind kind = { 90000, 60000, 1, 1, BLOCKS, 2500, true };
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_analysis *analysis = NULL;
+    pass_counter counter = { 1, 0 };
+    coffer_progress progress = { count_passes, &counter };
+    model_trace trace;
+    model_trace_new(&trace, &kind, 5);
+    coffer_source *src = trace_source(&trace.built);
+    coffer_mlyze *opened = trace_open(src, NULL);
+    limits.memory_bytes = 1;
+    query.limits = &limits;
+    query.reuse = true;
+    query.threads = 2;
+    query.progress = &progress;
+    assert_int_equal(coffer_mlyze_analyse(&analysis, opened, &query, NULL), COFFER_OK);
+    assert_in_range(counter.passes, 3, 40);
+    coffer_mlyze_analysis_free(analysis);
+    coffer_mlyze_close(opened);
+    coffer_source_close(src);
+    model_trace_free(&trace);
+}
+
 static void without_a_place_to_spill_to_it_is_an_error(void **state)
 {
     (void)state;
@@ -65,6 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_that_does_not_fit_gives_the_same_answers),
+        cmocka_unit_test(a_tiny_limit_costs_few_passes),
         cmocka_unit_test(without_a_place_to_spill_to_it_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

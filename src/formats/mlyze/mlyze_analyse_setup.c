@@ -9,6 +9,9 @@
 #define PIECES_PER_THREAD 4 /* several threads have to wait for each other less often */
 #define MAX_PIECES 1024
 #define LEAST_TABLE ((size_t)256 << 10) /* of each shard, whatever the limit */
+/* Of each share when spilled: a table takes half of it before it grows, and a share that holds few blocks
+ * costs a whole pass. */
+#define LEAST_SHARE ((size_t)512 << 10)
 
 /* ---- Memory of a pass ---- */
 
@@ -161,6 +164,8 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
         pass->shard_low[i] = i * share + (i > 0);
         pass->shard_high[i] = i + 1 < shard_count ? (i + 1) * share : UINT64_MAX;
         shard->budget.max = pass->budget.max / shard_count;
+        if (shard->budget.max < LEAST_SHARE)
+            shard->budget.max = LEAST_SHARE;
         coffer__mlyze_live_init(&shard->live, pass->key,
                                 kind == COFFER__MLYZE_SPILL ? &shard->budget : &pass->budget);
         shard->live.remember = pass->query.reuse;
