@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "convert/heaptrack.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ typedef struct recording {
     coffer__heaptrack_stacks stacks;
     uint64_t format, page_size, time;
     bool raw;
-    bool created; /* the trace: what is told in its metadata comes before the first record with a name */
+    bool in_command; /* what comes next may be the next line of a command that has several */
+    bool created;    /* the trace: what is told in its metadata comes before the first record with a name */
     coffer__buffer command, program;
     alloc_kind *kinds;
     size_t kind_count, kind_capacity;
@@ -93,6 +95,26 @@ static coffer_status keep_text(coffer__buffer *out, const char *text, const char
     out->len = 0;
     coffer__buffer_append(out, text, (size_t)(end - text));
     return out->failed ? coffer__fail_no_memory(err, (size_t)(end - text)) : COFFER_OK;
+}
+
+/* Records that come after the command are a letter, a space and a number, a module or a suppression. What is
+ * none of them belongs to the command: python3 -c is given whole programs. */
+static bool goes_on_with_command(const recording *from)
+{
+    const char *text = from->lines.text;
+    if (!from->in_command)
+        return false;
+    if (from->lines.len < 3 || !strchr("ISmsita+-cR", text[0]) || text[1] != ' ')
+        return true;
+    bool is_module = text[0] == 'm' && strchr("x-/", text[2]);
+    return !is_module && text[0] != 'S' && !isxdigit((unsigned char)text[2]);
+}
+
+static coffer_status add_to_command(recording *from, coffer_error *err)
+{
+    coffer__buffer_append(&from->command, "\n", 1);
+    coffer__buffer_append(&from->command, from->lines.text, from->lines.len);
+    return from->command.failed ? coffer__fail_no_memory(err, from->lines.len) : COFFER_OK;
 }
 
 static coffer_status take_program(recording *from, coffer__heaptrack_line line, coffer_error *err)
@@ -268,6 +290,7 @@ static coffer_status take_head(bool *taken, recording *from, char type, coffer__
     case 'v':
         return take_version(from, line, err);
     case 'X':
+        from->in_command = true;
         return keep_text(&from->command, line.at, line.end, err);
     case 'x':
         return take_program(from, line, err);
@@ -318,6 +341,9 @@ static coffer_status take_line(recording *from, coffer_error *err)
     if (from->lines.number == 1 && type != 'v')
         return coffer__import_lines_fail(&from->lines, err, COFFER_E_BAD_MAGIC,
                                          "a heaptrack file begins with its version, \"v 10400 3\"");
+    if (goes_on_with_command(from))
+        return add_to_command(from, err);
+    from->in_command = false;
     coffer_status status = take_head(&taken, from, type, line, err);
     if (status || taken)
         return status;

@@ -47,6 +47,15 @@ static void inlined_frames_stand_outside_of_the_one_they_hold(void **state)
     assert_int_equal(profile_bytes("a.mlyze", "outer;inner", "leaks"), 5);
 }
 
+static void a_command_of_several_lines_is_read_to_its_end(void **state)
+{
+    (void)state;
+    profile_write("a.heaptrack", "v 10500 3\nX python3 -c import os\n\nd=[1]\ns = 2 # three\nif d:\n  a 5\n"
+                                 "I 1000 100\ns 4 main\ni 10 0 1\nt 1 0\na 5 1\n+ 0\n");
+    profile_must("a.heaptrack", "a.mlyze", NULL);
+    assert_int_equal(profile_bytes("a.mlyze", "main", "leaks"), 5);
+}
+
 static void a_raw_file_keeps_addresses_as_names(void **state)
 {
     (void)state;
@@ -198,6 +207,7 @@ int main(void)
         cmocka_unit_test(an_interpreted_file_gives_every_event),
         cmocka_unit_test(strings_have_a_length_in_format_3),
         cmocka_unit_test(inlined_frames_stand_outside_of_the_one_they_hold),
+        cmocka_unit_test(a_command_of_several_lines_is_read_to_its_end),
         cmocka_unit_test(a_raw_file_keeps_addresses_as_names),
         cmocka_unit_test(modules_that_are_forgotten_name_nothing),
         cmocka_unit_test(the_first_format_has_pointers_and_names),
