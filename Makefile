@@ -57,7 +57,7 @@ bench:
 ##bench-peers    install the peers of the benchmarks into build/peers
 .PHONY: bench-peers
 bench-peers:
-	@$(BOOTSTRAP) build extra
+	@$(BOOTSTRAP) build test extra
 	@scripts/bench-peers build/peers
 
 ##fuzz           run every fuzz target for SECONDS=60 with libFuzzer

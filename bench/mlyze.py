@@ -76,7 +76,10 @@ def heaptrack(name, command, environment):
         return row(f"{name}: heaptrack", "is not installed")
     for old in data.glob(f"{name}-heaptrack*"):
         old.unlink()
-    subprocess.run(["heaptrack", "--record-only", "-o", str(data / f"{name}-heaptrack"), *command],
+    # Newer ones would open a window when they are done.
+    usage = subprocess.run(["heaptrack", "--help"], capture_output=True, text=True).stdout
+    only = ["--record-only"] if "--record-only" in usage else []
+    subprocess.run(["heaptrack", *only, "-o", str(data / f"{name}-heaptrack"), *command],
                    env={**os.environ, **environment}, capture_output=True)
     found = list(data.glob(f"{name}-heaptrack*"))
     if not found:
