@@ -164,6 +164,11 @@ const char *term_count(term_text out, uint64_t count)
     return out;
 }
 
+const char *term_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *term_duration(term_text out, double seconds)
 {
     if (!(seconds >= 0) || seconds > 1e12) {
@@ -175,6 +180,8 @@ const char *term_duration(term_text out, double seconds)
         snprintf(out, sizeof(term_text), "0 s");
     else if (seconds < 0.0009995)
         snprintf(out, sizeof(term_text), "%.0f µs", seconds * 1e6);
+    else if (seconds < 0.00995)
+        snprintf(out, sizeof(term_text), "%.1f ms", seconds * 1e3);
     else if (seconds < 0.9995)
         snprintf(out, sizeof(term_text), "%.0f ms", seconds * 1e3);
     else if (seconds < 9.95)

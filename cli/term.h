@@ -56,6 +56,7 @@ typedef char term_text[32];
 const char *term_bytes(term_text out, uint64_t bytes);    /* "1.2 GiB" */
 const char *term_count(term_text out, uint64_t count);    /* "1 234 567" with thin grouping: 1,234,567 */
 const char *term_duration(term_text out, double seconds); /* "3 min 12 s" */
+const char *term_plural(uint64_t count);                  /* "s", or "" for one */
 
 /* A table: cells are added row by row; columns are as wide as they need, numbers to the right. */
 typedef struct term_table term_table;

@@ -24,10 +24,10 @@ static void print_heading(const stack_answer *answer, FILE *out)
 {
     const stack_report *report = &answer->report;
     term_text bytes, count;
-    fprintf(out, "%s %s%s%s in %s blocks of %zu %s\n",
+    fprintf(out, "%s %s%s%s in %s block%s of %zu stack%s\n",
             report->growth ? "growing:" : "not freed:", term_on(out, TERM_BOLD),
             term_bytes(bytes, report->shown.bytes), term_off(out), term_count(count, report->shown.count),
-            report->row_count, report->row_count == 1 ? "stack" : "stacks");
+            term_plural(report->shown.count), report->row_count, term_plural(report->row_count));
 }
 
 static void add_facts(coffer_node *root, const stack_answer *answer)

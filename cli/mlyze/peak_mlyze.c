@@ -18,9 +18,10 @@ static void print_peak(const stack_answer *answer, FILE *out)
 {
     const coffer_mlyze_totals *totals = answer->totals;
     term_text bytes, count, time, event;
-    fprintf(out, "peak: %s%s%s in %s blocks, %s after the start (event %s)\n", term_on(out, TERM_BOLD),
+    fprintf(out, "peak: %s%s%s in %s block%s, %s after the start (event %s)\n", term_on(out, TERM_BOLD),
             term_bytes(bytes, totals->peak_bytes), term_off(out), term_count(count, totals->peak_allocs),
-            term_duration(time, (double)totals->peak_time_us / 1e6), term_count(event, totals->peak_event));
+            term_plural(totals->peak_allocs), term_duration(time, (double)totals->peak_time_us / 1e6),
+            term_count(event, totals->peak_event));
 }
 
 static void add_peak(coffer_node *root, const stack_answer *answer)
@@ -36,10 +37,10 @@ static void print_moment(const stack_answer *answer, FILE *out)
 {
     const coffer_mlyze_totals *totals = answer->totals;
     term_text bytes, count, event;
-    fprintf(out, "before event %s (%s): %s%s%s live in %s blocks\n", term_count(event, totals->events),
+    fprintf(out, "before event %s (%s): %s%s%s live in %s block%s\n", term_count(event, totals->events),
             cli_value(answer->args, "at"), term_on(out, TERM_BOLD),
             term_bytes(bytes, totals->live_bytes_at_end), term_off(out),
-            term_count(count, totals->live_allocs_at_end));
+            term_count(count, totals->live_allocs_at_end), term_plural(totals->live_allocs_at_end));
 }
 
 static void add_moment(coffer_node *root, const stack_answer *answer)

@@ -112,10 +112,10 @@ static void print_stack(const stack_report *report, const coffer_mlyze_stack_row
 {
     trace_amount amount = trace_amount_of(row, report->measure);
     term_text bytes, count, age, newest;
-    fprintf(out, "%s%10s%s  %5.1f %%  %s %s", term_on(out, TERM_BOLD), term_bytes(bytes, amount.bytes),
+    fprintf(out, "%s%10s%s  %5.1f %%  %s block%s", term_on(out, TERM_BOLD), term_bytes(bytes, amount.bytes),
             term_off(out), share_of(amount.bytes, report->shown.bytes), term_count(count, amount.count),
-            amount.count == 1 ? "block" : "blocks");
-    if (report->ages && amount.count == 1)
+            term_plural(amount.count));
+    if (report->ages && row->oldest_us == row->newest_us)
         fprintf(out, "  age %s", term_duration(age, (double)row->oldest_us / 1e6));
     else if (report->ages)
         fprintf(out, "  ages %s to %s", term_duration(newest, (double)row->newest_us / 1e6),

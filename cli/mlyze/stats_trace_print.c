@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BAR_COLUMNS = 30, MARKERS_SHOWN = 20, THREADS_SHOWN = 16 };
+enum { BAR_COLUMNS = 30, BESIDE_BAR = 36, MARKERS_SHOWN = 20, THREADS_SHOWN = 16 };
 
 static void print_title(const char *title, FILE *out)
 {
@@ -19,23 +19,24 @@ static void print_totals(const coffer_mlyze_totals *totals, FILE *out)
     term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_LEFT);
     term_table_cell(table, "run");
-    term_table_cellf(table, "%s, %s events", term_duration(time, (double)totals->duration_us / 1e6),
-                     term_count(count, totals->events));
+    term_table_cellf(table, "%s, %s event%s", term_duration(time, (double)totals->duration_us / 1e6),
+                     term_count(count, totals->events), term_plural(totals->events));
     term_table_cell(table, "allocated");
-    term_table_cellf(table, "%s in %s allocations", term_bytes(bytes, totals->total_allocated_bytes),
-                     term_count(count, totals->allocs));
+    term_table_cellf(table, "%s in %s allocation%s", term_bytes(bytes, totals->total_allocated_bytes),
+                     term_count(count, totals->allocs), term_plural(totals->allocs));
     term_table_cell(table, "peak");
-    term_table_cellf(table, "%s in %s blocks", term_bytes(bytes, totals->peak_bytes),
-                     term_count(count, totals->peak_allocs));
+    term_table_cellf(table, "%s in %s block%s", term_bytes(bytes, totals->peak_bytes),
+                     term_count(count, totals->peak_allocs), term_plural(totals->peak_allocs));
     term_table_cell(table, "");
     term_table_cellf(table, "%s after the start, event %s",
                      term_duration(time, (double)totals->peak_time_us / 1e6),
                      term_count(count, totals->peak_event));
     term_table_cell(table, "live at the end");
-    term_table_cellf(table, "%s in %s blocks", term_bytes(bytes, totals->live_bytes_at_end),
-                     term_count(count, totals->live_allocs_at_end));
+    term_table_cellf(table, "%s in %s block%s", term_bytes(bytes, totals->live_bytes_at_end),
+                     term_count(count, totals->live_allocs_at_end), term_plural(totals->live_allocs_at_end));
     term_table_cell(table, "temporary");
-    term_table_cellf(table, "%s allocations (%.1f %%)", term_count(count, totals->temporary_allocs),
+    term_table_cellf(table, "%s allocation%s (%.1f %%)", term_count(count, totals->temporary_allocs),
+                     term_plural(totals->temporary_allocs),
                      totals->allocs ? 100.0 * (double)totals->temporary_allocs / (double)totals->allocs : 0);
     if (totals->collections) {
         term_table_cell(table, "collections");
@@ -70,16 +71,25 @@ static void print_remarks(const coffer_mlyze_totals *totals, FILE *out)
     }
 }
 
-static void print_bar(char out[3 * BAR_COLUMNS + 1], uint64_t part, uint64_t most)
+static void print_bar(char out[3 * BAR_COLUMNS + 1], uint64_t part, uint64_t most, unsigned columns)
 {
     static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-    unsigned length = most ? (unsigned)((double)part / (double)most * BAR_COLUMNS * 8 + 0.5) : 0;
+    unsigned length = most ? (unsigned)((double)part / (double)most * columns * 8 + 0.5) : 0;
     *out = '\0';
     if (part && !length)
         length = 1;
     for (unsigned i = 0; i < length / 8; i++)
         strcat(out, "█");
     strcat(out, eighths[length % 8]);
+}
+
+/* What a terminal has room for beside the numbers. */
+static unsigned bar_columns(FILE *out)
+{
+    unsigned width = term_width(out);
+    if (!term_is_terminal(out) || width >= BESIDE_BAR + BAR_COLUMNS)
+        return BAR_COLUMNS;
+    return width > BESIDE_BAR ? width - BESIDE_BAR : 1;
 }
 
 static const char *bucket_name(term_text out, unsigned bucket, bool is_time)
@@ -128,7 +138,7 @@ static void print_histogram(const char *title, const coffer_mlyze_histogram *his
             i += empty - 1;
             continue;
         }
-        print_bar(bar, histogram->count[i], most);
+        print_bar(bar, histogram->count[i], most, bar_columns(out));
         term_table_cell(table, bucket_name(text, i, is_time));
         term_table_cell(table, term_count(text, histogram->count[i]));
         term_table_cell(table, term_bytes(text, histogram->bytes[i]));

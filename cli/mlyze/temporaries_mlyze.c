@@ -20,9 +20,9 @@ static void print_heading(const stack_answer *answer, FILE *out)
     const coffer_mlyze_totals *totals = answer->totals;
     double share = totals->allocs ? 100.0 * (double)totals->temporary_allocs / (double)totals->allocs : 0;
     term_text bytes, count, all;
-    fprintf(out, "temporary: %s%s%s of %s allocations (%.1f %%), %s\n", term_on(out, TERM_BOLD),
+    fprintf(out, "temporary: %s%s%s of %s allocation%s (%.1f %%), %s\n", term_on(out, TERM_BOLD),
             term_count(count, totals->temporary_allocs), term_off(out), term_count(all, totals->allocs),
-            share, term_bytes(bytes, totals->temporary_bytes));
+            term_plural(totals->allocs), share, term_bytes(bytes, totals->temporary_bytes));
 }
 
 static void add_facts(coffer_node *root, const stack_answer *answer)

@@ -83,7 +83,7 @@ static void print_marks(const timeline_view *view, FILE *out)
     for (size_t i = 0; i < timeline->mark_count; i++) {
         char *at = &line[column_of(timeline, timeline->marks[i].time_us)];
         if (timeline->marks[i].type == COFFER_MLYZE_MARKER)
-            *at = named < 26 ? (char)('A' + named++) : '|';
+            *at = named < MARKS_LISTED ? (char)('A' + named++) : '|';
         else if (*at == ' ')
             *at = '.';
     }
