@@ -101,6 +101,10 @@ int sample_place_read(sample_place *out, const cli_args *args, const coffer_mldf
     const char *at = what ? what : "..";
     int status = CLI_OK;
     if (read_samples(&place, &at) && (!*at || *at == '.')) {
+        /* Nothing in the file bounds the number of samples without rows. */
+        if (!place.is_one && coffer_mldf_sample_count(set) > 0 && coffer_mldf_row_size(set) == 0)
+            return cli_usage(args, "%s has samples without a field, and nothing to show of them",
+                             cli_operand(args, 0));
         status = check_samples(&place, args, coffer_mldf_sample_count(set));
         if (!status && *at)
             status = sample_field_find(&place.field, args, set, at + 1);

@@ -96,6 +96,10 @@ static coffer_status choose_fields(coffer__mldf_export *export, coffer_error *er
 static coffer_status choose_samples(coffer__mldf_export *export, coffer_error *err)
 {
     uint64_t count = coffer_mldf_sample_count(export->set);
+    /* Nothing in the file bounds their number. */
+    if (count > 0 && coffer_mldf_row_size(export->set) == 0)
+        return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " samples whose rows have no bytes", count);
     export->end = UINT64_MAX;
     coffer_status status = coffer__job_range(&export->begin, &export->end, export->job, "samples", err);
     if (status)

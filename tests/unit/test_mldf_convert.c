@@ -488,6 +488,20 @@ static void ffcv_files_that_lie_are_refused(void **state)
     }
 }
 
+static void samples_without_rows_are_not_written_for_ever(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *bytes = temp_read(COFFER_TEST_DATA "/vectors/mldf/empty.mldf", &size);
+    coffer__store_u64(bytes + 9 + 8, UINT64_MAX);
+    coffer__store_u16(bytes + 9 + 16, 0);
+    temp_write(temp_path(temp_folder, "in.mldf"), bytes, size);
+    free(bytes);
+    must_refuse("in.mldf", "out.jsonl", COFFER_E_INCONSISTENT, "no bytes");
+    must_refuse("in.mldf", "out.tar", COFFER_E_INCONSISTENT, "no bytes");
+    must_refuse("in.mldf", "out.tfrecord", COFFER_E_INCONSISTENT, "no bytes");
+}
+
 static void parquet_is_known_and_refused(void **state)
 {
     (void)state;
@@ -525,6 +539,7 @@ int main(void)
         TEST(damaged_records_are_found_by_their_checksums),
         TEST(an_ffcv_file_becomes_a_set),
         TEST(ffcv_files_that_lie_are_refused),
+        TEST(samples_without_rows_are_not_written_for_ever),
         TEST(parquet_is_known_and_refused),
         TEST(encrypted_sets_are_converted_with_their_key),
     };
