@@ -77,7 +77,7 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
     coffer_status status = flame_tree_new(&tree, trace, analysis, &settings, &err);
     if (status == COFFER_OK) {
         make_title(title, sizeof title, args, what);
-        put(&text, &(flame_page){ tree, trace, title, (unsigned)width }, args);
+        put(&text, &(flame_page){ tree, trace, title, (unsigned)width, settings.lines }, args);
         status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
     }
     result = status == COFFER_OK ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)

@@ -1,27 +1,20 @@
 /* The flame graph for other programs: collapsed stacks, and a tree in JSON. */
 #include "base/json_write.h"
+#include "convert/mlyze_export.h"
 #include "flame_tree.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-/* Semicolons divide frames and a line break divides stacks: neither may stand in a name. */
-static void put_name(coffer__buffer *out, const char *name)
-{
-    for (const char *at = name; *at; at++) {
-        char c = *at == ';' ? ':' : *at == '\n' || *at == '\r' ? ' ' : *at;
-        coffer__buffer_append(out, &c, 1);
-    }
-}
-
-static void put_path(coffer__buffer *out, const flame_tree *tree, uint32_t index)
+/* Frames as in the files that convert writes. */
+static void put_path(coffer__buffer *out, const flame_page *page, uint32_t index)
 {
     uint32_t path[FLAME_DEEPEST];
     size_t depth = 0;
-    for (; index != 0; index = flame_tree_at(tree, index)->parent)
+    for (; index != 0; index = flame_tree_at(page->tree, index)->parent)
         path[depth++] = index;
     while (depth-- > 0) {
-        put_name(out, flame_tree_at(tree, path[depth])->name);
+        coffer__mlyze_put_frame(out, page->trace, &flame_tree_at(page->tree, path[depth])->frame, page->lines,
+                                ';');
         if (depth)
             coffer__buffer_append(out, ";", 1);
     }
@@ -33,7 +26,7 @@ void flame_put_collapsed(coffer__buffer *out, const flame_page *page)
         uint64_t bytes = flame_tree_at(page->tree, at)->own_bytes;
         if (bytes == 0 || at == 0)
             continue;
-        put_path(out, page->tree, at);
+        put_path(out, page, at);
         coffer__buffer_printf(out, " %" PRIu64 "\n", bytes);
     }
 }

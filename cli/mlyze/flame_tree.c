@@ -165,12 +165,16 @@ static coffer_status add_stack(flame_tree *tree, const coffer_mlyze_stack_row *r
 {
     static const coffer_mlyze_frame unknown = { UINT64_MAX, 0, UINT64_MAX };
     trace_amount amount = trace_amount_of(row, tree->settings.measure);
-    size_t depth = 1;
-    const coffer_mlyze_frame *frames = &unknown;
+    size_t depth = 0;
+    const coffer_mlyze_frame *frames = NULL;
     uint32_t at = 0;
     coffer_status status = COFFER_OK;
     if (row->stack != SIZE_MAX)
         frames = coffer_mlyze_frames(&depth, tree->trace, row->stack);
+    if (depth == 0) {
+        frames = &unknown;
+        depth = 1;
+    }
     count(&tree->nodes[0], amount);
     for (size_t i = 0; i < depth && i < FLAME_DEEPEST; i++) {
         const coffer_mlyze_frame *frame = &frames[tree->settings.inverted ? i : depth - 1 - i];

@@ -44,6 +44,7 @@ typedef struct flame_page {
     const coffer_mlyze *trace;
     const char *title;
     unsigned width;
+    bool lines; /* as the tree was made with */
 } flame_page;
 
 /* Each appends a whole file; failures stick in the buffer. */

@@ -308,19 +308,29 @@ const coffer_mlyze_frame *coffer__mlyze_export_frames(size_t *depth, const coffe
     return &unknown;
 }
 
-const char *coffer__mlyze_export_function(const coffer__mlyze_export *export, const coffer_mlyze_frame *frame)
+static const char *file_of(const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
 {
-    const char *name = coffer_mlyze_function(export->trace, frame->func_id);
+    const char *file = coffer_mlyze_file(trace, frame->file_id);
+    return file ? file : "";
+}
+
+static const char *function_of(const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
+{
+    const char *name = coffer_mlyze_function(trace, frame->func_id);
     if (name && *name)
         return name;
-    const char *file = coffer__mlyze_export_file(export, frame);
+    const char *file = file_of(trace, frame);
     return *file ? file : "?";
+}
+
+const char *coffer__mlyze_export_function(const coffer__mlyze_export *export, const coffer_mlyze_frame *frame)
+{
+    return function_of(export->trace, frame);
 }
 
 const char *coffer__mlyze_export_file(const coffer__mlyze_export *export, const coffer_mlyze_frame *frame)
 {
-    const char *file = coffer_mlyze_file(export->trace, frame->file_id);
-    return file ? file : "";
+    return file_of(export->trace, frame);
 }
 
 void coffer__mlyze_put_line_text(coffer__buffer *out, const char *text, char also)
@@ -333,19 +343,25 @@ void coffer__mlyze_put_line_text(coffer__buffer *out, const char *text, char als
     }
 }
 
-void coffer__mlyze_put_label(coffer__buffer *out, const coffer__mlyze_export *export,
-                             const coffer_mlyze_frame *frame)
+void coffer__mlyze_put_frame(coffer__buffer *out, const coffer_mlyze *trace, const coffer_mlyze_frame *frame,
+                             bool place, char also)
 {
-    const char *file = coffer__mlyze_export_file(export, frame);
-    coffer__buffer_printf(out, "0x0: ");
-    coffer__mlyze_put_line_text(out, coffer__mlyze_export_function(export, frame), 0);
-    if (!*file)
+    const char *file = file_of(trace, frame);
+    coffer__mlyze_put_line_text(out, function_of(trace, frame), also);
+    if (!place || !*file)
         return;
     coffer__buffer_printf(out, frame->line ? " (" : " (in ");
-    coffer__mlyze_put_line_text(out, file, 0);
+    coffer__mlyze_put_line_text(out, file, also);
     if (frame->line)
         coffer__buffer_printf(out, ":%" PRIu64, frame->line);
     coffer__buffer_printf(out, ")");
+}
+
+void coffer__mlyze_put_label(coffer__buffer *out, const coffer__mlyze_export *export,
+                             const coffer_mlyze_frame *frame)
+{
+    coffer__buffer_printf(out, "0x0: ");
+    coffer__mlyze_put_frame(out, export->trace, frame, true, 0);
 }
 
 const char *coffer__mlyze_export_command(const coffer__mlyze_export *export)

@@ -57,6 +57,9 @@ const char *coffer__mlyze_export_function(const coffer__mlyze_export *export,
 const char *coffer__mlyze_export_file(const coffer__mlyze_export *export, const coffer_mlyze_frame *frame);
 /* A line of text must stay one: control characters become spaces, and so does `also`, where it is not 0. */
 void coffer__mlyze_put_line_text(coffer__buffer *out, const char *text, char also);
+/* "grab", and with `place` "grab (grow.c:9)" or "grab (in grow.c)"; `also` as above. */
+void coffer__mlyze_put_frame(coffer__buffer *out, const coffer_mlyze *trace, const coffer_mlyze_frame *frame,
+                             bool place, char also);
 /* "0x0: grab (grow.c:9)" as valgrind's tools have it. */
 void coffer__mlyze_put_label(coffer__buffer *out, const coffer__mlyze_export *export,
                              const coffer_mlyze_frame *frame);

@@ -3,26 +3,13 @@
 
 #include <inttypes.h>
 
-/* A semicolon would end the frame: it becomes a space. */
-static void put_frame(coffer__mlyze_export *export, const coffer_mlyze_frame *frame, bool lines)
-{
-    const char *file = coffer__mlyze_export_file(export, frame);
-    coffer__mlyze_put_line_text(&export->out, coffer__mlyze_export_function(export, frame), ';');
-    if (!lines || !*file)
-        return;
-    coffer__buffer_printf(&export->out, frame->line ? " (" : " (in ");
-    coffer__mlyze_put_line_text(&export->out, file, ';');
-    if (frame->line)
-        coffer__buffer_printf(&export->out, ":%" PRIu64, frame->line);
-    coffer__buffer_printf(&export->out, ")");
-}
-
 static void put_row(coffer__mlyze_export *export, const coffer_mlyze_stack_row *row, bool lines)
 {
     size_t depth;
     const coffer_mlyze_frame *frames = coffer__mlyze_export_frames(&depth, export, row->stack);
     for (size_t i = depth; i-- > 0;) {
-        put_frame(export, &frames[i], lines);
+        /* A semicolon would end the frame: it becomes a space. */
+        coffer__mlyze_put_frame(&export->out, export->trace, &frames[i], lines, ';');
         coffer__buffer_append(&export->out, i ? ";" : " ", 1);
     }
     coffer__buffer_printf(&export->out, "%" PRIu64 "\n", coffer__mlyze_row_bytes(row, export->what));

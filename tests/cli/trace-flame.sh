@@ -17,3 +17,9 @@ grep -c '<script' total.html
 grep '<h1>' total.html
 coffer flame run.mlyze -o run.mlyze
 echo "exit $?"
+# Equal stacks are one line here, and one line each in a file made by convert; the frames are the same.
+sums() { awk '{ n = $NF; sub(/ [0-9]+$/, ""); sum[$0] += n } END { for (stack in sum) print stack, sum[stack] }' | sort; }
+for options in '--what peak' '--what total --lines' '--what leaks' '--what temporaries'; do
+    coffer flame run.mlyze $options | sums >ours.txt
+    coffer convert run.mlyze - --to collapsed $options | sums | diff ours.txt - && echo "agree: $options"
+done
