@@ -372,7 +372,7 @@ COFFER_API coffer_status coffer_mldf_set_int(coffer_mldf_writer *writer, size_t 
 COFFER_API coffer_status coffer_mldf_set_float(coffer_mldf_writer *writer, size_t field, double value,
                                                coffer_error *err);
 /* Any field with a payload. entry : what the row says about it (height, sample_rate, encoding …); NULL = what
- * can be told from the type alone. */
+ * can be told from the type alone. Of a type that is not known: its bytes in the row, all of them. */
 COFFER_API coffer_status coffer_mldf_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes,
                                                size_t size, const coffer_mldf_entry *entry,
                                                coffer_error *err);

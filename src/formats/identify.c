@@ -45,6 +45,21 @@ static size_t lf_to_crlf(uint8_t *out, const uint8_t *magic, size_t len)
     return n;
 }
 
+static size_t to_cr(uint8_t *out, const uint8_t *magic, size_t len)
+{
+    size_t n = crlf_to_lf(out, magic, len);
+    for (size_t i = 0; i < n; i++) {
+        if (out[i] == '\n')
+            out[i] = '\r';
+    }
+    return n;
+}
+
+static size_t strip_and_to_lf(uint8_t *out, const uint8_t *magic, size_t len)
+{
+    return strip_high_bit(out, out, crlf_to_lf(out, magic, len));
+}
+
 static size_t latin1_to_utf8(uint8_t *out, const uint8_t *magic, size_t len)
 {
     size_t n = 0;
@@ -126,6 +141,8 @@ static const struct mangling {
     { strip_high_bit, "transferred as 7-bit text: the high bit of every byte was stripped" },
     { crlf_to_lf, "line endings were converted in transfer: CR LF became LF" },
     { lf_to_crlf, "line endings were converted in transfer: LF became CR LF" },
+    { to_cr, "line endings were converted in transfer: LF became CR" },
+    { strip_and_to_lf, "transferred as 7-bit text: high bits were stripped, line endings were converted" },
     { latin1_to_utf8, "the bytes were encoded as UTF-8 as if they were text" },
     { invalid_to_replacement, "the bytes were decoded as UTF-8 text and some are lost" },
     { add_utf8_mark, "a byte order mark was put in front" },

@@ -132,6 +132,9 @@ static void parts_that_overlap_are_errors(void **state)
     assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "lies in the rows");
     coffer__store_u64(header_of(&of, COFFER__MLDF_METADATA_AT), 10);
     assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "the header");
+    coffer__store_u64(header_of(&of, COFFER__MLDF_METADATA_AT), of.places.rows);
+    coffer__store_u64(header_of(&of, COFFER__MLDF_DATA_AT), 0);
+    assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "the data region begins at 0");
     end(&of);
 }
 
@@ -276,6 +279,69 @@ static void hierarchies_and_mixtures_must_add_up(void **state)
     assert_content(COFFER_MLDF_MULTIMODAL, NULL, "\0\0\0\0x", 5, COFFER_E_SIZE_MISMATCH);
 }
 
+static void texts_of_a_hierarchy_do_not_end_inside_a_character(void **state)
+{
+    static const char split[] = "\2\0\0\0\1\0\0\0\2\0\0\0\xc3\xa9";
+    (void)state;
+    assert_content(COFFER_MLDF_TEXT_HIERARCHICAL, NULL, split, 14, COFFER_E_BAD_TEXT);
+}
+
+static void rows_and_small_values_are_looked_at_without_full(void **state)
+{
+    fixture of = small(false);
+    uint8_t *entry = entry_of(&of, 3, SMALL_IMAGE);
+    (void)state;
+    entry[17] = 3;
+    assert_found(&of, false, COFFER_E_BAD_VALUE, COFFER_ERROR, "sample 3, field image: image mode 3");
+    entry[17] = 0;
+    entry[12]++;
+    assert_found(&of, false, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, "sample 3, field image: ");
+    end(&of);
+}
+
+/* With one field nothing tells 204 from 208 but the sum, and only when all of it is read. */
+static void the_sum_of_a_single_descriptor_is_right_with_either_stride(void **state)
+{
+    static const uint32_t strides[] = { 204, 208 };
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        dataset_opts opts = { .stride = strides[i % 2], .rows_last = i / 2 != 0, .checksummed = true };
+        fixture of = { .made = dataset_new(3, &opts) };
+        dataset_field(of.made, "t", COFFER_MLDF_TEXT, 0);
+        dataset_bytes(of.made, 1, 0, "words", 5, NULL);
+        of.bytes = dataset_make(&of.len, &of.places, of.made);
+        dataset_assert_clean(of.bytes, of.len);
+        of.bytes[of.places.table + 8] ^= 1;
+        assert_found(&of, false, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                     "descriptors, rows and allocation table");
+        end(&of);
+    }
+}
+
+static void a_seal_of_another_sample_is_found_when_both_point_to_it(void **state)
+{
+    dataset_opts opts = { .key = key };
+    fixture of = { .made = dataset_new(2, &opts) };
+    coffer_check_opts check_opts = COFFER_CHECK_OPTS_INIT;
+    coffer_report *report = NULL;
+    (void)state;
+    dataset_field(of.made, "t", COFFER_MLDF_TEXT, COFFER_MLDF_FIELD_ENCRYPTED);
+    dataset_bytes(of.made, 0, 0, "first", 5, NULL);
+    dataset_bytes(of.made, 1, 0, "other", 5, NULL);
+    of.bytes = dataset_make(&of.len, &of.places, of.made);
+    memcpy(entry_of(&of, 1, 0), entry_of(&of, 0, 0), 16);
+    coffer_source *src = dataset_source_of(of.bytes, of.len);
+    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
+    check_opts.full = true;
+    check_opts.key = key;
+    assert_int_equal(coffer_check(report, src, &check_opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_report_count(report), 1);
+    assert_memory_equal(coffer_report_at(report, 0)->text, "authentication failed for sample 1, field t", 43);
+    coffer_report_free(report);
+    coffer_source_close(src);
+    end(&of);
+}
+
 static void encrypted_payloads_are_looked_into_when_the_key_is_given(void **state)
 {
     dataset_opts opts = { .key = key };
@@ -413,6 +479,10 @@ int main(void)
         cmocka_unit_test(texts_must_be_what_their_encoding_says),
         cmocka_unit_test(pictures_and_sounds_must_be_what_their_rows_say),
         cmocka_unit_test(hierarchies_and_mixtures_must_add_up),
+        cmocka_unit_test(texts_of_a_hierarchy_do_not_end_inside_a_character),
+        cmocka_unit_test(rows_and_small_values_are_looked_at_without_full),
+        cmocka_unit_test(the_sum_of_a_single_descriptor_is_right_with_either_stride),
+        cmocka_unit_test(a_seal_of_another_sample_is_found_when_both_point_to_it),
         cmocka_unit_test(encrypted_payloads_are_looked_into_when_the_key_is_given),
         cmocka_unit_test(findings_are_the_same_for_any_number_of_threads),
         cmocka_unit_test(damaged_samples_are_listed_in_order),

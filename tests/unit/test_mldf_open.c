@@ -93,6 +93,11 @@ static void other_magics_are_told_apart(void **state)
     memmove(file + 5, file + 6, file_len - 6);
     file_len--;
     assert_open(COFFER_E_BAD_MAGIC, "line endings were converted in transfer");
+    file[5] = file[7] = '\r';
+    assert_open(COFFER_E_BAD_MAGIC, "LF became CR");
+    file[5] = file[7] = '\n';
+    file[0] &= 0x7f;
+    assert_open(COFFER_E_BAD_MAGIC, "transferred as 7-bit text");
     memcpy(file, "MCF\0", 4);
     assert_open(COFFER_E_NOT_RECOGNISED, "this is a mcf file");
 }

@@ -313,7 +313,17 @@ static void frames_that_are_none_are_errors_that_name_the_sample(void **state)
             end(&of);
         }
     }
+    size_t len = compress_zeros(frame, sizeof frame, 5000, true);
     fixture of;
+    make_frame(&of, frame, len - 1);
+    open_with(&of, NULL, NULL);
+    assert_int_equal(read_value(&of, 0, 0), COFFER_E_TRUNCATED);
+    end(&of);
+    memcpy(frame + len, "\x50\x2a\x4d\x18\0\0\0\0", 8); /* a frame to be skipped */
+    make_frame(&of, frame, len + 8);
+    open_with(&of, NULL, NULL);
+    assert_int_equal(read_value(&of, 0, 0), COFFER_E_TRAILING_BYTES);
+    end(&of);
     make_frame(&of, "no frame at all", 15);
     open_with(&of, NULL, NULL);
     assert_int_equal(read_value(&of, 0, 0), COFFER_E_BAD_VALUE);

@@ -1,4 +1,5 @@
 /* Damaged sets: what is whole is saved, what is not is named. */
+#include "formats/mldf/mldf_layout.h"
 #include "support/dataset_write.h"
 
 #include <dirent.h>
@@ -268,6 +269,29 @@ static void wrong_sums_and_flags_of_the_header_are_put_right(void **state)
     }
 }
 
+static void arrays_whose_shape_is_lost_become_bytes(void **state)
+{
+    static const uint64_t dims[] = { 4 };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        dataset *made = dataset_new(2, NULL);
+        dataset_places places;
+        size_t len;
+        dataset_array_field(made, "a", COFFER_MLDF_NDARRAY, 0, 6, 1, dims);
+        dataset_bytes(made, 0, 0, "1234", 4, NULL);
+        dataset_bytes(made, 1, 0, "5678", 4, NULL);
+        uint8_t *bytes = dataset_make(&len, &places, made);
+        bytes[places.descriptors + COFFER__MLDF_ARGUMENTS_AT + i] = 99; /* element type, dimensions */
+        temp_write(broken(), bytes, len);
+        coffer_report *report = repair(NULL, NULL, COFFER_OK);
+        assert_true(tells(report, "they are bytes now"));
+        coffer_report_free(report);
+        dataset_expect_clean(repaired());
+        free(bytes);
+        dataset_free(made);
+    }
+}
+
 /* Whatever a repair makes of any file is clean. */
 static void what_is_made_of_the_vectors_is_clean(void **state)
 {
@@ -320,6 +344,7 @@ int main(void)
         cmocka_unit_test_setup(of_a_cut_set_the_samples_in_front_of_the_cut_are_saved, empty_folder),
         cmocka_unit_test_setup(a_cut_set_whose_rows_came_last_is_saved_by_a_copy_only, empty_folder),
         cmocka_unit_test_setup(wrong_sums_and_flags_of_the_header_are_put_right, empty_folder),
+        cmocka_unit_test_setup(arrays_whose_shape_is_lost_become_bytes, empty_folder),
         cmocka_unit_test_setup(what_is_made_of_the_vectors_is_clean, empty_folder),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

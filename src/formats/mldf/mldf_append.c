@@ -121,7 +121,7 @@ static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const co
     uint64_t next = coffer__mldf_next_part(&set->header, *end, set->file_size);
     uint32_t crc = 0, padded;
     coffer_status status;
-    if (next - set->header.data > READ_ANYWAY || next - *end >= COFFER__MLDF_METADATA_ALIGNMENT)
+    if (next - set->header.data > READ_ANYWAY)
         return COFFER_OK;
     if ((status = sum_range(&crc, set, set->header.data, *end, piece, err)))
         return status;
@@ -231,6 +231,7 @@ static coffer_status write_tables(copying *work, coffer__mldf_header *head, coff
     coffer_mldf_writer *writer = work->writer;
     const coffer_mldf *set = writer->base->set;
     const coffer__mldf_header *old = &set->header;
+    bool agrees = true;
     coffer_status status;
     if ((status =
              pass(work, old->descriptors, (uint64_t)set->schema.stride * old->fields, false, false, err)))
@@ -243,7 +244,9 @@ static coffer_status write_tables(copying *work, coffer__mldf_header *head, coff
     head->table = writer->out.position;
     if ((status = pass(work, old->table, set->file_size - old->table, true, true, err)))
         return status;
-    if (writer->checksums && work->old_crc != old->table_crc)
+    if (writer->checksums && (status = coffer__mldf_table_sum_agrees(&agrees, set, work->old_crc, err)))
+        return status;
+    if (!agrees)
         return coffer__fail(
             err, COFFER_E_BAD_CHECKSUM, COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_CRC_AT,
             "the sum of rows and tables is %08lx, the header says %08lx; repair the file first",

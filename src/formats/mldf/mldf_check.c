@@ -127,10 +127,14 @@ static void check_parts_overlap(const coffer__mldf_checker *check)
     for (size_t i = 1; i < count; i++) {
         if (parts[i].from < parts[i - 1].to)
             coffer__report_add(check->report, COFFER_E_OVERLAP, COFFER_ERROR, parts[i].from,
-                               "%s begin at %llu, %s reach to %llu", parts[i].name,
+                               "%s from %llu on overlap with %s up to %llu", parts[i].name,
                                (unsigned long long)parts[i].from, parts[i - 1].name,
                                (unsigned long long)parts[i - 1].to);
     }
+    if (set->header.data < COFFER__MLDF_HEAD_SIZE && check->has_table && set->table_count > 0)
+        coffer__report_add(check->report, COFFER_E_OVERLAP, COFFER_ERROR, HEADER(DATA),
+                           "the data region begins at %llu, inside the header of %d bytes",
+                           (unsigned long long)set->header.data, COFFER__MLDF_HEAD_SIZE);
 }
 
 /* ---- All of it ---- */

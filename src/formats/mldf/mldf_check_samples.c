@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#define LOOKED_AT_ANYWAY ((uint64_t)1 << 20) /* bytes behind the beginning of the data */
+
 typedef struct sample_pass {
     coffer__mldf_checker *check;
     coffer__mldf_survey survey;
@@ -127,6 +129,12 @@ static coffer_status run_pass(sample_pass *pass, coffer_error *err)
     return COFFER_OK;
 }
 
+/* What is soon read is looked at even without `full`. */
+static bool is_small(const coffer_mldf *set)
+{
+    return set->header.data <= set->file_size && set->file_size - set->header.data <= LOOKED_AT_ANYWAY;
+}
+
 coffer_status coffer__mldf_check_samples(coffer__mldf_checker *check, const coffer__mldf_sums *sums,
                                          coffer_error *err)
 {
@@ -137,7 +145,8 @@ coffer_status coffer__mldf_check_samples(coffer__mldf_checker *check, const coff
                          .survey = { .set = set,
                                      .use_table = check->has_table && check->table_in_order,
                                      .decode = full,
-                                     .contents = full,
+                                     .entries = true,
+                                     .contents = full || is_small(set),
                                      .sums = sums },
                          .first_padded = UINT64_MAX };
     coffer_status status;

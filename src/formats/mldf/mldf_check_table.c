@@ -19,7 +19,7 @@ typedef struct range {
 typedef struct table_pass {
     coffer__mldf_checker *check;
     coffer__mldf_allocation last;
-    range parts[3];
+    range parts[4];
     size_t part_count;
     uint64_t unsorted, overlapping, outside, padded, in_parts;
 } table_pass;
@@ -98,6 +98,7 @@ static void collect_parts(table_pass *pass)
 {
     const coffer__mldf_checker *check = pass->check;
     const coffer_mldf *set = &check->set;
+    pass->parts[pass->part_count++] = (range){ "the header", 0, COFFER__MLDF_HEAD_SIZE };
     if (check->has_schema && set->schema.count > 0)
         pass->parts[pass->part_count++] =
             (range){ "the field descriptors", set->header.descriptors,
@@ -160,6 +161,7 @@ static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_e
     const coffer_mldf *set = &check->set;
     uint8_t *scratch = coffer__malloc(BLOCK);
     uint32_t crc = 0;
+    bool agrees = true;
     coffer_status status;
     if (!scratch)
         return coffer__fail_no_memory(err, BLOCK);
@@ -170,7 +172,9 @@ static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_e
         status =
             add_range(&crc, set->source, set->header.table, set->file_size - set->header.table, scratch, err);
     coffer__free(scratch);
-    if (status == COFFER_OK && crc != set->header.table_crc)
+    if (status == COFFER_OK)
+        status = coffer__mldf_table_sum_agrees(&agrees, set, crc, err);
+    if (status == COFFER_OK && !agrees)
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
                            COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_CRC_AT,
                            "the CRC-32 of descriptors, rows and allocation table is %08lx, the header says "

@@ -97,18 +97,23 @@ static coffer_status check_hierarchy(const content *of, coffer_error *err)
                             "the ends of its %lu texts do not fit into %zu bytes", (unsigned long)count,
                             of->size);
     size_t text_len = coffer__cursor_left(&at) - count * sizeof(uint32_t);
+    const uint8_t *text = of->bytes + (of->size - text_len);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t end = coffer__cursor_u32(&at);
         if (end < last || end > text_len)
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                                 "text %lu ends at %lu, after %lu, of %zu bytes", (unsigned long)i,
                                 (unsigned long)end, (unsigned long)last, text_len);
+        if (end < text_len && (text[end] & 0xc0) == 0x80)
+            return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE,
+                                "text %lu ends at %lu, inside a character", (unsigned long)i,
+                                (unsigned long)end);
         last = end;
     }
     if (last != text_len)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "its texts end at %lu, there are %zu bytes", (unsigned long)last, text_len);
-    return check_utf8(at.at, text_len, err);
+    return check_utf8(text, text_len, err);
 }
 
 static coffer_status check_multimodal(const content *of, coffer_error *err)

@@ -44,13 +44,14 @@ static coffer_status read_name(char out[COFFER__MLDF_NAME_SIZE], const uint8_t *
 static coffer_status read_array(coffer_mldf_field *field, const uint8_t *arguments, uint64_t place,
                                 coffer_error *err)
 {
-    field->dtype = coffer__dtype_of_code(arguments[0]);
-    if (field->dtype == COFFER_DTYPE_NONE)
+    coffer_dtype dtype = coffer__dtype_of_code(arguments[0]);
+    if (dtype == COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place, "field %s: element type %u is not known",
                             field->name, arguments[0]);
     if (arguments[1] > COFFER_MLDF_MAX_DIMS)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place + 1, "field %s: %u dimensions, at most %d",
                             field->name, arguments[1], COFFER_MLDF_MAX_DIMS);
+    field->dtype = dtype;
     field->ndim = arguments[1];
     for (uint32_t d = 0; d < field->ndim; d++)
         field->dims[d] = coffer__load_u64(arguments + COFFER__MLDF_DIMS_AT + d * sizeof(uint64_t));

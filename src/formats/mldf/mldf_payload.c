@@ -255,6 +255,19 @@ static coffer_status fail_zstd(const coffer_mldf *set, const coffer__mldf_value 
                                    ZSTD_getErrorName(result));
 }
 
+static coffer_status fail_trailing(const coffer_mldf *set, const coffer__mldf_value *value, size_t count,
+                                   coffer_error *err)
+{
+    return coffer__mldf_fail_value(err, COFFER_E_TRAILING_BYTES, value->offset, set, value->sample,
+                                   value->field, "%zu bytes behind the zstd frame", count);
+}
+
+static coffer_status fail_cut(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
+{
+    return coffer__mldf_fail_value(err, COFFER_E_TRUNCATED, value->offset, set, value->sample, value->field,
+                                   "the zstd frame ends before its end");
+}
+
 static coffer_status fail_too_large(const coffer_mldf *set, const coffer__mldf_value *value, uint64_t size,
                                     coffer_error *err)
 {
@@ -305,13 +318,11 @@ static coffer_status decompress_unsized(coffer__mldf_room *room, size_t *size, Z
         if (ZSTD_isError(result))
             status = fail_zstd(set, value, result, err);
         else if (result != 0 && in.pos == in.size && to.pos < to.size)
-            status = coffer__mldf_fail_value(err, COFFER_E_TRUNCATED, value->offset, set, value->sample,
-                                             value->field, "the zstd frame ends before its end");
+            status = fail_cut(set, value, err);
         used = to.pos;
     }
     if (status == COFFER_OK && in.pos != in.size)
-        status = coffer__mldf_fail_value(err, COFFER_E_TRAILING_BYTES, value->offset, set, value->sample,
-                                         value->field, "%zu bytes behind the zstd frame", in.size - in.pos);
+        status = fail_trailing(set, value, in.size - in.pos, err);
     *size = used;
     return status;
 }
@@ -336,7 +347,7 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
 {
     unsigned long long says = ZSTD_getFrameContentSize(frame, frame_len);
     coffer_status status;
-    size_t result;
+    size_t result, whole;
     if (says == ZSTD_CONTENTSIZE_ERROR)
         return coffer__mldf_fail_value(err, COFFER_E_BAD_VALUE, value->offset, set, value->sample,
                                        value->field, "its %zu bytes are no zstd frame", frame_len);
@@ -346,6 +357,12 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
         return decompress_unsized(room, size, decoder->zstd, set, value, frame, frame_len, err);
     if (says > set->limits.memory_bytes || says > SIZE_MAX - room->spare)
         return fail_too_large(set, value, says, err);
+    /* One payload is one frame; the call below would also take several. */
+    whole = ZSTD_findFrameCompressedSize(frame, frame_len);
+    if (ZSTD_getErrorCode(whole) == ZSTD_error_srcSize_wrong)
+        return fail_cut(set, value, err);
+    if (!ZSTD_isError(whole) && whole < frame_len)
+        return fail_trailing(set, value, frame_len - whole, err);
     if ((status = coffer__mldf_reserve(room, (size_t)says, err)))
         return status;
     result = ZSTD_decompressDCtx(decoder->zstd, room->data, (size_t)says, frame, frame_len);

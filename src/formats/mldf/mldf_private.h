@@ -209,6 +209,9 @@ coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, ui
 coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
                                            const coffer_mldf *set, uint64_t offset, uint32_t size,
                                            coffer_error *err);
+/* Whether `crc`, the sum of descriptors, rows and table, is that of the header. */
+coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
+                                            coffer_error *err);
 /* Where the data region ends: behind the last payload of the table, or where it begins when there is none. */
 coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err);
 

@@ -82,11 +82,10 @@ static void mend_arrays(coffer__mldf_rescue *work)
     for (size_t i = 0; i < work->set.schema.count; i++) {
         coffer_mldf_field *field = &work->set.schema.fields[i];
         const coffer__mldf_type_info *info = coffer__mldf_type_info_of(field->type);
-        if (field->kind != COFFER_MLDF_ENTRY_OPAQUE || !info ||
-            field->row_size != coffer__mldf_entry_size(info->kind))
+        if (field->kind == COFFER_MLDF_ENTRY_OPAQUE || !info || !info->has_array ||
+            field->dtype != COFFER_DTYPE_NONE)
             continue;
         field->type = COFFER_MLDF_BYTES;
-        field->kind = COFFER_MLDF_ENTRY_BYTES;
         coffer__report_add(work->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
                            "field %s: the type of its arrays is lost; they are bytes now", field->name);
     }

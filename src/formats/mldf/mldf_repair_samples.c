@@ -67,8 +67,7 @@ static coffer_status check_sum(coffer__mldf_rescue *work, coffer_error *err)
         (status = sum_part(&crc, set, header->metadata, header->samples * set->schema.row_size, err)) ||
         (status = sum_part(&crc, set, header->table, set->file_size - header->table, err)))
         return coffer__is_about_file(status) ? COFFER_OK : status;
-    work->table_sure = crc == header->table_crc;
-    return COFFER_OK;
+    return coffer__mldf_table_sum_agrees(&work->table_sure, set, crc, err);
 }
 
 coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error *err)

@@ -58,7 +58,8 @@ typedef struct coffer__mldf_survey {
     const coffer_mldf *set;
     bool use_table;                /* it is sorted: payloads are looked up in it */
     bool decode;                   /* compressed and encrypted payloads, where the key is there */
-    bool contents;                 /* values are compared with their types */
+    bool entries;                  /* row entries say only what they may */
+    bool contents;                 /* values are compared with their types, coded ones only with `decode` */
     const coffer__mldf_sums *sums; /* NULL = not known */
     /* By allocation: a mark of the field whose value was found right there, so that a payload that many
      * samples share is decoded once; NULL = not kept. */

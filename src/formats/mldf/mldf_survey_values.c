@@ -98,7 +98,7 @@ static bool is_encrypted(const coffer_mldf_field *field)
 static bool wants_bytes(const coffer__mldf_survey *survey, const coffer_mldf_field *field)
 {
     bool coded = (field->flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) != 0;
-    if (is_encrypted(field) && !survey->set->has_key)
+    if (coded && (!survey->decode || (is_encrypted(field) && !survey->set->has_key)))
         return false;
     return (survey->decode && (coded || survey->set->has_key)) ||
            (survey->contents && coffer__mldf_has_content_rule(field));
@@ -181,13 +181,13 @@ coffer_status coffer__mldf_survey_value(const coffer__mldf_survey *survey, coffe
                                 "the CRC-32 of its %lu bytes at %llu is not that of the allocation table",
                                 (unsigned long)entry->size, (unsigned long long)entry->offset);
     }
-    if (survey->contents &&
-        (status = coffer__mldf_check_entry_values(&set->schema.fields[field], entry, err)))
+    if (survey->entries && (status = coffer__mldf_check_entry_values(&set->schema.fields[field], entry, err)))
         return status;
     if (!wants_bytes(survey, &set->schema.fields[field]))
         return COFFER_OK;
     uint32_t mark = mark_of(field, entry);
-    bool keep = survey->seen && !is_empty;
+    /* A seal holds for one sample: what is right for another says nothing. */
+    bool keep = survey->seen && !is_empty && !set->has_key;
     if (keep && atomic_load_explicit(&survey->seen[index], memory_order_relaxed) == mark)
         return COFFER_OK;
     status = look_into(survey, surveyor, &value, entry, err);

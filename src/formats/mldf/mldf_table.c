@@ -1,6 +1,8 @@
 /* Looking payloads up in the allocation table. */
 #include "formats/mldf/mldf_private.h"
 
+#include "base/checked.h"
+#include "base/crc32.h"
 #include "base/fail.h"
 
 #define BLOCK 32 /* entries looked at in one step */
@@ -119,5 +121,26 @@ coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffe
         return status;
     allocation = coffer__mldf_load_allocation(last);
     *out = allocation.offset + allocation.size;
+    return COFFER_OK;
+}
+
+/* One descriptor alone does not show whether the four zeros behind it are its own: both sums are right then.
+ * The other is found without summing again: that of what follows the descriptor is the same. */
+coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
+                                            coffer_error *err)
+{
+    const coffer__mldf_header *header = &set->header;
+    uint64_t behind = header->samples * set->schema.row_size + (set->file_size - header->table);
+    uint8_t bytes[COFFER__MLDF_STRIDE];
+    uint32_t differ;
+    coffer_status status;
+    *out = crc == header->table_crc;
+    if (*out || header->fields != 1 || !coffer__range_fits(header->descriptors, sizeof bytes, set->file_size))
+        return COFFER_OK;
+    if ((status = coffer_source_read_at(bytes, set->source, header->descriptors, sizeof bytes, err)))
+        return status;
+    differ =
+        coffer__crc32(0, bytes, COFFER__MLDF_STRIDE) ^ coffer__crc32(0, bytes, COFFER__MLDF_STRIDE_TUTORIAL);
+    *out = (crc ^ coffer__crc32_combine(differ, 0, behind)) == header->table_crc;
     return COFFER_OK;
 }

@@ -498,6 +498,17 @@ static unsigned steps_of(const coffer_mldf_field *field)
            (field->flags & COFFER_MLDF_FIELD_ENCRYPTED ? COFFER__MLDF_STEP_SEAL : 0);
 }
 
+static coffer_status set_row_bytes(coffer_mldf_writer *writer, const coffer_mldf_field *of, const void *bytes,
+                                   size_t size, coffer_error *err)
+{
+    if (size != of->row_size)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "field %s: %zu bytes, its entries in the row have %lu", of->name, size,
+                            (unsigned long)of->row_size);
+    memcpy(coffer__mldf_current_row(writer) + of->row_offset, bytes, size);
+    return COFFER_OK;
+}
+
 coffer_status coffer_mldf_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes, size_t size,
                                     const coffer_mldf_entry *entry, coffer_error *err)
 {
@@ -508,6 +519,8 @@ coffer_status coffer_mldf_set_bytes(coffer_mldf_writer *writer, size_t field, co
     if (status)
         return status;
     of = &writer->columns[field].field;
+    if (of->kind == COFFER_MLDF_ENTRY_OPAQUE)
+        return set_row_bytes(writer, of, bytes, size, err);
     most = COFFER__MLDF_PAYLOAD_MAX -
            (of->flags & COFFER_MLDF_FIELD_ENCRYPTED ? (uint64_t)COFFER__MLDF_SEAL_SIZE : 0);
     if (size > most)
