@@ -10,14 +10,34 @@
 /* Events whose slots are looked for together, while those of the next ones are on their way from memory. */
 #define GROUP 32
 
-/* One piece in the hands of a shard. */
+/* One piece in the hands of a shard, and what every event needs of it and of the pass. */
 typedef struct work {
     coffer__mlyze_pass *pass;
     const coffer__mlyze_batch *batch;
     coffer__mlyze_piece *piece;
     coffer__mlyze_shard *shard;
     uint64_t serial; /* of the piece in the pass */
+    coffer_mlyze_events events;
+    uint32_t *row;
+    uint64_t *last_before;
+    uint64_t epoch;
+    bool counting, sees_all;
 } work;
+
+static work work_on(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t piece, size_t shard)
+{
+    return (work){ .pass = pass,
+                   .batch = batch,
+                   .piece = &batch->pieces[piece],
+                   .shard = &pass->shards[shard],
+                   .serial = batch->first_piece + piece,
+                   .events = batch->pieces[piece].events,
+                   .row = batch->pieces[piece].row,
+                   .last_before = pass->last_before,
+                   .epoch = pass->epoch,
+                   .counting = pass->counting,
+                   .sees_all = pass->sees_all };
+}
 
 /* yes where the mask is all ones, no where it is none. */
 static inline uint64_t choose(uint64_t mask, uint64_t yes, uint64_t no)
@@ -38,8 +58,8 @@ static inline uint64_t order_of(const work *at, size_t event)
 /* A shard that sees every allocation keeps the last one of each thread; else decoding has chained them. */
 static inline void note_thread(const work *at, uint16_t thread, size_t event)
 {
-    if (at->pass->sees_all)
-        at->pass->last_before[thread] = at->serial << 16 | event;
+    if (at->sees_all)
+        at->last_before[thread] = at->serial << 16 | event;
 }
 
 /* Whether the thread of the block has not allocated since. Looks at both places where that may stand, so that
@@ -51,11 +71,11 @@ static inline bool is_last_of_thread(const work *at, const coffer__mlyze_held *b
     uint64_t here = (at->serial << 16 | event) - batch_begin;
     uint64_t is_here = is_free & (0 - (uint64_t)(block->order >= batch_begin));
     uint64_t place = choose(is_here, block->order - batch_begin, here);
-    if (at->pass->sees_all)
-        return at->pass->last_before[block->thread] == block->order;
+    if (at->sees_all)
+        return at->last_before[block->thread] == block->order;
     bool last_here = at->batch->pieces[place >> 16].order[place & UINT16_MAX] > here;
     bool last_before =
-        (at->pass->last_before[block->thread] == block->order) & (at->pass->first_here[block->thread] > here);
+        (at->last_before[block->thread] == block->order) & (at->pass->first_here[block->thread] > here);
     return is_here ? last_here : last_before;
 }
 
@@ -68,7 +88,7 @@ __attribute__((always_inline)) static inline bool is_temporary(const work *at,
     if (query->temporary_allocs == 0 && query->temporary_us == 0)
         return (block->order >= at->pass->window_piece << 16) & is_last_of_thread(at, block, event, is_free) &
                (bool)is_free;
-    if (query->temporary_us > 0 && at->piece->events.time[event] - block->time <= query->temporary_us)
+    if (query->temporary_us > 0 && at->events.time[event] - block->time <= query->temporary_us)
         return block->order >=
                (query->temporary_allocs > 0 ? at->pass->window_alloc : at->pass->window_piece << 16);
     if (query->temporary_allocs == 0 || block->order < at->pass->window_alloc)
@@ -124,29 +144,29 @@ static coffer_status sum_replaced(const work *at, size_t event, const coffer__ml
                                                      shard->replaced_count, sizeof *shard->replaced, err);
     if (status)
         return status;
-    at->piece->events.type[event] = COFFER__MLYZE_REPLACING;
-    at->piece->events.address[event] = (uint64_t)number << 48 | shard->replaced_count;
+    at->events.type[event] = COFFER__MLYZE_REPLACING;
+    at->events.address[event] = (uint64_t)number << 48 | shard->replaced_count;
     shard->replaced[shard->replaced_count++] = *old;
-    remove_live(&shard->rows[old->stack], old->size, at->pass->epoch);
-    remove_live(&shard->threads[old->thread], old->size, at->pass->epoch);
-    if (at->pass->counting)
-        note(&shard->double_allocs, &shard->first_double_alloc, at->piece->events.first + event);
+    remove_live(&shard->rows[old->stack], old->size, at->epoch);
+    remove_live(&shard->threads[old->thread], old->size, at->epoch);
+    if (at->counting)
+        note(&shard->double_allocs, &shard->first_double_alloc, at->events.first + event);
     return COFFER_OK;
 }
 
 static inline coffer_status sum_alloc(const work *at, size_t event, const coffer__mlyze_finding *found,
                                       coffer_error *err)
 {
-    const coffer_mlyze_events *events = &at->piece->events;
-    coffer__mlyze_row *row = &at->shard->rows[at->piece->row[event]];
+    const coffer_mlyze_events *events = &at->events;
+    coffer__mlyze_row *row = &at->shard->rows[at->row[event]];
     coffer__mlyze_row *thread = &at->shard->threads[events->thread[event]];
     uint64_t size = events->size[event];
     coffer_status status = COFFER_OK;
     if (found->what == COFFER__MLYZE_FOUND_BLOCK)
         status = sum_replaced(at, event, &found->block, err);
-    add_live(row, size, at->pass->epoch);
-    add_live(thread, size, at->pass->epoch);
-    if (at->pass->counting) {
+    add_live(row, size, at->epoch);
+    add_live(thread, size, at->epoch);
+    if (at->counting) {
         count_alloc(at, row, thread, size);
         at->shard->reused += found->what == COFFER__MLYZE_FOUND_AGAIN;
     }
@@ -155,22 +175,22 @@ static inline coffer_status sum_alloc(const work *at, size_t event, const coffer
 
 static inline void sum_free(const work *at, size_t event, const coffer__mlyze_finding *found)
 {
-    coffer_mlyze_events *events = &at->piece->events;
+    const coffer_mlyze_events *events = &at->events;
     coffer__mlyze_shard *shard = at->shard;
     const coffer__mlyze_held *block = &found->block;
     if (found->what < COFFER__MLYZE_FOUND_BLOCK) {
         events->type[event] = COFFER__MLYZE_UNPAIRED;
-        if (at->pass->counting)
+        if (at->counting)
             note(&shard->unknown_frees, &shard->first_unknown_free, events->first + event);
         return;
     }
     coffer__mlyze_row *row = &shard->rows[block->stack];
     events->size[event] = block->size;
     events->thread[event] = block->thread;
-    at->piece->row[event] = block->stack;
-    remove_live(row, block->size, at->pass->epoch);
-    remove_live(&shard->threads[block->thread], block->size, at->pass->epoch);
-    if (!at->pass->counting)
+    at->row[event] = block->stack;
+    remove_live(row, block->size, at->epoch);
+    remove_live(&shard->threads[block->thread], block->size, at->epoch);
+    if (!at->counting)
         return;
     uint64_t lifetime = events->time[event] - block->time;
     unsigned bucket = bucket_of(lifetime);
@@ -187,17 +207,17 @@ static inline void sum_free(const work *at, size_t event, const coffer__mlyze_fi
 /* Address 0 stands for one that is not known: allocated, never live. */
 static void sum_nowhere(const work *at, size_t event)
 {
-    coffer_mlyze_events *events = &at->piece->events;
+    const coffer_mlyze_events *events = &at->events;
     if (events->type[event] == COFFER_MLYZE_FREE) {
         events->type[event] = COFFER__MLYZE_UNPAIRED;
         return;
     }
     events->type[event] = COFFER__MLYZE_NOWHERE;
     note_thread(at, events->thread[event], event);
-    if (!at->pass->counting)
+    if (!at->counting)
         return;
     at->shard->nowhere_allocs++;
-    count_alloc(at, &at->shard->rows[at->piece->row[event]], &at->shard->threads[events->thread[event]],
+    count_alloc(at, &at->shard->rows[at->row[event]], &at->shard->threads[events->thread[event]],
                 events->size[event]);
 }
 
@@ -208,12 +228,12 @@ static inline coffer_status pair_alloc(coffer__mlyze_finding *found, const work 
 {
     static const uint8_t found_by_put[] = { COFFER__MLYZE_FOUND_NOTHING, COFFER__MLYZE_FOUND_AGAIN,
                                             COFFER__MLYZE_FOUND_BLOCK };
-    const coffer_mlyze_events *events = &at->piece->events;
+    const coffer_mlyze_events *events = &at->events;
     uint64_t address = events->address[event];
     coffer__mlyze_held block = { .size = events->size[event],
                                  .time = events->time[event],
                                  .order = order_of(at, event),
-                                 .stack = at->piece->row[event],
+                                 .stack = at->row[event],
                                  .thread = events->thread[event] };
     coffer__mlyze_put what;
     coffer_status status =
@@ -227,7 +247,7 @@ static inline coffer_status pair_alloc(coffer__mlyze_finding *found, const work 
 
 static inline void pair_free(coffer__mlyze_finding *found, const work *at, size_t event)
 {
-    uint64_t address = at->piece->events.address[event];
+    uint64_t address = at->events.address[event];
     if (!coffer__mlyze_live_take(&found->block, &at->shard->live, coffer__mlyze_hash(&at->pass->key, address),
                                  address))
         found->what = COFFER__MLYZE_FOUND_NOTHING;
@@ -240,9 +260,9 @@ static coffer_status pair_slowly(const work *at, size_t event, coffer_error *err
 {
     coffer__mlyze_finding found;
     coffer_status status = COFFER_OK;
-    if (at->piece->events.address[event] == 0) {
+    if (at->events.address[event] == 0) {
         sum_nowhere(at, event);
-    } else if (at->piece->events.type[event] == COFFER_MLYZE_FREE) {
+    } else if (at->events.type[event] == COFFER_MLYZE_FREE) {
         pair_free(&found, at, event);
         sum_free(at, event, &found);
     } else {
@@ -258,7 +278,7 @@ static inline void sum_block(const work *at, const coffer__mlyze_held *block, ui
                              uint64_t is_alloc, uint64_t is_brief)
 {
     coffer__mlyze_shard *shard = at->shard;
-    uint64_t size = block->size, epoch = at->pass->epoch, counts = 0 - (uint64_t)at->pass->counting;
+    uint64_t size = block->size, epoch = at->epoch, counts = 0 - (uint64_t)at->counting;
     uint64_t one = choose(is_alloc, 1, UINT64_MAX), change = choose(is_alloc, size, 0 - size);
     coffer__mlyze_row *row = &shard->rows[block->stack], *thread = &shard->threads[block->thread];
     coffer__mlyze_row_touch(row, epoch);
@@ -293,7 +313,7 @@ typedef struct located {
 static inline void approach(located *out, const work *at, const uint16_t *list, size_t count)
 {
     const coffer__mlyze_key key = at->pass->key;
-    const uint64_t *address = at->piece->events.address;
+    const uint64_t *address = at->events.address;
     for (size_t i = 0; i < count; i++) {
         out[i].hash = coffer__mlyze_hash(&key, address[list[i]]);
         out[i].part = &at->shard->live.parts[out[i].hash % COFFER__MLYZE_PARTS];
@@ -306,7 +326,7 @@ static inline void approach(located *out, const work *at, const uint16_t *list, 
  * learned that what it loads was stored just before. */
 static inline void locate(located *where, const work *at, const uint16_t *list, size_t count)
 {
-    const uint64_t *address = at->piece->events.address;
+    const uint64_t *address = at->events.address;
     for (size_t i = 0; i < count; i++)
         where[i].slot = coffer__mlyze_find_slot(where[i].part, where[i].hash, address[list[i]]);
 }
@@ -315,7 +335,7 @@ static inline void locate(located *where, const work *at, const uint16_t *list, 
  * predictor learns their order. False for everything else, with nothing changed. */
 static inline bool pair_quickly(const work *at, size_t event, const located *where)
 {
-    coffer_mlyze_events *events = &at->piece->events;
+    const coffer_mlyze_events *events = &at->events;
     coffer__mlyze_part *part = where->part;
     coffer__mlyze_slot *slot = where->slot;
     uint64_t address = events->address[event], now = events->time[event];
@@ -325,7 +345,7 @@ static inline bool pair_quickly(const work *at, size_t event, const located *whe
     coffer__mlyze_held fresh = { .size = events->size[event],
                                  .time = now,
                                  .order = order_of(at, event),
-                                 .stack = at->piece->row[event],
+                                 .stack = at->row[event],
                                  .thread = events->thread[event] };
     coffer__mlyze_held block;
     coffer__mlyze_slot packed;
@@ -342,7 +362,7 @@ static inline bool pair_quickly(const work *at, size_t event, const located *whe
     slot->placed = choose(is_alloc, packed.placed, slot->placed);
     part->used += is_new;
     part->live += (uint32_t)choose(is_alloc, 1, UINT64_MAX);
-    at->shard->reused += is_alloc & !is_new & at->pass->counting;
+    at->shard->reused += is_alloc & !is_new & at->counting;
 
     uint64_t is_brief = 0 - (uint64_t)is_temporary(at, &block, event, ~is_alloc);
     uint64_t lifetime = now - choose(is_alloc, now, block.time);
@@ -351,10 +371,9 @@ static inline bool pair_quickly(const work *at, size_t event, const located *whe
     block.thread = (uint16_t)choose(is_alloc, fresh.thread, block.thread);
     events->size[event] = block.size;
     events->thread[event] = block.thread;
-    at->piece->row[event] = block.stack;
-    if (at->pass->sees_all) /* a free writes what is there */
-        at->pass->last_before[block.thread] =
-            choose(is_alloc, fresh.order, at->pass->last_before[block.thread]);
+    at->row[event] = block.stack;
+    if (at->sees_all) /* a free writes what is there */
+        at->last_before[block.thread] = choose(is_alloc, fresh.order, at->last_before[block.thread]);
     sum_block(at, &block, lifetime, is_alloc, is_brief);
     return true;
 }
@@ -396,7 +415,7 @@ static coffer_status pair_in_memory(const work *at, const uint16_t *list, size_t
 
 static coffer_status pair_to_stream(const work *at, const uint16_t *list, size_t count, coffer_error *err)
 {
-    const coffer_mlyze_events *events = &at->piece->events;
+    const coffer_mlyze_events *events = &at->events;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < count && !status; i++) {
         size_t event = list[i];
@@ -428,7 +447,7 @@ static coffer__mlyze_stream *stream_of(const coffer__mlyze_shard *shard, uint64_
 
 static coffer_status pair_from_streams(const work *at, const uint16_t *list, size_t count, coffer_error *err)
 {
-    const coffer_mlyze_events *events = &at->piece->events;
+    const coffer_mlyze_events *events = &at->events;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < count && !status; i++) {
         size_t event = list[i];
@@ -473,22 +492,21 @@ coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__m
     static coffer_status (*const pair[])(const work *, const uint16_t *, size_t,
                                          coffer_error *) = { pair_in_memory, pair_to_stream,
                                                              pair_from_streams };
-    work at = { .pass = pass, .batch = batch, .shard = &pass->shards[shard] };
+    coffer__mlyze_shard *mine = &pass->shards[shard];
     coffer_status status = COFFER_OK;
-    if (at.shard->overflowed)
+    if (mine->overflowed)
         return COFFER_OK;
     if (pass->kind != COFFER__MLYZE_SPILL)
-        status = make_rows(at.shard, coffer__mlyze_numbers_count(&pass->stacks), err);
-    at.shard->replaced_count = 0;
+        status = make_rows(mine, coffer__mlyze_numbers_count(&pass->stacks), err);
+    mine->replaced_count = 0;
     for (size_t i = 0; i < batch->count && !status; i++) {
-        at.piece = &batch->pieces[i];
-        at.serial = batch->first_piece + i;
+        work at = work_on(pass, batch, i, shard);
         status = pair[pass->kind](&at, at.piece->listed + shard * at.piece->capacity,
                                   at.piece->list_count[shard], err);
     }
     if (status == COFFER_E_LIMIT && pass->kind == COFFER__MLYZE_SPILL) {
-        at.shard->overflowed = true;
-        coffer__mlyze_live_free(&at.shard->live);
+        mine->overflowed = true;
+        coffer__mlyze_live_free(&mine->live);
         return COFFER_OK;
     }
     return status;
@@ -506,10 +524,10 @@ static void take_back(coffer__mlyze_row *row, uint64_t allocs, uint64_t bytes, u
 
 static void take_back_event(const work *at, size_t event)
 {
-    const coffer_mlyze_events *events = &at->piece->events;
-    coffer__mlyze_row *row = &at->shard->rows[at->piece->row[event]];
+    const coffer_mlyze_events *events = &at->events;
+    coffer__mlyze_row *row = &at->shard->rows[at->row[event]];
     coffer__mlyze_row *thread = &at->shard->threads[events->thread[event]];
-    uint64_t size = events->size[event], epoch = at->pass->epoch;
+    uint64_t size = events->size[event], epoch = at->epoch;
     switch (events->type[event]) {
     case COFFER__MLYZE_PAIRED_FREE:
         take_back(row, UINT64_MAX, 0 - size, epoch); /* −1 block: one more */
@@ -531,9 +549,8 @@ static void take_back_event(const work *at, size_t event)
 
 void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard)
 {
-    work at = { .pass = pass, .batch = batch, .shard = &pass->shards[shard] };
     for (size_t i = (size_t)(pass->tail_after >> 16); i < batch->count; i++) {
-        at.piece = &batch->pieces[i];
+        work at = work_on(pass, batch, i, shard);
         const uint16_t *list = at.piece->listed + shard * at.piece->capacity;
         for (size_t k = at.piece->list_count[shard]; k > 0; k--) {
             size_t event = list[k - 1];

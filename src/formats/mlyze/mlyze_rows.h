@@ -13,10 +13,10 @@
 #define COFFER__MLYZE_THREADS 65536 /* thread numbers have 16 bits */
 
 typedef struct coffer__mlyze_row {
-    uint64_t allocs, allocated_bytes;
-    uint64_t live_allocs, live_bytes;
-    uint64_t peak_allocs, peak_bytes; /* when epoch is the present one; else as live */
     uint64_t epoch;
+    uint64_t peak_allocs, peak_bytes; /* when epoch is the present one; else as live */
+    uint64_t live_allocs, live_bytes;
+    uint64_t allocs, allocated_bytes;
     uint64_t freed_allocs, lifetime;
     uint64_t temporary_allocs, temporary_bytes;
 } coffer__mlyze_row;
