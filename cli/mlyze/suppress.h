@@ -4,11 +4,12 @@
 
 #include "cli.h"
 
-#define SUPPRESS_OPTIONS                                                                                  \
-    { "suppress", 0, "GLOB", NULL, "leave out stacks with a function or file that matches; repeatable" }, \
-    {                                                                                                     \
-        "suppressions", 0, "FILE", NULL,                                                                  \
-            "such patterns, one a line; # begins a comment, leak: before a pattern is allowed"            \
+#define SUPPRESS_OPTIONS                                                                                 \
+    { "suppress", 0, "GLOB", NULL,                                                                       \
+      "leave out stacks with a function or file that matches, without a * anywhere in it; repeatable" }, \
+    {                                                                                                    \
+        "suppressions", 0, "FILE", NULL,                                                                 \
+            "such patterns, one a line; # begins a comment, leak: before a pattern is allowed"           \
     }
 
 typedef struct suppressions {
