@@ -78,9 +78,27 @@ int cli_file_open_known(cli_file *out, const char *path)
     return CLI_OK;
 }
 
+static bool is_profile(coffer_source *src)
+{
+    const char *kind;
+    if (!src || coffer_convert_kind(&kind, src, NULL) != COFFER_OK)
+        return false;
+    for (size_t i = 0; i < coffer_conversion_count(); i++) {
+        const coffer_conversion *conversion = coffer_conversion_at(i);
+        if (strcmp(coffer_conversion_from(conversion), kind) == 0 &&
+            strcmp(coffer_conversion_to(conversion), "mlyze") == 0)
+            return true;
+    }
+    return false;
+}
+
 const char *cli_file_hint(const cli_file *file)
 {
-    return file->kind && !file->format ? "" : NULL;
+    if (file->kind && !file->format)
+        return "";
+    if (is_unknown(file->unknown.status) && is_profile(file->src))
+        return "'coffer convert % NAME.mlyze' makes a trace of it, which can be asked";
+    return NULL;
 }
 
 void cli_file_close(cli_file *file)
