@@ -34,7 +34,8 @@ typedef struct append_job {
     coffer_mldf_write_opts opts;
     coffer_source *src;
     coffer_mldf *new_set;
-    char *temporary;
+    char *temporary; /* NULL when IN is a set */
+    bool temporary_is_there;
     class_map classes;
     size_t *fields; /* for each field of FILE the one of IN, or SIZE_MAX */
     coffer_mldf_bytes bytes;
@@ -72,6 +73,7 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
     if (status != COFFER_OK)
         return status;
+    job->temporary_is_there = true;
     coffer__os_close(fd);
     opts.kind = cli_has(job->args, "kind") ? (coffer_dataset_kind)(cli_choice(job->args, "kind", 0) + 1)
                                            : COFFER_DATASET_AUTO;
@@ -90,6 +92,15 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     return status;
 }
 
+static void remove_temporary(append_job *job)
+{
+    if (!job->temporary_is_there)
+        return;
+    coffer__os_unlink(job->temporary);
+    coffer__temporary_forget(job->temporary);
+    job->temporary_is_there = false;
+}
+
 static coffer_status open_new(append_job *job, coffer_error *err)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
@@ -100,7 +111,11 @@ static coffer_status open_new(append_job *job, coffer_error *err)
         status = pack_first(job, err);
     if (status == COFFER_OK)
         status = coffer_source_open(&job->src, job->temporary ? job->temporary : job->in_path, NULL, err);
-    return status == COFFER_OK ? coffer_mldf_open(&job->new_set, job->src, &opts, err) : status;
+    if (status == COFFER_OK)
+        status = coffer_mldf_open(&job->new_set, job->src, &opts, err);
+    /* Open files need no name: nothing is left of it whatever happens from here on. */
+    remove_temporary(job);
+    return status;
 }
 
 /* ---- Which field goes where ---- */
@@ -259,10 +274,6 @@ static void clean_up(append_job *job)
 {
     coffer_mldf_close(job->new_set);
     coffer_source_close(job->src);
-    if (job->temporary) {
-        coffer__os_unlink(job->temporary);
-        coffer__temporary_forget(job->temporary);
-    }
     coffer__free(job->temporary);
     coffer__free(job->fields);
     class_map_free(&job->classes);

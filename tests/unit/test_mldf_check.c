@@ -299,6 +299,22 @@ static void rows_and_small_values_are_looked_at_without_full(void **state)
     end(&of);
 }
 
+static void rows_of_numbers_alone_are_not_read(void **state)
+{
+    fixture of = { .made = dataset_new(50000, NULL) };
+    dataset_reads reads;
+    (void)state;
+    dataset_field(of.made, "label", COFFER_MLDF_INT, 0);
+    of.bytes = dataset_make(&of.len, &of.places, of.made);
+    coffer_source *src = dataset_counting_source(&reads, of.bytes, of.len);
+    coffer_report *report = dataset_check(src, true);
+    assert_int_equal(coffer_report_total(report, COFFER_ERROR), 0);
+    assert_true(reads.total < 50000);
+    coffer_report_free(report);
+    coffer_source_close(src);
+    end(&of);
+}
+
 /* With one field nothing tells 204 from 208 but the sum, and only when all of it is read. */
 static void the_sum_of_a_single_descriptor_is_right_with_either_stride(void **state)
 {
@@ -481,6 +497,7 @@ int main(void)
         cmocka_unit_test(hierarchies_and_mixtures_must_add_up),
         cmocka_unit_test(texts_of_a_hierarchy_do_not_end_inside_a_character),
         cmocka_unit_test(rows_and_small_values_are_looked_at_without_full),
+        cmocka_unit_test(rows_of_numbers_alone_are_not_read),
         cmocka_unit_test(the_sum_of_a_single_descriptor_is_right_with_either_stride),
         cmocka_unit_test(a_seal_of_another_sample_is_found_when_both_point_to_it),
         cmocka_unit_test(encrypted_payloads_are_looked_into_when_the_key_is_given),
