@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "formats/mldf/mldf_write.h"
 
-#define PIECE ((size_t)1 << 20)          /* a multiple of a table entry */
+#define PIECE COFFER__MLDF_SUM_BLOCK     /* a multiple of a table entry */
 #define READ_ANYWAY ((uint64_t)64 << 20) /* data that costs next to nothing to read */
 
 /* ---- Opening ---- */
@@ -99,20 +99,6 @@ static bool descriptors_stay(const coffer_mldf_writer *writer)
            descriptors_size(writer) <= old->data - old->descriptors;
 }
 
-static coffer_status sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t from, uint64_t to,
-                               uint8_t *piece, coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && from < to) {
-        size_t len = to - from < PIECE ? (size_t)(to - from) : PIECE;
-        status = coffer_source_read_at(piece, set->source, from, len, err);
-        if (status == COFFER_OK)
-            *crc = coffer__crc32(*crc, piece, len);
-        from += len;
-    }
-    return status;
-}
-
 /* Other writers may have counted the padding behind the last payload in. In a small set that is found out,
  * and data_crc is then the sum without it; a large one is taken for ours. */
 static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const coffer_mldf *set,
@@ -123,10 +109,10 @@ static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const co
     coffer_status status;
     if (next - set->header.data > READ_ANYWAY)
         return COFFER_OK;
-    if ((status = sum_range(&crc, set, set->header.data, *end, piece, err)))
+    if ((status = coffer__mldf_sum_range(&crc, set, set->header.data, *end - set->header.data, piece, err)))
         return status;
     padded = crc;
-    if ((status = sum_range(&padded, set, *end, next, piece, err)))
+    if ((status = coffer__mldf_sum_range(&padded, set, *end, next - *end, piece, err)))
         return status;
     if (crc != set->header.data_crc && padded == set->header.data_crc) {
         *end = next;
@@ -153,7 +139,9 @@ static coffer_status sum_dead_bytes(coffer_mldf_writer *writer, coffer_error *er
         return coffer__fail_no_memory(err, PIECE);
     writer->out.crc = set->header.data_crc;
     if (!(status = find_summed_end(&end, &writer->data_crc, set, piece, err)))
-        status = sum_range(&writer->out.crc, set, end, set->file_size, piece, err);
+        status = coffer__mldf_sum_range(&writer->out.crc, set, end, set->file_size - end, piece, err);
+    if (!status)
+        status = coffer_source_intact(set->source, err);
     coffer__free(piece);
     return status;
 }

@@ -2,12 +2,10 @@
 #include "formats/mldf/mldf_check.h"
 
 #include "base/checked.h"
-#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
 #define ENTRIES_AT_ONCE ((size_t)8192)
-#define BLOCK ((size_t)1 << 20)
 #define FREE_OF_COST ((uint64_t)64 << 20) /* bytes of payloads that are summed even without `full` */
 
 typedef struct range {
@@ -139,39 +137,12 @@ coffer_status coffer__mldf_check_allocations(coffer__mldf_checker *check, coffer
 
 /* ---- Sums ---- */
 
-static coffer_status add_range(uint32_t *crc, coffer_source *src, uint64_t offset, uint64_t len,
-                               uint8_t *scratch, coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && len > 0) {
-        size_t n = len < BLOCK ? (size_t)len : BLOCK;
-        const uint8_t *bytes = coffer_source_view(src, offset, n);
-        if (!bytes && !(status = coffer_source_read_at(scratch, src, offset, n, err)))
-            bytes = scratch;
-        if (bytes)
-            *crc = coffer__crc32(*crc, bytes, n);
-        offset += n;
-        len -= n;
-    }
-    return status;
-}
-
 static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_error *err)
 {
     const coffer_mldf *set = &check->set;
-    uint8_t *scratch = coffer__malloc(BLOCK);
     uint32_t crc = 0;
     bool agrees = true;
-    coffer_status status;
-    if (!scratch)
-        return coffer__fail_no_memory(err, BLOCK);
-    if (!(status = add_range(&crc, set->source, set->header.descriptors,
-                             (uint64_t)set->schema.count * set->schema.stride, scratch, err)) &&
-        !(status = add_range(&crc, set->source, set->header.metadata,
-                             set->header.samples * set->schema.row_size, scratch, err)))
-        status =
-            add_range(&crc, set->source, set->header.table, set->file_size - set->header.table, scratch, err);
-    coffer__free(scratch);
+    coffer_status status = coffer__mldf_sum_tables(&crc, set, err);
     if (status == COFFER_OK)
         status = coffer__mldf_table_sum_agrees(&agrees, set, crc, err);
     if (status == COFFER_OK && !agrees)

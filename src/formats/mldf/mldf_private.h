@@ -212,6 +212,12 @@ coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_
 /* Whether `crc`, the sum of descriptors, rows and table, is that of the header. */
 coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
                                             coffer_error *err);
+/* Goes on with the CRC-32 of a part of the file. scratch : for sources that cannot be looked at. */
+#define COFFER__MLDF_SUM_BLOCK ((size_t)1 << 20)
+coffer_status coffer__mldf_sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t offset, uint64_t len,
+                                     uint8_t *scratch, coffer_error *err);
+/* What table_crc32 of the header says: the sum of descriptors, rows and allocation table. */
+coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, coffer_error *err);
 /* Where the data region ends: behind the last payload of the table, or where it begins when there is none. */
 coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err);
 

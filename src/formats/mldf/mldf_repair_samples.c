@@ -36,22 +36,6 @@ static void take_entries(coffer__mldf_rescue *work, const uint8_t *bytes, size_t
     }
 }
 
-static coffer_status sum_part(uint32_t *crc, const coffer_mldf *set, uint64_t at, uint64_t len,
-                              coffer_error *err)
-{
-    uint8_t piece[4096];
-    coffer_status status = COFFER_OK;
-    while (len > 0 && status == COFFER_OK) {
-        size_t part = len < sizeof piece ? (size_t)len : sizeof piece;
-        status = coffer_source_read_at(piece, set->source, at, part, err);
-        if (status == COFFER_OK)
-            *crc = coffer__crc32(*crc, piece, part);
-        at += part;
-        len -= part;
-    }
-    return status;
-}
-
 /* Whether descriptors, rows and table have the sum that the header says. */
 static coffer_status check_sum(coffer__mldf_rescue *work, coffer_error *err)
 {
@@ -62,10 +46,7 @@ static coffer_status check_sum(coffer__mldf_rescue *work, coffer_error *err)
     if (!work->table_in_order || !(header->flags & COFFER_MLDF_CHECKSUMMED) ||
         header->samples != work->samples)
         return COFFER_OK;
-    if ((status =
-             sum_part(&crc, set, header->descriptors, (uint64_t)set->schema.stride * header->fields, err)) ||
-        (status = sum_part(&crc, set, header->metadata, header->samples * set->schema.row_size, err)) ||
-        (status = sum_part(&crc, set, header->table, set->file_size - header->table, err)))
+    if ((status = coffer__mldf_sum_tables(&crc, set, err)))
         return coffer__is_about_file(status) ? COFFER_OK : status;
     return coffer__mldf_table_sum_agrees(&work->table_sure, set, crc, err);
 }

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 
 #define PIECE ((uint64_t)1 << 20) /* of the data region: small enough to stay in the cache for both sums */
-#define BLOCK ((size_t)1 << 20)   /* read at once where nothing is mapped */
 #define ENTRIES_AT_ONCE ((size_t)512)
 
 /* What one piece adds to the sum of the region. */
@@ -25,25 +24,6 @@ typedef struct summing {
     uint8_t *scratch; /* a block for each worker */
 } summing;
 
-static coffer_status sum_range(uint32_t *out, const coffer_mldf *set, uint64_t offset, uint64_t len,
-                               uint8_t *scratch, coffer_error *err)
-{
-    uint32_t crc = 0;
-    coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && len > 0) {
-        size_t n = len < BLOCK ? (size_t)len : BLOCK;
-        const uint8_t *bytes = coffer_source_view(set->source, offset, n);
-        if (!bytes && !(status = coffer_source_read_at(scratch, set->source, offset, n, err)))
-            bytes = scratch;
-        if (bytes)
-            crc = coffer__crc32(crc, bytes, n);
-        offset += n;
-        len -= n;
-    }
-    *out = crc;
-    return status;
-}
-
 /* Sums of the payloads that begin in [low, high) of the table. */
 static coffer_status sum_payloads(summing *of, uint64_t low, uint64_t high, uint8_t *scratch,
                                   coffer_error *err)
@@ -57,7 +37,7 @@ static coffer_status sum_payloads(summing *of, uint64_t low, uint64_t high, uint
         for (size_t i = 0; status == COFFER_OK && i < count; i++, low++) {
             coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
             uint32_t crc = 0;
-            status = sum_range(&crc, of->set, entry.offset, entry.size, scratch, err);
+            status = coffer__mldf_sum_range(&crc, of->set, entry.offset, entry.size, scratch, err);
             if (status == COFFER_OK && crc != entry.crc) {
                 atomic_fetch_or(&of->sums->bad[low / 64], UINT64_C(1) << low % 64);
                 atomic_fetch_add(&of->bad_count, 1);
@@ -87,7 +67,7 @@ static coffer_status sum_piece(void *context, uint64_t index, uint32_t worker, c
 {
     summing *of = context;
     uint64_t start = of->set->header.data + index * PIECE, low = 0, high = 0, from, to;
-    uint8_t *scratch = of->scratch + worker * BLOCK;
+    uint8_t *scratch = of->scratch + worker * COFFER__MLDF_SUM_BLOCK;
     coffer_status status;
     if ((status = coffer__mldf_lower_bound(&low, of->set, start, err)) ||
         (status = coffer__mldf_lower_bound(&high, of->set, start + PIECE, err)) ||
@@ -97,7 +77,7 @@ static coffer_status sum_piece(void *context, uint64_t index, uint32_t worker, c
     if (index == 0)
         from = of->set->header.data;
     of->pieces[index].len = to - from;
-    return sum_range(&of->pieces[index].crc, of->set, from, to - from, scratch, err);
+    return coffer__mldf_sum_range(&of->pieces[index].crc, of->set, from, to - from, scratch, err);
 }
 
 static coffer_status finish(summing *of, uint64_t count, coffer_error *err)
@@ -108,7 +88,7 @@ static coffer_status finish(summing *of, uint64_t count, coffer_error *err)
     coffer_status status;
     for (uint64_t i = 0; i < count; i++)
         crc = coffer__crc32_combine(crc, of->pieces[i].crc, of->pieces[i].len);
-    if ((status = sum_range(&padding, set, of->data_end, next - of->data_end, of->scratch, err)))
+    if ((status = coffer__mldf_sum_range(&padding, set, of->data_end, next - of->data_end, of->scratch, err)))
         return status;
     of->sums->data_crc = crc;
     of->sums->data_crc_to_next_part = coffer__crc32_combine(crc, padding, next - of->data_end);
@@ -128,7 +108,7 @@ coffer_status coffer__mldf_survey_sums(coffer__mldf_sums *out, const coffer_mldf
     count = coffer__divide_up(of.data_end - set->header.data, PIECE);
     sums.bad = coffer__calloc((size_t)coffer__divide_up(set->table_count, 64), sizeof *sums.bad);
     of.pieces = coffer__calloc((size_t)count, sizeof *of.pieces);
-    of.scratch = coffer__alloc_array(coffer__pool_threads(pool), BLOCK);
+    of.scratch = coffer__alloc_array(coffer__pool_threads(pool), COFFER__MLDF_SUM_BLOCK);
     if (!sums.bad || !of.pieces || !of.scratch)
         status = coffer__fail_no_memory(err, count * sizeof *of.pieces);
     else if (!(status = coffer__mldf_run(pool, count, sum_piece, &of, progress, err)))

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/memory.h"
 
 #define BLOCK 32 /* entries looked at in one step */
 
@@ -143,4 +144,41 @@ coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, u
         coffer__crc32(0, bytes, COFFER__MLDF_STRIDE) ^ coffer__crc32(0, bytes, COFFER__MLDF_STRIDE_TUTORIAL);
     *out = (crc ^ coffer__crc32_combine(differ, 0, behind)) == header->table_crc;
     return COFFER_OK;
+}
+
+coffer_status coffer__mldf_sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t offset, uint64_t len,
+                                     uint8_t *scratch, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && len > 0) {
+        size_t part = len < COFFER__MLDF_SUM_BLOCK ? (size_t)len : COFFER__MLDF_SUM_BLOCK;
+        const uint8_t *bytes = coffer_source_view(set->source, offset, part);
+        if (!bytes && !(status = coffer_source_read_at(scratch, set->source, offset, part, err)))
+            bytes = scratch;
+        if (bytes)
+            *crc = coffer__crc32(*crc, bytes, part);
+        offset += part;
+        len -= part;
+    }
+    return status;
+}
+
+coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, coffer_error *err)
+{
+    const coffer__mldf_header *header = &set->header;
+    uint8_t *scratch = coffer__malloc(COFFER__MLDF_SUM_BLOCK);
+    uint32_t crc = 0;
+    coffer_status status;
+    if (!scratch)
+        return coffer__fail_no_memory(err, COFFER__MLDF_SUM_BLOCK);
+    if (!(status = coffer__mldf_sum_range(&crc, set, header->descriptors,
+                                          (uint64_t)set->schema.stride * header->fields, scratch, err)) &&
+        !(status = coffer__mldf_sum_range(&crc, set, header->metadata, header->samples * set->schema.row_size,
+                                          scratch, err)) &&
+        !(status =
+              coffer__mldf_sum_range(&crc, set, header->table, set->file_size - header->table, scratch, err)))
+        status = coffer_source_intact(set->source, err);
+    coffer__free(scratch);
+    *out = crc;
+    return status;
 }
