@@ -85,6 +85,17 @@ static int read_with_threads(const coffer_mldf *set, coffer_mldf_batch *batch, u
     return wrong;
 }
 
+/* The thread sanitizer does not let a child of a process with threads start some: there one thread reads. */
+static int read_in_child(const coffer_mldf *set, coffer_mldf_batch *batch, uint64_t seed)
+{
+#ifdef __SANITIZE_THREAD__
+    (void)batch;
+    return read_all(set, seed * 13);
+#else
+    return read_with_threads(set, batch, seed);
+#endif
+}
+
 static void try_access(coffer_access access)
 {
     dataset_opts made_opts = { .checksummed = true, .key = key };
@@ -112,7 +123,7 @@ static void try_access(coffer_access access)
         children[i] = fork();
         assert_true(children[i] >= 0);
         if (children[i] == 0)
-            _exit(read_with_threads(set, batch, (uint64_t)i) == 0 ? 0 : 1);
+            _exit(read_in_child(set, batch, (uint64_t)i) == 0 ? 0 : 1);
     }
     assert_int_equal(read_with_threads(set, batch, 77), 0);
     for (int i = 0; i < CHILDREN; i++) {
