@@ -144,6 +144,61 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
     trace_dispose(&built);
 }
 
+static coffer_mlyze_totals totals_of(trace_builder *built, uint64_t *index_high)
+{
+    const coffer_mlyze_index_entry *entries = NULL;
+    coffer_mlyze_analysis *analysis = NULL;
+    size_t count = 0;
+    trace_finish(built);
+    coffer_source *src = trace_source(built);
+    coffer_mlyze *trace = trace_open(src, NULL);
+    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_index(&entries, &count, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(count, 1);
+    coffer_mlyze_totals totals = *coffer_mlyze_analysis_totals(analysis);
+    *index_high = entries[0].high_bytes;
+    coffer_mlyze_analysis_free(analysis);
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    trace_dispose(built);
+    return totals;
+}
+
+static void the_largest_size_there_is_counts_as_what_it_is(void **state)
+{
+    (void)state;
+    trace_builder built;
+    uint64_t high = 0;
+    trace_begin(&built, BLOCKS, NULL);
+    trace_alloc(&built, 0, 16, UINT64_MAX, 0, 0);
+    trace_free(&built, 1, 16);
+    trace_alloc(&built, 0, 32, 5, 0, 0);
+    coffer_mlyze_totals totals = totals_of(&built, &high);
+    assert_true(totals.peak_bytes == UINT64_MAX && high == UINT64_MAX);
+    assert_int_equal(totals.peak_event, 0);
+    assert_int_equal(totals.live_bytes_at_end, 5);
+}
+
+/* Sums that pass 64 bits stop there, and come back when blocks are freed or replaced. */
+static void sums_past_64_bits_stop_there_and_come_back(void **state)
+{
+    (void)state;
+    trace_builder built;
+    uint64_t high = 0;
+    trace_begin(&built, BLOCKS, NULL);
+    trace_alloc(&built, 0, 16, UINT64_MAX, 0, 0);
+    trace_alloc(&built, 0, 32, UINT64_MAX, 0, 0);
+    trace_alloc(&built, 0, 48, UINT64_MAX - 1, 1, 0);
+    trace_alloc(&built, 0, 48, 7, 1, 0);
+    trace_free(&built, 0, 16);
+    trace_free(&built, 0, 32);
+    coffer_mlyze_totals totals = totals_of(&built, &high);
+    assert_true(totals.peak_bytes == UINT64_MAX && high == UINT64_MAX);
+    assert_true(totals.total_allocated_bytes == UINT64_MAX);
+    assert_int_equal(totals.peak_event, 2);
+    assert_int_equal(totals.live_bytes_at_end, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +208,8 @@ int main(void)
         cmocka_unit_test(damaged_blocks_are_passed_over),
         cmocka_unit_test(an_analysis_can_be_cancelled),
         cmocka_unit_test(too_many_unlisted_stacks_are_a_limit),
+        cmocka_unit_test(the_largest_size_there_is_counts_as_what_it_is),
+        cmocka_unit_test(sums_past_64_bits_stop_there_and_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

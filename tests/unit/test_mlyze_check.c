@@ -98,7 +98,7 @@ static void counts_that_do_not_fit_are_told(void **state)
     assert_finds(&t, 1, COFFER_E_TRAILING_BYTES, COFFER_WARNING, "5 bytes follow");
     trace_sample(&t, SUMS | BLOCKS, 50, 10);
     t.file.len -= 1;
-    assert_finds(&t, 1, COFFER_E_TRUNCATED, COFFER_ERROR, "(40 whole events before it)");
+    assert_finds(&t, 1, COFFER_E_TRUNCATED, COFFER_ERROR, "(49 whole events before the cut, the last 9 unverified)");
     trace_sample(&t, BLOCKS, 50, 50);
     coffer__store_u32(t.file.data + t.area + COFFER__MLYZE_BLOCK_COUNT_AT, 51);
     assert_finds(&t, 1, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, "says 51 events and holds 50");
@@ -239,6 +239,19 @@ static void memlyze_gets_a_warning_for_each_quirk(void **state)
     trace_dispose(&t);
 }
 
+static void sizes_that_add_up_past_64_bits_are_a_warning(void **state)
+{
+    trace_builder t;
+    (void)state;
+    trace_begin(&t, 0, NULL);
+    trace_alloc(&t, 0, 16, UINT64_MAX, 0, 0);
+    assert_clean(&t);
+    trace_begin(&t, 0, NULL);
+    trace_alloc(&t, 0, 16, UINT64_MAX, 0, 0);
+    trace_alloc(&t, 0, 32, 1, 0, 0);
+    assert_finds(&t, 1, COFFER_E_BAD_VALUE, COFFER_WARNING, "more than 64 bits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +267,7 @@ int main(void)
         cmocka_unit_test(over_long_numbers_are_one_warning),
         cmocka_unit_test(metadata_that_cannot_be_read_does_not_hide_the_events),
         cmocka_unit_test(memlyze_gets_a_warning_for_each_quirk),
+        cmocka_unit_test(sizes_that_add_up_past_64_bits_are_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void add_histogram(coffer_mlyze_histogram *to, const coffer_mlyze_histogr
 {
     for (size_t i = 0; i < COFFER_MLYZE_BUCKETS; i++) {
         to->count[i] += from->count[i];
-        to->bytes[i] += from->bytes[i];
+        to->bytes[i] = coffer__mlyze_sum(to->bytes[i], from->bytes[i]);
     }
 }
 
@@ -64,8 +64,9 @@ static void sum_shards(coffer_mlyze_analysis *out, const coffer__mlyze_pass *pas
         add_histogram(&out->lifetimes, &shard->lifetimes);
     }
     for (size_t i = 0; i < COFFER_MLYZE_BUCKETS; i++)
-        out->totals.total_allocated_bytes += out->sizes.bytes[i];
-    out->totals.live_bytes_at_end = pass->level;
+        out->totals.total_allocated_bytes =
+            coffer__mlyze_sum(out->totals.total_allocated_bytes, out->sizes.bytes[i]);
+    out->totals.live_bytes_at_end = coffer__mlyze_narrow(pass->level);
 }
 
 /* ---- Rows ---- */

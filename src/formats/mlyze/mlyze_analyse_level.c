@@ -7,42 +7,75 @@ static const int8_t signs[256] = {
     [COFFER__MLYZE_PAIRED_ALLOC] = 1, [COFFER__MLYZE_PAIRED_FREE] = -1, [COFFER__MLYZE_REPLACING] = 1
 };
 
-static inline uint64_t change_of(const coffer__mlyze_piece *piece, size_t event,
-                                 const coffer__mlyze_pass *pass)
+/* The size of the block that an allocation takes the place of. */
+static inline uint64_t replaced_size(const coffer__mlyze_piece *piece, size_t event,
+                                     const coffer__mlyze_pass *pass)
+{
+    uint64_t place = piece->events.address[event];
+    return pass->shards[place >> 48].replaced[place & UINT32_MAX].size;
+}
+
+coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
+                                        const coffer__mlyze_pass *pass)
 {
     uint8_t type = piece->events.type[event];
-    uint64_t change = piece->events.size[event] * (uint64_t)(int64_t)signs[type];
-    if (type == COFFER__MLYZE_REPLACING) {
-        uint64_t place = piece->events.address[event];
-        change -= pass->shards[place >> 48].replaced[place & UINT32_MAX].size;
-    }
-    return change;
+    coffer__mlyze_wide change = (coffer__mlyze_wide)piece->events.size[event] * signs[type];
+    return type == COFFER__MLYZE_REPLACING ? change - replaced_size(piece, event, pass) : change;
 }
 
-int64_t coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event, const coffer__mlyze_pass *pass)
-{
-    return (int64_t)change_of(piece, event, pass);
-}
-
-/* A level that is followed from event to event; it wraps where a file's sizes are absurd. */
+/* A level that is followed from event to event, and its highest so far. */
 typedef struct walk {
-    uint64_t level;
-    int64_t high;
+    coffer__mlyze_wide level, high;
     size_t high_at;
 } walk;
 
-static inline void walk_to(walk *at, const coffer__mlyze_piece *piece, size_t from, size_t to,
-                           const coffer__mlyze_pass *pass)
+/* No level is lower. */
+#define NO_LEVEL (-((coffer__mlyze_wide)1 << 100))
+/* All sizes of a piece, 2^15 events with at most two each, sum up in 63 bits when none has more than these.
+ */
+#define USUAL_BITS 46
+
+/* Does nothing and says so when there are sizes that are out of the ordinary. */
+static inline bool walk_usual(walk *at, const coffer__mlyze_piece *piece, size_t from, size_t to,
+                              const coffer__mlyze_pass *pass)
 {
-    uint64_t level = at->level;
-    int64_t high = at->high;
-    size_t high_at = at->high_at;
+    int64_t level = 0, high = INT64_MIN;
+    uint64_t seen = 0;
+    size_t high_at = from;
     for (size_t i = from; i < to; i++) {
-        level += change_of(piece, i, pass);
-        high_at = (int64_t)level > high ? i : high_at;
-        high = (int64_t)level > high ? (int64_t)level : high;
+        uint8_t type = piece->events.type[i];
+        uint64_t size = piece->events.size[i];
+        uint64_t change = size * (uint64_t)(int64_t)signs[type];
+        seen |= size;
+        if (type == COFFER__MLYZE_REPLACING) {
+            uint64_t old = replaced_size(piece, i, pass);
+            seen |= old;
+            change -= old;
+        }
+        level = (int64_t)((uint64_t)level + change);
+        high_at = level > high ? i : high_at;
+        high = level > high ? level : high;
     }
-    *at = (walk){ level, high, high_at };
+    if (seen >> USUAL_BITS)
+        return false;
+    if (from < to)
+        *at = (walk){ at->level + level, at->level + high, high_at };
+    return true;
+}
+
+/* at->high is that of these events alone. */
+static void walk_to(walk *at, const coffer__mlyze_piece *piece, size_t from, size_t to,
+                    const coffer__mlyze_pass *pass)
+{
+    if (walk_usual(at, piece, from, to, pass))
+        return;
+    for (size_t i = from; i < to; i++) {
+        at->level += coffer__mlyze_change(piece, i, pass);
+        if (at->level > at->high) {
+            at->high = at->level;
+            at->high_at = i;
+        }
+    }
 }
 
 static void count_range(coffer__mlyze_stop_over *stop, const coffer__mlyze_piece *piece, size_t from,
@@ -59,14 +92,14 @@ static void count_range(coffer__mlyze_stop_over *stop, const coffer__mlyze_piece
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
 {
-    walk whole = { 0, INT64_MIN, piece->begin };
+    walk whole = { 0, NO_LEVEL, piece->begin };
     size_t from = piece->begin;
     for (size_t i = 0; i <= piece->mark_count; i++) {
         coffer__mlyze_stop_over *stop = &piece->stops[i];
         size_t to = i < piece->mark_count ? piece->marks[i] : piece->end;
-        walk part = { whole.level, INT64_MIN, from };
+        walk part = { whole.level, NO_LEVEL, from };
         walk_to(&part, piece, from, to, pass);
-        *stop = (coffer__mlyze_stop_over){ .level = (int64_t)part.level, .high = part.high };
+        *stop = (coffer__mlyze_stop_over){ .level = part.level, .high = part.high };
         if (piece->has_markers)
             count_range(stop, piece, from, to);
         if (part.high > whole.high) {
@@ -76,25 +109,26 @@ void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pa
         whole.level = part.level;
         from = to;
     }
-    piece->sum = (int64_t)whole.level;
+    piece->sum = whole.level;
     piece->high = whole.high;
     piece->high_at = whole.high_at;
 }
 
 /* ---- Phases ---- */
 
-void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, uint64_t level)
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__mlyze_wide level)
 {
     if (pass->phase_count == 0)
         return;
     coffer_mlyze_phase *phase = &pass->phases[pass->phase_count - 1];
     phase->duration_us = time - phase->time_us;
-    phase->live_bytes_at_end = level;
+    phase->live_bytes_at_end = coffer__mlyze_narrow(level);
 }
 
 coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
-                                        uint64_t time, uint64_t level, coffer_error *err)
+                                        uint64_t time, coffer__mlyze_wide level, coffer_error *err)
 {
+    const uint64_t now = coffer__mlyze_narrow(level);
     if (pass->phase_count >= pass->limits.entries)
         return COFFER_OK;
     coffer_status status = coffer__array_reserve_one(&pass->phases, &pass->phase_capacity, pass->phase_count,
@@ -105,27 +139,28 @@ coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name,
     pass->phases[pass->phase_count++] = (coffer_mlyze_phase){ .id = name,
                                                               .event = event,
                                                               .time_us = time,
-                                                              .peak_bytes = level,
-                                                              .live_bytes_at_begin = level,
-                                                              .live_bytes_at_end = level };
+                                                              .peak_bytes = now,
+                                                              .live_bytes_at_begin = now,
+                                                              .live_bytes_at_end = now };
     return COFFER_OK;
 }
 
 /* high : from the level at the piece's begin. */
-static void add_to_phase(coffer__mlyze_pass *pass, int64_t high, uint64_t allocs, uint64_t allocated)
+static void add_to_phase(coffer__mlyze_pass *pass, coffer__mlyze_wide high, uint64_t allocs,
+                         uint64_t allocated)
 {
     coffer_mlyze_phase *phase = &pass->phases[pass->phase_count - 1];
-    int64_t peak = (int64_t)(pass->level + (uint64_t)high);
+    coffer__mlyze_wide peak = pass->level + high;
     phase->allocs += allocs;
-    phase->allocated_bytes += allocated;
-    if (high != INT64_MIN && peak > (int64_t)phase->peak_bytes)
-        phase->peak_bytes = (uint64_t)peak;
+    phase->allocated_bytes = coffer__mlyze_sum(phase->allocated_bytes, allocated);
+    if (peak > phase->peak_bytes)
+        phase->peak_bytes = coffer__mlyze_narrow(peak);
 }
 
 /* ---- Marks and rarer events ---- */
 
 static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
-                               uint64_t level, coffer_error *err)
+                               coffer__mlyze_wide level, coffer_error *err)
 {
     const coffer_mlyze_events *events = &piece->events;
     if (pass->mark_count >= pass->limits.entries)
@@ -139,20 +174,20 @@ static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_pie
                                                            .time_us = events->time[event],
                                                            .id = events->id[event],
                                                            .bytes = events->size[event],
-                                                           .live_bytes = level };
+                                                           .live_bytes = coffer__mlyze_narrow(level) };
     return COFFER_OK;
 }
 
 static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
-                                  uint64_t level, coffer_error *err)
+                                  coffer__mlyze_wide level, coffer_error *err)
 {
     coffer_mlyze_totals *totals = &pass->totals;
     uint64_t size = piece->events.size[event];
     switch (piece->events.type[event]) {
     case COFFER_MLYZE_GC:
         totals->collections++;
-        totals->collected_objects += piece->events.id[event];
-        totals->collected_bytes += size;
+        totals->collected_objects = coffer__mlyze_sum(totals->collected_objects, piece->events.id[event]);
+        totals->collected_bytes = coffer__mlyze_sum(totals->collected_bytes, size);
         return keep_mark(pass, piece, event, level, err);
     case COFFER_MLYZE_MARKER: {
         totals->markers++;
@@ -182,7 +217,7 @@ static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze
         if (piece->has_markers)
             add_to_phase(pass, stop->high, stop->allocs, stop->allocated);
         if (i < piece->mark_count)
-            status = settle_other(pass, piece, piece->marks[i], pass->level + (uint64_t)stop->level, err);
+            status = settle_other(pass, piece, piece->marks[i], pass->level + stop->level, err);
     }
     return status;
 }
@@ -206,10 +241,11 @@ static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *p
 /* Says whether the high-water mark lies in the piece. */
 static bool settle_high(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
 {
-    int64_t high = (int64_t)(pass->level + (uint64_t)piece->high);
-    if (high <= (int64_t)pass->totals.peak_bytes)
+    coffer__mlyze_wide high = pass->level + piece->high;
+    if (high <= pass->high)
         return false;
-    pass->totals.peak_bytes = (uint64_t)high;
+    pass->high = high;
+    pass->totals.peak_bytes = coffer__mlyze_narrow(high);
     pass->totals.peak_event = piece->events.first + piece->high_at;
     pass->totals.peak_time_us = piece->events.time[piece->high_at];
     return true;
@@ -236,7 +272,7 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
                 pass->tail_after = (uint64_t)i << 16 | piece->high_at;
             }
         }
-        pass->level += (uint64_t)piece->sum;
+        pass->level += piece->sum;
         pass->last_type = pass->counting ? piece->last_type : UINT8_MAX;
         pass->last_time = piece->events.time[piece->end - 1];
     }

@@ -11,7 +11,8 @@ static coffer_status begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_
     pass->window_piece = pass->settled_pieces;
     pass->window_alloc = pass->settled_allocs;
     pass->epoch++;
-    pass->totals.peak_bytes = pass->level;
+    pass->high = pass->level;
+    pass->totals.peak_bytes = coffer__mlyze_narrow(pass->level);
     pass->totals.peak_event = boundary->event > 0 ? boundary->event - 1 : 0;
     pass->totals.peak_time_us = pass->last_time;
     pass->totals.duration_us = pass->last_time;

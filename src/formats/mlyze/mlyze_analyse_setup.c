@@ -133,7 +133,8 @@ static void rewind_pass(coffer__mlyze_pass *pass)
     pass->settled_pieces = pass->settled_allocs = 0;
     pass->counting = false;
     pass->window_piece = pass->window_alloc = 0;
-    pass->level = pass->epoch = 0;
+    pass->level = pass->high = 0;
+    pass->epoch = 0;
     pass->last_type = UINT8_MAX;
     pass->last_time = 0;
     pass->mark_count = pass->phase_count = 0;
@@ -191,7 +192,7 @@ static void collect(void *context, const coffer__mlyze_held *block)
     if (block->time > leftover->newest)
         leftover->newest = block->time;
     leftover->allocs++;
-    leftover->bytes += block->size;
+    leftover->bytes = coffer__mlyze_sum(leftover->bytes, block->size);
 }
 
 coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err)

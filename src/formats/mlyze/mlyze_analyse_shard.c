@@ -122,11 +122,11 @@ static inline void count_alloc(const work *at, coffer__mlyze_row *row, coffer__m
 {
     unsigned bucket = bucket_of(size);
     row->allocs++;
-    row->allocated_bytes += size;
+    row->allocated_bytes = coffer__mlyze_sum(row->allocated_bytes, size);
     thread->allocs++;
-    thread->allocated_bytes += size;
+    thread->allocated_bytes = coffer__mlyze_sum(thread->allocated_bytes, size);
     at->shard->sizes.count[bucket]++;
-    at->shard->sizes.bytes[bucket] += size;
+    at->shard->sizes.bytes[bucket] = coffer__mlyze_sum(at->shard->sizes.bytes[bucket], size);
 }
 
 static void note(uint64_t *count, uint64_t *first, uint64_t event)
@@ -289,9 +289,9 @@ static inline void sum_block(const work *at, const coffer__mlyze_held *block, ui
     thread->live_bytes += change;
     uint64_t counts_alloc = counts & is_alloc, counts_free = counts & ~is_alloc;
     row->allocs += counts_alloc & 1;
-    row->allocated_bytes += counts_alloc & size;
+    row->allocated_bytes = coffer__mlyze_sum(row->allocated_bytes, counts_alloc & size);
     thread->allocs += counts_alloc & 1;
-    thread->allocated_bytes += counts_alloc & size;
+    thread->allocated_bytes = coffer__mlyze_sum(thread->allocated_bytes, counts_alloc & size);
     row->freed_allocs += counts_free & 1;
     row->lifetime += counts_free & lifetime;
     row->temporary_allocs += counts_free & is_brief & 1;
@@ -299,7 +299,7 @@ static inline void sum_block(const work *at, const coffer__mlyze_held *block, ui
     coffer_mlyze_histogram *histogram = is_alloc ? &shard->sizes : &shard->lifetimes;
     unsigned bucket = bucket_of(choose(is_alloc, size, lifetime));
     histogram->count[bucket] += counts & 1;
-    histogram->bytes[bucket] += counts & size;
+    histogram->bytes[bucket] = coffer__mlyze_sum(histogram->bytes[bucket], counts & size);
 }
 
 /* Where the slot of an event's address was when the group was begun: it may have been taken since. */

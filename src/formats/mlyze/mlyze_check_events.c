@@ -199,6 +199,9 @@ static void report_survey(const survey *s)
     add(s, &s->overlong, COFFER_E_BAD_VARINT, COFFER_WARNING, "a number takes more bytes than it needs");
     add(s, &unknown_frees, COFFER_E_INCONSISTENT, COFFER_WARNING, "a free of an address that is not live");
     add(s, &double_allocs, COFFER_E_INCONSISTENT, COFFER_WARNING, "an allocation at an address that is live");
+    if (s->level.high_bytes > UINT64_MAX)
+        coffer__report_add(s->check->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "the sizes of what is live add up to more than 64 bits");
     add(s, &s->snapshot, COFFER_E_INCONSISTENT, COFFER_WARNING, "a snapshot ends that did not begin");
     if (s->snapshots_open > 0)
         coffer__report_add(s->check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER_OFFSET_NONE,

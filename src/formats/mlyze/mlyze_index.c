@@ -51,14 +51,14 @@ static coffer_status follow_block(builder *b, size_t index, coffer_error *err)
     b->entries[index] = (coffer_mlyze_index_entry){ .offset = block->offset,
                                                     .first_event = block->first_event,
                                                     .time = block->time,
-                                                    .live_bytes = b->level.bytes,
+                                                    .live_bytes = coffer__mlyze_narrow(b->level.bytes),
                                                     .live_allocs = b->level.allocs };
     b->level.high_bytes = b->level.bytes;
     if (status == COFFER_OK)
         status = coffer__mlyze_follow(&b->level, &b->live, &b->events, err);
     else if (coffer__is_about_file(status))
         status = COFFER_OK;
-    b->entries[index].high_bytes = b->level.high_bytes;
+    b->entries[index].high_bytes = coffer__mlyze_narrow(b->level.high_bytes);
     return status;
 }
 

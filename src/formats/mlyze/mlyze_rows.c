@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "formats/mlyze/mlyze_pair.h"
 
 #include <string.h>
 
@@ -15,7 +16,7 @@ void coffer__mlyze_row_add(coffer__mlyze_row *to, const coffer__mlyze_row *from,
 {
     bool kept = from->epoch == epoch;
     to->allocs += from->allocs;
-    to->allocated_bytes += from->allocated_bytes;
+    to->allocated_bytes = coffer__mlyze_sum(to->allocated_bytes, from->allocated_bytes);
     to->live_allocs += from->live_allocs;
     to->live_bytes += from->live_bytes;
     to->peak_allocs += kept ? from->peak_allocs : from->live_allocs;

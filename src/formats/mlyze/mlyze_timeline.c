@@ -32,12 +32,12 @@ static void enter_point(coffer__mlyze_pen *pen, size_t at)
     const coffer_mlyze_timeline *to = pen->to;
     pen->at = at;
     pen->next = at + 1 < to->count ? to->points[at + 1].time_us : UINT64_MAX;
-    to->points[at].high_bytes = pen->live;
+    to->points[at].high_bytes = coffer__mlyze_narrow(pen->live);
 }
 
 static void leave_point(const coffer__mlyze_pen *pen)
 {
-    pen->to->points[pen->at].live_bytes = pen->live;
+    pen->to->points[pen->at].live_bytes = coffer__mlyze_narrow(pen->live);
     pen->to->points[pen->at].live_allocs = pen->allocs;
 }
 

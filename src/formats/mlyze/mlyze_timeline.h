@@ -2,6 +2,7 @@
 #ifndef COFFER_FORMATS_MLYZE_TIMELINE_H
 #define COFFER_FORMATS_MLYZE_TIMELINE_H
 
+#include "formats/mlyze/mlyze_pair.h"
 #include "formats/mlyze/mlyze_private.h"
 
 /* Divides [begin, end] into at most `width` points; no point when there is no time in it. */
@@ -13,8 +14,9 @@ void coffer__mlyze_clear_timeline(coffer_mlyze_timeline *timeline);
 typedef struct coffer__mlyze_pen {
     coffer_mlyze_timeline *to;
     size_t at;
-    uint64_t next;         /* where the point after this one begins */
-    uint64_t live, allocs; /* level at the moment */
+    uint64_t next;           /* where the point after this one begins */
+    coffer__mlyze_wide live; /* level at the moment */
+    uint64_t allocs;
     bool begun;
 } coffer__mlyze_pen;
 

@@ -32,14 +32,14 @@ static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coff
     bool drawn = pen->to->count > 0 && (pen->begun || time >= draw->begin);
     if (drawn)
         coffer__mlyze_pen_move(pen, time);
-    pen->live += (uint64_t)coffer__mlyze_change(piece, event, pass);
+    pen->live += coffer__mlyze_change(piece, event, pass);
     pen->allocs += count_change(type);
     if (!drawn)
         return;
     coffer_mlyze_point *point = &pen->to->points[pen->at];
     point->events++;
     if (pen->live > point->high_bytes)
-        point->high_bytes = pen->live;
+        point->high_bytes = coffer__mlyze_narrow(pen->live);
     if (is_alloc(type)) {
         point->allocs++;
         point->allocated_bytes += piece->events.size[event];
