@@ -197,6 +197,14 @@ static void print_for_people(const coffer_node *root, const coffer_node *packed)
         printf("  %sskipped  %s%s\n", term_on(stdout, TERM_YELLOW), term_count(count, skipped),
                term_off(stdout));
     print_left_out(coffer_node_find(packed, "left_out"), skipped);
+    const coffer_node *kept = coffer_node_find(packed, "kept_as_text");
+    size_t len;
+    const char *name = kept ? coffer_node_get_text(kept, &len) : NULL;
+    if (!name)
+        return;
+    printf("  %snote%s     ", term_on(stdout, TERM_YELLOW), term_off(stdout));
+    term_print_text(stdout, name, len, 0);
+    puts(" names files, but is kept as text: they are not all there, or not of one kind");
 }
 
 /* What the packer says behind samples and fields. */
@@ -206,6 +214,9 @@ static void add_rest(coffer_node *root, const coffer_node *packed)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         coffer__node_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
                          COFFER_UNIT_NONE);
+    const coffer_node *kept = coffer_node_find(packed, "kept_as_text");
+    if (kept)
+        coffer__node_text(root, "kept_as_text", coffer_node_get_text(kept, NULL));
     const coffer_node *left_out = coffer_node_find(packed, "left_out");
     if (!left_out)
         return;

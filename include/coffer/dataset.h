@@ -41,9 +41,10 @@ typedef struct coffer_dataset_opts {
 
 /* Packs inputs (folders, shards, manifests; of one kind) into a set. Order: names sorted, whatever the
  * threads. A pack that was cut off leaves OUT.mldf.partial files that `resume` goes on with. `out` gets
- * "samples", "fields", "classes", "skipped" and "resumed"; when one sample made it fail, only "failed", the
- * name of that. Paths that lead outside the input folder, links
- * and devices are COFFER_E_UNSAFE_PATH. */
+ * "samples", "fields", "classes", "skipped" and "resumed", and "kept_as_text", a field of a manifest
+ * that names files of which not all are there or of one kind, if there is one; when one sample made it fail,
+ * only "failed", the name of that. Paths that lead outside the input folder, links and devices are
+ * COFFER_E_UNSAFE_PATH. */
 COFFER_API coffer_status coffer_dataset_pack(coffer_node *out, const char *const *inputs, size_t input_count,
                                              const char *out_path, const coffer_dataset_opts *opts,
                                              coffer_error *err);

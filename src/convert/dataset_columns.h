@@ -49,6 +49,7 @@ typedef struct coffer__column {
     uint64_t seen;        /* in how many samples it is */
     uint64_t last_sample; /* the last of them, counted from 1 */
     uint64_t firsts;      /* how many pictures are PNG, how many sounds FLAC */
+    bool names_files;     /* pictures, sounds or arrays, going by a name */
     coffer__array_facts arrays;
     uint16_t given_type;    /* said by the file itself; 0 = by the values */
     size_t field;           /* once the schema is made */

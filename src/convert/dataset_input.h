@@ -68,9 +68,10 @@ typedef struct coffer__dataset_sample {
 
 typedef struct coffer__dataset_input {
     coffer__dataset_schema schema;
-    uint64_t count;       /* of samples */
-    uint64_t class_count; /* 0: there are no classes */
-    bool shares_payloads; /* the same bytes come again and again */
+    uint64_t count;           /* of samples */
+    uint64_t class_count;     /* 0: there are no classes */
+    const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
+    bool shares_payloads;     /* the same bytes come again and again */
     coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */
     /* The next sample, in order: values are absent before. *more is false behind the last. */
     coffer_status (*next)(bool *more, coffer__dataset_sample *sample, struct coffer__dataset_input *input,

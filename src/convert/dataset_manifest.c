@@ -87,6 +87,7 @@ coffer_status coffer__manifest_judge_path(uint32_t *can, coffer__manifest *manif
     if (types == 0)
         return COFFER_OK;
     bool is_array = types == COFFER__CAN_ARRAY;
+    column->names_files = column->names_files || types != COFFER__CAN_TEXT;
     if (column->seen == 0 || is_array) {
         coffer_status status = look_at_file(manifest, column, is_array, text, len, err);
         if (status == COFFER_E_NOT_FOUND && column->seen == 0)
@@ -109,6 +110,8 @@ coffer_status coffer__manifest_settle(coffer__manifest *manifest, coffer_error *
         coffer__column *column = &manifest->columns.items[i];
         if (!(column->can & COFFER__CAN_PATH) && !column->given_type)
             column->can &= ~of_files;
+        if (column->names_files && !(column->can & COFFER__CAN_PATH) && !manifest->base.kept_as_text)
+            manifest->base.kept_as_text = column->name;
     }
     manifest->base.count = manifest->sample;
     return coffer__columns_settle(&manifest->base.schema, &manifest->columns, manifest->sample, err);

@@ -352,6 +352,8 @@ static void describe(coffer_node *out, const packing *work)
     coffer__node_u64(out, "classes", work->input->class_count, COFFER_UNIT_NONE);
     coffer__node_u64(out, "skipped", work->skipped, COFFER_UNIT_NONE);
     coffer__node_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
+    if (work->input->kept_as_text)
+        coffer__node_text(out, "kept_as_text", work->input->kept_as_text);
 }
 
 static coffer_status prepare(packing *work, coffer_error *err)

@@ -52,3 +52,6 @@ mkdir empty
 coffer pack empty out.mldf 2>&1
 echo "exit $?"
 ls -A
+echo "# pictures that are elsewhere"
+printf '%s\n' '{"image": "far/0.png", "caption": "one"}' >far.jsonl
+coffer pack far.jsonl far.mldf --page-size 4K | sed 's/, [0-9.]* KiB//'

@@ -542,6 +542,25 @@ static void a_manifest_brings_the_files_that_it_names(void **state)
     close_result();
 }
 
+static void a_manifest_whose_files_are_elsewhere_says_so(void **state)
+{
+    (void)state;
+    coffer_node *facts;
+    make_folder("m");
+    put_buffer("m/1.png", tiny_png(1));
+    put_text("m/a.csv", "file,text\nfar/1.png,one\nfar/2.png,two\n");
+    assert_int_equal(pack(&facts, "m/a.csv", NULL, NULL), COFFER_OK);
+    assert_string_equal(coffer_node_get_text(coffer_node_find(facts, "kept_as_text"), NULL), "file");
+    coffer_node_free(facts);
+    open_result();
+    assert_int_equal(type_of("file"), COFFER_MLDF_TEXT);
+    close_result();
+    put_text("m/b.csv", "file,text\n1.png,one\n1.png,see notes.txt\n");
+    assert_int_equal(pack(&facts, "m/b.csv", NULL, NULL), COFFER_OK);
+    assert_null(coffer_node_find(facts, "kept_as_text"));
+    coffer_node_free(facts);
+}
+
 static void a_manifest_cannot_reach_outside_its_folder(void **state)
 {
     (void)state;
@@ -671,6 +690,7 @@ int main(void)
         TEST(shards_become_samples_by_their_stems),
         TEST(members_that_could_do_harm_are_refused_by_name),
         TEST(a_manifest_brings_the_files_that_it_names),
+        TEST(a_manifest_whose_files_are_elsewhere_says_so),
         TEST(a_manifest_cannot_reach_outside_its_folder),
         TEST(an_interrupted_pack_goes_on_where_it_was),
         TEST(another_input_is_not_resumed_into),
