@@ -199,6 +199,32 @@ static void sums_past_64_bits_stop_there_and_come_back(void **state)
     assert_int_equal(totals.live_bytes_at_end, 7);
 }
 
+/* Its second block begins before its first ends. */
+static void no_block_lives_shorter_than_no_time(void **state)
+{
+    (void)state;
+    trace_builder built;
+    coffer_mlyze_analysis *analysis = NULL;
+    trace_begin(&built, BLOCKS, NULL);
+    for (uint64_t i = 1; i <= 100; i++)
+        trace_alloc(&built, 1000, 16 * i, 5, 0, 0);
+    trace_end_block(&built, true);
+    built.time = built.block_time = 7;
+    for (uint64_t i = 1; i < 100; i++)
+        trace_free(&built, 1, 16 * i);
+    trace_finish(&built);
+    coffer_source *src = trace_source(&built);
+    coffer_mlyze *trace = trace_open(src, NULL);
+    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_analysis_lifetimes(analysis)->count[0], 99);
+    assert_int_equal(coffer_mlyze_analysis_stack_at(analysis, 0)->lifetime_us, 0);
+    assert_int_equal(coffer_mlyze_analysis_stack_at(analysis, 0)->oldest_us, 0);
+    coffer_mlyze_analysis_free(analysis);
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    trace_dispose(&built);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +236,7 @@ int main(void)
         cmocka_unit_test(too_many_unlisted_stacks_are_a_limit),
         cmocka_unit_test(the_largest_size_there_is_counts_as_what_it_is),
         cmocka_unit_test(sums_past_64_bits_stop_there_and_come_back),
+        cmocka_unit_test(no_block_lives_shorter_than_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,8 +99,8 @@ static void fill_stack(coffer_mlyze_stack_row *out, const coffer__mlyze_pass *pa
         const coffer__mlyze_leftover *leftover = &pass->leftovers[row];
         out->live_allocs = leftover->allocs;
         out->live_bytes = leftover->bytes;
-        out->oldest_us = pass->last_time - leftover->oldest;
-        out->newest_us = pass->last_time - leftover->newest;
+        out->oldest_us = coffer__mlyze_since(leftover->oldest, pass->last_time);
+        out->newest_us = coffer__mlyze_since(leftover->newest, pass->last_time);
     }
     if (pass->query.growth_windows > 0)
         coffer__mlyze_growth_fit(&out->growth_bytes_per_s, &out->growth_fit, &pass->growth, row);

@@ -185,7 +185,8 @@ static void collect(void *context, const coffer__mlyze_held *block)
 {
     coffer__mlyze_pass *pass = context;
     coffer__mlyze_leftover *leftover = &pass->leftovers[block->stack];
-    if (block->size < pass->query.min_size || pass->last_time - block->time < pass->query.min_age_us)
+    if (block->size < pass->query.min_size ||
+        coffer__mlyze_since(block->time, pass->last_time) < pass->query.min_age_us)
         return;
     if (leftover->allocs == 0 || block->time < leftover->oldest)
         leftover->oldest = block->time;

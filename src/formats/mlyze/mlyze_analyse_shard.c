@@ -88,7 +88,8 @@ __attribute__((always_inline)) static inline bool is_temporary(const work *at,
     if (query->temporary_allocs == 0 && query->temporary_us == 0)
         return (block->order >= at->pass->window_piece << 16) & is_last_of_thread(at, block, event, is_free) &
                (bool)is_free;
-    if (query->temporary_us > 0 && at->events.time[event] - block->time <= query->temporary_us)
+    if (query->temporary_us > 0 &&
+        coffer__mlyze_since(block->time, at->events.time[event]) <= query->temporary_us)
         return block->order >=
                (query->temporary_allocs > 0 ? at->pass->window_alloc : at->pass->window_piece << 16);
     if (query->temporary_allocs == 0 || block->order < at->pass->window_alloc)
@@ -192,7 +193,7 @@ static inline void sum_free(const work *at, size_t event, const coffer__mlyze_fi
     remove_live(&shard->threads[block->thread], block->size, at->epoch);
     if (!at->counting)
         return;
-    uint64_t lifetime = events->time[event] - block->time;
+    uint64_t lifetime = coffer__mlyze_since(block->time, events->time[event]);
     unsigned bucket = bucket_of(lifetime);
     row->freed_allocs++;
     row->lifetime += lifetime;
@@ -365,7 +366,7 @@ static inline bool pair_quickly(const work *at, size_t event, const located *whe
     at->shard->reused += is_alloc & !is_new & at->counting;
 
     uint64_t is_brief = 0 - (uint64_t)is_temporary(at, &block, event, ~is_alloc);
-    uint64_t lifetime = now - choose(is_alloc, now, block.time);
+    uint64_t lifetime = coffer__mlyze_since(choose(is_alloc, now, block.time), now);
     block.size = choose(is_alloc, fresh.size, block.size);
     block.stack = (uint32_t)choose(is_alloc, fresh.stack, block.stack);
     block.thread = (uint16_t)choose(is_alloc, fresh.thread, block.thread);

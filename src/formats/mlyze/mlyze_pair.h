@@ -22,6 +22,12 @@ static inline uint64_t coffer__mlyze_sum(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
+/* Time that passed; none where the blocks of a damaged trace go back in time. */
+static inline uint64_t coffer__mlyze_since(uint64_t then, uint64_t now)
+{
+    return now > then ? now - then : 0;
+}
+
 /* How much is live, followed through a trace: enough for an index and for warnings. */
 typedef struct coffer__mlyze_level {
     coffer__mlyze_wide bytes;
