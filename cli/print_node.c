@@ -16,14 +16,20 @@ static bool is_scalar(const coffer_node *node)
     return coffer_node_get_kind(node) < COFFER_NODE_LIST;
 }
 
-/* "total_tokens" reads as "total tokens"; keys that come from a file, such as "llama.block_count", stay. */
-static void readable_name(char *out, size_t size, const char *name)
+/* "total_tokens" reads as "total tokens", "duration_us" with "4 ms" behind it as "duration"; keys that come
+ * from a file, such as "llama.block_count", stay. */
+static void readable_name(char *out, size_t size, const coffer_node *node)
 {
+    const char *name = coffer_node_get_name(node);
     bool is_ours = name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
     snprintf(out, size, "%s", name);
     for (char *at = out; is_ours && *at; at++)
         if (*at == '_')
             *at = ' ';
+    size_t len = strlen(out);
+    if (is_scalar(node) && coffer_node_get_unit(node) == COFFER_UNIT_MICROSECONDS && len > 3 &&
+        strcmp(out + len - 3, " us") == 0)
+        out[len - 3] = '\0';
 }
 
 static void format_u64(char *out, size_t size, uint64_t value, coffer_unit unit)
@@ -280,7 +286,7 @@ static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
     size_t widest = name_width(first);
     for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
         char name[128];
-        readable_name(name, sizeof name, coffer_node_get_name(child));
+        readable_name(name, sizeof name, child);
         size_t width = coffer__utf8_width(name, strlen(name));
         fprintf(out, "%*s%s", (int)(2 * depth), "", term_on(out, TERM_DIM));
         term_print_text(out, name, strlen(name), 0);
