@@ -78,7 +78,17 @@ int cli_file_open_known(cli_file *out, const char *path)
     return CLI_OK;
 }
 
-static bool is_profile(coffer_source *src)
+static bool is_format(const char *name)
+{
+    for (size_t i = 0; i < coffer_format_count(); i++) {
+        if (strcmp(coffer_format_name(coffer_format_at(i)), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether one of our formats can be made of it. */
+static bool can_be_converted(coffer_source *src)
 {
     const char *kind;
     if (!src || coffer_convert_kind(&kind, src, NULL) != COFFER_OK)
@@ -86,7 +96,7 @@ static bool is_profile(coffer_source *src)
     for (size_t i = 0; i < coffer_conversion_count(); i++) {
         const coffer_conversion *conversion = coffer_conversion_at(i);
         if (strcmp(coffer_conversion_from(conversion), kind) == 0 &&
-            strcmp(coffer_conversion_to(conversion), "mlyze") == 0)
+            is_format(coffer_conversion_to(conversion)))
             return true;
     }
     return false;
@@ -96,8 +106,9 @@ const char *cli_file_hint(const cli_file *file)
 {
     if (file->kind && !file->format)
         return "";
-    if (is_unknown(file->unknown.status) && is_profile(file->src))
-        return "'coffer convert % NAME.mlyze' makes a trace of it, which can be asked";
+    if (is_unknown(file->unknown.status) && can_be_converted(file->src))
+        return "'coffer convert % OUT' makes a file of it that can be asked; 'coffer convert --list' shows "
+               "which";
     return NULL;
 }
 
