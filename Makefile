@@ -32,7 +32,7 @@ demo:
 check:
 	@$(BOOTSTRAP) build test
 	@echo '== gcc' && $(call build,dev)
-	@echo '== clang' && $(call build,clang)
+	@echo '== clang' && $(call build,clang) --target coffer_shared coffer_command examples/all
 	@echo '== address and undefined-behaviour sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call configure,tsan) && \
 	    cmake --build --preset tsan -j$(JOBS) --target threaded_tests && scripts/without-aslr $(CTEST) tsan
