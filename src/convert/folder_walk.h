@@ -18,8 +18,8 @@ typedef struct coffer__folder_list {
     size_t count, capacity;
 } coffer__folder_list;
 
-/* Adds every file below the folder, folder by folder and sorted by the bytes of their names. Hidden files and folders, and what file
- * managers leave behind (Thumbs.db, desktop.ini), are left out. */
+/* Adds every file below the folder, folder by folder and sorted by the bytes of their names. Hidden files and
+ * folders, and what file managers leave behind (Thumbs.db, desktop.ini), are left out. */
 coffer_status coffer__folder_list_read(coffer__folder_list *list, const char *folder,
                                        const coffer_limits *limits, coffer_error *err);
 void coffer__folder_list_free(coffer__folder_list *list);

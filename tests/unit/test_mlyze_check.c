@@ -98,7 +98,8 @@ static void counts_that_do_not_fit_are_told(void **state)
     assert_finds(&t, 1, COFFER_E_TRAILING_BYTES, COFFER_WARNING, "5 bytes follow");
     trace_sample(&t, SUMS | BLOCKS, 50, 10);
     t.file.len -= 1;
-    assert_finds(&t, 1, COFFER_E_TRUNCATED, COFFER_ERROR, "(49 whole events before the cut, the last 9 unverified)");
+    assert_finds(&t, 1, COFFER_E_TRUNCATED, COFFER_ERROR,
+                 "(49 whole events before the cut, the last 9 unverified)");
     trace_sample(&t, BLOCKS, 50, 50);
     coffer__store_u32(t.file.data + t.area + COFFER__MLYZE_BLOCK_COUNT_AT, 51);
     assert_finds(&t, 1, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, "says 51 events and holds 50");
