@@ -323,7 +323,8 @@ static void every_verb_has_what_the_help_needs(void **state)
     for (size_t i = 0; cli_format_verbs[i]; i++) {
         const cli_verb *owner = cli_find_verb(cli_format_verbs[i]->verb);
         assert_non_null(owner);
-        assert_true(owner->run == NULL && owner->min_operands > 0);
+        assert_true(owner->min_operands > 0);
+        assert_true(owner->run == NULL || owner == &cli_verb_diff); /* which looks for its rows itself */
         assert_true(names_known_kinds(cli_format_verbs[i]->format));
     }
 }
