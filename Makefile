@@ -74,7 +74,7 @@ format:
 	@$(BOOTSTRAP) build test
 	@scripts/format
 
-##tidy           clang-tidy over the library and the command
+##tidy           clang-tidy over the library and the command, with the analyser that `check` leaves out
 .PHONY: tidy
 tidy:
 	@$(BOOTSTRAP) build test

@@ -65,5 +65,5 @@ add_test(NAME aarch64.quant COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/aarch64/check-qu
 set_tests_properties(aarch64.quant PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 add_test(NAME style.arrows COMMAND ${scripts}/check-arrows)
 add_test(NAME style.format COMMAND ${scripts}/format --check)
-add_test(NAME style.tidy COMMAND ${scripts}/tidy ${PROJECT_BINARY_DIR})
+add_test(NAME style.tidy COMMAND ${scripts}/tidy --quick ${PROJECT_BINARY_DIR})
 set_tests_properties(style.tidy PROPERTIES TIMEOUT 1200 COST 1000 RUN_SERIAL FALSE)

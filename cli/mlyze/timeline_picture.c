@@ -62,7 +62,8 @@ static double byte_step(double most, double wanted)
 static void draw_byte_axis(picture *canvas, picture_box plot, double most)
 {
     double step = byte_step(most, plot.height / 32);
-    for (double at = 0; at <= most; at += step) {
+    for (unsigned i = 0; i * step <= most; i++) {
+        double at = i * step;
         double y = plot.y + plot.height - at / most * plot.height;
         term_text text;
         picture_line(canvas, plot.x, y, plot.x + plot.width, y, 1, grid_color);

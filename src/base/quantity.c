@@ -52,7 +52,7 @@ static const unit *find_unit(const unit *units, const char *name)
 static bool parse(uint64_t *out, const char *text, const unit *units)
 {
     uint64_t whole = 0;
-    double fraction = 0, place = 0.1;
+    double fraction = 0, place = 1;
     if (!is_digit(*text))
         return false;
     for (; is_digit(*text); text++) {
@@ -62,8 +62,10 @@ static bool parse(uint64_t *out, const char *text, const unit *units)
     if (*text == '.') {
         if (!is_digit(*++text))
             return false;
-        for (; is_digit(*text); text++, place /= 10)
+        for (; is_digit(*text); text++) {
+            place /= 10;
             fraction += place * (*text - '0');
+        }
     }
     const unit *found = find_unit(units, text);
     uint64_t value;
