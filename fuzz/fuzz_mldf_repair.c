@@ -39,7 +39,17 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint64_t *sa
 }
 
 /* Values may break the rules of their types in a file whose sums are right: repair saves bytes, it does not
- * judge them. */
+ * judge them. Small files have their values checked too, so only what is not about a value must be right. */
+static bool only_values_are_wrong(const coffer_report *report)
+{
+    for (size_t i = 0; i < coffer_report_count(report); i++) {
+        const coffer_finding *finding = coffer_report_at(report, i);
+        if (finding->severity == COFFER_ERROR && strncmp(finding->text, "sample ", 7) != 0)
+            return false;
+    }
+    return true;
+}
+
 static void try_repair(const fuzz_input *input, const uint8_t *key, const char *path)
 {
     coffer_mldf_repair_opts opts = COFFER_MLDF_REPAIR_OPTS_INIT;
@@ -54,7 +64,7 @@ static void try_repair(const fuzz_input *input, const uint8_t *key, const char *
         MUST(coffer_source_open(&src, path, NULL, NULL) == COFFER_OK);
         MUST(coffer_report_new(&after, 0, NULL) == COFFER_OK);
         MUST(coffer_check(after, src, &check_opts, NULL) == COFFER_OK);
-        MUST(coffer_report_total(after, COFFER_ERROR) == 0);
+        MUST(only_values_are_wrong(after));
         coffer_report_free(after);
         coffer_source_close(src);
     }
