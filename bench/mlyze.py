@@ -33,8 +33,10 @@ def programs():
     source.write_text(SOURCE)
     script.write_text(SCRIPT)
     compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True).stdout.strip()
+    triple = subprocess.run(["g++", "-print-multiarch"], capture_output=True, text=True).stdout.strip()
+    multiarch = ["-imultiarch", triple] if triple else []
     if compiler and os.path.isabs(compiler):
-        yield "compiler", [compiler, "-quiet", "-O1", str(source), "-o", "/dev/null"], {}
+        yield "compiler", [compiler, "-quiet", *multiarch, "-D_GNU_SOURCE", "-O1", str(source), "-o", "/dev/null"], {}
     yield "python", ["/usr/bin/python3", str(script)], {"PYTHONMALLOC": "malloc"}
 
 
