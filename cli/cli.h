@@ -103,6 +103,8 @@ int cli_open(coffer_source **out, const char *path);
 const char *cli_open_hint(const coffer_error *err);
 /* Which of two files an error is about. out : may be NULL. */
 const char *cli_culprit(const char *in, const char *out, const coffer_error *err);
+/* cli_fail for verbs that write a file anew, into `output` or (NULL) into its own place. */
+int cli_fail_rewriting(const cli_args *args, const char *path, const char *output, const coffer_error *err);
 /* Flushes stdout and turns a write error (a full disk, a closed pipe) into an exit status. */
 int cli_finish(int status);
 /* Holds INT, TERM and HUP back while a file is changed in place. */

@@ -33,15 +33,6 @@ static void print_for_people(const char *written, const coffer_node *root)
     cli_print_nodes(stdout, coffer_node_next(after));
 }
 
-static int fail(const cli_args *args, const char *path, const char *output, const coffer_error *err)
-{
-    if (err->status == COFFER_E_EXISTS)
-        return cli_fail(output, err, NULL);
-    if (err->status == COFFER_E_UNSUPPORTED)
-        return cli_usage(args, "%s: %s", path, err->text);
-    return cli_fail(cli_culprit(path, output, err), err, NULL);
-}
-
 static int run(const cli_args *args)
 {
     coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
@@ -62,7 +53,7 @@ static int run(const cli_args *args)
     term_progress_end(&bar);
     int result = CLI_OK;
     if (status != COFFER_OK)
-        result = fail(args, path, output, &err);
+        result = cli_fail_rewriting(args, path, output, &err);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else

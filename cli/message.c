@@ -211,3 +211,12 @@ int cli_finish(int status)
     }
     return CLI_FAILED;
 }
+
+int cli_fail_rewriting(const cli_args *args, const char *path, const char *output, const coffer_error *err)
+{
+    if (err->status == COFFER_E_EXISTS)
+        return cli_fail(output, err, NULL);
+    if (err->status == COFFER_E_UNSUPPORTED)
+        return cli_usage(args, "%s: %s", path, err->text);
+    return cli_fail(cli_culprit(path, output, err), err, NULL);
+}

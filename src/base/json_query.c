@@ -65,3 +65,20 @@ bool coffer__json_f64(double *out, const coffer__json_value *value)
         return false;
     }
 }
+
+size_t coffer__json_object_length(const char *text, size_t len)
+{
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t at = 0; at < len && (at == 0 ? text[at] == '{' : depth > 0); at++) {
+        if (in_string && text[at] == '\\')
+            at++;
+        else if (text[at] == '"')
+            in_string = !in_string;
+        else if (!in_string && text[at] == '{')
+            depth++;
+        else if (!in_string && text[at] == '}' && --depth == 0)
+            return at + 1;
+    }
+    return 0;
+}

@@ -12,32 +12,6 @@
 
 enum { BLOCKS = COFFER__MLYZE_FLAG_BLOCKS, SUMS = COFFER__MLYZE_FLAG_CHECKSUMS, OLD = 7, PER_FLUSH = 30 };
 
-/* −1 when there is no file, −2 when check finds something. */
-static int64_t events_in(const char *path)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *src = NULL;
-    coffer_mlyze *trace = NULL;
-    uint64_t events;
-    int64_t result = -2;
-    if (!temp_exists(path))
-        return -1;
-    opts.full = true;
-    opts.threads = 1;
-    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    assert_int_equal(coffer_source_open(&src, path, NULL, NULL), COFFER_OK);
-    if (coffer_mlyze_open(&trace, src, NULL, NULL) == COFFER_OK &&
-        coffer_mlyze_damage(trace, NULL) == COFFER_OK &&
-        coffer_mlyze_event_count(&events, trace, NULL) == COFFER_OK &&
-        coffer_check(report, src, &opts, NULL) == COFFER_OK && coffer_report_total(report, COFFER_ERROR) == 0)
-        result = (int64_t)events;
-    coffer_mlyze_close(trace);
-    coffer_source_close(src);
-    coffer_report_free(report);
-    return result;
-}
-
 static void write_sample(const char *path, uint32_t flags, uint32_t events, size_t cut)
 {
     trace_builder made;
@@ -92,7 +66,7 @@ static void write_trace(const char *folder, void *context)
 
 static const char *verify_written(const char *folder, void *context, bool finished)
 {
-    int64_t now = events_in(temp_path(folder, "t.mlyze"));
+    int64_t now = trace_whole_events(temp_path(folder, "t.mlyze"));
     (void)context;
     if (now != 3 * PER_FLUSH && (finished || now != OLD))
         return "neither the old trace nor the new one";
@@ -177,7 +151,7 @@ static const char *verify_recorded(const char *folder, void *context, bool finis
     int64_t promised = promised_events(folder);
     const char *path = temp_path(folder, "t.mlyze");
     bool parts = temp_exists(temp_path(folder, "t.mlyze.part"));
-    int64_t now = events_in(path);
+    int64_t now = trace_whole_events(path);
     (void)context;
     if (now != 3 * PER_FLUSH && (finished || now != OLD))
         return "neither the old trace nor the new one";
@@ -239,13 +213,13 @@ static void run_recover(const char *folder, void *context)
 static const char *verify_recovered(const char *folder, void *context, bool finished)
 {
     const char *path = temp_path(folder, "t.mlyze");
-    int64_t now = events_in(path);
+    int64_t now = trace_whole_events(path);
     (void)context;
     if (now != 3 * PER_FLUSH && (finished || now != OLD))
         return "neither the old trace nor the recovered one";
     if (!temp_exists(temp_path(folder, "t.mlyze.part")))
         return now == OLD ? "the parts are gone and the trace is not there" : NULL;
-    if (recover(path) != COFFER_OK || events_in(path) != 3 * PER_FLUSH)
+    if (recover(path) != COFFER_OK || trace_whole_events(path) != 3 * PER_FLUSH)
         return "a second recovery does not give the trace";
     return NULL;
 }
@@ -309,7 +283,7 @@ static void run_repair(const char *folder, void *context)
 
 static const char *verify_repaired(const char *folder, void *context, bool finished)
 {
-    int64_t now = events_in(temp_path(folder, "t.mlyze"));
+    int64_t now = trace_whole_events(temp_path(folder, "t.mlyze"));
     (void)context;
     if (now != 99 && (finished || now != OLD))
         return "neither the old trace nor the repaired one";

@@ -9,33 +9,6 @@
 
 enum { BLOCKS = COFFER__MLYZE_FLAG_BLOCKS, SUMS = COFFER__MLYZE_FLAG_CHECKSUMS, OLD = 7, PER_FLUSH = 40 };
 
-/* The number of events that check finds nothing wrong with; −1 when there is no file, −2 when it is damaged.
- */
-static int64_t events_in(const char *path)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *src = NULL;
-    coffer_mlyze *trace = NULL;
-    uint64_t events;
-    int64_t result = -2;
-    if (!temp_exists(path))
-        return -1;
-    opts.full = true;
-    opts.threads = 1;
-    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    assert_int_equal(coffer_source_open(&src, path, NULL, NULL), COFFER_OK);
-    if (coffer_mlyze_open(&trace, src, NULL, NULL) == COFFER_OK &&
-        coffer_mlyze_damage(trace, NULL) == COFFER_OK &&
-        coffer_mlyze_event_count(&events, trace, NULL) == COFFER_OK &&
-        coffer_check(report, src, &opts, NULL) == COFFER_OK && coffer_report_total(report, COFFER_ERROR) == 0)
-        result = (int64_t)events;
-    coffer_mlyze_close(trace);
-    coffer_source_close(src);
-    coffer_report_free(report);
-    return result;
-}
-
 /* What cannot be removed stays: on a dead disk, or when the removal itself fails. */
 static bool may_litter(const fault_case *which)
 {
@@ -108,7 +81,8 @@ static coffer_status write_trace(const char *folder, void *context, coffer_error
 static const char *verify_written(const char *folder, void *context, const fault_case *which)
 {
     const writing *of = context;
-    int64_t now = events_in(temp_path(folder, "t.mlyze")), all = (int64_t)(of->flushes * of->per_flush);
+    int64_t now = trace_whole_events(temp_path(folder, "t.mlyze")),
+            all = (int64_t)(of->flushes * of->per_flush);
     if (now != OLD && now != all)
         return "neither the old state nor the new one";
     if (which->status == COFFER_OK && now != all)
@@ -185,7 +159,7 @@ static const char *verify_recorded(const char *folder, void *context, const faul
 {
     const writing *of = context;
     const char *path = temp_path(folder, "t.mlyze");
-    int64_t now = events_in(path), all = (int64_t)(of->flushes * of->per_flush);
+    int64_t now = trace_whole_events(path), all = (int64_t)(of->flushes * of->per_flush);
     coffer_report *report = NULL;
     /* Names that could not be added are no reason not to keep the events before them. */
     if (now != OLD && (now < 0 || now % (int64_t)of->per_flush != 0))
@@ -199,7 +173,7 @@ static const char *verify_recorded(const char *folder, void *context, const faul
     assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
     coffer_status status = coffer_mlyze_recover(report, path, &of->opts, NULL);
     coffer_report_free(report);
-    now = events_in(path);
+    now = trace_whole_events(path);
     if (status)
         return "the parts cannot be recovered";
     return now >= 0 && now % (int64_t)of->per_flush == 0 ? NULL
@@ -251,13 +225,14 @@ static coffer_status run_recover(const char *folder, void *context, coffer_error
 static const char *verify_recovered(const char *folder, void *context, const fault_case *which)
 {
     const writing *of = context;
-    int64_t now = events_in(temp_path(folder, "t.mlyze")), all = (int64_t)(of->flushes * of->per_flush);
+    int64_t now = trace_whole_events(temp_path(folder, "t.mlyze")),
+            all = (int64_t)(of->flushes * of->per_flush);
     bool parts = temp_exists(temp_path(folder, "t.mlyze.part"));
     if (now == OLD && (!parts || !temp_exists(temp_path(folder, "t.mlyze.strings"))))
         return "the parts are gone and the trace is not there";
-    return verify_recorded(folder, context, which)          ? verify_recorded(folder, context, which)
-           : events_in(temp_path(folder, "t.mlyze")) == all ? NULL
-                                                            : "events were lost";
+    return verify_recorded(folder, context, which)                   ? verify_recorded(folder, context, which)
+           : trace_whole_events(temp_path(folder, "t.mlyze")) == all ? NULL
+                                                                     : "events were lost";
 }
 
 static void recovery_survives_every_failure(void **state)
@@ -327,7 +302,7 @@ out:
 static const char *verify_copied(const char *folder, void *context, const fault_case *which)
 {
     const copying *of = context;
-    int64_t now = events_in(temp_path(folder, "t.mlyze"));
+    int64_t now = trace_whole_events(temp_path(folder, "t.mlyze"));
     int64_t expected = of->cut == 0 ? SAMPLE : SAMPLE - 1;
     if (now != OLD && now != expected)
         return "neither the old state nor the new one";

@@ -250,3 +250,28 @@ coffer_report *trace_check(const trace_builder *of)
     coffer_source_close(src);
     return report;
 }
+
+int64_t trace_whole_events(const char *path)
+{
+    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
+    coffer_report *report = NULL;
+    coffer_source *src = NULL;
+    coffer_mlyze *trace = NULL;
+    uint64_t events;
+    int64_t result = -2;
+    if (!temp_exists(path))
+        return -1;
+    opts.full = true;
+    opts.threads = 1;
+    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
+    assert_int_equal(coffer_source_open(&src, path, NULL, NULL), COFFER_OK);
+    if (coffer_mlyze_open(&trace, src, NULL, NULL) == COFFER_OK &&
+        coffer_mlyze_damage(trace, NULL) == COFFER_OK &&
+        coffer_mlyze_event_count(&events, trace, NULL) == COFFER_OK &&
+        coffer_check(report, src, &opts, NULL) == COFFER_OK && coffer_report_total(report, COFFER_ERROR) == 0)
+        result = (int64_t)events;
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    coffer_report_free(report);
+    return result;
+}

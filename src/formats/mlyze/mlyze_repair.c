@@ -3,6 +3,7 @@
 
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
@@ -91,24 +92,6 @@ static coffer_status load_header(rescue *work, coffer_error *err)
 
 /* ---- Metadata ---- */
 
-/* Length of the object that the text begins with; 0 when it has no end, or is none. */
-static size_t object_length(const char *text, size_t len)
-{
-    size_t depth = 0;
-    bool in_string = false;
-    for (size_t at = 0; at < len && (at == 0 ? text[at] == '{' : depth > 0); at++) {
-        if (in_string && text[at] == '\\')
-            at++;
-        else if (text[at] == '"')
-            in_string = !in_string;
-        else if (!in_string && text[at] == '{')
-            depth++;
-        else if (!in_string && text[at] == '}' && --depth == 0)
-            return at + 1;
-    }
-    return 0;
-}
-
 /* Reads up to len bytes behind the header, as far as the file and the limits go. */
 static coffer_status read_text(rescue *work, size_t len, coffer_error *err)
 {
@@ -129,7 +112,7 @@ static coffer_status read_text(rescue *work, size_t len, coffer_error *err)
 /* The length in the header is wrong: the metadata ends where its JSON does, or is lost. */
 static void find_end(rescue *work)
 {
-    size_t whole = work->metadata_len, len = object_length(work->metadata, whole);
+    size_t whole = work->metadata_len, len = coffer__json_object_length(work->metadata, whole);
     while (len > 0 && len < whole && work->metadata[len] == ' ')
         len++;
     work->trace.header.metadata_len = (uint32_t)(len ? len : whole);
@@ -187,7 +170,7 @@ static coffer_status check_length(rescue *work, coffer_error *err)
 static coffer_status try_other_length(bool *good, rescue *work, coffer_error *err)
 {
     uint32_t said = work->trace.header.metadata_len;
-    size_t len = object_length(work->metadata, work->metadata_len);
+    size_t len = coffer__json_object_length(work->metadata, work->metadata_len);
     coffer_status status;
     if (len > 0) {
         work->metadata_len = len;

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
@@ -92,24 +93,6 @@ static coffer_status load_replaced(rescue *work, coffer_report *found, coffer_er
                                        &work->limits, found, err);
 }
 
-/* Length of the object that the text begins with; 0 when it has no end, or is none. */
-static size_t object_length(const char *text, size_t len)
-{
-    size_t depth = 0;
-    bool in_string = false;
-    for (size_t at = 0; at < len && (at == 0 ? text[at] == '{' : depth > 0); at++) {
-        if (in_string && text[at] == '\\')
-            at++;
-        else if (text[at] == '"')
-            in_string = !in_string;
-        else if (!in_string && text[at] == '{')
-            depth++;
-        else if (!in_string && text[at] == '}' && --depth == 0)
-            return at + 1;
-    }
-    return 0;
-}
-
 /* Metadata between a byte order mark and zeros, or what else writers put around it; COFFER_E_BAD_JSON when
  * there is none. */
 static coffer_status load_surrounded(rescue *work, coffer_report *found, coffer_error *err)
@@ -125,7 +108,7 @@ static coffer_status load_surrounded(rescue *work, coffer_report *found, coffer_
     len--;
     start = len >= 3 && memcmp(released, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     start += strspn(released + start, " \t\r\n");
-    object = object_length(released + start, len - start);
+    object = coffer__json_object_length(released + start, len - start);
     memmove(released, released + start, object);
     return coffer__mscan_metadata_load(&work->metadata, released, object, COFFER__MSCAN_HEADER_SIZE + start,
                                        &work->limits, found, err);
