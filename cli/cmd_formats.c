@@ -101,6 +101,8 @@ const cli_verb cli_verb_formats = {
     .usage = "",
     .summary = "list the formats this command knows",
     .description = "Names, usual file name extensions, and the verbs that work with each.",
+    .examples = "  coffer formats\n"
+                "  coffer formats --json | jq -r .extension\n",
     .options = options,
     .run = run,
 };

@@ -65,6 +65,7 @@ const cli_verb cli_verb_version = {
     .usage = "",
     .summary = "tell version, compiler, CPU level in use and libraries",
     .description = "Also as 'coffer --version'.",
+    .examples = "  coffer version --json                  # for a report of something that went wrong\n",
     .options = options,
     .run = run,
 };

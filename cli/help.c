@@ -174,8 +174,8 @@ void cli_help_overview(FILE *out)
     for (size_t i = 0; cli_verbs[i]; i++) {
         if (cli_verbs[i]->hidden)
             continue;
-        fprintf(out, "  %s%-10s%s  ", term_on(out, TERM_GREEN), cli_verbs[i]->name, term_off(out));
-        print_wrapped(out, cli_verbs[i]->summary, strlen(cli_verbs[i]->summary), 14, 14);
+        fprintf(out, "  %s%-11s%s  ", term_on(out, TERM_GREEN), cli_verbs[i]->name, term_off(out));
+        print_wrapped(out, cli_verbs[i]->summary, strlen(cli_verbs[i]->summary), 15, 15);
     }
     print_heading(out, "Examples");
     print_examples(out, cli_overview_examples);
