@@ -4,10 +4,10 @@
  *
  * Data goes to $COFFER_BENCH_DATA (else the current folder) and is removed at the end. */
 #include "base/json.h"
+#include "base/pool.h"
 #include "bench.h"
 #include "coffer/coffer.h"
 #include "coffer/pycauset.h"
-#include "io/pool.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

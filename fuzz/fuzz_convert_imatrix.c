@@ -2,8 +2,8 @@
  * with?
  */
 #include "base/memory.h"
-#include "convert/imatrix.h"
-#include "convert/importance.h"
+#include "convert/quantize/imatrix.h"
+#include "convert/quantize/importance.h"
 #include "must.h"
 
 #include <math.h>

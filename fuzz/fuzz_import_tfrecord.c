@@ -1,7 +1,7 @@
 /* Is what the importer of TFRecord accepts a clean training set? Half of the inputs get good checksums. */
 #include "base/buffer.h"
-#include "convert/tfrecord.h"
 #include "mldf_import.h"
+#include "outside/records/tfrecord.h"
 
 #include "base/bytes.h"
 

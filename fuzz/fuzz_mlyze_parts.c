@@ -2,7 +2,7 @@
  * in two: the first byte says where. */
 #include "mlyze_input.h"
 
-#include "formats/mlyze/mlyze_parts.h"
+#include "formats/mlyze/write/mlyze_parts.h"
 
 #include <unistd.h>
 

@@ -3,9 +3,9 @@ set(scripts ${PROJECT_SOURCE_DIR}/scripts)
 
 # Programs that use threads run under the thread sanitizer; that they do is read from their source.
 set(threaded_programs "")
-file(GLOB sources CONFIGURE_DEPENDS */test_*.c)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} test_*.c)
 foreach(source IN LISTS sources)
-    string(REGEX REPLACE ".*/([^/]+)/test_([^/]+)\\.c$" "\\1;\\2" folder_and_name ${source})
+    string(REGEX REPLACE "^([^/]+)/(.*/)?test_([^/]+)\\.c$" "\\1;\\3" folder_and_name ${source})
     list(JOIN folder_and_name "_" program)
     list(JOIN folder_and_name "." test)
     file(STRINGS ${source} mentions REGEX "thread|coffer__pool" LIMIT_COUNT 1)

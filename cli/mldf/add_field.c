@@ -3,10 +3,10 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "convert/jsonl.h"
-#include "convert/npy.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_input.h"
+#include "outside/arrays/npy.h"
+#include "outside/text/jsonl.h"
 #include "term.h"
 
 #include <inttypes.h>

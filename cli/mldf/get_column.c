@@ -4,9 +4,9 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "convert/npy.h"
 #include "io/os.h"
 #include "io/sink.h"
+#include "outside/arrays/npy.h"
 #include "term.h"
 
 #include <errno.h>

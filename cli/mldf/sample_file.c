@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/npy.h"
+#include "outside/arrays/npy.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define COFFER_CLI_SAMPLE_INPUT_H
 
 #include "base/json.h"
-#include "convert/dataset_input.h"
+#include "convert/datasets/dataset_input.h"
 
 typedef struct sample_input {
     coffer_dataset_opts opts;

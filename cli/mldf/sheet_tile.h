@@ -2,8 +2,8 @@
 #ifndef COFFER_CLI_SHEET_TILE_H
 #define COFFER_CLI_SHEET_TILE_H
 
+#include "draw/picture.h"
 #include "mldf/sample_file.h"
-#include "picture.h"
 
 /* What is needed again for each tile. */
 typedef struct tile_painter {

@@ -1,8 +1,8 @@
 /* flame, for traces: where memory comes from, as a picture or as lines that other programs draw. */
 #include "base/fail.h"
+#include "draw/picture.h"
 #include "flame_tree.h"
 #include "mlyze_verbs.h"
-#include "picture.h"
 #include "term.h"
 #include "trace_query.h"
 

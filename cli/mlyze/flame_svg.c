@@ -1,7 +1,7 @@
 /* The flame graph as a picture: the root below, every frame on top of its caller, as wide as its bytes. */
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "colormap.h"
+#include "draw/colormap.h"
 #include "flame_tree.h"
 #include "term.h"
 

@@ -1,6 +1,6 @@
 /* The flame graph for other programs: collapsed stacks, and a tree in JSON. */
 #include "base/json_write.h"
-#include "convert/mlyze_export.h"
+#include "convert/traces/mlyze_export.h"
 #include "flame_tree.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* timeline, for traces: from the index where that is enough, else event by event. */
 #include "base/fail.h"
 #include "base/report.h"
+#include "draw/picture.h"
 #include "mlyze_verbs.h"
-#include "picture.h"
 #include "term.h"
 #include "timeline_view.h"
 

@@ -1,6 +1,6 @@
 /* The timeline as a picture: live bytes large, blocks and rate small below, markers across all. */
-#include "axis.h"
-#include "picture.h"
+#include "draw/axis.h"
+#include "draw/picture.h"
 #include "term.h"
 #include "timeline_view.h"
 

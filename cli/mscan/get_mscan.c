@@ -3,7 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/json_write.h"
-#include "convert/csv.h"
+#include "outside/text/csv.h"
 #include "term.h"
 
 #include <string.h>

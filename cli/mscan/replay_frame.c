@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "colormap.h"
+#include "draw/colormap.h"
 #include "places.h"
 #include "term.h"
 

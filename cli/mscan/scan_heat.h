@@ -3,7 +3,7 @@
 #define COFFER_CLI_SCAN_HEAT_H
 
 #include "coffer/mscan.h"
-#include "heat.h"
+#include "draw/heat.h"
 
 typedef struct scan_heat {
     heat_map map;

@@ -1,5 +1,5 @@
 /* What a scan adds to the picture: names of parameters, sequences, and what is seen. */
-#include "axis.h"
+#include "draw/axis.h"
 #include "scan_heat.h"
 
 #include <math.h>

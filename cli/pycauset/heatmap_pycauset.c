@@ -1,8 +1,8 @@
 /* heatmap, for matrices: means of even cells, in the proportions of the matrix. */
-#include "axis.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "heat.h"
+#include "draw/axis.h"
+#include "draw/heat.h"
 #include "pycauset_verbs.h"
 #include "term.h"
 

@@ -2,7 +2,7 @@
 #include "args.h"
 #include "base/buffer.h"
 #include "base/json_write.h"
-#include "convert/tensor_out.h"
+#include "convert/tensors/tensor_out.h"
 #include "tensors/tensor_sets.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"

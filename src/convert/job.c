@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/convert.h"
-#include "convert/number.h"
+#include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <string.h>

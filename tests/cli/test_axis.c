@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "axis.h"
+#include "draw/axis.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Pictures: what is drawn is what the file shows. */
 #include "support/temp.h"
 
-#include "picture.h"
+#include "draw/picture.h"
 
 #include <cairo.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Every allocation and every file operation of reading, replacing and updating a file fails once. */
+#include "base/pool.h"
 #include "coffer/format.h"
 #include "io/journal.h"
 #include "io/os.h"
-#include "io/pool.h"
 #include "io/sink.h"
 #include "io/source_private.h"
 #include "support/fault.h"

@@ -1,7 +1,7 @@
 /* Every allocation and every file operation of statistics, scores and heat maps fails once: no leak, no wrong
  * result, nothing left behind. */
 #include "support/fault.h"
-#include "unit/mscan_sample.h"
+#include "unit/mscan/mscan_sample.h"
 
 enum { RECORDS = 400, TOKENS = 100 };
 

@@ -3,7 +3,7 @@
 #define SUPPORT_GGUF_H
 
 #include "coffer/tensors.h"
-#include "convert/gguf.h"
+#include "outside/models/gguf.h"
 #include "support/temp.h"
 
 typedef struct made_tensor {

@@ -5,8 +5,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "formats/mcf/mcf_scan.h"
-#include "io/pool.h"
 
 #define FREE_OF_COST ((uint64_t)64 << 20)
 #define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */

@@ -6,7 +6,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/pool.h"
+#include "base/pool.h"
 
 #include <sodium.h>
 

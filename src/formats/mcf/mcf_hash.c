@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/pool.h"
+#include "base/pool.h"
 
 #include <sodium.h>
 

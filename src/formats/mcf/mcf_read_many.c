@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/pool.h"
+#include "base/pool.h"
 
 #define PIECE ((uint64_t)4 << 20)
 #define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */

@@ -3,9 +3,9 @@
 #define COFFER_FORMATS_MCF_WRITER_H
 
 #include "base/buffer.h"
+#include "base/pool.h"
 #include "formats/mcf/mcf_private.h"
 #include "formats/mcf/mcf_table.h"
-#include "io/pool.h"
 #include "io/sink.h"
 
 typedef struct coffer__mcf_new {

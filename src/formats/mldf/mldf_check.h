@@ -3,7 +3,7 @@
 #define COFFER_FORMATS_MLDF_CHECK_H
 
 #include "base/report.h"
-#include "formats/mldf/mldf_survey.h"
+#include "formats/mldf/analyze/mldf_survey.h"
 
 typedef struct coffer__mldf_checker {
     coffer_report *report;

@@ -3,8 +3,8 @@
 #define COFFER_FORMATS_MLDF_REPAIR_H
 
 #include "base/report.h"
-#include "formats/mldf/mldf_survey.h"
-#include "formats/mldf/mldf_write.h"
+#include "formats/mldf/analyze/mldf_survey.h"
+#include "formats/mldf/write/mldf_write.h"
 
 typedef struct coffer__mldf_rescue {
     coffer_report *report;

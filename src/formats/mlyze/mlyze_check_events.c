@@ -3,8 +3,8 @@
 
 #include "base/fail.h"
 #include "base/report.h"
-#include "formats/mlyze/mlyze_decode.h"
-#include "formats/mlyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/read/mlyze_decode.h"
 
 /* Something that is wrong with events. */
 typedef struct tally {

@@ -5,9 +5,9 @@
 #include "base/bytes.h"
 #include "coffer/format.h"
 #include "coffer/mlyze.h"
-#include "formats/mlyze/mlyze_blocks.h"
 #include "formats/mlyze/mlyze_layout.h"
-#include "formats/mlyze/mlyze_metadata.h"
+#include "formats/mlyze/read/mlyze_blocks.h"
+#include "formats/mlyze/read/mlyze_metadata.h"
 
 #include <stdatomic.h>
 

@@ -5,8 +5,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/mlyze/mlyze_cut.h"
-#include "formats/mlyze/mlyze_decode.h"
+#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/read/mlyze_decode.h"
 
 #define WINDOW ((size_t)1 << 16)
 /* Looking for the next block reads this many times the file at most. */

@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_MLYZE_REPAIR_BLOCKS_H
 #define COFFER_FORMATS_MLYZE_REPAIR_BLOCKS_H
 
-#include "formats/mlyze/mlyze_write_copy.h"
+#include "formats/mlyze/write/mlyze_write_copy.h"
 
 typedef struct coffer__mlyze_salvage {
     const coffer_mlyze *trace;

@@ -6,10 +6,10 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_survey.h"
-#include "io/pool.h"
 #include "io/source_private.h"
 
 #define IDS_SHOWN 8

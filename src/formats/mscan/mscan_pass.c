@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/pool.h"
+#include "base/pool.h"
 
 #include <pthread.h>
 

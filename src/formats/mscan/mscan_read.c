@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "io/pool.h"
+#include "base/pool.h"
 #include "io/source_private.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "formats/mscan/mscan_private.h"
-#include "io/pool.h"
 
 #define CHUNK 262144         /* records of a task: 3 MiB */
 #define CHUNKS_PER_ROUND 128 /* between two calls of the progress function */

@@ -2,8 +2,8 @@
 #ifndef COFFER_FORMATS_PYCAUSET_WORK_H
 #define COFFER_FORMATS_PYCAUSET_WORK_H
 
+#include "base/pool.h"
 #include "coffer/progress.h"
-#include "io/pool.h"
 
 typedef struct coffer__work_opts {
     uint32_t threads; /* 0 = one per core */

@@ -1,0 +1,280 @@
+/* Folders, shards and manifests into one training set. */
+#include "base/array.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "convert/datasets/dataset_input.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "outside/archives/folder_walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct pack {
+    coffer_dataset_opts opts;
+    coffer_limits limits;
+    const char *const *inputs;
+    size_t input_count;
+    /* Shards of tar, or one manifest or array. */
+    coffer_source **sources;
+    size_t source_count, source_capacity;
+    int folder; /* of the manifest, or −1 */
+    coffer__dataset_input *input;
+} pack;
+
+static bool is_shard(const char *path)
+{
+    static const char *const ends[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst" };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (coffer__file_has_extension(path, ends[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool is_jsonl(const char *path)
+{
+    return coffer__file_has_extension(path, ".jsonl") || coffer__file_has_extension(path, ".ndjson");
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return coffer__os_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static coffer_status add_source(pack *work, const char *path, coffer_error *err)
+{
+    struct stat st;
+    coffer_status status = coffer__array_reserve_one(&work->sources, &work->source_capacity,
+                                                     work->source_count, sizeof *work->sources, err);
+    if (status)
+        return status;
+    coffer_source *src = NULL;
+    status = coffer_source_open(&src, path, NULL, err);
+    if (status)
+        return status;
+    work->sources[work->source_count++] = src;
+    if (coffer__os_stat(path, &st) != 0)
+        return coffer__fail_errno(err, "cannot examine", path, errno);
+    return COFFER_OK;
+}
+
+/* What tells one state of the files from another. */
+static void fingerprint(const pack *work)
+{
+    for (size_t i = 0; i < work->source_count; i++) {
+        const char *name = coffer_source_name(work->sources[i]);
+        struct stat st;
+        coffer__digest_add(work->input->seen, name, strlen(name) + 1);
+        if (coffer__os_stat(name, &st) != 0)
+            continue;
+        uint64_t facts[] = { (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                             (uint64_t)st.st_mtim.tv_nsec };
+        coffer__digest_add(work->input->seen, facts, sizeof facts);
+    }
+}
+
+/* The shards of a folder, by name. */
+static coffer_status add_shards_of(pack *work, const char *folder, coffer_error *err)
+{
+    coffer__folder_list list = { 0 };
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    coffer_status status = coffer__folder_list_read(&list, folder, &work->limits, err);
+    for (size_t i = 0; !status && i < list.count; i++) {
+        if (!is_shard(list.files[i].path))
+            continue;
+        path.len = 0;
+        coffer__buffer_printf(&path, "%s/%s", folder, list.files[i].path);
+        if (path.failed)
+            status = coffer__fail_no_memory(err, strlen(folder));
+        else if (list.files[i].irregular)
+            status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
+                                  "%s: a link or device, not a file", coffer__buffer_text(&path));
+        else
+            status = add_source(work, coffer__buffer_text(&path), err);
+    }
+    coffer__buffer_free(&path);
+    coffer__folder_list_free(&list);
+    return status;
+}
+
+static coffer_status open_shards(pack *work, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < work->input_count; i++)
+        status = is_folder(work->inputs[i]) ? add_shards_of(work, work->inputs[i], err)
+                                            : add_source(work, work->inputs[i], err);
+    if (!status && work->source_count == 0)
+        status = coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: no tar files in it",
+                              work->inputs[0]);
+    return status ? status
+                  : coffer__dataset_open_tar(&work->input, work->sources, work->source_count, &work->limits,
+                                             err);
+}
+
+static coffer_status open_manifest(pack *work, coffer_error *err)
+{
+    const char *path = work->inputs[0];
+    size_t len = coffer__file_folder_len(path);
+    char *folder = len ? coffer__strndup(path, len) : coffer__strdup(".");
+    if (!folder)
+        return coffer__fail_no_memory(err, len + 1);
+    coffer_status status = coffer__file_open(&work->folder, folder, O_RDONLY | O_DIRECTORY, 0, err);
+    coffer__free(folder);
+    if (!status)
+        status = add_source(work, path, err);
+    if (status)
+        return status;
+    return (is_jsonl(path)
+                ? coffer__dataset_open_jsonl
+                : coffer__dataset_open_csv)(&work->input, work->sources[0], work->folder, &work->limits, err);
+}
+
+static coffer_status open_array(pack *work, coffer_error *err)
+{
+    coffer_status status = add_source(work, work->inputs[0], err);
+    return status ? status : coffer__dataset_open_npy(&work->input, work->sources[0], &work->limits, err);
+}
+
+static coffer_status fail_one(const pack *work, const char *what, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                        "%zu inputs: %s is packed one at a time, only tar shards can be several",
+                        work->input_count, what);
+}
+
+/* Whether a folder holds shards and nothing that is packed file by file. */
+static coffer_status holds_shards(bool *out, const pack *work, const char *folder, coffer_error *err)
+{
+    coffer__folder_list list = { 0 };
+    coffer_status status = coffer__folder_list_read(&list, folder, &work->limits, err);
+    size_t shards = 0;
+    for (size_t i = 0; i < list.count; i++)
+        shards += is_shard(list.files[i].path);
+    *out = shards && 2 * shards >= list.count;
+    coffer__folder_list_free(&list);
+    return status;
+}
+
+static coffer_status choose_kind(coffer_dataset_kind *kind, const pack *work, coffer_error *err)
+{
+    const char *first = work->inputs[0];
+    bool shards = is_shard(first);
+    if (*kind != COFFER_DATASET_AUTO)
+        return COFFER_OK;
+    if (is_folder(first)) {
+        coffer_status status = holds_shards(&shards, work, first, err);
+        if (status)
+            return status;
+    } else if (!shards) {
+        *kind = coffer__file_has_extension(first, ".npy")                      ? COFFER_DATASET_ARRAYS
+                : is_jsonl(first) || coffer__file_has_extension(first, ".csv") ? COFFER_DATASET_MANIFEST
+                                                                               : COFFER_DATASET_AUTO;
+        return *kind != COFFER_DATASET_AUTO
+                   ? COFFER_OK
+                   : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
+                                  "%s: neither a folder nor a .tar, .jsonl, .csv or .npy file", first);
+    }
+    if (shards)
+        *kind = COFFER_DATASET_WEBDATASET;
+    return COFFER_OK;
+}
+
+static coffer_status open_input(pack *work, coffer_error *err)
+{
+    coffer_dataset_kind kind = work->opts.kind;
+    struct stat st;
+    if (coffer__os_stat(work->inputs[0], &st) != 0)
+        return coffer__fail(err, errno == ENOENT ? COFFER_E_NOT_FOUND : COFFER_E_IO, COFFER_OFFSET_NONE,
+                            "%s: %s", work->inputs[0], strerror(errno));
+    coffer_status status = choose_kind(&kind, work, err);
+    if (status)
+        return status;
+    if (kind == COFFER_DATASET_WEBDATASET)
+        return open_shards(work, err);
+    if (work->input_count != 1)
+        return fail_one(work, is_folder(work->inputs[0]) ? "a folder" : "such a file", err);
+    if (kind == COFFER_DATASET_MANIFEST)
+        return open_manifest(work, err);
+    if (kind == COFFER_DATASET_ARRAYS && !is_folder(work->inputs[0]))
+        return open_array(work, err);
+    return coffer__dataset_open_folder(&work->input, work->inputs[0], kind, &work->limits, err);
+}
+
+/* What an interrupted pack left is neither taken up nor dropped unasked. */
+static coffer_status check_partial(const char *out_path, const coffer_dataset_opts *opts, coffer_error *err)
+{
+    coffer__buffer partial = COFFER__BUFFER_INIT;
+    struct stat st;
+    coffer_status status = COFFER_OK;
+    if (opts->restart)
+        return coffer_mldf_drop_partial(out_path, err);
+    coffer__buffer_printf(&partial, "%s.partial", out_path);
+    if (partial.failed)
+        status = coffer__fail_no_memory(err, strlen(out_path));
+    else if (!opts->resume && coffer__os_stat(coffer__buffer_text(&partial), &st) == 0)
+        status = coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
+                              "%s is what an interrupted pack left: resume it, or restart without it",
+                              coffer__buffer_text(&partial));
+    coffer__buffer_free(&partial);
+    return status;
+}
+
+static coffer_status check_options(const coffer_dataset_opts *opts, size_t input_count, coffer_error *err)
+{
+    if (input_count == 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "nothing to pack");
+    if (opts->jpeg_quality > 100)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a JPEG quality of %" PRIu32 " is not in 1 to 100", opts->jpeg_quality);
+    if (opts->raw && opts->jpeg_quality)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "decoded pixels have no JPEG quality");
+    if (opts->resume && opts->restart)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "resume and restart exclude each other");
+    if (opts->encrypt && !opts->write.key)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "encryption wants a key");
+    return COFFER_OK;
+}
+
+static coffer_status intact(const pack *work, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < work->source_count; i++)
+        status = coffer_source_intact(work->sources[i], err);
+    return status;
+}
+
+coffer_status coffer_dataset_pack(coffer_node *out, const char *const *inputs, size_t input_count,
+                                  const char *out_path, const coffer_dataset_opts *opts, coffer_error *err)
+{
+    pack work = { .opts = COFFER_DATASET_OPTS_INIT, .inputs = inputs, .input_count = input_count };
+    work.folder = -1;
+    coffer_status status = coffer__take_options(&work.opts, sizeof work.opts, opts, err);
+    if (!status)
+        status = check_options(&work.opts, input_count, err);
+    if (!status)
+        status = check_partial(out_path, &work.opts, err);
+    if (status)
+        return status;
+    work.limits = coffer__limits(work.opts.write.limits);
+    status = open_input(&work, err);
+    if (!status) {
+        fingerprint(&work);
+        status = coffer__dataset_write(out, work.input, out_path, &work.opts, true, err);
+    }
+    if (!status)
+        status = intact(&work, err);
+    coffer__dataset_input_close(work.input);
+    for (size_t i = 0; i < work.source_count; i++)
+        coffer_source_close(work.sources[i]);
+    coffer__free(work.sources);
+    coffer__file_close(work.folder);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* Parts of the conversions to pycauset. */
+#ifndef COFFER_CONVERT_PYCAUSET_IMPORT_H
+#define COFFER_CONVERT_PYCAUSET_IMPORT_H
+
+#include "convert/matrices/pycauset_input.h"
+
+/* What the file will be: the settings "type", "diagonal" and "dtype", and what the input suggests. */
+coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const coffer__pycauset_input *input,
+                                            const coffer__convert_job *job, coffer_error *err);
+
+/* Adds what the JSON file of the setting "metadata" says, but for the keys that speak of the payload it was
+ * written with. */
+coffer_status coffer__pycauset_import_metadata(coffer_pycauset_changes *changes,
+                                               const coffer__convert_job *job, coffer_error *err);
+
+/* Whether a matrix is its own image at the diagonal, which is stored as it is: sums over both halves that are
+ * equal when they are the same, whatever the order, and in practice only then. Takes no memory, so rows can
+ * stream by. */
+typedef struct coffer__mirror_check {
+    bool negative; /* the image has the other sign */
+    uint64_t upper, lower;
+} coffer__mirror_check;
+
+void coffer__mirror_check_add(coffer__mirror_check *check, const void *rows, coffer_dtype dtype,
+                              uint64_t first_row, uint64_t count, uint64_t cols);
+bool coffer__mirror_check_holds(const coffer__mirror_check *check);
+
+#endif

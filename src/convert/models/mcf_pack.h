@@ -1,0 +1,63 @@
+/* Writing sets of tensors, and what belongs to them, as one MCF model. */
+#ifndef COFFER_CONVERT_MCF_PACK_H
+#define COFFER_CONVERT_MCF_PACK_H
+
+#include "base/buffer.h"
+#include "convert/models/mcf_info.h"
+#include "convert/tensors/tensor_selection.h"
+
+/* A file that becomes a section. */
+typedef struct coffer__mcf_resource {
+    uint32_t type, version;
+    char *path;
+    uint8_t *bytes;
+    size_t len;
+} coffer__mcf_resource;
+
+typedef struct coffer__mcf_pack {
+    coffer_tensors **sets;
+    size_t set_count, set_capacity;
+    coffer__mcf_resource *resources;
+    size_t resource_count, resource_capacity;
+    char *chat_template; /* of chat_template.jinja; NULL when there is none */
+    size_t chat_template_len;
+    char *chat_template_path;
+    coffer__mcf_info info;
+    bool has_info;         /* a model that is packed again brought its own */
+    coffer_pack_opts opts; /* all members there */
+    coffer_limits limits;
+    const char *also_read; /* a file besides, that cannot be the output either; NULL = none */
+    struct coffer__quantize_job
+        *quantize; /* writes the tensors that are chosen for it; NULL = there are none */
+} coffer__mcf_pack;
+
+coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_pack_opts *opts, coffer_error *err);
+/* Closes the sets, frees the resources. */
+void coffer__mcf_pack_free(coffer__mcf_pack *pack);
+/* A folder, a file of tensors, or one of the files that become a section. (mcf_pack_inputs.c) */
+coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *path, coffer_error *err);
+/* A set that is open; the pack owns it from here on, also when this fails. Takes over what a GGUF file says
+ * beside its tensors. */
+coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *set, coffer_error *err);
+/* The model's name: what the options say, else what the folder is called, or the file without its extension.
+ */
+coffer_status coffer__mcf_pack_name(coffer__mcf_pack *pack, const char *path, bool is_folder,
+                                    coffer_error *err);
+/* tokenizer_config.json with the chat template in it (coffer__buffer_free). config : its text, NULL when
+ * there is none. (mcf_pack_template.c) */
+coffer_status coffer__mcf_pack_fold(coffer__buffer *out, const coffer__mcf_resource *config,
+                                    const char *chat_template, size_t template_len,
+                                    const coffer_limits *limits, coffer_error *err);
+
+/* COFFER_E_INVALID_ARGUMENT when the output is one of the files that are read. */
+coffer_status coffer__mcf_pack_check_output(const char *out_path, const coffer__mcf_pack *pack,
+                                            coffer_error *err);
+/* The tensors by the options of the pack (coffer__selection_free). */
+coffer_status coffer__mcf_pack_choose(coffer__selection *out, const coffer__mcf_pack *pack,
+                                      coffer_error *err);
+coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pack *pack,
+                                            const coffer__selection *selection, coffer_error *err);
+/* All three: checks everything that can be checked before, then writes. */
+coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pack, coffer_error *err);
+
+#endif

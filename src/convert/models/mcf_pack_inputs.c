@@ -1,0 +1,245 @@
+/* What is packed: the tensors of a folder or a file, and the files beside them that become sections. */
+#include "base/array.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "convert/models/mcf_pack.h"
+#include "convert/models/mcf_stand_in.h"
+#include "convert/tensors/mcf_tensors.h"
+#include "io/file.h"
+#include "io/os.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char template_name[] = "chat_template.jinja";
+
+/* In the order in which they are written. */
+static const uint32_t section_types[] = {
+    COFFER_MCF_CONFIG,    COFFER_MCF_GENERATION_CONFIG,
+    COFFER_MCF_TOKENIZER, COFFER_MCF_TOKENIZER_CONFIG,
+    COFFER_MCF_VOCAB,     COFFER_MCF_MERGES,
+};
+
+#define SECTION_COUNT (sizeof section_types / sizeof *section_types)
+
+static coffer_status read_file(uint8_t **out, size_t *len, const char *path, const coffer_limits *limits,
+                               coffer_error *err)
+{
+    coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
+    coffer_source *src = NULL;
+    opts.access = COFFER_ACCESS_READ;
+    coffer_status status = coffer_source_open(&src, path, &opts, err);
+    if (status)
+        return status;
+    uint64_t size = coffer_source_size(src);
+    uint8_t *bytes = NULL;
+    if (size > limits->json_bytes)
+        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                              "%s has %" PRIu64 " bytes, more than %" PRIu64, path, size, limits->json_bytes);
+    else if (!(bytes = coffer__malloc((size_t)size + 1)))
+        status = coffer__fail_no_memory(err, size);
+    else
+        status = coffer_source_read_at(bytes, src, 0, (size_t)size, err);
+    coffer_source_close(src);
+    if (status) {
+        coffer__free(bytes);
+        return status;
+    }
+    bytes[size] = 0;
+    *out = bytes;
+    *len = (size_t)size;
+    return COFFER_OK;
+}
+
+static coffer_status fail_twice(const char *first, const char *second, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE, "two files for one section: %s and %s",
+                        first, second);
+}
+
+static const coffer__mcf_resource *find_resource(const coffer__mcf_pack *pack, uint32_t type)
+{
+    for (size_t i = 0; i < pack->resource_count; i++) {
+        if (pack->resources[i].type == type)
+            return &pack->resources[i];
+    }
+    return NULL;
+}
+
+/* Room for one more, without its bytes. */
+static coffer_status new_resource(coffer__mcf_resource **out, coffer__mcf_pack *pack, uint32_t type,
+                                  uint32_t version, const char *path, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&pack->resources, &pack->resource_capacity,
+                                                     pack->resource_count, sizeof *pack->resources, err);
+    if (status)
+        return status;
+    coffer__mcf_resource *resource = &pack->resources[pack->resource_count];
+    *resource = (coffer__mcf_resource){ .type = type, .version = version, .path = coffer__strdup(path) };
+    if (!resource->path)
+        return coffer__fail_no_memory(err, strlen(path) + 1);
+    pack->resource_count++;
+    *out = resource;
+    return COFFER_OK;
+}
+
+static coffer_status add_resource(coffer__mcf_pack *pack, uint32_t type, const char *path, coffer_error *err)
+{
+    const coffer__mcf_resource *before = find_resource(pack, type);
+    coffer__mcf_resource *resource;
+    if (before)
+        return fail_twice(before->path, path, err);
+    coffer_status status = new_resource(&resource, pack, type, 1, path, err);
+    return status ? status : read_file(&resource->bytes, &resource->len, path, &pack->limits, err);
+}
+
+static coffer_status add_template(coffer__mcf_pack *pack, const char *path, coffer_error *err)
+{
+    uint8_t *bytes = NULL;
+    if (pack->chat_template)
+        return fail_twice(pack->chat_template_path, path, err);
+    pack->chat_template_path = coffer__strdup(path);
+    if (!pack->chat_template_path)
+        return coffer__fail_no_memory(err, strlen(path) + 1);
+    coffer_status status = read_file(&bytes, &pack->chat_template_len, path, &pack->limits, err);
+    pack->chat_template = (char *)bytes;
+    return status;
+}
+
+/* A file of a known name; *taken is false when the name is another. */
+static coffer_status add_named(bool *taken, coffer__mcf_pack *pack, const char *path, coffer_error *err)
+{
+    const char *name = path + coffer__file_folder_len(path);
+    *taken = true;
+    if (strcmp(name, template_name) == 0)
+        return add_template(pack, path, err);
+    for (size_t i = 0; i < SECTION_COUNT; i++) {
+        if (strcmp(name, coffer_mcf_section_name(section_types[i])) == 0)
+            return add_resource(pack, section_types[i], path, err);
+    }
+    *taken = false;
+    return COFFER_OK;
+}
+
+static coffer_status add_if_there(coffer__mcf_pack *pack, const char *folder, const char *name,
+                                  coffer_error *err)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    struct stat st;
+    bool taken;
+    if (!coffer__buffer_printf(&path, "%s/%s", folder, name))
+        status = coffer__fail_no_memory(err, strlen(folder));
+    else if (coffer__os_stat(coffer__buffer_text(&path), &st) == 0)
+        status = add_named(&taken, pack, coffer__buffer_text(&path), err);
+    else if (errno != ENOENT)
+        status = coffer__fail_errno(err, "cannot examine", coffer__buffer_text(&path), errno);
+    coffer__buffer_free(&path);
+    return status;
+}
+
+static coffer_status add_folder(coffer__mcf_pack *pack, const char *path, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < SECTION_COUNT; i++)
+        status = add_if_there(pack, path, coffer_mcf_section_name(section_types[i]), err);
+    return status ? status : add_if_there(pack, path, template_name, err);
+}
+
+/* ---- A model that is packed again ---- */
+
+static bool is_made_anew(uint32_t type)
+{
+    return type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO ||
+           type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
+           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY;
+}
+
+/* Those of the kinds that are there already stay behind. */
+static coffer_status take_sections(coffer__mcf_pack *pack, const coffer_mcf *model, const char *path,
+                                   coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < coffer_mcf_section_count(model); i++) {
+        coffer_mcf_section section = coffer_mcf_section_at(model, i);
+        coffer__mcf_resource *resource;
+        if (is_made_anew(section.type) || find_resource(pack, section.type))
+            continue;
+        status = new_resource(&resource, pack, section.type, section.version, path, err);
+        if (!status)
+            status = coffer_mcf_read_section(&resource->bytes, &resource->len, model, section.type, err);
+    }
+    return status;
+}
+
+static coffer_status take_kv(coffer__mcf_info *info, const coffer_mcf_kv *kv, coffer_error *err)
+{
+    /* Which tensors have another type than it seems is said again for those that are chosen. */
+    if (strncmp(kv->key, COFFER__MCF_DTYPE_KEY, sizeof COFFER__MCF_DTYPE_KEY - 1) == 0)
+        return COFFER_OK;
+    switch (kv->type) {
+    case COFFER_MCF_KV_U32:
+        return coffer__mcf_info_add_u32(info, kv->key, "", kv->u32, err);
+    case COFFER_MCF_KV_F32:
+        return coffer__mcf_info_add_f32(info, kv->key, "", kv->f32, err);
+    case COFFER_MCF_KV_STRING:
+        break;
+    }
+    return coffer__mcf_info_add_text(info, kv->key, "", kv->text, kv->text_len, err);
+}
+
+static coffer_status take_info(coffer__mcf_pack *pack, const coffer_mcf *model, coffer_error *err)
+{
+    const coffer_mcf_model_info *from = NULL;
+    coffer_status status = coffer_mcf_get_model_info(&from, model, err);
+    if (status == COFFER_E_MISSING)
+        return COFFER_OK;
+    if (status)
+        return status;
+    pack->has_info = true;
+    pack->info.info = *from;
+    if (from->model_name && !pack->info.model_name && !pack->opts.model_name)
+        status = coffer__mcf_info_set_name(&pack->info.model_name, from->model_name, strlen(from->model_name),
+                                           err);
+    if (!status && from->base_model)
+        status = coffer__mcf_info_set_name(&pack->info.base_model, from->base_model, strlen(from->base_model),
+                                           err);
+    for (size_t i = 0; !status && i < from->kv_count; i++)
+        status = take_kv(&pack->info, &from->kvs[i], err);
+    return status;
+}
+
+static coffer_status take_model(coffer__mcf_pack *pack, const coffer_mcf *model, const char *path,
+                                coffer_error *err)
+{
+    coffer_status status = take_sections(pack, model, path, err);
+    return !status && !pack->has_info ? take_info(pack, model, err) : status;
+}
+
+/* ---- Inputs ---- */
+
+coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *path, coffer_error *err)
+{
+    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors *set = NULL;
+    struct stat st;
+    bool taken = false;
+    coffer_status status = COFFER_OK;
+    bool is_folder = coffer__os_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!is_folder)
+        status = add_named(&taken, pack, path, err);
+    if (status || taken)
+        return status;
+    opts.limits = &pack->limits;
+    /* Pages of a mapping would count as memory of ours. */
+    opts.access = COFFER_ACCESS_READ;
+    status = coffer_tensors_open(&set, path, &opts, err);
+    if (!status)
+        status = coffer__mcf_pack_add_set(pack, set, err);
+    if (!status && coffer__mcf_model_of(set))
+        status = take_model(pack, coffer__mcf_model_of(set), path, err);
+    if (!status && !pack->info.model_name)
+        status = coffer__mcf_pack_name(pack, path, is_folder, err);
+    return !status && is_folder ? add_folder(pack, path, err) : status;
+}

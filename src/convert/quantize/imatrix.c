@@ -1,0 +1,155 @@
+#include "convert/quantize/imatrix.h"
+
+#include "base/array.h"
+#include "base/bytes.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+
+/* An entry without its name and values, and the least that one with both can be. */
+#define LEAST_ENTRY (3 * 4 + 1 + 4)
+
+typedef struct imatrix {
+    uint32_t *calls; /* by entry */
+    size_t count, capacity;
+} imatrix;
+
+typedef struct reading {
+    coffer_tensors *set;
+    coffer_source *src;
+    uint64_t at, size;
+    imatrix *state;
+} reading;
+
+static coffer_status take_number(uint32_t *out, reading *of, const char *what, uint32_t most,
+                                 coffer_error *err)
+{
+    uint8_t bytes[4];
+    if (!coffer__range_fits(of->at, sizeof bytes, of->size))
+        return coffer__fail(err, COFFER_E_TRUNCATED, of->at,
+                            "an importance matrix ends before its %s, at %" PRIu64, what, of->size);
+    coffer_status status = coffer_source_read_at(bytes, of->src, of->at, sizeof bytes, err);
+    if (status)
+        return status;
+    *out = coffer__load_u32(bytes);
+    if (*out > most)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, of->at,
+                            "%" PRIu32 " is no %s of an importance matrix, %" PRIu32 " is the most", *out,
+                            what, most);
+    of->at += sizeof bytes;
+    return COFFER_OK;
+}
+
+/* A length of something that lies in the file. */
+static coffer_status take_length(uint32_t *out, reading *of, const char *what, uint64_t item,
+                                 coffer_error *err)
+{
+    uint64_t left = of->size > of->at + 4 ? (of->size - of->at - 4) / item : 0;
+    return take_number(out, of, what, left < INT32_MAX ? (uint32_t)left : INT32_MAX, err);
+}
+
+static coffer_status keep_calls(imatrix *state, uint32_t calls, coffer_error *err)
+{
+    coffer_status status =
+        coffer__array_reserve_one(&state->calls, &state->capacity, state->count, sizeof *state->calls, err);
+    if (!status)
+        state->calls[state->count++] = calls;
+    return status;
+}
+
+static coffer_status take_entry(reading *of, size_t index, coffer_error *err)
+{
+    uint32_t name_len = 0, calls = 0, values = 0;
+    uint64_t dim;
+    coffer_status status = take_length(&name_len, of, "length of a name", 1, err);
+    if (status)
+        return status;
+    if (name_len > of->set->limits.string_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, of->at, "a name of %" PRIu32 " bytes", name_len);
+    char *name = coffer__malloc((size_t)name_len + 1);
+    if (!name)
+        return coffer__fail_no_memory(err, name_len);
+    if ((status = coffer_source_read_at(name, of->src, of->at, name_len, err)))
+        goto out;
+    of->at += name_len;
+    if ((status = take_number(&calls, of, "number of calls", INT32_MAX, err)) ||
+        (status = take_length(&values, of, "number of values", sizeof(float), err)))
+        goto out;
+    dim = values;
+    coffer_tensor tensor = {
+        .name = name,
+        .dtype = COFFER_DTYPE_F32,
+        .type_name = "F32",
+        .rank = 1,
+        .dims = &dim,
+        .size = dim * sizeof(float),
+        .offset = of->at,
+    };
+    of->at += tensor.size;
+    if (!(status = keep_calls(of->state, calls, err)))
+        status = coffer__tensors_add(of->set, &tensor, name_len, index, err);
+out:
+    coffer__free(name);
+    return status;
+}
+
+/* What may stand behind the entries. Of files without a magic, it is the last chance to see what they are. */
+static coffer_status take_end(reading *of, coffer_error *err)
+{
+    uint32_t number = 0, len = 0;
+    if (of->at == of->size)
+        return COFFER_OK;
+    coffer_status status = take_number(&number, of, "number of all calls", INT32_MAX, err);
+    if (status || of->at == of->size)
+        return status;
+    if ((status = take_length(&len, of, "length of a data set's name", 1, err)))
+        return status;
+    if (of->at + len != of->size)
+        return coffer__fail(err, COFFER_E_TRAILING_BYTES, of->at + len,
+                            "an importance matrix ends at %" PRIu64 ", the file at %" PRIu64, of->at + len,
+                            of->size);
+    return COFFER_OK;
+}
+
+static coffer_status open_imatrix(coffer_tensors *set, coffer_source *src, coffer_error *err)
+{
+    reading of = { .set = set, .src = src, .size = coffer_source_size(src) };
+    uint64_t most = of.size / LEAST_ENTRY;
+    uint32_t entries = 0;
+    coffer_status status = coffer__tensors_add_part(set, src, false, err);
+    if (status)
+        return status;
+    set->state = of.state = coffer__calloc(1, sizeof *of.state);
+    if (!of.state)
+        return coffer__fail_no_memory(err, sizeof *of.state);
+    most = most < set->limits.entries ? most : set->limits.entries;
+    status =
+        take_number(&entries, &of, "number of entries", most < INT32_MAX ? (uint32_t)most : INT32_MAX, err);
+    for (size_t i = 0; !status && i < entries; i++)
+        status = take_entry(&of, i, err);
+    return status ? status : take_end(&of, err);
+}
+
+static void close_imatrix(void *state)
+{
+    imatrix *of = state;
+    if (!of)
+        return;
+    coffer__free(of->calls);
+    coffer__free(of);
+}
+
+const coffer__tensor_reader coffer__tensors_imatrix = {
+    .kind = "imatrix",
+    .shown_kind = "imatrix",
+    .open = open_imatrix,
+    .close = close_imatrix,
+};
+
+uint32_t coffer__imatrix_calls(const coffer_tensors *set, size_t tensor)
+{
+    const imatrix *state = set->state;
+    return state->calls[coffer__tensors_entry(set, tensor)->index];
+}

@@ -1,0 +1,288 @@
+/* Whole files quantised: a pack of one input, with another type for some of its tensors. */
+#include "convert/quantize/quantize.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "convert/models/mcf_pack.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- What is asked for ---- */
+
+static coffer_status check_rule(const coffer_quantize_rule *rule, const coffer_quantize_opts *opts,
+                                coffer_error *err)
+{
+    const coffer__quant_type *type = coffer__quant_find_type(rule->dtype);
+    if (!type && rule->dtype != COFFER_DTYPE_NONE && rule->dtype != COFFER_DTYPE_F16 &&
+        rule->dtype != COFFER_DTYPE_BF16)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s is nothing to quantise to", coffer_dtype_name(rule->dtype));
+    if (type && type->family != COFFER__QUANT_WHOLE && opts->activations)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s is for weights: activations are int8 or int4",
+                            coffer_dtype_name(rule->dtype));
+    if (!rule->glob && opts->target_bpw > 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s for all tensors, and a target that chooses types: it is one or the other",
+                            rule->dtype ? coffer_dtype_name(rule->dtype) : "keep");
+    return COFFER_OK;
+}
+
+static coffer_status check_numbers(const coffer_quantize_opts *opts, coffer_error *err)
+{
+    if (opts->method != COFFER_QUANT_FIT && opts->method != COFFER_QUANT_ABSMAX &&
+        opts->method != COFFER_QUANT_EXACT)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "there is no method %d",
+                            (int)opts->method);
+    if (!(opts->target_bpw >= 0) || isinf(opts->target_bpw))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%g bits per weight",
+                            opts->target_bpw);
+    if (opts->target_bpw > 0 && opts->activations)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a target chooses types for weights, not for activations");
+    if (opts->percentile != 0 && !(opts->percentile >= 50 && opts->percentile <= 100))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a percentile of %g is not between 50 and 100", opts->percentile);
+    if (opts->weights && opts->method == COFFER_QUANT_ABSMAX)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "absmax looks at no importance: weights are for fit and exact");
+    return COFFER_OK;
+}
+
+static coffer_status take_options(coffer_quantize_opts *out, const coffer_quantize_opts *given,
+                                  coffer_error *err)
+{
+    coffer_status status = coffer__take_options(out, sizeof *out, given, err);
+    for (size_t i = 0; !status && i < out->rule_count; i++)
+        status = check_rule(&out->rules[i], out, err);
+    return status ? status : check_numbers(out, err);
+}
+
+static coffer_pack_opts pack_options(const coffer_quantize_opts *opts)
+{
+    coffer_pack_opts pack = COFFER_PACK_OPTS_INIT;
+    pack.align = opts->align;
+    pack.no_dedup = opts->no_dedup;
+    pack.no_checksums = opts->no_checksums;
+    pack.exclusive = opts->exclusive;
+    pack.model_name = opts->model_name;
+    pack.threads = opts->threads;
+    pack.limits = opts->limits;
+    pack.progress = opts->progress;
+    return pack;
+}
+
+/* ---- The work ---- */
+
+coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
+                                        const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                        coffer_error *err)
+{
+    const coffer_tensor *tensor = chosen->tensor;
+    *out = (coffer__quantize_task){
+        .chosen = chosen,
+        .type = coffer__quant_find_type(chosen->dtype),
+        .method = (coffer__quant_method)job->opts.method,
+        .activations = chosen->activations,
+        .nan_to_zero = job->opts.nan_to_zero,
+    };
+    coffer_status status = COFFER_OK;
+    if (job->importance && !(out->type && out->type->family == COFFER__QUANT_WHOLE))
+        status = coffer__importance_read(weights, job->importance, tensor->name, tensor->dims[1], err);
+    out->weights = status ? NULL : *weights;
+    return status;
+}
+
+static coffer_status find_whole(coffer__quantize_job *job, coffer__quantize_task *task, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (!job->workers)
+        status = coffer__tensor_workers_new(&job->workers, job->opts.threads, NULL, 0, err);
+    if (!status)
+        status = coffer__quantize_find_whole(&task->whole, task, job->opts.percentile, job->workers, err);
+    task->method = COFFER__QUANT_ABSMAX; /* the scale is what the bounds say */
+    return status;
+}
+
+static coffer_status note(const coffer__quantize_job *job, const coffer__quantize_task *task,
+                          const coffer__quantize_result *result, coffer_mcf_writer *writer, coffer_error *err)
+{
+    bool whole = task->type->family == COFFER__QUANT_WHOLE;
+    coffer_mcf_quality quality = {
+        .method = (coffer_quant_method)task->method,
+        .snr_db = (float)coffer__comparison_snr(&result->error),
+        .max_error = (float)result->error.max_abs,
+    };
+    if (task->weights) {
+        quality.importance = coffer__importance_source(job->importance);
+        quality.importance_len = strlen(quality.importance);
+    }
+    coffer_status status = coffer_mcf_set_clip(writer, whole ? task->whole.min_clip : -result->largest,
+                                               whole ? task->whole.max_clip : result->largest, err);
+    return status ? status : coffer_mcf_set_quality(writer, &quality, err);
+}
+
+coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
+                                   coffer_error *err)
+{
+    coffer__quantize_result *result = &job->results[position];
+    coffer__quantize_task task;
+    float *weights = NULL;
+    coffer_status status = coffer__quantize_new_task(&task, &weights, job, chosen, err);
+    if (!status && task.type->family == COFFER__QUANT_WHOLE)
+        status = find_whole(job, &task, err);
+    if (!status)
+        status = coffer__quantize_tensor(result, &task, stream, writer, err);
+    if (!status && writer)
+        status = note(job, &task, result, writer, err);
+    coffer__free(weights);
+    return status;
+}
+
+/* ---- Before anything is written ---- */
+
+static coffer_status open_importance(coffer__quantize_job *job, coffer_error *err)
+{
+    return job->opts.weights
+               ? coffer__importance_open(&job->importance, job->opts.weights, job->opts.limits, err)
+               : COFFER_OK;
+}
+
+/* A file of importances for another model is a mistake. */
+static coffer_status check_importance(const coffer__quantize_job *job, const coffer__selection *selection,
+                                      coffer_error *err)
+{
+    for (size_t i = 0; job->importance && i < selection->count; i++) {
+        if (selection->items[i].quantise &&
+            coffer__importance_has(job->importance, selection->items[i].tensor->name))
+            return COFFER_OK;
+    }
+    if (!job->importance)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                        "%s: no importances for any of the tensors that are quantised", job->opts.weights);
+}
+
+static coffer_status plan(coffer__quantize_job *job, coffer__selection *selection,
+                          const coffer__mcf_pack *pack, coffer_error *err)
+{
+    coffer__tensor_stream *stream = NULL;
+    coffer_status status = coffer__quantize_plan(selection, &job->opts, err);
+    if (!status && job->opts.target_bpw > 0) {
+        status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
+        if (!status)
+            status = coffer__quantize_spend(selection, job, stream, err);
+        coffer__tensor_stream_free(stream);
+    }
+    return status ? status : check_importance(job, selection, err);
+}
+
+static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *pack,
+                             const coffer__selection *selection, coffer_error *err)
+{
+    coffer__tensor_stream *stream = NULL;
+    uint64_t total = 0;
+    for (size_t i = 0; i < selection->count; i++)
+        total += selection->items[i].quantise ? selection->items[i].size : 0;
+    coffer_status status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits,
+                                                     pack->opts.progress, total, err);
+    for (size_t i = 0; !status && i < selection->count; i++) {
+        if (selection->items[i].quantise)
+            status = coffer__quantize_put(job, &selection->items[i], i, stream, NULL, err);
+    }
+    coffer__tensor_stream_free(stream);
+    return status;
+}
+
+/* ---- What came out ---- */
+
+static double bits_of(uint64_t size, uint64_t elements)
+{
+    return elements ? 8.0 * (double)size / (double)elements : 0.0;
+}
+
+static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chosen,
+                            const coffer__quantize_result *result)
+{
+    const coffer_tensor *tensor = chosen->tensor;
+    coffer_node *node = coffer__node_map(list, NULL);
+    coffer__node_text(node, "name", tensor->name);
+    coffer__node_text(node, "from",
+                      tensor->dtype == COFFER_DTYPE_NONE ? tensor->type_name
+                                                         : coffer_dtype_name(tensor->dtype));
+    coffer__node_text(node, "type",
+                      chosen->dtype == COFFER_DTYPE_NONE ? tensor->type_name
+                                                         : coffer_dtype_name(chosen->dtype));
+    coffer__node_f64(node, "bits", bits_of(chosen->size, tensor->elements), COFFER_UNIT_NONE);
+    if (!chosen->quantise) {
+        coffer__node_null(node, "snr_db");
+        coffer__node_null(node, "max_error");
+        return;
+    }
+    coffer__node_f64(node, "snr_db", coffer__comparison_snr(&result->error), COFFER_UNIT_NONE);
+    coffer__node_f64(node, "max_error", result->error.max_abs, COFFER_UNIT_NONE);
+}
+
+static void describe(coffer_node *out, const coffer__quantize_job *job, const coffer__selection *selection)
+{
+    uint64_t elements = 0, quantised = 0;
+    coffer_node *list = coffer__node_list(out, "tensors");
+    for (size_t i = 0; i < selection->count; i++) {
+        describe_tensor(list, &selection->items[i], &job->results[i]);
+        elements += selection->items[i].tensor->elements;
+        quantised += selection->items[i].quantise;
+    }
+    coffer__node_u64(out, "quantised", quantised, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "weights", elements, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
+    coffer__node_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);
+}
+
+coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char *in_path,
+                              const coffer_quantize_opts *opts, coffer_error *err)
+{
+    coffer__quantize_job job = { .opts = COFFER_QUANTIZE_OPTS_INIT };
+    coffer__selection selection = { 0 };
+    coffer__mcf_pack pack = { 0 };
+    coffer_status status = take_options(&job.opts, opts, err);
+    if (status)
+        return status;
+    coffer_pack_opts pack_opts = pack_options(&job.opts);
+    if ((status = coffer__mcf_pack_init(&pack, &pack_opts, err)))
+        goto out;
+    pack.also_read = job.opts.weights;
+    if ((status = coffer__mcf_pack_add_input(&pack, in_path, err)) ||
+        (!job.opts.dry_run && (status = coffer__mcf_pack_check_output(out_path, &pack, err))) ||
+        (status = open_importance(&job, err)) || (status = coffer__mcf_pack_choose(&selection, &pack, err)))
+        goto out;
+    if (pack.set_count == 0) {
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "%s: there are no tensors in it", in_path);
+        goto out;
+    }
+    job.results = coffer__calloc(selection.count ? selection.count : 1, sizeof *job.results);
+    if (!job.results) {
+        status = coffer__fail_no_memory(err, selection.count * sizeof *job.results);
+        goto out;
+    }
+    if ((status = plan(&job, &selection, &pack, err)))
+        goto out;
+    pack.quantize = &job;
+    status = job.opts.dry_run ? measure(&job, &pack, &selection, err)
+                              : coffer__mcf_pack_write_chosen(out_path, &pack, &selection, err);
+    if (!status && out) {
+        describe(out, &job, &selection);
+        status = coffer__node_status(out, err);
+    }
+out:
+    coffer__tensor_workers_free(job.workers);
+    coffer__importance_close(job.importance);
+    coffer__free(job.results);
+    coffer__selection_free(&selection);
+    coffer__mcf_pack_free(&pack);
+    return status;
+}

@@ -1,0 +1,108 @@
+/* Quantising the tensors of a selection while they are packed. */
+#ifndef COFFER_CONVERT_QUANTIZE_H
+#define COFFER_CONVERT_QUANTIZE_H
+
+#include "base/elements.h"
+#include "coffer/mcf.h"
+#include "coffer/quantize.h"
+#include "convert/quantize/importance.h"
+#include "convert/tensors/tensor_pass.h"
+#include "convert/tensors/tensor_stream.h"
+#include "quant/quant_encode.h"
+
+/* What came out of one tensor. */
+typedef struct coffer__quantize_result {
+    coffer__comparison error; /* of the tensor with what can be decoded again */
+    double weighted;          /* squared error, each column counted by its importance */
+    float largest;            /* magnitude */
+} coffer__quantize_result;
+
+/* The one scale of an int8 or int4 tensor. */
+typedef struct coffer__quantize_whole {
+    float scale, zero;
+    float min_clip, max_clip;
+} coffer__quantize_whole;
+
+/* What is done to a tensor. */
+typedef struct coffer__quantize_task {
+    const coffer__chosen_tensor *chosen;
+    const coffer__quant_type *type;
+    coffer__quant_method method;
+    bool activations, nan_to_zero;
+    const float *weights;         /* importance of each column; NULL = all the same */
+    coffer__quantize_whole whole; /* of int8 and int4 */
+} coffer__quantize_task;
+
+/* ---- quantize_band.c: a few rows at a time ---- */
+
+/* Memory for a band: rows as numbers, what they decode to, and their payload. */
+typedef struct coffer__quantize_band {
+    uint64_t first, rows; /* rows 0: there is nothing in it */
+    float *values, *decoded;
+    uint8_t *payload;            /* as if the rows were a tensor of their own */
+    coffer__quant_layout layout; /* of that */
+    coffer__quantize_result result;
+} coffer__quantize_band;
+
+/* Rows that are quantised together: a number that depends on the shape alone. */
+uint64_t coffer__quantize_band_rows(const coffer__quantize_task *task);
+/* Rows [first, first + rows) of the band, read, encoded, decoded and compared. */
+coffer_status coffer__quantize_band_run(coffer__quantize_band *band, const coffer__quantize_task *task,
+                                        coffer_error *err);
+void coffer__quantize_result_init(coffer__quantize_result *result);
+void coffer__quantize_result_merge(coffer__quantize_result *into, const coffer__quantize_result *from);
+
+/* ---- quantize_tensor.c: all bands of a tensor ---- */
+
+/* writer : where the tensor was begun; NULL = only the result counts. */
+coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer__quantize_task *task,
+                                      coffer__tensor_stream *stream, coffer_mcf_writer *writer,
+                                      coffer_error *err);
+
+/* ---- quantize_whole.c: the scale of int8 and int4 ---- */
+
+/* percentile : as in the options. COFFER_E_BAD_VALUE for a number that is not finite and must be. */
+coffer_status coffer__quantize_find_whole(coffer__quantize_whole *out, const coffer__quantize_task *task,
+                                          double percentile, coffer__tensor_workers *workers,
+                                          coffer_error *err);
+
+/* ---- quantize.c: the tensors of a pack ---- */
+
+typedef struct coffer__quantize_job {
+    coffer_quantize_opts opts;        /* all members there */
+    coffer__quantize_result *results; /* one for each tensor of the selection */
+    coffer__importance *importance;   /* NULL = all columns count the same */
+    coffer__tensor_workers *workers;  /* made when first needed */
+} coffer__quantize_job;
+
+/* What is to be done to a tensor. weights : what the task has of the kind (coffer__free). */
+coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
+                                        const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                        coffer_error *err);
+/* A tensor that the selection wants quantised; position : in the selection. */
+coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
+                                   coffer_error *err);
+
+/* ---- quantize_plan.c: which type for which tensor ---- */
+
+/* The rule that a tensor falls under; SIZE_MAX when there is none. */
+size_t coffer__quantize_rule_for(const coffer_quantize_opts *opts, const char *name);
+/* Whether a tensor has what a quantised type needs. */
+bool coffer__quantize_can(const coffer_quantize_opts *opts, const coffer__chosen_tensor *chosen);
+/* Sets what a chosen tensor becomes. */
+coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_quantize_opts *opts,
+                                      coffer_dtype dtype, coffer_error *err);
+/* Follows the rules. */
+coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_quantize_opts *opts,
+                                    coffer_error *err);
+
+/* ---- quantize_budget.c ---- */
+
+/* Types for the tensors that no rule is for, so that the target is reached. COFFER_E_INVALID_ARGUMENT
+ * when it cannot be.
+ */
+coffer_status coffer__quantize_spend(coffer__selection *selection, coffer__quantize_job *job,
+                                     coffer__tensor_stream *stream, coffer_error *err);
+
+#endif

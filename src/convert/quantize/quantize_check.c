@@ -1,0 +1,145 @@
+/* Whether a quantised model is as near to its original as it says. */
+#include "base/fail.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "convert/quantize/quantize.h"
+#include "convert/tensors/mcf_tensors.h"
+#include "convert/tensors/tensor_pass.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Sums are cut elsewhere than they were when the model was made, and the record has 24 bits. */
+#define SNR_TOLERANCE 0.01 /* dB */
+#define ERROR_TOLERANCE 1e-5
+
+/* ---- The comparison ---- */
+
+static void init(void *result)
+{
+    coffer__comparison_init(result);
+}
+
+static void merge(void *into, const void *from)
+{
+    coffer__comparison_merge(into, from);
+}
+
+/* As float32, and what is not finite as the 0 that it was taken for. */
+static void step(void *result, const void *context, uint64_t first, const coffer__tensor_run *runs,
+                 size_t count)
+{
+    float original[1024];
+    size_t size = coffer_dtype_size(runs[0].dtype), at_once = sizeof original / sizeof *original;
+    (void)context;
+    for (size_t done = 0; done < count;) {
+        size_t now = count - done < at_once ? count - done : at_once;
+        coffer__elements_convert(original, COFFER_DTYPE_F32, (const uint8_t *)runs[0].elements + done * size,
+                                 runs[0].dtype, now);
+        for (size_t i = 0; i < now; i++)
+            original[i] = isfinite(original[i]) ? original[i] : 0.0f;
+        coffer__comparison_add(result, first + done, original, COFFER_DTYPE_F32,
+                               (const float *)runs[1].elements + done, COFFER_DTYPE_F32, now, 0.0);
+        done += now;
+    }
+}
+
+static const coffer__tensor_pass comparing = { sizeof(coffer__comparison), init, step, merge };
+
+/* ---- What is said of it ---- */
+
+/* The rounding of a record of infinity, too. */
+static bool is_near(double recorded, double found, double tolerance)
+{
+    return recorded == found || fabs(recorded - found) <= tolerance;
+}
+
+static void judge(coffer_report *out, const coffer_tensor *tensor, const coffer_mcf_quality *said,
+                  const coffer__comparison *found)
+{
+    double snr = coffer__comparison_snr(found);
+    if (!is_near((double)said->snr_db, snr, SNR_TOLERANCE))
+        coffer__report_add(
+            out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
+            "\"%s\" is said to have %.2f dB of signal to noise, against its original it has %.2f",
+            tensor->name, (double)said->snr_db, snr);
+    if (!is_near((double)said->max_error, found->max_abs, ERROR_TOLERANCE * found->max_abs))
+        coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
+                           "\"%s\" is said to be off by %g at most, against its original it is by %g",
+                           tensor->name, (double)said->max_error, found->max_abs);
+}
+
+static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *workers,
+                                  const coffer__tensor_place *place, const coffer_tensors *original,
+                                  coffer_error *err)
+{
+    const coffer_tensor *tensor = coffer_tensors_at(place->set, place->tensor);
+    const coffer__tensor_entry *entry = coffer__tensors_entry(place->set, place->tensor);
+    coffer__tensor_place places[2] = { { original, coffer_tensors_find(original, tensor->name) }, *place };
+    coffer__comparison found;
+    coffer_mcf_quality said;
+    if (!coffer_mcf_get_quality(&said, coffer__mcf_model_of(place->set), entry->index))
+        return COFFER_OK;
+    if (places[0].tensor == SIZE_MAX) {
+        coffer__report_add(out, COFFER_E_MISSING, COFFER_ERROR, tensor->offset,
+                           "\"%s\" is not in the original", tensor->name);
+        return COFFER_OK;
+    }
+    const coffer_tensor *from = coffer_tensors_at(original, places[0].tensor);
+    if (from->elements != tensor->elements) {
+        coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
+                           "\"%s\" has %" PRIu64 " elements, in the original %" PRIu64, tensor->name,
+                           tensor->elements, from->elements);
+        return COFFER_OK;
+    }
+    if (coffer_dtype_is_complex(from->dtype)) {
+        coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
+                           "\"%s\" is of complex numbers in the original", tensor->name);
+        return COFFER_OK;
+    }
+    coffer_status status = coffer__tensor_pass_run(&found, workers, &comparing, NULL, places, 2, err);
+    if (!status)
+        judge(out, tensor, &said, &found);
+    return status;
+}
+
+static bool has_quality(const coffer_tensors *set)
+{
+    coffer_mcf_section section;
+    const coffer_mcf *model = coffer__mcf_model_of(set);
+    return model && coffer_mcf_find_section(&section, model, COFFER_MCF_QUALITY);
+}
+
+coffer_status coffer_quantize_check(coffer_report *out, const char *path, const char *original_path,
+                                    const coffer_tensors_work *work, coffer_error *err)
+{
+    coffer_tensors_work settings = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors *set = NULL, *original = NULL;
+    coffer__tensor_workers *workers = NULL;
+    uint64_t total = 0;
+    coffer_status status;
+    if ((status = coffer__take_options(&settings, sizeof settings, work, err)) ||
+        (status = coffer_tensors_open(&set, path, NULL, err)) ||
+        (status = coffer_tensors_open(&original, original_path, NULL, err)))
+        goto out;
+    if (!has_quality(set)) {
+        coffer__report_add(out, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "the file does not say what quantising has cost: there is nothing to compare");
+        goto out;
+    }
+    for (size_t i = 0; i < coffer_tensors_count(set); i++)
+        total += coffer_tensors_at(set, i)->size;
+    status = coffer__tensor_workers_new(&workers, settings.threads, settings.progress, total, err);
+    for (size_t i = 0; !status && i < coffer_tensors_count(set); i++) {
+        coffer__tensor_place place = { set, i };
+        status = check_tensor(out, workers, &place, original, err);
+    }
+    if (!status)
+        status = coffer__report_status(out, err);
+out:
+    coffer__tensor_workers_free(workers);
+    coffer_tensors_close(original);
+    coffer_tensors_close(set);
+    return status;
+}

@@ -1,0 +1,201 @@
+/* safetensors as sets of tensors: one file, or the shards that an index names. */
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "outside/models/safetensors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static coffer_status new_state(coffer__safetensors_metadata **out, coffer_tensors *set, coffer_error *err)
+{
+    set->state = coffer__calloc(1, sizeof **out);
+    *out = set->state;
+    return *out ? COFFER_OK : coffer__fail_no_memory(err, sizeof **out);
+}
+
+static coffer_status open_file(coffer_tensors *set, coffer_source *src, coffer_error *err)
+{
+    coffer__safetensors_metadata *metadata;
+    coffer_status status = new_state(&metadata, set, err);
+    return status ? status : coffer__safetensors_read(set, metadata, src, false, err);
+}
+
+static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    const coffer__safetensors_metadata *metadata = set->state;
+    (void)err;
+    for (size_t i = 0; i < metadata->count; i++)
+        coffer__node_text_len(out, metadata->items[i].key, metadata->items[i].text,
+                              metadata->items[i].text_len);
+    return COFFER_OK;
+}
+
+static void close_state(void *state)
+{
+    if (state)
+        coffer__safetensors_metadata_free(state);
+    coffer__free(state);
+}
+
+/* ---- Shards ---- */
+
+typedef struct shard_index {
+    coffer__json *json;
+    const coffer__json_value *map;     /* "weight_map" */
+    const coffer__json_value **places; /* its entries, by shard and then by tensor */
+} shard_index;
+
+static int by_shard(const void *left, const void *right)
+{
+    const coffer__json_value *a = *(const coffer__json_value *const *)left;
+    const coffer__json_value *b = *(const coffer__json_value *const *)right;
+    int order = strcmp(a->as.string, b->as.string);
+    return order ? order : strcmp(a->key, b->key);
+}
+
+/* A shard lies beside the index: its name leads nowhere else. */
+static coffer_status check_place(const coffer__json_value *value, coffer_error *err)
+{
+    if (value->kind != COFFER__JSON_STRING)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                            "the shard of \"%s\" is no text in the index", value->key);
+    const char *name = value->as.string;
+    bool plain = *name && strlen(name) == value->string_len && !strpbrk(name, "/\\") &&
+                 strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    if (!plain)
+        return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
+                            "the index says that \"%s\" is in \"%s\", which is no name of a file beside it",
+                            value->key, name);
+    return COFFER_OK;
+}
+
+static coffer_status read_index(shard_index *out, coffer_source *src, const coffer_limits *limits,
+                                coffer_error *err)
+{
+    uint64_t size = coffer_source_size(src);
+    size_t count = 0;
+    if (size > limits->json_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, 0, "an index of %llu bytes", (unsigned long long)size);
+    char *text = coffer__malloc((size_t)size + 1);
+    if (!text)
+        return coffer__fail_no_memory(err, size);
+    coffer_status status = coffer_source_read_at(text, src, 0, (size_t)size, err);
+    if (!status)
+        status = coffer__json_parse(&out->json, text, (size_t)size, 0, limits, err);
+    coffer__free(text);
+    if (status)
+        return status;
+    out->map = coffer__json_find(coffer__json_root(out->json), "weight_map");
+    if (!out->map || out->map->kind != COFFER__JSON_OBJECT)
+        return coffer__fail(err, COFFER_E_MISSING, 0, "%s has no \"weight_map\"", coffer_source_name(src));
+    out->places = coffer__alloc_array((size_t)out->map->as.count, sizeof *out->places);
+    if (!out->places)
+        return coffer__fail_no_memory(err, out->map->as.count * sizeof *out->places);
+    for (const coffer__json_value *at = coffer__json_first(out->map); !status && at;
+         at = coffer__json_next(out->map, at)) {
+        status = check_place(at, err);
+        out->places[count++] = at;
+    }
+    if (!status && count)
+        qsort(out->places, count, sizeof *out->places, by_shard);
+    return status;
+}
+
+static coffer_status open_shard(coffer_tensors *set, const char *index_path, const char *name,
+                                coffer_error *err)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
+    coffer_source *src = NULL;
+    struct stat st;
+    opts.access = set->access;
+    coffer__buffer_append(&path, index_path, coffer__file_folder_len(index_path));
+    coffer__buffer_append(&path, name, strlen(name));
+    coffer_status status = path.failed ? coffer__fail_no_memory(err, path.len)
+                                       : coffer_source_open(&src, coffer__buffer_text(&path), &opts, err);
+    if (status == COFFER_E_IO && coffer__os_stat(coffer__buffer_text(&path), &st) != 0 && errno == ENOENT)
+        status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                              "the index names the shard \"%s\", which is not there", name);
+    coffer__buffer_free(&path);
+    return status ? status : coffer__safetensors_read(set, set->state, src, true, err);
+}
+
+static int entry_by_name(const void *left, const void *right)
+{
+    return strcmp(((const coffer__tensor_entry *)left)->tensor.name,
+                  ((const coffer__tensor_entry *)right)->tensor.name);
+}
+
+static int name_to_entry(const void *name, const void *entry)
+{
+    return strcmp(name, ((const coffer__tensor_entry *)entry)->tensor.name);
+}
+
+/* Opens a shard and holds the index to its word. More tensors in the shard than the index knows do no harm.
+ */
+static coffer_status take_shard(coffer_tensors *set, coffer_source *src,
+                                const coffer__json_value *const *places, size_t count, coffer_error *err)
+{
+    const char *shard = places[0]->as.string;
+    size_t before = set->count;
+    coffer_status status = open_shard(set, coffer_source_name(src), shard, err);
+    if (status)
+        return status;
+    coffer__tensor_entry *entries = set->entries + before;
+    size_t entry_count = set->count - before;
+    if (entry_count)
+        qsort(entries, entry_count, sizeof *entries, entry_by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (!entry_count || !bsearch(places[i]->key, entries, entry_count, sizeof *entries, name_to_entry))
+            return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
+                                "the index says that \"%s\" is in \"%s\", where it is not", places[i]->key,
+                                shard);
+    }
+    return COFFER_OK;
+}
+
+static coffer_status open_index(coffer_tensors *set, coffer_source *src, coffer_error *err)
+{
+    coffer__safetensors_metadata *metadata;
+    shard_index index = { 0 };
+    coffer_status status = new_state(&metadata, set, err);
+    if (!status)
+        status = read_index(&index, src, &set->limits, err);
+    size_t count = status ? 0 : (size_t)index.map->as.count;
+    for (size_t first = 0, end; !status && first < count; first = end) {
+        for (end = first + 1; end < count; end++) {
+            if (strcmp(index.places[first]->as.string, index.places[end]->as.string) != 0)
+                break;
+        }
+        status = take_shard(set, src, index.places + first, end - first, err);
+    }
+    coffer__free(index.places);
+    coffer__json_free(index.json);
+    return status;
+}
+
+const coffer__tensor_reader coffer__tensors_safetensors = {
+    .kind = "safetensors",
+    .shown_kind = "safetensors",
+    .open = open_file,
+    .describe = describe,
+    .close = close_state,
+};
+
+const coffer__tensor_reader coffer__tensors_safetensors_index = {
+    .kind = "safetensors-index",
+    .shown_kind = "safetensors",
+    .open = open_index,
+    .describe = describe,
+    .close = close_state,
+};
+
+const coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set)
+{
+    return set->reader->close == close_state ? set->state : NULL;
+}

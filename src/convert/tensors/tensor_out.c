@@ -1,0 +1,239 @@
+#include "convert/tensors/tensor_out.h"
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/real.h"
+#include "io/sink.h"
+#include "outside/arrays/npy.h"
+#include "outside/models/safetensors_write.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define PIECE_BYTES ((size_t)1 << 20)
+
+coffer_dtype coffer__tensor_written_as(coffer__tensor_as as, coffer_dtype dtype)
+{
+    coffer__npy_field field;
+    if (dtype == COFFER_DTYPE_NONE || coffer_dtype_size(dtype) == 0)
+        return COFFER_DTYPE_NONE;
+    if (as != COFFER__TENSOR_NPY || coffer__npy_field_of(&field, dtype))
+        return dtype;
+    return coffer_dtype_is_complex(dtype) ? COFFER_DTYPE_C64 : COFFER_DTYPE_F32;
+}
+
+uint64_t coffer__tensor_rows(const coffer_tensor *tensor)
+{
+    return tensor->rank > 0 ? tensor->dims[0] : 1;
+}
+
+/* ---- What stands before the elements ---- */
+
+typedef struct written {
+    coffer__sink *sink;
+    const coffer__tensor_out *job;
+    const coffer_tensor *tensor;
+    uint64_t *dims;        /* of what is written */
+    uint64_t first, count; /* elements */
+    uint64_t line;         /* elements of a line of text: the last dimension */
+} written;
+
+static void put_npy_header(coffer__buffer *header, const written *out)
+{
+    coffer__npy_field field = { 0 };
+    coffer__npy npy = { .fields = &field, .field_count = 1, .dimensions = out->tensor->rank };
+    coffer__npy_field_of(&field, out->job->dtype);
+    for (uint32_t i = 0; i < out->tensor->rank; i++)
+        npy.shape[i] = out->dims[i];
+    coffer__npy_put_header(header, &npy);
+}
+
+static void put_safetensors_header(coffer__buffer *header, const written *out)
+{
+    const coffer__safetensors_entry entry = {
+        .name = out->tensor->name,
+        .type = coffer__safetensors_type_of(out->job->dtype)->name,
+        .rank = out->tensor->rank,
+        .dims = out->dims,
+        .size = out->count * coffer_dtype_size(out->job->dtype),
+    };
+    const coffer__safetensors_metadata none = { 0 };
+    coffer__safetensors_put_header(header, &entry, 1, &none);
+}
+
+static coffer_status write_header(const written *out, coffer_error *err)
+{
+    coffer__buffer header = COFFER__BUFFER_INIT;
+    if (out->job->as == COFFER__TENSOR_NPY)
+        put_npy_header(&header, out);
+    else if (out->job->as == COFFER__TENSOR_SAFETENSORS)
+        put_safetensors_header(&header, out);
+    coffer_status status = header.failed ? coffer__fail_no_memory(err, header.len)
+                                         : coffer__sink_write(out->sink, header.data, header.len, err);
+    coffer__buffer_free(&header);
+    return status;
+}
+
+/* ---- Elements ---- */
+
+static void put_real(coffer__buffer *text, double value)
+{
+    char digits[COFFER__REAL_TEXT];
+    coffer__buffer_append(text, digits, (size_t)(coffer__put_f64(digits, value) - digits));
+}
+
+static double load_real(const uint8_t *at)
+{
+    double value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void put_number(coffer__buffer *text, const uint8_t *element, coffer_dtype dtype)
+{
+    char digits[COFFER__REAL_TEXT];
+    float narrow;
+    if (dtype == COFFER_DTYPE_I64) {
+        coffer__buffer_printf(text, "%" PRId64, (int64_t)coffer__load_u64(element));
+    } else if (dtype == COFFER_DTYPE_U64) {
+        coffer__buffer_printf(text, "%" PRIu64, coffer__load_u64(element));
+    } else if (dtype == COFFER_DTYPE_F32) {
+        memcpy(&narrow, element, sizeof narrow);
+        coffer__buffer_append(text, digits, (size_t)(coffer__put_f32(digits, narrow) - digits));
+    } else {
+        put_real(text, load_real(element));
+    }
+    if (dtype == COFFER_DTYPE_C128) {
+        double imaginary = load_real(element + sizeof(double));
+        coffer__buffer_append(text, "+", signbit(imaginary) ? 0 : 1);
+        put_real(text, imaginary);
+        coffer__buffer_append(text, "j", 1);
+    }
+}
+
+/* The type in which numbers come to be written as text: it holds all of them. */
+static coffer_dtype text_dtype(coffer_dtype dtype)
+{
+    if (coffer_dtype_is_complex(dtype))
+        return COFFER_DTYPE_C128;
+    if (coffer_dtype_is_float(dtype))
+        return dtype == COFFER_DTYPE_F64 ? dtype : COFFER_DTYPE_F32;
+    return dtype == COFFER_DTYPE_U64 ? dtype : COFFER_DTYPE_I64;
+}
+
+static coffer_status write_text(const written *out, const uint8_t *elements, uint64_t at, size_t count,
+                                coffer_dtype dtype, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    for (size_t i = 0; i < count && !text.failed; i++) {
+        put_number(&text, elements + i * coffer_dtype_size(dtype), dtype);
+        bool ends = (at + i + 1 - out->first) % out->line == 0;
+        coffer__buffer_append(&text, ends ? "\n" : ",", 1);
+    }
+    coffer_status status = text.failed ? coffer__fail_no_memory(err, text.len)
+                                       : coffer__sink_write(out->sink, text.data, text.len, err);
+    coffer__buffer_free(&text);
+    return status;
+}
+
+/* Quantised elements come in whole rows, others in pieces of any size. */
+static size_t piece_elements(const written *out, size_t element_size)
+{
+    uint64_t piece = PIECE_BYTES / element_size, line = out->line;
+    if (coffer_dtype_size(out->tensor->dtype) == 0)
+        piece = line > piece ? line : piece / line * line;
+    return piece < out->count ? (size_t)piece : (size_t)out->count;
+}
+
+static coffer_status write_elements(const written *out, const coffer_progress *progress, coffer_error *err)
+{
+    const coffer__tensor_out *job = out->job;
+    coffer_dtype dtype = job->as == COFFER__TENSOR_CSV ? text_dtype(job->dtype) : job->dtype;
+    size_t size = coffer_dtype_size(dtype), piece = piece_elements(out, size);
+    uint8_t *elements = coffer__alloc_array(piece, size);
+    if (!elements)
+        return coffer__fail_no_memory(err, piece * size);
+    coffer_status status = COFFER_OK;
+    for (uint64_t at = out->first; status == COFFER_OK && at < out->first + out->count;) {
+        uint64_t left = out->first + out->count - at;
+        size_t some = left < piece ? (size_t)left : piece;
+        status = coffer_tensors_read_as(elements, dtype, job->set, job->index, at, some, err);
+        if (status == COFFER_OK && job->as == COFFER__TENSOR_CSV)
+            status = write_text(out, elements, at, some, dtype, err);
+        else if (status == COFFER_OK)
+            status = coffer__sink_write(out->sink, elements, some * size, err);
+        at += some;
+        if (status == COFFER_OK && progress &&
+            progress->step(progress->context, at - out->first, out->count) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    coffer__free(elements);
+    return status;
+}
+
+static coffer_status write_payload(const written *out, const coffer_progress *progress, coffer_error *err)
+{
+    uint8_t *piece = coffer__malloc(PIECE_BYTES);
+    if (!piece)
+        return coffer__fail_no_memory(err, PIECE_BYTES);
+    coffer_status status = COFFER_OK;
+    for (uint64_t at = 0; status == COFFER_OK && at < out->tensor->size;) {
+        uint64_t left = out->tensor->size - at;
+        size_t some = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        status = coffer_tensors_read(piece, out->job->set, out->job->index, at, some, err);
+        if (status == COFFER_OK)
+            status = coffer__sink_write(out->sink, piece, some, err);
+        at += some;
+        if (status == COFFER_OK && progress && progress->step(progress->context, at, out->tensor->size) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    coffer__free(piece);
+    return status;
+}
+
+/* Elements of a line of text: the last dimension; all that are wanted of a vector. */
+static uint64_t line_of(const written *out)
+{
+    uint64_t line = out->tensor->rank > 0 ? out->dims[out->tensor->rank - 1] : 1;
+    return line > 0 ? line : 1;
+}
+
+static coffer_status write_all(written *out, const coffer_progress *progress, coffer_error *err)
+{
+    const coffer__tensor_out *job = out->job;
+    const coffer__sink_opts opts = { .exclusive = !job->replace };
+    coffer_status status = coffer__sink_create(&out->sink, job->path, &opts, err);
+    if (status == COFFER_OK)
+        status = write_header(out, err);
+    if (status == COFFER_OK)
+        status = job->dtype == COFFER_DTYPE_NONE ? write_payload(out, progress, err)
+                                                 : write_elements(out, progress, err);
+    if (status == COFFER_OK)
+        return coffer__sink_commit(out->sink, err);
+    coffer__sink_discard(out->sink);
+    return status;
+}
+
+coffer_status coffer__tensor_write(const coffer__tensor_out *job, const coffer_progress *progress,
+                                   coffer_error *err)
+{
+    const coffer_tensor *tensor = coffer_tensors_at(job->set, job->index);
+    uint64_t rows = coffer__tensor_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
+    written out = { .job = job, .tensor = tensor, .first = job->first * row, .count = job->row_count * row };
+    if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == COFFER__TENSOR_NPY)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "tensor \"%s\" has %" PRIu32 " dimensions, an .npy file has at most %d",
+                            tensor->name, tensor->rank, COFFER__NPY_MAX_DIMENSIONS);
+    out.dims = coffer__alloc_array((size_t)tensor->rank + 1, sizeof *out.dims);
+    if (!out.dims)
+        return coffer__fail_no_memory(err, tensor->rank * sizeof *out.dims);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        out.dims[i] = i == 0 ? job->row_count : tensor->dims[i];
+    out.line = line_of(&out);
+    coffer_status status = write_all(&out, progress, err);
+    coffer__free(out.dims);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* Work over all elements of a tensor, or of two of the same shape, on all threads. A tensor is cut into
+ * pieces that depend on its shape alone, each piece has a result of its own, and the results are merged in
+ * the order of the pieces: what comes out does not depend on the number of threads. Memory does not grow with
+ * the tensor, but for quantised ones whose rows are longer than a step. */
+#ifndef COFFER_CONVERT_TENSOR_PASS_H
+#define COFFER_CONVERT_TENSOR_PASS_H
+
+#include "convert/tensors/tensors.h"
+
+/* Elements in hand: of the tensor's own type, or decoded to F32. */
+typedef struct coffer__tensor_run {
+    const void *elements;
+    coffer_dtype dtype;
+} coffer__tensor_run;
+
+typedef struct coffer__tensor_pass {
+    size_t result_size;
+    void (*init)(void *result);
+    /* Elements [first, first + count) of the one tensor, or the two. */
+    void (*step)(void *result, const void *context, uint64_t first, const coffer__tensor_run *runs,
+                 size_t count);
+    void (*merge)(void *into, const void *from);
+} coffer__tensor_pass;
+
+typedef struct coffer__tensor_workers coffer__tensor_workers;
+
+/* threads : 0 = one per core.     progress : may be NULL.     total : bytes that will be read, for it. */
+coffer_status coffer__tensor_workers_new(coffer__tensor_workers **out, uint32_t threads,
+                                         const coffer_progress *progress, uint64_t total, coffer_error *err);
+void coffer__tensor_workers_free(coffer__tensor_workers *workers);
+
+typedef struct coffer__tensor_place {
+    const coffer_tensors *set;
+    size_t tensor;
+} coffer__tensor_place;
+
+/* result : initialised and filled here. place_count : 1, or 2 tensors of the same number of elements. */
+coffer_status coffer__tensor_pass_run(void *result, coffer__tensor_workers *workers,
+                                      const coffer__tensor_pass *pass, const void *context,
+                                      const coffer__tensor_place *places, size_t place_count,
+                                      coffer_error *err);
+/* By the globs of `work`. */
+bool coffer__tensor_is_wanted(const coffer_tensor *tensor, const coffer_tensors_work *work);
+/* Whether two payloads of the same size are the same bytes. */
+coffer_status coffer__tensor_same_bytes(bool *same, coffer__tensor_workers *workers,
+                                        const coffer__tensor_place places[2], coffer_error *err);
+
+#endif

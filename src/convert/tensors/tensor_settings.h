@@ -1,0 +1,35 @@
+/* The settings that all conversions of tensors have in common, and opening their input. */
+#ifndef COFFER_CONVERT_TENSOR_SETTINGS_H
+#define COFFER_CONVERT_TENSOR_SETTINGS_H
+
+#include "convert/convert.h"
+#include "convert/tensors/tensor_selection.h"
+
+/* One text a line, for the tables of conversions. */
+#define COFFER__TENSOR_OPTIONS                                                        \
+    { "cast", "TYPE", "f16 or bf16: real floats of other types become this (keep)" }, \
+        { "include", "GLOB", "only tensors whose name matches" },                     \
+    {                                                                                 \
+        "exclude", "GLOB", "no tensors whose name matches"                            \
+    }
+
+typedef struct coffer__tensor_settings {
+    coffer__selection_opts selection;
+    uint64_t shard_size; /* 0 = one file */
+    const char **globs;  /* memory behind include and exclude */
+} coffer__tensor_settings;
+
+/* "include" and "exclude" may be there several times. */
+coffer_status coffer__tensor_settings_read(coffer__tensor_settings *out, const coffer__convert_job *job,
+                                           coffer_error *err);
+void coffer__tensor_settings_free(coffer__tensor_settings *settings);
+/* "4096", "5GB" (powers of ten), "2MiB", "64K" (powers of two). Untouched when the setting is not there. */
+coffer_status coffer__job_size(uint64_t *out, const coffer__convert_job *job, const char *name,
+                               coffer_error *err);
+
+/* The input of the job as a set of tensors. It is read, not mapped: pages of a mapping would count as memory
+ * of ours. */
+coffer_status coffer__tensor_settings_open(coffer_tensors **out, const coffer__convert_job *job,
+                                           coffer_error *err);
+
+#endif

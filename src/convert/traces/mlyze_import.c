@@ -1,0 +1,247 @@
+#include "convert/traces/mlyze_import.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "outside/text/number.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const coffer_convert_option coffer__mlyze_import_options[] = {
+    { "plain", NULL, "a version-1 trace without blocks, checksums and index" },
+    { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
+    { "partial", NULL, "take what there is of a file that breaks off" },
+    { NULL, NULL, NULL },
+};
+
+#define WALKS 16
+#define FIRST_ADDRESS UINT64_C(0x1000)
+
+void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_job *job, bool synthetic)
+{
+    memset(out, 0, sizeof *out);
+    out->job = job;
+    out->next_address = FIRST_ADDRESS;
+    coffer__buffer_init(&out->metadata, SIZE_MAX);
+    coffer__buffer_init(&out->name, SIZE_MAX);
+    coffer__json_writer_init(&out->json, &out->metadata, 0);
+    coffer__json_open_object(&out->json);
+    coffer__json_key(&out->json, "source");
+    coffer__json_open_object(&out->json);
+    coffer__json_key(&out->json, "format");
+    coffer__json_string(&out->json, job->from);
+    coffer__json_key(&out->json, "synthetic");
+    coffer__json_write_bool(&out->json, synthetic);
+}
+
+coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const char *command,
+                                          size_t command_len, uint64_t start_time_us, coffer_error *err)
+{
+    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    uint64_t level = 0;
+    coffer_status status = coffer__job_number(&level, import->job, "level", 12, err);
+    if (status)
+        return status;
+    coffer__json_close_object(&import->json);
+    if (command) {
+        const char *clean = coffer__mlyze_import_clean(import, command, command_len);
+        coffer__json_key(&import->json, "command");
+        coffer__json_string(&import->json, clean ? clean : "");
+    }
+    coffer__json_close_object(&import->json);
+    opts.plain = coffer__job_has(import->job, "plain");
+    opts.level = (int)level;
+    opts.exclusive = import->job->exclusive;
+    opts.start_time_us = start_time_us;
+    opts.limits = &import->job->limits;
+    opts.extra_json = coffer__buffer_text(&import->metadata);
+    if (import->metadata.failed || import->name.failed)
+        return coffer__fail_no_memory(err, import->metadata.len);
+    return coffer_mlyze_create(&import->writer, import->job->out_path, &opts, err);
+}
+
+coffer_status coffer__mlyze_import_commit(coffer__mlyze_import *import, coffer_error *err)
+{
+    coffer_mlyze_writer *writer = import->writer;
+    import->writer = NULL;
+    return coffer_mlyze_commit(writer, err);
+}
+
+void coffer__mlyze_import_close(coffer__mlyze_import *import)
+{
+    if (import->writer)
+        coffer_mlyze_discard(import->writer);
+    coffer__buffer_free(&import->metadata);
+    coffer__buffer_free(&import->name);
+    import->writer = NULL;
+}
+
+/* ---- Names ---- */
+
+const char *coffer__mlyze_import_clean(coffer__mlyze_import *import, const char *text, size_t len)
+{
+    coffer__buffer *name = &import->name;
+    name->len = 0;
+    while (len > 0) {
+        size_t valid = coffer__utf8_valid_prefix(text, len);
+        const char *nul = memchr(text, '\0', valid);
+        if (nul)
+            valid = (size_t)(nul - text);
+        coffer__buffer_append(name, text, valid);
+        text += valid;
+        len -= valid;
+        if (len > 0) {
+            coffer__buffer_printf(name, "\\x%02x", (unsigned)(uint8_t)*text);
+            text++;
+            len--;
+        }
+    }
+    const char *clean = coffer__buffer_text(name);
+    return name->failed ? NULL : clean;
+}
+
+static coffer_status clean_name(const char **out, coffer__mlyze_import *import, const char *text, size_t len,
+                                coffer_error *err)
+{
+    if (len > import->job->limits.string_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "a name of %zu bytes, the limit is %" PRIu64, len,
+                            import->job->limits.string_bytes);
+    *out = coffer__mlyze_import_clean(import, text, len);
+    return *out ? COFFER_OK : coffer__fail_no_memory(err, len);
+}
+
+coffer_status coffer__mlyze_import_function(uint64_t *id, coffer__mlyze_import *import, const char *text,
+                                            size_t len, coffer_error *err)
+{
+    const char *name;
+    coffer_status status = clean_name(&name, import, text, len, err);
+    return status ? status : coffer_mlyze_add_function(id, import->writer, name, err);
+}
+
+coffer_status coffer__mlyze_import_file(uint64_t *id, coffer__mlyze_import *import, const char *text,
+                                        size_t len, coffer_error *err)
+{
+    const char *name;
+    coffer_status status = clean_name(&name, import, text, len, err);
+    return status ? status : coffer_mlyze_add_file(id, import->writer, name, err);
+}
+
+/* ---- Stacks ---- */
+
+coffer_status coffer__mlyze_import_walk(coffer__mlyze_import *import, uint64_t depth, coffer_error *err)
+{
+    uint64_t limit;
+    if (!coffer__mul_u64(&limit, import->job->limits.entries, WALKS))
+        limit = UINT64_MAX;
+    if (depth > limit - import->walked)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the stacks, each time they are named, have more than %" PRIu64
+                            " frames, which is the limit",
+                            limit);
+    import->walked += depth;
+    return COFFER_OK;
+}
+
+static coffer_status fail_too_many(const coffer__mlyze_import *import, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                        "the stacks have more than %" PRIu64 " frames, which is the limit",
+                        import->job->limits.entries);
+}
+
+coffer_status coffer__mlyze_import_stack(uint64_t *id, coffer__mlyze_import *import,
+                                         const coffer_mlyze_frame *frames, size_t depth, coffer_error *err)
+{
+    static const char none[] = "[no stack]";
+    coffer_mlyze_frame nowhere = { 0, 0, 0 };
+    coffer_status status = COFFER_OK;
+    if (depth > import->job->limits.entries - import->frames)
+        return fail_too_many(import, err);
+    if (depth == 0) {
+        status = coffer__mlyze_import_function(&nowhere.func_id, import, none, sizeof none - 1, err);
+        if (!status)
+            status = coffer__mlyze_import_file(&nowhere.file_id, import, "", 0, err);
+        frames = &nowhere;
+        depth = 1;
+    }
+    if (!status)
+        status = coffer_mlyze_add_stack(id, import->writer, frames, depth, err);
+    if (!status && *id >= import->stacks) {
+        import->stacks = *id + 1;
+        import->frames += depth;
+        if (import->frames > import->job->limits.entries)
+            status = fail_too_many(import, err);
+    }
+    return status;
+}
+
+/* "…(PLACE)" at the end: where the bracket opens, or len. */
+static size_t find_place(const char *text, size_t len)
+{
+    size_t open = 0;
+    if (len < 3 || text[len - 1] != ')')
+        return len;
+    for (size_t i = len - 1; i > 0; i--) {
+        if (text[i] == '(') {
+            open = i;
+            break;
+        }
+    }
+    return open >= 2 && text[open - 1] == ' ' ? open : len;
+}
+
+/* Line number behind the last colon of "grow.c:9"; *len becomes that of the file's name. False: no line. */
+static bool split_line(uint64_t *line, const char *text, size_t *len)
+{
+    coffer__number number;
+    size_t colon = *len;
+    while (colon > 0 && text[colon - 1] != ':')
+        colon--;
+    if (colon < 2 || !coffer__number_parse(&number, text + colon, *len - colon) ||
+        !coffer__number_as_u64(line, &number, UINT32_MAX))
+        return false;
+    *len = colon - 1;
+    return true;
+}
+
+coffer_status coffer__mlyze_import_place(coffer_mlyze_frame *frame, coffer__mlyze_import *import,
+                                         const char *text, size_t len, coffer_error *err)
+{
+    size_t open = find_place(text, len), file_len = 0, function_len = len;
+    const char *file = "";
+    uint64_t line = 0;
+    if (open < len) {
+        const char *place = text + open + 1;
+        size_t place_len = len - open - 2;
+        bool is_module = place_len > 3 && memcmp(place, "in ", 3) == 0;
+        if (is_module || split_line(&line, place, &place_len)) {
+            file = is_module ? place + 3 : place;
+            file_len = is_module ? place_len - 3 : place_len;
+            function_len = open - 1;
+        }
+    }
+    frame->line = line;
+    coffer_status status = coffer__mlyze_import_function(&frame->func_id, import, text, function_len, err);
+    if (!status)
+        status = coffer__mlyze_import_file(&frame->file_id, import, file, file_len, err);
+    return status;
+}
+
+coffer_status coffer__mlyze_import_label(coffer_mlyze_frame *frame, coffer__mlyze_import *import,
+                                         const char *text, size_t len, coffer_error *err)
+{
+    size_t digits = 2;
+    if (len > 2 && text[0] == '0' && text[1] == 'x') {
+        while (digits < len && strchr("0123456789abcdefABCDEF", text[digits]) && text[digits])
+            digits++;
+        /* An address without a name stays: it is all there is. */
+        if (digits > 2 && digits + 2 < len && memcmp(text + digits, ": ", 2) == 0 &&
+            memcmp(text + digits + 2, "???", len - digits - 2 < 3 ? len - digits - 2 : 3) != 0) {
+            text += digits + 2;
+            len -= digits + 2;
+        }
+    }
+    return coffer__mlyze_import_place(frame, import, text, len, err);
+}

@@ -1,0 +1,159 @@
+/* Snapshots for ms_print and massif-visualizer: what was live over time, with the tree of stacks at the peak
+ * and at the end. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "convert/traces/mlyze_export.h"
+#include "convert/traces/mlyze_tree.h"
+#include "outside/text/number.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define DEFAULT_SNAPSHOTS 100
+#define MAX_SNAPSHOTS 100000
+#define DEFAULT_DEPTH 30
+#define DEFAULT_THRESHOLD 1
+
+typedef struct massif_export {
+    coffer__mlyze_export export;
+    coffer_mlyze_timeline *timeline;
+    uint64_t snapshots, depth;
+    double threshold; /* percent */
+    size_t written;
+} massif_export;
+
+static coffer_status take_settings(massif_export *to, coffer_error *err)
+{
+    const char *percent = coffer__job_setting(to->export.job, "threshold");
+    coffer__number number;
+    to->snapshots = DEFAULT_SNAPSHOTS;
+    to->depth = DEFAULT_DEPTH;
+    to->threshold = DEFAULT_THRESHOLD;
+    if (percent) {
+        bool good = coffer__number_parse(&number, percent, strlen(percent));
+        to->threshold = good ? coffer__number_as_f64(&number) : -1;
+        if (!(to->threshold >= 0 && to->threshold <= 100))
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                "threshold: expected a percentage, not \"%s\"", percent);
+    }
+    coffer_status status =
+        coffer__job_number(&to->snapshots, to->export.job, "snapshots", MAX_SNAPSHOTS, err);
+    if (!status)
+        status = coffer__job_number(&to->depth, to->export.job, "depth", COFFER__MLYZE_TREE_DEPTH, err);
+    if (to->snapshots == 0)
+        to->snapshots = 1;
+    return status;
+}
+
+/* Time of an event that begins or ends the window; *time stays when there is none. */
+static coffer_status time_of(uint64_t *time, massif_export *to, uint64_t event, coffer_error *err)
+{
+    size_t block, count;
+    coffer_mlyze_events *events = &to->export.events;
+    coffer_status status = coffer_mlyze_block_count(&count, to->export.trace, err);
+    if (!status)
+        status = coffer_mlyze_block_of_event(&block, to->export.trace, event, err);
+    if (status || block >= count)
+        return status;
+    status = coffer_mlyze_read_block(events, to->export.trace, block, err);
+    if (!status && event >= events->first && event - events->first < events->count)
+        *time = events->time[event - events->first];
+    return status;
+}
+
+static coffer_status draw(massif_export *to, coffer_error *err)
+{
+    coffer_mlyze_timeline_opts opts = COFFER_MLYZE_TIMELINE_OPTS_INIT;
+    coffer_status status = COFFER_OK;
+    opts.width = (uint32_t)to->snapshots;
+    opts.exact = true;
+    opts.limits = &to->export.job->limits;
+    opts.progress = to->export.job->progress;
+    if (to->export.begin > 0)
+        status = time_of(&opts.begin_us, to, to->export.begin, err);
+    if (!status && to->export.end != UINT64_MAX)
+        status = time_of(&opts.end_us, to, to->export.end, err);
+    return status ? status : coffer_mlyze_timeline_new(&to->timeline, to->export.trace, &opts, err);
+}
+
+/* ---- Snapshots ---- */
+
+static void put_snapshot(massif_export *to, uint64_t time, uint64_t bytes, const char *tree)
+{
+    coffer__buffer_printf(&to->export.out,
+                          "#-----------\nsnapshot=%zu\n#-----------\ntime=%" PRIu64 "\nmem_heap_B=%" PRIu64
+                          "\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=%s\n",
+                          to->written++, time, bytes, tree);
+}
+
+static void put_node(void *context, const coffer__mlyze_tree_node *node)
+{
+    massif_export *to = context;
+    coffer__buffer *out = &to->export.out;
+    coffer__buffer_fill(out, ' ', node->depth);
+    coffer__buffer_printf(out, "n%zu: %" PRIu64 " ", node->children, node->bytes);
+    if (node->depth == 0)
+        coffer__buffer_printf(out, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
+    else if (!node->frame)
+        coffer__buffer_printf(out, "in %zu place%s, all below massif's threshold (%.2f%%)", node->places,
+                              node->places == 1 ? "" : "s", to->threshold);
+    else
+        coffer__mlyze_put_label(out, &to->export, node->frame);
+    coffer__buffer_append(out, "\n", 1);
+}
+
+static coffer_status put_detailed(massif_export *to, uint64_t time, uint64_t bytes,
+                                  coffer_mlyze_measure measure, coffer_error *err)
+{
+    put_snapshot(to, time, bytes, measure == COFFER_MLYZE_MEASURE_PEAK ? "peak" : "detailed");
+    coffer_status status = coffer__mlyze_tree(&to->export, measure, (size_t)to->depth,
+                                              (double)bytes * to->threshold / 100, put_node, to, err);
+    return status ? status : coffer__mlyze_export_drain(&to->export, err);
+}
+
+static coffer_status put_snapshots(massif_export *to, coffer_error *err)
+{
+    const coffer_mlyze_totals *totals = coffer_mlyze_analysis_totals(to->export.analysis);
+    const coffer_mlyze_timeline *timeline = to->timeline;
+    bool peak_written = totals->peak_bytes == 0;
+    coffer_status status = COFFER_OK;
+    uint64_t last = timeline->begin_us;
+    if (to->export.begin == 0)
+        put_snapshot(to, 0, 0, "empty");
+    for (size_t i = 0; !status && i < timeline->count; i++) {
+        bool is_last = i + 1 == timeline->count;
+        uint64_t end = is_last ? timeline->end_us : timeline->points[i + 1].time_us;
+        if (!peak_written && (totals->peak_time_us < end || is_last)) {
+            last = totals->peak_time_us > last ? totals->peak_time_us : last;
+            status = put_detailed(to, last, totals->peak_bytes, COFFER_MLYZE_MEASURE_PEAK, err);
+            peak_written = true;
+        }
+        last = end > last ? end : last;
+        if (!status && !is_last)
+            put_snapshot(to, last, timeline->points[i].live_bytes, "empty");
+    }
+    if (!status)
+        status = put_detailed(to, last, totals->live_bytes_at_end, COFFER_MLYZE_MEASURE_LIVE, err);
+    return status ? status : coffer__mlyze_export_commit(&to->export, err);
+}
+
+coffer_status coffer__mlyze_to_massif(const coffer__convert_job *job, coffer_error *err)
+{
+    massif_export to = { .timeline = NULL };
+    coffer_status status =
+        coffer__mlyze_export_open(&to.export, job, COFFER__MLYZE_EXPORT_PROFILE, COFFER__PACKING_NONE, err);
+    if (!status)
+        status = take_settings(&to, err);
+    if (!status)
+        status = draw(&to, err);
+    if (!status) {
+        coffer__buffer_printf(&to.export.out, "desc: coffer\ncmd: ");
+        coffer__mlyze_put_line_text(&to.export.out, coffer__mlyze_export_command(&to.export), 0);
+        /* ms_print knows instructions, milliseconds and bytes; microseconds count as the first. */
+        coffer__buffer_printf(&to.export.out, "\ntime_unit: i\n");
+        status = put_snapshots(&to, err);
+    }
+    coffer_mlyze_timeline_free(to.timeline);
+    coffer__mlyze_export_close(&to.export);
+    return status;
+}

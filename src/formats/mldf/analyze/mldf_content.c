@@ -1,0 +1,199 @@
+/* Whether a decoded value is what the type of its field says. */
+#include "formats/mldf/analyze/mldf_survey.h"
+
+#include "base/checked.h"
+#include "base/cursor.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/utf8.h"
+
+typedef struct content {
+    const coffer_mldf_field *field;
+    const coffer_mldf_entry *entry;
+    const uint8_t *bytes;
+    size_t size;
+    const coffer_limits *limits;
+} content;
+
+static coffer_status check_utf8(const uint8_t *bytes, size_t size, coffer_error *err)
+{
+    size_t valid = coffer__utf8_valid_prefix(bytes, size);
+    if (valid == size)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "byte %zu of its text is not UTF-8",
+                        valid);
+}
+
+static coffer_status check_text(const content *of, coffer_error *err)
+{
+    size_t width = of->entry->encoding == COFFER__MLDF_INT32_IDS ? 4 : 2, count = of->size / width;
+    uint16_t says = of->entry->num_tokens;
+    if (of->entry->encoding == COFFER__MLDF_UTF8)
+        return check_utf8(of->bytes, of->size, err);
+    if (of->size % width != 0)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "%zu bytes are no whole number of ids of %zu", of->size, width);
+    if (says != COFFER__MLDF_TOKENS_SEE_SIZE && says != count)
+        return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                            "the row says %u tokens, there are %zu", says, count);
+    return COFFER_OK;
+}
+
+static coffer_status check_json(const content *of, coffer_error *err)
+{
+    coffer__json *json = NULL;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status =
+        coffer__json_parse_python(&json, (const char *)of->bytes, of->size, 0, of->limits, &found);
+    coffer__json_free(json);
+    if (status == COFFER_OK || status == COFFER_E_DUPLICATE)
+        return COFFER_OK;
+    return coffer__fail(err, status, COFFER_OFFSET_NONE, "%s", found.text);
+}
+
+static bool begins_with(const content *of, const char *start, size_t len)
+{
+    return of->size >= len && memcmp(of->bytes, start, len) == 0;
+}
+
+static coffer_status check_image(const content *of, coffer_error *err)
+{
+    const coffer_mldf_entry *entry = of->entry;
+    uint64_t pixels = (uint64_t)entry->height * entry->width * entry->channels;
+    if (entry->mode == COFFER__MLDF_RAW && pixels != of->size)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "%u by %u pixels of %u channels take %llu bytes, there are %zu", entry->width,
+                            entry->height, entry->channels, (unsigned long long)pixels, of->size);
+    if (entry->mode == COFFER__MLDF_JPEG && !begins_with(of, "\xff\xd8\xff", 3))
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                            "the row says JPEG, its bytes do not begin like one");
+    if (entry->mode == COFFER__MLDF_PNG && !begins_with(of, "\x89PNG\r\n\x1a\n", 8))
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                            "the row says PNG, its bytes do not begin like one");
+    return COFFER_OK;
+}
+
+static coffer_status check_audio(const content *of, coffer_error *err)
+{
+    const coffer_mldf_entry *entry = of->entry;
+    uint64_t bits = (uint64_t)entry->num_samples * entry->channels * entry->bit_depth; /* below 2^56 */
+    if (entry->codec == COFFER__MLDF_PCM && coffer__divide_up(bits, 8) != of->size)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "%lu samples of %u channels, %u bits each, take %llu bytes, there are %zu",
+                            (unsigned long)entry->num_samples, entry->channels, entry->bit_depth,
+                            (unsigned long long)coffer__divide_up(bits, 8), of->size);
+    if (entry->codec == COFFER__MLDF_FLAC && !begins_with(of, "fLaC", 4))
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                            "the row says FLAC, its bytes do not begin like it");
+    return COFFER_OK;
+}
+
+static coffer_status check_hierarchy(const content *of, coffer_error *err)
+{
+    coffer__cursor at = coffer__cursor_over(of->bytes, of->size, 0);
+    uint32_t count = coffer__cursor_u32(&at), last = 0;
+    if (at.failed || count > coffer__cursor_left(&at) / sizeof(uint32_t))
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "the ends of its %lu texts do not fit into %zu bytes", (unsigned long)count,
+                            of->size);
+    size_t text_len = coffer__cursor_left(&at) - count * sizeof(uint32_t);
+    const uint8_t *text = of->bytes + (of->size - text_len);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t end = coffer__cursor_u32(&at);
+        if (end < last || end > text_len)
+            return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                                "text %lu ends at %lu, after %lu, of %zu bytes", (unsigned long)i,
+                                (unsigned long)end, (unsigned long)last, text_len);
+        if (end < text_len && (text[end] & 0xc0) == 0x80)
+            return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE,
+                                "text %lu ends at %lu, inside a character", (unsigned long)i,
+                                (unsigned long)end);
+        last = end;
+    }
+    if (last != text_len)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "its texts end at %lu, there are %zu bytes", (unsigned long)last, text_len);
+    return check_utf8(text, text_len, err);
+}
+
+static coffer_status check_multimodal(const content *of, coffer_error *err)
+{
+    coffer__cursor at = coffer__cursor_over(of->bytes, of->size, 0);
+    uint32_t count = coffer__cursor_u32(&at);
+    for (uint32_t i = 0; i < count && !at.failed; i++) {
+        coffer__cursor_skip(&at, sizeof(uint16_t));
+        uint16_t name_len = coffer__cursor_u16(&at);
+        uint32_t size = coffer__cursor_u32(&at);
+        const uint8_t *name = coffer__cursor_bytes(&at, name_len);
+        coffer__cursor_skip(&at, size);
+        if (!at.failed && check_utf8(name, name_len, NULL) != COFFER_OK)
+            return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE,
+                                "the name of part %lu is not UTF-8", (unsigned long)i);
+    }
+    if (at.failed || coffer__cursor_left(&at) > 0)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                            "its %lu parts do not take just the %zu bytes there are", (unsigned long)count,
+                            of->size);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_check_content(const coffer_mldf_field *field, const coffer_mldf_entry *entry,
+                                         const uint8_t *bytes, size_t size, const coffer_limits *limits,
+                                         coffer_error *err)
+{
+    const coffer__mldf_type_info *info = coffer__mldf_type_info_of(field->type);
+    content of = { field, entry, bytes, size, limits };
+    uint64_t dims[COFFER_MLDF_MAX_DIMS];
+    size_t head;
+    if (info && info->has_array && field->dtype != COFFER_DTYPE_NONE)
+        return coffer__mldf_array_shape(dims, &head, field, bytes, size, err);
+    switch (field->kind) {
+    case COFFER_MLDF_ENTRY_TEXT:
+        return check_text(&of, err);
+    case COFFER_MLDF_ENTRY_IMAGE:
+        return check_image(&of, err);
+    case COFFER_MLDF_ENTRY_AUDIO:
+        return check_audio(&of, err);
+    default:
+        break;
+    }
+    switch (field->type) {
+    case COFFER_MLDF_JSON:
+        return check_json(&of, err);
+    case COFFER_MLDF_TEXT_HIERARCHICAL:
+        return check_hierarchy(&of, err);
+    case COFFER_MLDF_MULTIMODAL:
+        return check_multimodal(&of, err);
+    default:
+        return COFFER_OK;
+    }
+}
+
+bool coffer__mldf_has_content_rule(const coffer_mldf_field *field)
+{
+    const coffer__mldf_type_info *info = coffer__mldf_type_info_of(field->type);
+    return coffer__mldf_has_payload(field->kind) &&
+           (field->kind != COFFER_MLDF_ENTRY_BYTES || info->has_array || field->type == COFFER_MLDF_JSON ||
+            field->type == COFFER_MLDF_TEXT_HIERARCHICAL || field->type == COFFER_MLDF_MULTIMODAL);
+}
+
+coffer_status coffer__mldf_check_entry_values(const coffer_mldf_field *field, const coffer_mldf_entry *entry,
+                                              coffer_error *err)
+{
+    static const struct {
+        coffer_mldf_entry_kind kind;
+        const char *what;
+        uint8_t max;
+    } rules[] = { { COFFER_MLDF_ENTRY_IMAGE, "image mode", COFFER__MLDF_PNG },
+                  { COFFER_MLDF_ENTRY_AUDIO, "audio codec", COFFER__MLDF_CODEC_MAX },
+                  { COFFER_MLDF_ENTRY_TEXT, "text encoding", COFFER__MLDF_INT16_IDS } };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        uint8_t value = rules[i].kind == COFFER_MLDF_ENTRY_IMAGE   ? entry->mode
+                        : rules[i].kind == COFFER_MLDF_ENTRY_AUDIO ? entry->codec
+                                                                   : entry->encoding;
+        if (rules[i].kind == field->kind && value > rules[i].max)
+            return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s %u, the highest is %u",
+                                rules[i].what, value, rules[i].max);
+    }
+    return COFFER_OK;
+}

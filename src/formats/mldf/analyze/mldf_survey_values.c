@@ -1,0 +1,197 @@
+/* Single values: where they lie, their sums, and what they hold. */
+#include "formats/mldf/analyze/mldf_survey.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#define NEAR 16 /* allocations after the last one that are tried before searching */
+
+coffer_status coffer__mldf_survey_begin(coffer__mldf_survey *survey, coffer_error *err)
+{
+    const coffer_mldf *set = survey->set;
+    uint64_t size;
+    if (!survey->use_table || !(survey->decode || survey->contents) ||
+        !coffer__mul_u64(&size, set->table_count, sizeof *survey->seen) || size > set->limits.memory_bytes)
+        return COFFER_OK;
+    survey->seen = coffer__calloc((size_t)set->table_count, sizeof *survey->seen);
+    return survey->seen ? COFFER_OK : coffer__fail_no_memory(err, size);
+}
+
+void coffer__mldf_survey_end(coffer__mldf_survey *survey)
+{
+    coffer__free(survey->seen);
+    survey->seen = NULL;
+}
+
+void coffer__mldf_surveyor_free(coffer__mldf_surveyor *surveyor, const coffer_mldf *set)
+{
+    coffer__mldf_give_decoder(set, surveyor->decoder);
+    coffer_mldf_bytes_free(&surveyor->stored);
+    coffer_mldf_bytes_free(&surveyor->value);
+    coffer_mldf_bytes_free(&surveyor->rows);
+}
+
+/* ---- The table ---- */
+
+/* Values come mostly in the order of their payloads: the next entries are tried first. */
+static coffer_status locate(uint64_t *index, bool *found, const coffer_mldf *set,
+                            coffer__mldf_surveyor *surveyor, const coffer_mldf_entry *entry,
+                            coffer_error *err)
+{
+    uint8_t scratch[NEAR * COFFER__MLDF_TABLE_ENTRY];
+    uint64_t left = set->table_count - surveyor->hint;
+    size_t count = left < NEAR ? (size_t)left : NEAR;
+    const uint8_t *at = NULL;
+    coffer__mldf_allocation allocation;
+    coffer_status status = coffer__mldf_fetch_table(&at, set, surveyor->hint, count, scratch, err);
+    *found = false;
+    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+        allocation = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
+        if (allocation.offset > entry->offset)
+            break;
+        if (allocation.offset == entry->offset && allocation.size == entry->size) {
+            *found = true;
+            *index = surveyor->hint + i;
+            surveyor->hint = *index + 1;
+            return COFFER_OK;
+        }
+    }
+    if (status || (status = coffer__mldf_find_allocation(&allocation, index, found, set, entry->offset,
+                                                         entry->size, err)))
+        return status;
+    if (*found)
+        surveyor->hint = *index + 1;
+    return COFFER_OK;
+}
+
+static coffer_status check_place(const coffer_mldf *set, const coffer_mldf_entry *entry, coffer_error *err)
+{
+    if (!coffer__range_fits(entry->offset, entry->size, set->file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                            "%lu bytes at %llu, file has %llu", (unsigned long)entry->size,
+                            (unsigned long long)entry->offset, (unsigned long long)set->file_size);
+    return COFFER_OK;
+}
+
+static coffer_status fail_dangling(const coffer_mldf_entry *entry, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
+                        "%lu bytes at %llu are not in the allocation table", (unsigned long)entry->size,
+                        (unsigned long long)entry->offset);
+}
+
+static bool is_bad(const coffer__mldf_survey *survey, uint64_t allocation)
+{
+    return survey->sums && (survey->sums->bad[allocation / 64] >> allocation % 64 & 1);
+}
+
+/* ---- The bytes ---- */
+
+static bool is_encrypted(const coffer_mldf_field *field)
+{
+    return (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
+}
+
+/* Whether the bytes of the value have to be looked at. */
+static bool wants_bytes(const coffer__mldf_survey *survey, const coffer_mldf_field *field)
+{
+    bool coded = (field->flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) != 0;
+    if (coded && (!survey->decode || (is_encrypted(field) && !survey->set->has_key)))
+        return false;
+    return (survey->decode && (coded || survey->set->has_key)) ||
+           (survey->contents && coffer__mldf_has_content_rule(field));
+}
+
+/* Without "sample N, field F: " in front, which the caller puts there. */
+static coffer_status strip(const coffer_error *found, const coffer_mldf *set, uint64_t sample, size_t field,
+                           coffer_error *err)
+{
+    coffer_error prefix = COFFER_ERROR_INIT;
+    coffer__mldf_fail_value(&prefix, found->status, found->offset, set, sample, field, "%s", "");
+    size_t len = strlen(prefix.text);
+    bool same = strncmp(prefix.text, found->text, len) == 0;
+    return coffer__fail(err, found->status, found->offset, "%s", found->text + (same ? len : 0));
+}
+
+static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_surveyor *surveyor,
+                               const coffer__mldf_value *value, const coffer_mldf_entry *entry,
+                               coffer_error *err)
+{
+    const coffer_mldf *set = survey->set;
+    const coffer_mldf_field *field = &set->schema.fields[value->field];
+    coffer__mldf_room room = { .grows = &surveyor->value };
+    const uint8_t *stored = coffer_source_view(set->source, value->offset, value->size), *bytes = stored;
+    size_t size = value->size;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    if (!stored) {
+        if ((status = coffer__mldf_bytes_reserve(&surveyor->stored, value->size, err)) ||
+            (status =
+                 coffer_source_read_at(surveyor->stored.data, set->source, value->offset, value->size, err)))
+            return status;
+        stored = bytes = surveyor->stored.data;
+    }
+    if (!coffer__mldf_is_plain(set, value->field)) {
+        if (!surveyor->decoder && !(surveyor->decoder = coffer__mldf_take_decoder(set, err)))
+            return COFFER_E_NO_MEMORY;
+        if ((status = coffer__mldf_reserve(&room, 0, err)))
+            return status;
+        if (coffer__mldf_decode(&room, &size, surveyor->decoder, set, value, stored, &found) != COFFER_OK)
+            return strip(&found, set, value->sample, value->field, err);
+        bytes = room.data;
+    }
+    return survey->contents ? coffer__mldf_check_content(field, entry, bytes, size, &set->limits, err)
+                            : COFFER_OK;
+}
+
+/* Stands for the field and what the row says about the value; never 0. */
+static uint32_t mark_of(size_t field, const coffer_mldf_entry *entry)
+{
+    struct facts {
+        uint64_t field, a, b;
+    } facts = { field, (uint64_t)entry->height << 48 | (uint64_t)entry->width << 32 | entry->num_samples,
+                (uint64_t)entry->sample_rate << 32 | (uint64_t)entry->channels << 16 | entry->num_tokens };
+    facts.field |= (uint64_t)entry->mode << 32 | (uint64_t)entry->bit_depth << 40 |
+                   (uint64_t)entry->codec << 48 | (uint64_t)entry->encoding << 56;
+    return (uint32_t)coffer__hash(&facts, sizeof facts) | 1;
+}
+
+coffer_status coffer__mldf_survey_value(const coffer__mldf_survey *survey, coffer__mldf_surveyor *surveyor,
+                                        uint64_t sample, size_t field, const coffer_mldf_entry *entry,
+                                        coffer_error *err)
+{
+    const coffer_mldf *set = survey->set;
+    coffer__mldf_value value = { sample, field, entry->offset, entry->size };
+    uint64_t index = 0;
+    bool found = true, is_empty = entry->size == 0 && entry->offset == set->header.data;
+    coffer_status status;
+    if (!entry->present)
+        return COFFER_OK;
+    if ((status = check_place(set, entry, err)))
+        return status;
+    if (survey->use_table && !is_empty) {
+        if ((status = locate(&index, &found, set, surveyor, entry, err)))
+            return status;
+        if (!found)
+            return fail_dangling(entry, err);
+        if (is_bad(survey, index))
+            return coffer__fail(err, COFFER_E_BAD_CHECKSUM, entry->offset,
+                                "the CRC-32 of its %lu bytes at %llu is not that of the allocation table",
+                                (unsigned long)entry->size, (unsigned long long)entry->offset);
+    }
+    if (survey->entries && (status = coffer__mldf_check_entry_values(&set->schema.fields[field], entry, err)))
+        return status;
+    if (!wants_bytes(survey, &set->schema.fields[field]))
+        return COFFER_OK;
+    uint32_t mark = mark_of(field, entry);
+    /* A seal holds for one sample: what is right for another says nothing. */
+    bool keep = survey->seen && !is_empty && !set->has_key;
+    if (keep && atomic_load_explicit(&survey->seen[index], memory_order_relaxed) == mark)
+        return COFFER_OK;
+    status = look_into(survey, surveyor, &value, entry, err);
+    if (status == COFFER_OK && keep)
+        atomic_store_explicit(&survey->seen[index], mark, memory_order_relaxed);
+    return status;
+}

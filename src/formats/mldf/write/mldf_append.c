@@ -1,0 +1,307 @@
+/* Changing a set in place: new payloads behind the old end, then all rows and the whole allocation table, and
+ * the header last, under the rollback journal. What the old tables took stays behind as dead bytes. */
+#include "base/checked.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "formats/mldf/write/mldf_write.h"
+
+#define PIECE COFFER__MLDF_SUM_BLOCK     /* a multiple of a table entry */
+#define READ_ANYWAY ((uint64_t)64 << 20) /* data that costs next to nothing to read */
+
+/* ---- Opening ---- */
+
+coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer_mldf_open_opts options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer__mldf_base *base = coffer__calloc(1, sizeof *base);
+    coffer_status status;
+    if (!base)
+        return coffer__fail_no_memory(err, sizeof *base);
+    writer->base = base;
+    base->keeps_rows = base->same_fields = true;
+    options.key = writer->has_key ? writer->key : NULL;
+    options.limits = &writer->limits;
+    if ((status = coffer__update_open(&base->update, writer->path, NULL, err)) ||
+        (status = coffer_mldf_open(&base->set, coffer__update_source(base->update), &options, err)))
+        return status;
+    writer->stride = base->set->schema.stride;
+    writer->opts.page_size = base->set->header.page_size;
+    writer->checksums = (base->set->header.flags & COFFER_MLDF_CHECKSUMMED) != 0;
+    writer->data_at = base->set->header.data;
+    writer->data_crc = base->set->header.data_crc;
+    writer->sample = base->set->header.samples;
+    writer->out.update = base->update;
+    writer->out.position = base->set->file_size;
+    return COFFER_OK;
+}
+
+/* Fields of the file stay where they are, and their dictionaries too. */
+static void keep_dictionaries(coffer_mldf_writer *writer)
+{
+    const coffer__mldf_schema *schema = &writer->base->set->schema;
+    for (size_t i = 0; i < schema->count; i++) {
+        writer->columns[i].field.dictionary_offset = schema->fields[i].dictionary_offset;
+        writer->columns[i].field.dictionary_size = schema->fields[i].dictionary_size;
+    }
+}
+
+coffer_status coffer__mldf_base_fields(coffer_mldf_writer *writer, const coffer_mldf_field *added,
+                                       coffer_error *err)
+{
+    const coffer_mldf *set = writer->base->set;
+    coffer_status status = coffer__mldf_take_fields(writer, set, NULL, set->schema.count, added, err);
+    if (status)
+        return status;
+    keep_dictionaries(writer);
+    writer->base->same_fields = !added;
+    return COFFER_OK;
+}
+
+void coffer__mldf_base_free(coffer__mldf_base *base)
+{
+    if (!base)
+        return;
+    coffer_mldf_close(base->set);
+    coffer__update_close(base->update);
+    coffer__free(base->payloads);
+    coffer__free(base);
+}
+
+coffer_status coffer_mldf_append(coffer_mldf_writer **out, const char *path,
+                                 const coffer_mldf_write_opts *opts, coffer_error *err)
+{
+    coffer_mldf_writer *writer = NULL;
+    coffer_status status;
+    if ((status = coffer__mldf_writer_new(&writer, path, opts, err)) ||
+        (status = coffer__mldf_base_open(writer, err)) ||
+        (status = coffer__mldf_base_fields(writer, NULL, err))) {
+        coffer__mldf_writer_free(writer);
+        return status;
+    }
+    *out = writer;
+    return COFFER_OK;
+}
+
+/* ---- The first byte ---- */
+
+static size_t descriptors_size(const coffer_mldf_writer *writer)
+{
+    return (size_t)writer->stride * writer->column_count;
+}
+
+/* Descriptors in front of the data stay where they are. Others would end up among the payloads, and no part
+ * but the data may lie there. */
+static bool descriptors_stay(const coffer_mldf_writer *writer)
+{
+    const coffer__mldf_header *old = &writer->base->set->header;
+    return writer->base->same_fields && old->descriptors < old->data &&
+           descriptors_size(writer) <= old->data - old->descriptors;
+}
+
+/* Other writers may have counted the padding behind the last payload in. In a small set that is found out,
+ * and data_crc is then the sum without it; a large one is taken for ours. */
+static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const coffer_mldf *set,
+                                     uint8_t *piece, coffer_error *err)
+{
+    uint64_t next = coffer__mldf_next_part(&set->header, *end, set->file_size);
+    uint32_t crc = 0, padded;
+    coffer_status status;
+    if (next - set->header.data > READ_ANYWAY)
+        return COFFER_OK;
+    if ((status = coffer__mldf_sum_range(&crc, set, set->header.data, *end - set->header.data, piece, err)))
+        return status;
+    padded = crc;
+    if ((status = coffer__mldf_sum_range(&padded, set, *end, next - *end, piece, err)))
+        return status;
+    if (crc != set->header.data_crc && padded == set->header.data_crc) {
+        *end = next;
+        *data_crc = crc;
+    }
+    return COFFER_OK;
+}
+
+/* The sum of the data goes on behind the last payload: the old tables are inside from now on. */
+static coffer_status sum_dead_bytes(coffer_mldf_writer *writer, coffer_error *err)
+{
+    const coffer_mldf *set = writer->base->set;
+    uint64_t end = 0;
+    coffer_status status = coffer__mldf_data_end(&end, set, err);
+    uint8_t *piece;
+    if (status)
+        return status;
+    if (end < set->header.data || end > set->file_size)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, set->header.table,
+                            "the last payload ends at %llu, file has %llu; repair the file first",
+                            (unsigned long long)end, (unsigned long long)set->file_size);
+    piece = coffer__malloc(PIECE);
+    if (!piece)
+        return coffer__fail_no_memory(err, PIECE);
+    writer->out.crc = set->header.data_crc;
+    if (!(status = find_summed_end(&end, &writer->data_crc, set, piece, err)))
+        status = coffer__mldf_sum_range(&writer->out.crc, set, end, set->file_size - end, piece, err);
+    if (!status)
+        status = coffer_source_intact(set->source, err);
+    coffer__free(piece);
+    return status;
+}
+
+coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer__mldf_base *base = writer->base;
+    coffer__range ranges[2] = { { 0, COFFER__MLDF_HEAD_SIZE },
+                                { base->set->header.descriptors, descriptors_size(writer) } };
+    coffer_status status = COFFER_OK;
+    if (base->begun)
+        return COFFER_OK;
+    if ((writer->checksums && (status = sum_dead_bytes(writer, err))) ||
+        (status = coffer__mldf_base_learn(writer, err)))
+        return status;
+    writer->out.summed = writer->checksums;
+    if ((status = coffer__update_begin(base->update, ranges, descriptors_stay(writer) ? 2 : 1, err)))
+        return status;
+    base->begun = true;
+    return COFFER_OK;
+}
+
+/* ---- Committing ---- */
+
+typedef struct copying {
+    coffer_mldf_writer *writer;
+    uint8_t *piece;
+    uint32_t old_crc; /* of descriptors, rows and table as they were */
+    uint64_t end;     /* of the payload before */
+} copying;
+
+static coffer_status check_entries(copying *work, size_t len, uint64_t place, coffer_error *err)
+{
+    const coffer_mldf *set = work->writer->base->set;
+    for (size_t at = 0; at < len; at += COFFER__MLDF_TABLE_ENTRY) {
+        coffer__mldf_allocation entry = coffer__mldf_load_allocation(work->piece + at);
+        if (entry.offset < work->end)
+            return coffer__fail(err, COFFER_E_NOT_SORTED, place + at,
+                                "the payload at %llu begins before the one in front of it ends, at %llu; "
+                                "repair the file first",
+                                (unsigned long long)entry.offset, (unsigned long long)work->end);
+        if (!coffer__range_fits(entry.offset, entry.size, set->file_size))
+            return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place + at,
+                                "a payload of %lu bytes at %llu, file has %llu; repair the file first",
+                                (unsigned long)entry.size, (unsigned long long)entry.offset,
+                                (unsigned long long)set->file_size);
+        work->end = entry.offset + entry.size;
+    }
+    return COFFER_OK;
+}
+
+/* Passes over a part of the old file: sums it, checks it when it is the table, copies it when asked to. */
+static coffer_status pass(copying *work, uint64_t at, uint64_t len, bool table, bool copy, coffer_error *err)
+{
+    coffer_source *source = work->writer->base->set->source;
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && len > 0) {
+        size_t part = len < PIECE ? (size_t)len : PIECE;
+        if ((status = coffer_source_read_at(work->piece, source, at, part, err)))
+            return status;
+        if (work->writer->checksums)
+            work->old_crc = coffer__crc32(work->old_crc, work->piece, part);
+        if (table)
+            status = check_entries(work, part, at, err);
+        if (status == COFFER_OK && copy)
+            status = coffer__mldf_out_write(&work->writer->out, work->piece, part, err);
+        at += part;
+        len -= part;
+    }
+    return status;
+}
+
+static coffer_status write_tables(copying *work, coffer__mldf_header *head, coffer_error *err)
+{
+    coffer_mldf_writer *writer = work->writer;
+    const coffer_mldf *set = writer->base->set;
+    const coffer__mldf_header *old = &set->header;
+    bool agrees = true;
+    coffer_status status;
+    if ((status =
+             pass(work, old->descriptors, (uint64_t)set->schema.stride * old->fields, false, false, err)))
+        return status;
+    head->metadata = writer->out.position;
+    if ((status = pass(work, old->metadata, old->samples * set->schema.row_size, false,
+                       writer->base->keeps_rows, err)) ||
+        (status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, &writer->out, err)))
+        return status;
+    head->table = writer->out.position;
+    if ((status = pass(work, old->table, set->file_size - old->table, true, true, err)))
+        return status;
+    if (writer->checksums && (status = coffer__mldf_table_sum_agrees(&agrees, set, work->old_crc, err)))
+        return status;
+    if (!agrees)
+        return coffer__fail(
+            err, COFFER_E_BAD_CHECKSUM, COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_CRC_AT,
+            "the sum of rows and tables is %08lx, the header says %08lx; repair the file first",
+            (unsigned long)work->old_crc, (unsigned long)old->table_crc);
+    status = coffer__mldf_spill_each(&writer->table, coffer__mldf_out_take, &writer->out, err);
+    head->table_crc = writer->checksums ? writer->out.crc : 0;
+    return status;
+}
+
+/* Descriptors either keep their place or go behind the data, with the rest. */
+static coffer_status place_descriptors(coffer_mldf_writer *writer, coffer__mldf_header *head,
+                                       const uint8_t *fields, size_t len, coffer_error *err)
+{
+    coffer__mldf_output *out = &writer->out;
+    coffer_status status = COFFER_OK;
+    out->summed = false;
+    if (!descriptors_stay(writer)) {
+        if ((status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err)))
+            return status;
+        head->descriptors = out->position;
+        status = coffer__mldf_out_write(out, fields, len, err);
+    }
+    if (status == COFFER_OK)
+        status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
+    out->summed = writer->checksums;
+    out->crc = writer->checksums ? coffer__crc32(0, fields, len) : 0;
+    return status;
+}
+
+static coffer_status write_all(copying *work, coffer__mldf_header *head, const uint8_t *fields, size_t len,
+                               coffer_error *err)
+{
+    coffer_mldf_writer *writer = work->writer;
+    uint8_t bytes[COFFER__MLDF_HEAD_SIZE];
+    coffer_status status;
+    if ((status = place_descriptors(writer, head, fields, len, err)) ||
+        (status = write_tables(work, head, err)))
+        return status;
+    if (descriptors_stay(writer) &&
+        (status = coffer__mldf_out_patch(&writer->out, head->descriptors, fields, len, err)))
+        return status;
+    coffer__mldf_compose_head(bytes, head);
+    if ((status = coffer__mldf_out_patch(&writer->out, 0, bytes, sizeof bytes, err)))
+        return status;
+    return coffer__update_commit(writer->base->update, err);
+}
+
+coffer_status coffer__mldf_base_commit(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer__mldf_header head = writer->base->set->header;
+    copying work = { .writer = writer };
+    uint8_t *fields = NULL;
+    size_t len = 0;
+    coffer_status status;
+    if (writer->base->keeps_rows && writer->base->same_fields && !writer->base->begun)
+        return COFFER_OK;
+    head.flags |= coffer__mldf_file_flags(writer);
+    head.samples = writer->sample;
+    head.fields = (uint16_t)writer->column_count;
+    head.data_crc = writer->data_crc;
+    work.piece = coffer__malloc(PIECE);
+    if (!work.piece)
+        return coffer__fail_no_memory(err, PIECE);
+    if (!(status = coffer__mldf_base_begin(writer, err)) &&
+        !(status = coffer__mldf_compose_fields(&fields, &len, writer, err)))
+        status = write_all(&work, &head, fields, len, err);
+    coffer__free(fields);
+    coffer__free(work.piece);
+    return status;
+}

@@ -1,0 +1,235 @@
+/* What a new set takes over from another: fields with their dictionaries, rows, payloads as they are stored.
+ */
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "formats/mldf/write/mldf_write.h"
+
+/* The number of the i-th field that is taken over. */
+static size_t chosen(const size_t *fields, size_t i)
+{
+    return fields ? fields[i] : i;
+}
+
+static coffer_status load_dictionary(coffer_mldf_field *field, const coffer_mldf *set, coffer_error *err)
+{
+    coffer_status status;
+    uint8_t *bytes;
+    field->dictionary = NULL;
+    if (field->dictionary_size == 0 || !(field->flags & COFFER_MLDF_FIELD_ZSTD))
+        return COFFER_OK;
+    if (!coffer__range_fits(field->dictionary_offset, field->dictionary_size, set->file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, field->dictionary_offset,
+                            "field %s: its dictionary ends at %llu, file has %llu", field->name,
+                            (unsigned long long)field->dictionary_offset + field->dictionary_size,
+                            (unsigned long long)set->file_size);
+    bytes = coffer__malloc(field->dictionary_size);
+    if (!bytes)
+        return coffer__fail_no_memory(err, field->dictionary_size);
+    if ((status = coffer_source_read_at(bytes, set->source, field->dictionary_offset, field->dictionary_size,
+                                        err))) {
+        coffer__free(bytes);
+        return status;
+    }
+    field->dictionary = bytes;
+    return COFFER_OK;
+}
+
+/* The arguments of a type that is not known say something to others. */
+static coffer_status load_arguments(coffer_mldf_writer *writer, const coffer_mldf *set, const size_t *fields,
+                                    size_t count, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
+        coffer__mldf_column *column = &writer->columns[i];
+        uint64_t at = set->header.descriptors + (uint64_t)set->schema.stride * chosen(fields, i) +
+                      COFFER__MLDF_ARGUMENTS_AT;
+        if (column->field.kind != COFFER_MLDF_ENTRY_OPAQUE)
+            continue;
+        column->arguments = coffer__malloc(COFFER__MLDF_ARGUMENTS_SIZE);
+        if (!column->arguments)
+            return coffer__fail_no_memory(err, COFFER__MLDF_ARGUMENTS_SIZE);
+        status = coffer_source_read_at(column->arguments, set->source, at, COFFER__MLDF_ARGUMENTS_SIZE, err);
+    }
+    return status;
+}
+
+coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_mldf *set,
+                                       const size_t *fields, size_t count, const coffer_mldf_field *added,
+                                       coffer_error *err)
+{
+    const uint16_t known_flags =
+        COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED | COFFER_MLDF_FIELD_OPTIONAL;
+    size_t taken = 0, all = count + (added ? 1 : 0);
+    coffer_mldf_field *copies = coffer__alloc_array(all ? all : 1, sizeof *copies);
+    coffer_status status = COFFER_OK;
+    if (!copies)
+        return coffer__fail_no_memory(err, all * sizeof *copies);
+    /* Nothing in the file bounds their number. */
+    if (set->schema.row_size == 0 && set->header.samples > 0)
+        status =
+            coffer__fail(err, COFFER_E_INCONSISTENT, COFFER__MLDF_HEADER_AT + COFFER__MLDF_SAMPLES_AT,
+                         "%llu samples whose rows have no bytes", (unsigned long long)set->header.samples);
+    for (; taken < count && status == COFFER_OK; taken++) {
+        copies[taken] = set->schema.fields[chosen(fields, taken)];
+        copies[taken].flags &= known_flags;
+        if (copies[taken].kind == COFFER_MLDF_ENTRY_OPAQUE)
+            copies[taken].flags &= COFFER_MLDF_FIELD_OPTIONAL;
+        status = load_dictionary(&copies[taken], set, err);
+    }
+    if (added)
+        copies[count] = *added;
+    if (status == COFFER_OK)
+        status = coffer__mldf_writer_columns(writer, copies, all, err);
+    if (status == COFFER_OK)
+        status = load_arguments(writer, set, fields, count, err);
+    for (size_t i = 0; i < taken; i++)
+        coffer__free((void *)(uintptr_t)copies[i].dictionary);
+    coffer__free(copies);
+    return status;
+}
+
+/* ---- Rows ---- */
+
+#define ROWS_AT_ONCE ((size_t)256 << 10) /* bytes */
+
+coffer_status coffer__mldf_row_reader_init(coffer__mldf_row_reader *out, const coffer_mldf *set,
+                                           coffer_error *err)
+{
+    coffer__mldf_row_reader reader = { .set = set };
+    size_t row_size = set->schema.row_size ? set->schema.row_size : 1;
+    reader.capacity = row_size < ROWS_AT_ONCE ? ROWS_AT_ONCE / row_size : 1;
+    reader.rows = coffer__alloc_array(reader.capacity, row_size);
+    if (!reader.rows)
+        return coffer__fail_no_memory(err, reader.capacity * row_size);
+    *out = reader;
+    return COFFER_OK;
+}
+
+void coffer__mldf_row_reader_free(coffer__mldf_row_reader *reader)
+{
+    coffer__free(reader->rows);
+    reader->rows = NULL;
+}
+
+coffer_status coffer__mldf_row_of(const uint8_t **out, coffer__mldf_row_reader *reader, uint64_t sample,
+                                  coffer_error *err)
+{
+    const coffer_mldf *set = reader->set;
+    size_t row_size = set->schema.row_size;
+    if (sample - reader->first >= reader->count || sample < reader->first) {
+        bool in_order = sample == reader->first + reader->count;
+        uint64_t left = set->header.samples - sample;
+        size_t count = in_order && left > reader->capacity ? reader->capacity : in_order ? (size_t)left : 1;
+        coffer_status status =
+            coffer_source_read_at(reader->rows, set->source, set->header.metadata + sample * row_size,
+                                  count * row_size, err);
+        if (status)
+            return status;
+        reader->first = sample;
+        reader->count = count;
+    }
+    *out = reader->rows + (size_t)(sample - reader->first) * row_size;
+    return COFFER_OK;
+}
+
+/* ---- Samples ---- */
+
+coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_writer *writer,
+                                       const coffer_mldf *set, const size_t *fields, coffer_error *err)
+{
+    coffer_mldf_open_opts options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer__mldf_copier copier = { .writer = writer, .fields = fields };
+    coffer_status status;
+    options.verify = true;
+    options.key = set->has_key ? set->key : NULL;
+    options.limits = &set->limits;
+    if ((status = coffer_mldf_open(&copier.set, set->source, &options, err)))
+        return status;
+    if ((status = coffer__mldf_row_reader_init(&copier.rows, copier.set, err))) {
+        coffer_mldf_close(copier.set);
+        return status;
+    }
+    /* The key that opens the payloads is the one they are closed with. */
+    if (set->has_key && !writer->has_key) {
+        memcpy(writer->key, set->key, sizeof writer->key);
+        writer->has_key = true;
+    }
+    *out = copier;
+    return COFFER_OK;
+}
+
+void coffer__mldf_copier_free(coffer__mldf_copier *copier)
+{
+    coffer_mldf_bytes_free(&copier->stored);
+    coffer_mldf_bytes_free(&copier->plain);
+    coffer__mldf_row_reader_free(&copier->rows);
+    coffer_mldf_close(copier->set);
+}
+
+coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
+                                      coffer_mldf_bytes *scratch, coffer_error *err)
+{
+    const char *name = writer->columns[to].name;
+    coffer_status status;
+    if (!(writer->columns[to].field.flags & COFFER_MLDF_FIELD_ENCRYPTED) || from->size == 0 ||
+        (from->sample == writer->sample && from->field == to))
+        return coffer__mldf_put_payload(writer, to, from->bytes, from->size, 0, err);
+    if (!writer->has_key)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "sample %llu, field %s is encrypted for its number: a key is needed",
+                            (unsigned long long)from->sample, name);
+    if ((status = coffer__mldf_bytes_reserve(scratch, from->size, err)))
+        return status;
+    if (from->size < COFFER__MLDF_SEAL_SIZE ||
+        !coffer__mldf_open_sealed(scratch->data, from->bytes, from->size, from->sample, (uint16_t)from->field,
+                                  writer->key))
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                            "authentication failed for sample %llu, field %s",
+                            (unsigned long long)from->sample, name);
+    return coffer__mldf_put_payload(writer, to, scratch->data, from->size - COFFER__MLDF_SEAL_SIZE,
+                                    COFFER__MLDF_STEP_SEAL, err);
+}
+
+coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
+                                        coffer_error *err)
+{
+    coffer__mldf_stored stored = { .sample = sample, .field = from };
+    coffer_status status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, err);
+    if (status)
+        return status;
+    stored.bytes = copier->stored.data;
+    stored.size = copier->stored.size;
+    return coffer__mldf_put_stored(copier->writer, &stored, to, &copier->plain, err);
+}
+
+coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err)
+{
+    coffer_mldf_writer *writer = copier->writer;
+    const coffer__mldf_schema *schema = &copier->set->schema;
+    const uint8_t *row = NULL;
+    coffer_status status = coffer__mldf_row_of(&row, &copier->rows, sample, err);
+    for (size_t to = 0; to < writer->column_count && status == COFFER_OK; to++) {
+        size_t from = chosen(copier->fields, to);
+        const coffer_mldf_field *field = &schema->fields[from];
+        uint8_t *entry = coffer__mldf_current_row(writer) + writer->columns[to].field.row_offset;
+        coffer_mldf_entry found;
+        memcpy(entry, row + field->row_offset, field->row_size);
+        if (!coffer__mldf_has_payload(field->kind))
+            continue;
+        coffer__mldf_load_entry(&found, field->kind, entry);
+        /* The place is that of the new file. */
+        memset(entry, 0, 12);
+        if (found.present)
+            status = coffer__mldf_copy_payload(copier, sample, from, to, err);
+    }
+    return status ? status : coffer__mldf_end_row(writer, err);
+}
+
+coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
+                                coffer_error *err)
+{
+    if (!progress || !progress->step || progress->step(progress->context, done, total) == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+}

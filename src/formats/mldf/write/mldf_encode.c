@@ -1,0 +1,164 @@
+/* From values to stored payloads: compressed, encrypted, summed and hashed on all threads of the writer.
+ * Where each one goes is decided afterwards, in order. */
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "formats/mldf/write/mldf_write.h"
+
+#include <sodium.h>
+
+struct coffer__mldf_encoder {
+    ZSTD_CCtx *zstd; /* made when first needed */
+};
+
+coffer_status coffer__mldf_prepare_dictionary(coffer__mldf_column *column, int level, coffer_error *err)
+{
+    if (!column->dictionary || column->prepared)
+        return COFFER_OK;
+    column->prepared = ZSTD_createCDict(column->dictionary, column->field.dictionary_size, level);
+    return column->prepared ? COFFER_OK
+                            : coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                           "field %s: its dictionary of %lu bytes cannot be used",
+                                           column->name, (unsigned long)column->field.dictionary_size);
+}
+
+void coffer__mldf_encoders_free(coffer_mldf_writer *writer)
+{
+    for (uint32_t i = 0; i < writer->encoder_count; i++)
+        ZSTD_freeCCtx(writer->encoders[i].zstd);
+    coffer__free(writer->encoders);
+    coffer__pool_free(writer->pool);
+}
+
+static coffer_status make_encoders(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    uint32_t count;
+    if (!writer->pool)
+        status = coffer__pool_new(&writer->pool, writer->opts.threads, err);
+    if (status || writer->encoders)
+        return status;
+    count = coffer__pool_threads(writer->pool);
+    writer->encoders = coffer__calloc(count, sizeof *writer->encoders);
+    if (!writer->encoders)
+        return coffer__fail_no_memory(err, count * sizeof *writer->encoders);
+    writer->encoder_count = count;
+    return COFFER_OK;
+}
+
+/* Room for what compression and encryption may make of the values; the pieces do not touch each other. */
+static coffer_status make_room(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer__mldf_batch_out *batch = &writer->batch;
+    size_t needed = 0;
+    for (size_t i = 0; i < batch->item_count; i++) {
+        coffer__mldf_item *item = &batch->items[i];
+        size_t size = item->steps & COFFER__MLDF_STEP_ZSTD ? ZSTD_compressBound(item->size) : item->size;
+        if (!(item->steps & (COFFER__MLDF_STEP_ZSTD | COFFER__MLDF_STEP_SEAL)))
+            continue;
+        item->room_at = needed;
+        needed += size + COFFER__MLDF_SEAL_SIZE;
+    }
+    if (needed <= batch->encoded_capacity)
+        return COFFER_OK;
+    coffer__free(batch->encoded);
+    batch->encoded_capacity = 0;
+    batch->encoded = coffer__malloc(needed);
+    if (!batch->encoded)
+        return coffer__fail_no_memory(err, needed);
+    batch->encoded_capacity = needed;
+    return COFFER_OK;
+}
+
+static coffer_status compress(size_t *size, const coffer_mldf_writer *writer, coffer__mldf_encoder *encoder,
+                              const coffer__mldf_item *item, const uint8_t *value, uint8_t *out,
+                              coffer_error *err)
+{
+    const coffer__mldf_column *column = &writer->columns[item->field];
+    size_t room = ZSTD_compressBound(item->size), result;
+    if (!encoder->zstd && !(encoder->zstd = ZSTD_createCCtx()))
+        return coffer__fail_no_memory(err, room);
+    if (column->prepared)
+        result = ZSTD_compress_usingCDict(encoder->zstd, out, room, value, item->size, column->prepared);
+    else
+        result = ZSTD_compressCCtx(encoder->zstd, out, room, value, item->size, writer->opts.zstd_level);
+    if (ZSTD_isError(result))
+        return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE,
+                            "sample %llu, field %s: %zu bytes cannot be compressed: %s",
+                            (unsigned long long)item->sample, column->name, item->size,
+                            ZSTD_getErrorName(result));
+    *size = result;
+    return COFFER_OK;
+}
+
+static void seal(uint8_t *out, const uint8_t *bytes, size_t len, const coffer_mldf_writer *writer,
+                 const coffer__mldf_item *item)
+{
+    uint8_t binding[COFFER__MLDF_BINDING_SIZE];
+    coffer__mldf_store_binding(binding, item->sample, item->field);
+    randombytes_buf(out, COFFER__MLDF_NONCE_SIZE);
+    crypto_aead_xchacha20poly1305_ietf_encrypt(out + COFFER__MLDF_NONCE_SIZE, NULL, bytes, len, binding,
+                                               sizeof binding, NULL, out, writer->key);
+}
+
+/* Compresses and encrypts into the room of the item: *bytes and *size become those of the result. */
+static coffer_status transform(const uint8_t **bytes, size_t *size, coffer_mldf_writer *writer,
+                               const coffer__mldf_item *item, uint32_t worker, coffer_error *err)
+{
+    uint8_t *room = writer->batch.encoded + item->room_at;
+    bool sealed = (item->steps & COFFER__MLDF_STEP_SEAL) != 0;
+    if (item->steps & COFFER__MLDF_STEP_ZSTD) {
+        /* Where encryption will leave it in place. */
+        uint8_t *frame = sealed ? room + COFFER__MLDF_NONCE_SIZE : room;
+        coffer_status status = compress(size, writer, &writer->encoders[worker], item, *bytes, frame, err);
+        if (status)
+            return status;
+        *bytes = frame;
+    }
+    if (sealed) {
+        seal(room, *bytes, *size, writer, item);
+        *bytes = room;
+        *size += COFFER__MLDF_SEAL_SIZE;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status encode_item(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    coffer_mldf_writer *writer = context;
+    coffer__mldf_batch_out *batch = &writer->batch;
+    coffer__mldf_item *item = &batch->items[index];
+    const uint8_t *bytes = item->outside ? item->outside : batch->bytes.data + item->at;
+    size_t size = item->size;
+    if (item->steps & (COFFER__MLDF_STEP_ZSTD | COFFER__MLDF_STEP_SEAL)) {
+        coffer_status status = transform(&bytes, &size, writer, item, worker, err);
+        if (status)
+            return status;
+    }
+    if (size > COFFER__MLDF_PAYLOAD_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "sample %llu, field %s: %zu bytes to be stored, %lu are the most",
+                            (unsigned long long)item->sample, writer->columns[item->field].name, size,
+                            (unsigned long)COFFER__MLDF_PAYLOAD_MAX);
+    item->stored = bytes;
+    item->stored_size = (uint32_t)size;
+    if (writer->checksums || item->steps & COFFER__MLDF_STEP_HASH)
+        item->crc = coffer__crc32(0, bytes, size);
+    if (item->steps & COFFER__MLDF_STEP_HASH)
+        coffer__hash_seeded(item->hash, bytes, size, writer->known.seed);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_encode_batch(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (!writer->batch.heavy) {
+        for (size_t i = 0; i < writer->batch.item_count && status == COFFER_OK; i++)
+            status = encode_item(writer, i, 0, err);
+        return status;
+    }
+    if ((status = make_encoders(writer, err)) || (status = make_room(writer, err)))
+        return status;
+    return coffer__pool_run(writer->pool, writer->batch.item_count, encode_item, writer, err);
+}

@@ -1,0 +1,110 @@
+#include "formats/mldf/write/mldf_spill.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/temporary.h"
+
+#include <string.h>
+
+#define PIECE ((size_t)1 << 20)
+
+static const char name[] = "a temporary file";
+
+void coffer__mldf_spill_init(coffer__mldf_spill *spill, size_t limit)
+{
+    memset(spill, 0, sizeof *spill);
+    spill->fd = -1;
+    spill->limit = limit > PIECE ? limit : PIECE;
+}
+
+void coffer__mldf_spill_free(coffer__mldf_spill *spill)
+{
+    if (spill->has_file)
+        coffer__file_close(spill->fd);
+    coffer__free(spill->memory);
+    memset(spill, 0, sizeof *spill);
+}
+
+uint64_t coffer__mldf_spill_size(const coffer__mldf_spill *spill)
+{
+    return spill->in_file + spill->buffered;
+}
+
+static coffer_status write_file(coffer__mldf_spill *spill, const void *bytes, size_t len, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (!spill->has_file && (status = coffer__temporary_unnamed(&spill->fd, err)))
+        return status;
+    spill->has_file = true;
+    if ((status = coffer__file_write_at(spill->fd, bytes, len, spill->in_file, name, err)))
+        return status;
+    spill->in_file += len;
+    return COFFER_OK;
+}
+
+/* len fits the limit. */
+static coffer_status make_room(coffer__mldf_spill *spill, size_t len, coffer_error *err)
+{
+    size_t wanted = spill->capacity ? spill->capacity : (size_t)4096;
+    uint8_t *grown;
+    while (wanted < spill->buffered + len)
+        wanted *= 2;
+    if (wanted > spill->limit)
+        wanted = spill->limit;
+    if (wanted == spill->capacity)
+        return COFFER_OK;
+    grown = coffer__realloc(spill->memory, wanted);
+    if (!grown)
+        return coffer__fail_no_memory(err, wanted);
+    spill->memory = grown;
+    spill->capacity = wanted;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_spill_add(coffer__mldf_spill *spill, const void *bytes, size_t len,
+                                     coffer_error *err)
+{
+    coffer_status status;
+    if (len == 0)
+        return COFFER_OK;
+    if (len > spill->limit - spill->buffered) {
+        if ((status = write_file(spill, spill->memory, spill->buffered, err)))
+            return status;
+        spill->buffered = 0;
+    }
+    if (len > spill->limit)
+        return write_file(spill, bytes, len, err);
+    if ((status = make_room(spill, len, err)))
+        return status;
+    memcpy(spill->memory + spill->buffered, bytes, len);
+    spill->buffered += len;
+    return COFFER_OK;
+}
+
+static coffer_status each_in_file(const coffer__mldf_spill *spill, coffer__mldf_spill_take take,
+                                  void *context, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    uint8_t *piece = coffer__malloc(PIECE);
+    if (!piece)
+        return coffer__fail_no_memory(err, PIECE);
+    for (uint64_t done = 0; status == COFFER_OK && done < spill->in_file;) {
+        size_t len = spill->in_file - done < PIECE ? (size_t)(spill->in_file - done) : PIECE;
+        status = coffer__file_read_at(spill->fd, piece, len, done, name, err);
+        if (status == COFFER_OK)
+            status = take(context, piece, len, err);
+        done += len;
+    }
+    coffer__free(piece);
+    return status;
+}
+
+coffer_status coffer__mldf_spill_each(const coffer__mldf_spill *spill, coffer__mldf_spill_take take,
+                                      void *context, coffer_error *err)
+{
+    coffer_status status = spill->in_file > 0 ? each_in_file(spill, take, context, err) : COFFER_OK;
+    if (status == COFFER_OK && spill->buffered > 0)
+        status = take(context, spill->memory, spill->buffered, err);
+    return status;
+}

@@ -1,0 +1,289 @@
+/* A set being written: what the files of the writer share. */
+#ifndef COFFER_FORMATS_MLDF_WRITE_H
+#define COFFER_FORMATS_MLDF_WRITE_H
+
+#include "base/buffer.h"
+#include "base/pool.h"
+#include "formats/mldf/mldf_private.h"
+#include "formats/mldf/write/mldf_dedup.h"
+#include "formats/mldf/write/mldf_output.h"
+#include "formats/mldf/write/mldf_spill.h"
+
+#include <zstd.h>
+
+/* ---- Fields (mldf_schema.c) ---- */
+
+typedef struct coffer__mldf_column {
+    coffer_mldf_field field; /* its name and dictionary are below */
+    char name[COFFER__MLDF_NAME_SIZE];
+    uint8_t *arguments; /* of a type that is not known, as they stood in another file; else NULL */
+    uint8_t *dictionary;
+    ZSTD_CDict *prepared; /* of the dictionary */
+    uint64_t set_in;      /* 1 + the number of the sample in which it was set last */
+} coffer__mldf_column;
+
+/* Takes the fields over: checks them against the format and against each other. columns : the caller's,
+ * coffer__mldf_columns_free. */
+coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t *row_size,
+                                        const coffer_mldf_field *fields, size_t count, coffer_error *err);
+void coffer__mldf_columns_free(coffer__mldf_column *columns, size_t count);
+/* Fields out of JSON; the caller frees the array and, with it, the names (one arena). */
+typedef struct coffer__mldf_field_list coffer__mldf_field_list;
+coffer_status coffer__mldf_parse_fields(coffer__mldf_field_list **out, const char *text, size_t len,
+                                        const coffer_limits *limits, coffer_error *err);
+const coffer_mldf_field *coffer__mldf_listed_fields(const coffer__mldf_field_list *list, size_t *count);
+void coffer__mldf_field_list_free(coffer__mldf_field_list *list);
+
+/* ---- Values that wait to be encoded (mldf_encode.c) ---- */
+
+enum { COFFER__MLDF_STEP_ZSTD = 1, COFFER__MLDF_STEP_SEAL = 2, COFFER__MLDF_STEP_HASH = 4 };
+
+typedef struct coffer__mldf_item {
+    uint64_t sample;
+    size_t row; /* in the batch */
+    uint16_t field;
+    uint8_t steps;
+    const uint8_t *outside; /* a large value stays with the caller */
+    size_t at, size;        /* of the value, in the batch unless it is outside */
+    size_t room_at;         /* of what is made of it */
+    /* Set by encoding. */
+    const uint8_t *stored;
+    uint32_t stored_size, crc;
+    uint64_t hash[2];
+} coffer__mldf_item;
+
+typedef struct coffer__mldf_batch_out {
+    coffer__buffer bytes; /* values */
+    coffer__buffer rows;  /* of the samples that are finished, and of the one that is not */
+    size_t row_count;     /* finished */
+    coffer__mldf_item *items;
+    size_t item_count, item_capacity;
+    uint8_t *encoded;
+    size_t encoded_capacity;
+    size_t limit; /* of the values: then they are written */
+    bool heavy;   /* some item is to be compressed or encrypted */
+} coffer__mldf_batch_out;
+
+typedef struct coffer__mldf_encoder coffer__mldf_encoder; /* of one thread */
+
+/* Compresses, encrypts, counts sums and hashes of all items of the batch. */
+coffer_status coffer__mldf_encode_batch(coffer_mldf_writer *writer, coffer_error *err);
+void coffer__mldf_encoders_free(coffer_mldf_writer *writer);
+/* The dictionary of a column, ready for use. */
+coffer_status coffer__mldf_prepare_dictionary(coffer__mldf_column *column, int level, coffer_error *err);
+
+/* ---- The writer ---- */
+
+/* The set that is changed in place. */
+typedef struct coffer__mldf_base {
+    coffer__update *update;
+    coffer_mldf *set; /* as it was */
+    bool begun;
+    bool keeps_rows;                   /* the old rows stand before the new ones; else all rows are new */
+    bool same_fields;                  /* the descriptors are as long as they were */
+    coffer__mldf_allocation *payloads; /* by size and CRC-32, to be shared; NULL = none are */
+    size_t payload_count;
+} coffer__mldf_base;
+
+/* Of a writer that can be resumed: the file PATH.partial-rows, and what is not in it yet. */
+typedef struct coffer__mldf_checkpoint {
+    char *path;
+    int fd;
+    uint64_t position;
+    coffer__buffer rows, entries;
+    uint64_t schema[2], tag[2]; /* hashes */
+} coffer__mldf_checkpoint;
+
+struct coffer_mldf_writer {
+    coffer_mldf_write_opts opts;
+    coffer_limits limits;
+    bool has_key;
+    uint8_t key[COFFER_MLDF_KEY_SIZE];
+    char *path;
+    coffer__mldf_output out;
+    coffer_error failure; /* the first of a write; sticks */
+
+    coffer__mldf_column *columns;
+    size_t column_count;
+    uint32_t row_size, stride;
+    bool checksums;
+    uint64_t data_at;
+    uint32_t data_crc; /* up to the end of the last payload */
+
+    uint64_t sample; /* that is being written */
+    uint64_t mark, next_mark;
+    bool begun_on_disk; /* payloads of this sample were written already */
+    size_t only_field;  /* that may be set; SIZE_MAX = any */
+    coffer__mldf_batch_out batch;
+    coffer__mldf_spill rows, table;
+    bool dedup;
+    coffer__mldf_dedup known;
+
+    coffer__pool *pool;             /* made when first needed */
+    coffer__mldf_encoder *encoders; /* one for each of its threads */
+    uint32_t encoder_count;
+
+    coffer__mldf_base *base;             /* NULL for a new set */
+    coffer__mldf_checkpoint *checkpoint; /* NULL when not resumable */
+};
+
+/* ---- mldf_write.c ---- */
+
+/* A writer with fields and memory, but nothing to write to. opts : taken, checked. */
+coffer_status coffer__mldf_writer_new(coffer_mldf_writer **out, const char *path,
+                                      const coffer_mldf_write_opts *opts, coffer_error *err);
+void coffer__mldf_writer_free(coffer_mldf_writer *writer);
+coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coffer_mldf_field *fields,
+                                          size_t count, coffer_error *err);
+coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *err);
+/* COFFER_E_INVALID_ARGUMENT when a field is to be encrypted and there is no key. */
+coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err);
+/* Head, room for the descriptors, and the dictionaries as the first payloads. */
+coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err);
+/* Sticks. */
+coffer_status coffer__mldf_writer_fail(coffer_mldf_writer *writer, coffer_status status,
+                                       const coffer_error *failure, coffer_error *err);
+coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset, uint32_t size, uint32_t crc,
+                                     coffer_error *err);
+/* A payload that belongs to no sample. */
+coffer_status coffer__mldf_store_payload(coffer_mldf_writer *writer, const void *bytes, uint32_t size,
+                                         coffer_error *err);
+/* The dictionary of a field, if it has one that is not in the file yet. */
+coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t field, coffer_error *err);
+/* Encodes and writes what waits, and hands the finished rows on. */
+coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err);
+coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err);
+/* No payload of the sample that is being written stands in the file or is about to. */
+bool coffer__mldf_between_samples(const coffer_mldf_writer *writer);
+/* Puts a row in the place of the one that is being written; places of payloads in it are those of another
+ * file until they are put. */
+void coffer__mldf_put_row(coffer_mldf_writer *writer, const uint8_t *row, size_t len);
+uint8_t *coffer__mldf_current_row(coffer_mldf_writer *writer);
+/* Puts the payload of a field as it is to be stored; with COFFER__MLDF_STEP_SEAL it is encrypted first, with
+ * COFFER__MLDF_STEP_ZSTD compressed. */
+coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field, const void *bytes,
+                                       size_t size, unsigned steps, coffer_error *err);
+
+/* ---- mldf_write_value.c ---- */
+
+/* Whether a value fits its field; entry, which the caller may have given, is completed. */
+coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffer_mldf_field *field,
+                                           const uint8_t *bytes, size_t size, bool given, coffer_error *err);
+/* What the row says about the value, but not where it is. */
+void coffer__mldf_store_entry(uint8_t *at, coffer_mldf_entry_kind kind, const coffer_mldf_entry *entry);
+
+/* ---- mldf_write_end.c ---- */
+
+uint32_t coffer__mldf_file_flags(const coffer_mldf_writer *writer);
+/* The descriptors as they stand in the file; the caller frees them. */
+coffer_status coffer__mldf_compose_fields(uint8_t **out, size_t *len, const coffer_mldf_writer *writer,
+                                          coffer_error *err);
+/* Rows, table, descriptors and header; the file is then whole but has not got its name. */
+coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err);
+
+/* ---- mldf_append.c ---- */
+
+/* Opens the set at writer->path to change it; the writer stands behind its last sample. */
+coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *err);
+/* The fields of the set, and one more or NULL. */
+coffer_status coffer__mldf_base_fields(coffer_mldf_writer *writer, const coffer_mldf_field *added,
+                                       coffer_error *err);
+/* Before the first byte is appended. */
+coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *err);
+coffer_status coffer__mldf_base_commit(coffer_mldf_writer *writer, coffer_error *err);
+void coffer__mldf_base_free(coffer__mldf_base *base);
+
+/* ---- mldf_append_dedup.c ---- */
+
+coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *err);
+/* Where an encoded payload stands in the set that is changed; 0 when it does not. */
+coffer_status coffer__mldf_base_find(uint64_t *offset, const coffer_mldf_writer *writer,
+                                     const coffer__mldf_item *item, coffer_error *err);
+
+/* ---- mldf_copy.c ---- */
+
+/* Gives the writer the fields of a set (those of the list; NULL = all, and then perhaps one more behind
+ * them), with their dictionaries. */
+coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_mldf *set,
+                                       const size_t *fields, size_t count, const coffer_mldf_field *added,
+                                       coffer_error *err);
+
+/* Rows of a set, read many at a time as long as they are asked for in order. */
+typedef struct coffer__mldf_row_reader {
+    const coffer_mldf *set;
+    uint8_t *rows;
+    uint64_t first;
+    size_t count, capacity; /* rows */
+} coffer__mldf_row_reader;
+
+coffer_status coffer__mldf_row_reader_init(coffer__mldf_row_reader *out, const coffer_mldf *set,
+                                           coffer_error *err);
+void coffer__mldf_row_reader_free(coffer__mldf_row_reader *reader);
+/* sample : is there. The row is valid until the next call. */
+coffer_status coffer__mldf_row_of(const uint8_t **out, coffer__mldf_row_reader *reader, uint64_t sample,
+                                  coffer_error *err);
+
+/* A payload as another file, or another place of this one, has it. */
+typedef struct coffer__mldf_stored {
+    const uint8_t *bytes;
+    size_t size;
+    uint64_t sample;
+    size_t field;
+} coffer__mldf_stored;
+
+/* Puts it into the current sample as it is. One that is encrypted for another sample or field is encrypted
+ * anew: the numbers are part of what is authenticated. */
+coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
+                                      coffer_mldf_bytes *scratch, coffer_error *err);
+
+/* Copies samples of a set into a writer that has its fields. */
+typedef struct coffer__mldf_copier {
+    coffer_mldf_writer *writer;
+    coffer_mldf *set;     /* a handle of its own: every payload is compared with its checksum */
+    const size_t *fields; /* of the set, in the order of the writer's; NULL = all */
+    coffer__mldf_row_reader rows;
+    coffer_mldf_bytes stored, plain;
+} coffer__mldf_copier;
+
+/* set : its source, key and limits are used. */
+coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_writer *writer,
+                                       const coffer_mldf *set, const size_t *fields, coffer_error *err);
+void coffer__mldf_copier_free(coffer__mldf_copier *copier);
+/* The next sample of the writer is this one. */
+coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err);
+/* The payload of one value, compared with its checksum. */
+coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
+                                        coffer_error *err);
+coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
+                                coffer_error *err);
+
+/* ---- mldf_extract.c ---- */
+
+/* COFFER_E_INCONSISTENT with the first difference between the fields of a set and those of the first one,
+ * which the writer has taken over. */
+coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
+                                          const coffer_mldf *set, coffer_error *err);
+/* The settings with which a set was written. */
+coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set);
+/* A writer of a new file with fields of a set (NULL = all). */
+coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
+                                      const size_t *fields, size_t count, const coffer_mldf_write_opts *opts,
+                                      coffer_error *err);
+/* The same set, written anew. */
+coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
+                                   const coffer_limits *limits, const coffer_progress *progress,
+                                   coffer_error *err);
+
+/* ---- mldf_write_resume.c ---- */
+
+/* A new one; what stood in PATH.partial is cut off. */
+coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_error *err);
+/* Keeps finished rows, and the table entries that were added since, as soon as a sample ends. */
+coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint8_t *rows, size_t len,
+                                          coffer_error *err);
+/* The set is whole under its name: nothing is left to resume. Rows that cannot be removed do no harm without
+ * the data. */
+void coffer__mldf_checkpoint_remove(const coffer__mldf_checkpoint *checkpoint);
+void coffer__mldf_checkpoint_free(coffer__mldf_checkpoint *checkpoint);
+
+#endif

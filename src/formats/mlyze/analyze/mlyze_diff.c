@@ -1,0 +1,236 @@
+#include "formats/mlyze/analyze/mlyze_diff.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Lists of stacks ---- */
+
+enum { GREW, SHRANK, NEW, GONE, KINDS };
+
+static int64_t change_of(const coffer__mlyze_match *match)
+{
+    return (int64_t)(match->bytes[1] - match->bytes[0]);
+}
+
+static int kind_of(const coffer__mlyze_match *match)
+{
+    if (match->allocs[0] == 0)
+        return NEW;
+    if (match->allocs[1] == 0)
+        return GONE;
+    return change_of(match) < 0 ? SHRANK : GREW;
+}
+
+static uint64_t size_of_change(const coffer__mlyze_match *match)
+{
+    int64_t change = change_of(match);
+    return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
+}
+
+/* The largest first; the names' own order where they are equal, so that the output stays the same. */
+static int by_change(const void *a, const void *b)
+{
+    const coffer__mlyze_match *x = a, *y = b;
+    uint64_t p = size_of_change(x), q = size_of_change(y);
+    if (p != q)
+        return p < q ? 1 : -1;
+    if (x->named_by != y->named_by)
+        return x->named_by < y->named_by ? -1 : 1;
+    return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static void put_frames(coffer_node *map, const coffer__mlyze_comparison *cmp,
+                       const coffer__mlyze_match *match)
+{
+    const coffer_mlyze *trace = cmp->side[match->named_by].trace;
+    size_t depth = 0;
+    const coffer_mlyze_frame *frames = NULL;
+    coffer_node *list = coffer__node_list(map, "frames");
+    if (match->stack != SIZE_MAX)
+        frames = coffer_mlyze_frames(&depth, trace, match->stack);
+    if (depth == 0)
+        coffer__node_text(list, NULL, "?");
+    for (size_t i = 0; i < depth; i++) {
+        const char *function = coffer_mlyze_function(trace, frames[i].func_id);
+        const char *file = coffer_mlyze_file(trace, frames[i].file_id);
+        if (!function || !*function)
+            function = "?";
+        if (!file || !*file)
+            coffer__node_text(list, NULL, function);
+        else if (cmp->opts.lines)
+            coffer__node_printf(list, NULL, "%s (%s:%llu)", function, file,
+                                (unsigned long long)frames[i].line);
+        else
+            coffer__node_printf(list, NULL, "%s (%s)", function, file);
+    }
+}
+
+static void put_match(coffer_node *list, const coffer__mlyze_comparison *cmp,
+                      const coffer__mlyze_match *match)
+{
+    coffer_node *map = coffer__node_map(list, NULL);
+    coffer__node_i64(map, "change_bytes", change_of(match), COFFER_UNIT_BYTES);
+    coffer__node_u64(map, "bytes_a", match->bytes[0], COFFER_UNIT_BYTES);
+    coffer__node_u64(map, "bytes_b", match->bytes[1], COFFER_UNIT_BYTES);
+    coffer__node_u64(map, "allocs_a", match->allocs[0], COFFER_UNIT_NONE);
+    coffer__node_u64(map, "allocs_b", match->allocs[1], COFFER_UNIT_NONE);
+    put_frames(map, cmp, match);
+}
+
+static bool is_same(const coffer__mlyze_match *match)
+{
+    return match->bytes[0] == match->bytes[1] && match->allocs[0] == match->allocs[1];
+}
+
+/* Says whether there is none. */
+static bool put_lists(coffer_node *out, const coffer__mlyze_comparison *cmp, coffer__mlyze_match *matches,
+                      size_t count)
+{
+    static const char *const names[KINDS] = { "grew", "shrank", "new", "gone" };
+    coffer_node *lists[KINDS], *counts = coffer__node_map(out, "stacks");
+    uint64_t totals[KINDS] = { 0 }, same = 0;
+    if (count > 1)
+        qsort(matches, count, sizeof *matches, by_change);
+    for (int kind = 0; kind < KINDS; kind++)
+        lists[kind] = coffer__node_list(out, names[kind]);
+    for (size_t i = 0; i < count; i++) {
+        int kind = kind_of(&matches[i]);
+        if (is_same(&matches[i]))
+            same++;
+        else if (totals[kind]++ < cmp->opts.max_shown)
+            put_match(lists[kind], cmp, &matches[i]);
+    }
+    for (int kind = 0; kind < KINDS; kind++)
+        coffer__node_u64(counts, names[kind], totals[kind], COFFER_UNIT_NONE);
+    coffer__node_u64(counts, "same", same, COFFER_UNIT_NONE);
+    return same == count;
+}
+
+/* ---- Totals ---- */
+
+typedef struct total {
+    const char *name;
+    size_t offset;
+    coffer_unit unit;
+} total;
+
+static const total totals[] = {
+    { "events", offsetof(coffer_mlyze_totals, events), COFFER_UNIT_NONE },
+    { "allocs", offsetof(coffer_mlyze_totals, allocs), COFFER_UNIT_NONE },
+    { "frees", offsetof(coffer_mlyze_totals, frees), COFFER_UNIT_NONE },
+    { "total_allocated_bytes", offsetof(coffer_mlyze_totals, total_allocated_bytes), COFFER_UNIT_BYTES },
+    { "peak_bytes", offsetof(coffer_mlyze_totals, peak_bytes), COFFER_UNIT_BYTES },
+    { "live_bytes_at_end", offsetof(coffer_mlyze_totals, live_bytes_at_end), COFFER_UNIT_BYTES },
+    { "live_allocs_at_end", offsetof(coffer_mlyze_totals, live_allocs_at_end), COFFER_UNIT_NONE },
+    { "temporary_bytes", offsetof(coffer_mlyze_totals, temporary_bytes), COFFER_UNIT_BYTES },
+    { "temporary_allocs", offsetof(coffer_mlyze_totals, temporary_allocs), COFFER_UNIT_NONE },
+    { "duration_us", offsetof(coffer_mlyze_totals, duration_us), COFFER_UNIT_MICROSECONDS },
+};
+
+static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, const total *which)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)coffer_mlyze_analysis_totals(cmp->side[side].analysis) + which->offset,
+           sizeof value);
+    return value;
+}
+
+/* Says whether they are equal, but for the time that it took. */
+static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
+{
+    coffer_node *list = coffer__node_list(out, "totals");
+    bool equal = true;
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        uint64_t a = total_of(cmp, 0, &totals[i]), b = total_of(cmp, 1, &totals[i]);
+        coffer_node *map = coffer__node_map(list, NULL);
+        coffer__node_text(map, "name", totals[i].name);
+        coffer__node_u64(map, "a", a, totals[i].unit);
+        coffer__node_u64(map, "b", b, totals[i].unit);
+        coffer__node_i64(map, "change", (int64_t)(b - a), totals[i].unit);
+        equal &= a == b || totals[i].unit == COFFER_UNIT_MICROSECONDS;
+    }
+    return equal;
+}
+
+/* ---- The call ---- */
+
+static coffer_status analyse_sides(coffer__mlyze_comparison *cmp, coffer_error *err)
+{
+    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_status status = COFFER_OK;
+    query.threads = cmp->opts.threads;
+    query.limits = cmp->opts.limits;
+    query.progress = cmp->opts.progress;
+    for (unsigned side = 0; side < 2 && !status; side++)
+        status = coffer_mlyze_analyse(&cmp->side[side].analysis, cmp->side[side].trace, &query, err);
+    return status;
+}
+
+static void put_result(coffer_node *out, const coffer__mlyze_comparison *cmp, coffer__mlyze_match *matches,
+                       size_t count)
+{
+    uint64_t change = 0;
+    coffer_node *equal = coffer__node_hold(out, "equal");
+    static const char *const measures[] = { "peak", "live", "total", "temporary" };
+    for (size_t i = 0; i < count; i++)
+        change += (uint64_t)change_of(&matches[i]);
+    coffer__node_text(out, "measure", measures[cmp->opts.measure]);
+    coffer__node_i64(out, "grew_bytes", (int64_t)change, COFFER_UNIT_BYTES);
+    bool same = put_totals(out, cmp);
+    same &= put_lists(out, cmp, matches, count);
+    coffer__node_set_bool(equal, same);
+}
+
+coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const coffer_mlyze *b,
+                                const coffer_mlyze_diff_opts *opts, coffer_error *err)
+{
+    coffer__mlyze_comparison cmp = { .opts = COFFER_MLYZE_DIFF_OPTS_INIT,
+                                     .side = { { a, NULL }, { b, NULL } } };
+    coffer__mlyze_match *matches = NULL;
+    size_t count = 0;
+    coffer_status status = coffer__take_options(&cmp.opts, sizeof cmp.opts, opts, err);
+    if (!status && (unsigned)cmp.opts.measure > COFFER_MLYZE_MEASURE_TEMPORARY)
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no measure %u",
+                              (unsigned)cmp.opts.measure);
+    if (status || (status = analyse_sides(&cmp, err)) || (status = coffer__mlyze_number_names(&cmp, err)) ||
+        (status = coffer__mlyze_match_stacks(&matches, &count, &cmp, err)))
+        goto out;
+    put_result(out, &cmp, matches, count);
+    if (!cmp.opts.no_markers)
+        status = coffer__mlyze_put_phases(out, &cmp, err);
+    if (!status)
+        status = coffer__node_status(out, err);
+out:
+    coffer__free(matches);
+    coffer__mlyze_free_names(&cmp);
+    coffer_mlyze_analysis_free(cmp.side[0].analysis);
+    coffer_mlyze_analysis_free(cmp.side[1].analysis);
+    return status;
+}
+
+coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                                 const coffer_diff_opts *opts, coffer_error *err)
+{
+    coffer_diff_opts options = COFFER_DIFF_OPTS_INIT;
+    coffer_mlyze_open_opts open_opts = COFFER_MLYZE_OPEN_OPTS_INIT;
+    coffer_mlyze_diff_opts diff_opts = COFFER_MLYZE_DIFF_OPTS_INIT;
+    coffer_mlyze *trace_a = NULL, *trace_b = NULL;
+    coffer__copy_options(&options, sizeof options, opts);
+    open_opts.limits = diff_opts.limits = options.limits;
+    diff_opts.max_shown = options.max_shown;
+    diff_opts.threads = options.threads;
+    diff_opts.progress = options.progress;
+    coffer_status status = coffer_mlyze_open(&trace_a, a, &open_opts, err);
+    if (!status)
+        status = coffer_mlyze_open(&trace_b, b, &open_opts, err);
+    if (!status)
+        status = coffer_mlyze_diff(out, trace_a, trace_b, &diff_opts, err);
+    coffer_mlyze_close(trace_a);
+    coffer_mlyze_close(trace_b);
+    return status;
+}

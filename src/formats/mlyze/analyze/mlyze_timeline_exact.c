@@ -1,0 +1,133 @@
+/* A timeline from the events themselves. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_timeline.h"
+
+#include <string.h>
+
+typedef struct drawing {
+    coffer__mlyze_pen pen;
+    uint64_t begin;
+} drawing;
+
+/* How many blocks more are live after an event than before it. */
+static uint64_t count_change(uint8_t type)
+{
+    return type == COFFER__MLYZE_PAIRED_ALLOC ? 1 : type == COFFER__MLYZE_PAIRED_FREE ? UINT64_MAX : 0;
+}
+
+static bool is_alloc(uint8_t type)
+{
+    return type == COFFER__MLYZE_PAIRED_ALLOC || type == COFFER__MLYZE_REPLACING ||
+           type == COFFER__MLYZE_NOWHERE;
+}
+
+static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
+                       size_t event)
+{
+    coffer__mlyze_pen *pen = &draw->pen;
+    uint64_t time = piece->events.time[event];
+    uint8_t type = piece->events.type[event];
+    bool drawn = pen->to->count > 0 && (pen->begun || time >= draw->begin);
+    if (drawn)
+        coffer__mlyze_pen_move(pen, time);
+    pen->live += coffer__mlyze_change(piece, event, pass);
+    pen->allocs += count_change(type);
+    if (!drawn)
+        return;
+    coffer_mlyze_point *point = &pen->to->points[pen->at];
+    point->events++;
+    if (pen->live > point->high_bytes)
+        point->high_bytes = coffer__mlyze_narrow(pen->live);
+    if (is_alloc(type)) {
+        point->allocs++;
+        point->allocated_bytes += piece->events.size[event];
+    }
+}
+
+/* batch : NULL = from the first event again. */
+static coffer_status draw_batch(void *context, const coffer__mlyze_pass *pass,
+                                const coffer__mlyze_batch *batch, coffer_error *err)
+{
+    drawing *draw = context;
+    (void)err;
+    if (!batch) {
+        coffer__mlyze_pen_set(&draw->pen, draw->pen.to);
+        return COFFER_OK;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        const coffer__mlyze_piece *piece = &batch->pieces[i];
+        for (size_t event = piece->begin; event < piece->end; event++)
+            draw_event(draw, pass, piece, event);
+    }
+    return COFFER_OK;
+}
+
+static void keep_marks(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < pass->mark_count; i++) {
+        if (pass->marks[i].time_us >= to->begin_us && pass->marks[i].time_us <= to->end_us)
+            pass->marks[kept++] = pass->marks[i];
+    }
+    to->marks = pass->marks;
+    to->mark_count = kept;
+    pass->marks = NULL;
+}
+
+static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
+                          const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    drawing work = { .pen.to = to, .begin = opts->begin_us };
+    coffer_status status = COFFER_OK;
+    if (pass->end_event > 0) {
+        uint64_t end = coffer__mlyze_time_of_event(pass, pass->end_event - 1);
+        if (opts->end_us < end) {
+            end = opts->end_us;
+            pass->end_event = coffer__mlyze_event_after(pass, end);
+        }
+        status = coffer__mlyze_make_points(to, work.begin, end, opts->width, err);
+    }
+    pass->observe = draw_batch;
+    pass->observe_context = &work;
+    if (!status)
+        status = coffer__mlyze_run(pass, err);
+    if (status)
+        return status;
+    coffer__mlyze_pen_lift(&work.pen);
+    keep_marks(to, pass);
+    to->exact = true;
+    return COFFER_OK;
+}
+
+static coffer_status draw_anew(coffer_mlyze_timeline *to, bool *again, const coffer_mlyze *trace,
+                               const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer__mlyze_pass *pass = coffer__malloc(sizeof *pass);
+    query.threads = opts->threads;
+    query.limits = opts->limits;
+    query.progress = opts->progress;
+    coffer_status status =
+        pass ? coffer__mlyze_pass_init(pass, trace, &query, err) : coffer__fail_no_memory(err, sizeof *pass);
+    if (!status) {
+        status = draw(to, pass, opts, err);
+        *again = status != COFFER_E_CANCELLED && coffer__mlyze_pass_is_outdated(pass);
+        coffer__mlyze_pass_free(pass);
+    }
+    coffer__free(pass);
+    return status;
+}
+
+coffer_status coffer__mlyze_draw_exact(coffer_mlyze_timeline *to, const coffer_mlyze *trace,
+                                       const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (bool again = true; again;) {
+        again = false;
+        coffer__mlyze_clear_timeline(to);
+        status = draw_anew(to, &again, trace, opts, err);
+    }
+    return status;
+}

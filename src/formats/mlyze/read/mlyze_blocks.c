@@ -1,0 +1,378 @@
+#include "formats/mlyze/read/mlyze_index.h"
+
+#include "base/array.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/read/mlyze_decode.h"
+
+#include <lz4.h>
+#include <pthread.h>
+
+struct coffer__mlyze_blocks {
+    pthread_mutex_t lock; /* held while a map is made */
+    _Atomic(coffer__mlyze_map *) map;
+};
+
+/* ---- Holding the map ---- */
+
+coffer_status coffer__mlyze_blocks_new(coffer__mlyze_blocks **out, coffer_error *err)
+{
+    coffer__mlyze_blocks *blocks = coffer__calloc(1, sizeof *blocks);
+    if (!blocks)
+        return coffer__fail_no_memory(err, sizeof *blocks);
+    pthread_mutex_init(&blocks->lock, NULL);
+    atomic_init(&blocks->map, NULL);
+    *out = blocks;
+    return COFFER_OK;
+}
+
+void coffer__mlyze_map_free(coffer__mlyze_map *map)
+{
+    while (map) {
+        coffer__mlyze_map *older = map->older;
+        coffer__free(map->items);
+        coffer__free(map->entries);
+        coffer__free(map);
+        map = older;
+    }
+}
+
+void coffer__mlyze_blocks_free(coffer__mlyze_blocks *blocks)
+{
+    if (!blocks)
+        return;
+    coffer__mlyze_map_free(atomic_load(&blocks->map));
+    pthread_mutex_destroy(&blocks->lock);
+    coffer__free(blocks);
+}
+
+/* Under the lock. */
+static coffer_status make_map(const coffer_mlyze *trace, bool with_index, coffer_error *err)
+{
+    coffer__mlyze_map *map = coffer__calloc(1, sizeof *map);
+    coffer_status status;
+    if (!map)
+        return coffer__fail_no_memory(err, sizeof *map);
+    if ((with_index && (status = coffer__mlyze_map_from_index(map, trace, err))) ||
+        (status = coffer__mlyze_walk(map, trace, err))) {
+        coffer__mlyze_map_free(map);
+        return status;
+    }
+    map->older = atomic_load(&trace->blocks->map);
+    atomic_store(&trace->blocks->map, map);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_get_map(const coffer__mlyze_map **out, const coffer_mlyze *trace,
+                                    coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (!atomic_load(&trace->blocks->map)) {
+        pthread_mutex_lock(&trace->blocks->lock);
+        if (!atomic_load(&trace->blocks->map))
+            status = make_map(trace, trace->index_path && coffer__mlyze_has_blocks(&trace->header), err);
+        pthread_mutex_unlock(&trace->blocks->lock);
+    }
+    if (status == COFFER_OK)
+        *out = atomic_load(&trace->blocks->map);
+    return status;
+}
+
+coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer__mlyze_map *wrong,
+                                        coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    pthread_mutex_lock(&trace->blocks->lock);
+    if (atomic_load(&trace->blocks->map) == wrong)
+        status = make_map(trace, false, err);
+    pthread_mutex_unlock(&trace->blocks->lock);
+    return status;
+}
+
+/* ---- Walking ---- */
+
+coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *trace,
+                                    const coffer_mlyze_block *block, coffer_error *err)
+{
+    coffer_status status;
+    if (map->count >= trace->limits.entries)
+        return coffer__fail(err, COFFER_E_LIMIT, block->offset, "more than %llu blocks",
+                            (unsigned long long)trace->limits.entries);
+    if ((status =
+             coffer__array_reserve_one(&map->items, &map->capacity, map->count, sizeof *map->items, err)))
+        return status;
+    map->items[map->count++] = *block;
+    map->event_count += block->event_count;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_load_block_header(coffer_mlyze_block *out, uint32_t *crc,
+                                              const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
+{
+    uint8_t bytes[COFFER__MLYZE_BLOCK_HEADER];
+    coffer_mlyze_block block = { .offset = offset };
+    coffer_status status;
+    if (!coffer__range_fits(offset, sizeof bytes, trace->area_end))
+        return coffer__fail(err, COFFER_E_TRUNCATED, offset, "truncated block header at offset %llu",
+                            (unsigned long long)offset);
+    if ((status = coffer_source_read_at(bytes, trace->source, offset, sizeof bytes, err)))
+        return status;
+    block.raw_size = coffer__load_u32(bytes);
+    block.stored_size = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_STORED_AT);
+    block.event_count = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_COUNT_AT);
+    block.time = coffer__load_u64(bytes + COFFER__MLYZE_BLOCK_TIME_AT);
+    if (crc)
+        *crc = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_CRC_AT);
+    if (block.raw_size == 0 || block.raw_size > COFFER__MLYZE_BLOCK_RAW_MAX)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "block at offset %llu has a raw size of %lu, from 1 to %d are allowed",
+                            (unsigned long long)offset, (unsigned long)block.raw_size,
+                            COFFER__MLYZE_BLOCK_RAW_MAX);
+    if (block.stored_size == 0 || block.stored_size > (uint32_t)LZ4_compressBound((int)block.raw_size))
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "block at offset %llu has a stored size of %lu for %lu bytes",
+                            (unsigned long long)offset, (unsigned long)block.stored_size,
+                            (unsigned long)block.raw_size);
+    if (block.event_count == 0 || block.event_count > block.raw_size / COFFER__MLYZE_EVENT_MIN)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "block at offset %llu says it has %lu events in %lu bytes",
+                            (unsigned long long)offset, (unsigned long)block.event_count,
+                            (unsigned long)block.raw_size);
+    *out = block;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t *crc,
+                                              const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
+{
+    coffer_mlyze_block block;
+    coffer_status status = coffer__mlyze_load_block_header(&block, crc, trace, offset, err);
+    if (status)
+        return status;
+    if (block.stored_size > trace->area_end - offset - COFFER__MLYZE_BLOCK_HEADER)
+        return coffer__fail(err, COFFER_E_TRUNCATED, offset,
+                            "truncated block at offset %llu: it ends at %llu, the events at %llu",
+                            (unsigned long long)offset,
+                            (unsigned long long)offset + COFFER__MLYZE_BLOCK_HEADER + block.stored_size,
+                            (unsigned long long)trace->area_end);
+    *out = block;
+    return COFFER_OK;
+}
+
+static uint64_t end_of_map(const coffer__mlyze_map *map, const coffer_mlyze *trace)
+{
+    const coffer_mlyze_block *last;
+    if (map->count == 0)
+        return trace->area;
+    last = &map->items[map->count - 1];
+    return last->offset + COFFER__MLYZE_BLOCK_HEADER + last->stored_size;
+}
+
+/* `why` ends the blocks at the offset. A block that is cut off there has whole events left. */
+static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, uint64_t offset,
+                              const coffer_error *why, coffer_error *err)
+{
+    coffer_mlyze_block cut = { 0 };
+    coffer_status status = COFFER_OK;
+    if (why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER)
+        status = coffer__mlyze_find_cut_block(&cut, trace, offset, err);
+    if (status)
+        return status;
+    if (cut.event_count == 0)
+        return coffer__fail(err, why->status, offset, "%s (%llu whole events before it)", why->text,
+                            (unsigned long long)map->event_count);
+    cut.first_event = map->event_count;
+    if ((status = coffer__mlyze_map_add(map, trace, &cut, err)))
+        return status;
+    return coffer__fail(err, why->status, offset,
+                        "%s (%llu whole events before the cut, the last %lu unverified)", why->text,
+                        (unsigned long long)map->event_count, (unsigned long)cut.event_count);
+}
+
+static coffer_status walk_blocks(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
+{
+    coffer_mlyze_block block;
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status;
+    for (uint64_t offset = end_of_map(map, trace); offset < trace->area_end;
+         offset = end_of_map(map, trace)) {
+        status = coffer__mlyze_read_block_header(&block, NULL, trace, offset, &why);
+        if (coffer__is_about_file(status))
+            return end_walk(map, trace, offset, &why, err);
+        if (status)
+            return coffer__fail(err, status, why.offset, "%s", why.text);
+        block.first_event = map->event_count;
+        if ((status = coffer__mlyze_map_add(map, trace, &block, err)))
+            return status;
+    }
+    return COFFER_OK;
+}
+
+/* The header may know better than the blocks that are there how much there was. */
+static void compare_with_header(coffer__mlyze_map *map, const coffer_mlyze *trace)
+{
+    const coffer__mlyze_header *header = &trace->header;
+    uint64_t end;
+    if (map->damage.status)
+        return;
+    if (!coffer__add_u64(&end, trace->area, header->event_length) || end > trace->area_end)
+        coffer__fail(&map->damage, COFFER_E_TRUNCATED, trace->area_end,
+                     "the header says the events take %llu bytes, file has %llu of them (%llu whole events)",
+                     (unsigned long long)header->event_length,
+                     (unsigned long long)(trace->area_end - trace->area),
+                     (unsigned long long)map->event_count);
+    else if (header->event_count != 0 && header->event_count != map->event_count)
+        coffer__fail(&map->damage, COFFER_E_SIZE_MISMATCH, COFFER__MLYZE_EVENT_COUNT_AT,
+                     "the header says %llu events, file has %llu", (unsigned long long)header->event_count,
+                     (unsigned long long)map->event_count);
+}
+
+coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
+{
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mlyze_has_blocks(&trace->header) ? walk_blocks(map, trace, &found)
+                                                                    : coffer__mlyze_skim(map, trace, &found);
+    if (status && !coffer__is_about_file(status))
+        return coffer__fail(err, status, found.offset, "%s", found.text);
+    if (status)
+        map->damage = found;
+    compare_with_header(map, trace);
+    return COFFER_OK;
+}
+
+/* ---- Asking ---- */
+
+coffer_status coffer_mlyze_block_count(size_t *out, const coffer_mlyze *trace, coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_status status = coffer__mlyze_get_map(&map, trace, err);
+    if (status == COFFER_OK)
+        *out = map->count;
+    return status;
+}
+
+coffer_status coffer_mlyze_event_count(uint64_t *out, const coffer_mlyze *trace, coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_status status = coffer__mlyze_get_map(&map, trace, err);
+    if (status == COFFER_OK)
+        *out = map->event_count;
+    return status;
+}
+
+coffer_mlyze_block coffer_mlyze_block_at(const coffer_mlyze *trace, size_t index)
+{
+    const coffer__mlyze_map *map = atomic_load(&trace->blocks->map);
+    coffer_mlyze_block block = { 0 }, header;
+    if (!map || index >= map->count)
+        return block;
+    block = map->items[index];
+    if (block.raw_size == 0 &&
+        coffer__mlyze_read_block_header(&header, NULL, trace, block.offset, NULL) == COFFER_OK) {
+        block.raw_size = header.raw_size;
+        block.stored_size = header.stored_size;
+    }
+    return block;
+}
+
+coffer_status coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_status status = coffer__mlyze_get_map(&map, trace, err);
+    if (status || map->damage.status == COFFER_OK)
+        return status;
+    if (err)
+        *err = map->damage;
+    return map->damage.status;
+}
+
+/* ---- Finding ---- */
+
+/* The last block that starts before the time, or the first. */
+static size_t block_before(const coffer__mlyze_map *map, uint64_t time)
+{
+    size_t low = 0, high = map->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (map->items[middle].time < time)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last block that starts at the event or before it. */
+static size_t block_with(const coffer__mlyze_map *map, uint64_t event)
+{
+    size_t low = 0, high = map->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (map->items[middle].first_event <= event)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether the map has not given way to another one, because its index was wrong, since it was got. */
+static bool is_current(const coffer_mlyze *trace, const coffer__mlyze_map *map)
+{
+    return atomic_load(&trace->blocks->map) == map;
+}
+
+static coffer_status find_time(size_t *out, const coffer_mlyze *trace, const coffer__mlyze_map *map,
+                               uint64_t time, coffer_error *err)
+{
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    size_t index = block_before(map, time);
+    coffer_status status = COFFER_OK;
+    /* Its events may all be earlier: nothing says that the next block starts with the last of them. */
+    if (map->count > 0 && !(status = coffer_mlyze_read_block(&events, trace, index, err)) &&
+        events.time[events.count - 1] < time)
+        index++;
+    coffer_mlyze_events_free(&events);
+    if (status && !coffer__is_about_file(status))
+        return status;
+    *out = index;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
+                                         coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_status status;
+    do {
+        if ((status = coffer__mlyze_get_map(&map, trace, err)) ||
+            (status = find_time(out, trace, map, time, err)))
+            return status;
+    } while (!is_current(trace, map));
+    return COFFER_OK;
+}
+
+coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
+                                          coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_mlyze_block block;
+    coffer_status status;
+    do {
+        if ((status = coffer__mlyze_get_map(&map, trace, err)))
+            return status;
+        if (event >= map->event_count) {
+            *out = map->count;
+            return COFFER_OK;
+        }
+        *out = block_with(map, event);
+        block = map->items[*out];
+        if (map->from_index && !coffer__mlyze_block_agrees(trace, &block) &&
+            (status = coffer__mlyze_replace_map(trace, map, err)))
+            return status;
+    } while (!is_current(trace, map));
+    return COFFER_OK;
+}

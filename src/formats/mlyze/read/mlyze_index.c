@@ -1,0 +1,147 @@
+#include "formats/mlyze/read/mlyze_index.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/report.h"
+#include "formats/mlyze/analyze/mlyze_pair.h"
+
+#include <pthread.h>
+
+struct coffer__mlyze_built {
+    pthread_mutex_t lock;
+    coffer_mlyze_index_entry *entries; /* one for each block of the map; NULL before they were asked for */
+};
+
+coffer_status coffer__mlyze_built_new(coffer__mlyze_built **out, coffer_error *err)
+{
+    coffer__mlyze_built *built = coffer__calloc(1, sizeof *built);
+    if (!built)
+        return coffer__fail_no_memory(err, sizeof *built);
+    pthread_mutex_init(&built->lock, NULL);
+    *out = built;
+    return COFFER_OK;
+}
+
+void coffer__mlyze_built_free(coffer__mlyze_built *built)
+{
+    if (!built)
+        return;
+    pthread_mutex_destroy(&built->lock);
+    coffer__free(built->entries);
+    coffer__free(built);
+}
+
+/* ---- Building ---- */
+
+typedef struct builder {
+    const coffer_mlyze *trace;
+    const coffer__mlyze_map *map;
+    coffer_mlyze_index_entry *entries;
+    coffer_mlyze_events events;
+    coffer__mlyze_level level;
+    coffer__mlyze_live live;
+    coffer__mlyze_budget budget;
+} builder;
+
+/* A block that cannot be read changes nothing that is live. */
+static coffer_status follow_block(builder *b, size_t index, coffer_error *err)
+{
+    const coffer_mlyze_block *block = &b->map->items[index];
+    coffer_status status = coffer_mlyze_read_block(&b->events, b->trace, index, err);
+    b->entries[index] = (coffer_mlyze_index_entry){ .offset = block->offset,
+                                                    .first_event = block->first_event,
+                                                    .time = block->time,
+                                                    .live_bytes = coffer__mlyze_narrow(b->level.bytes),
+                                                    .live_allocs = b->level.allocs };
+    b->level.high_bytes = b->level.bytes;
+    if (status == COFFER_OK)
+        status = coffer__mlyze_follow(&b->level, &b->live, &b->events, err);
+    else if (coffer__is_about_file(status))
+        status = COFFER_OK;
+    b->entries[index].high_bytes = coffer__mlyze_narrow(b->level.high_bytes);
+    return status;
+}
+
+static coffer_status follow_all(builder *b, const coffer_progress *progress, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < b->map->count; i++) {
+        if (progress && progress->step(progress->context, i, b->map->count))
+            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        status = follow_block(b, i, err);
+    }
+    return status;
+}
+
+static coffer_status build(coffer_mlyze_index_entry **out, const coffer_mlyze *trace,
+                           const coffer__mlyze_map *map, const coffer_progress *progress, coffer_error *err)
+{
+    builder b = { .trace = trace, .map = map, .events = COFFER_MLYZE_EVENTS_INIT };
+    coffer_status status;
+    b.entries = coffer__alloc_array(map->count ? map->count : 1, sizeof *b.entries);
+    if (!b.entries)
+        return coffer__fail_no_memory(err, (uint64_t)map->count * sizeof *b.entries);
+    b.budget.max = trace->limits.memory_bytes < SIZE_MAX ? (size_t)trace->limits.memory_bytes : SIZE_MAX;
+    coffer__mlyze_live_init(&b.live, coffer__mlyze_new_key(), &b.budget);
+    status = follow_all(&b, progress, err);
+    coffer__mlyze_live_free(&b.live);
+    coffer_mlyze_events_free(&b.events);
+    if (status)
+        coffer__free(b.entries);
+    else
+        *out = b.entries;
+    return status;
+}
+
+/* ---- Asking ---- */
+
+/* The index file, when it tells of exactly the blocks that were found. */
+static coffer_mlyze_index_entry *load_matching(const coffer_mlyze *trace, const coffer__mlyze_map *map)
+{
+    coffer_mlyze_index_entry *entries = NULL;
+    size_t count = 0;
+    bool same;
+    if (!coffer__mlyze_index_load(&entries, &count, trace))
+        return NULL;
+    same = count == map->count;
+    for (size_t i = 0; same && i < count; i++)
+        same = entries[i].offset == map->items[i].offset &&
+               entries[i].first_event == map->items[i].first_event && entries[i].time == map->items[i].time;
+    if (same)
+        return entries;
+    coffer__free(entries);
+    return NULL;
+}
+
+static coffer_status get_built(const coffer_mlyze_index_entry **out, const coffer_mlyze *trace,
+                               const coffer__mlyze_map *map, const coffer_progress *progress,
+                               coffer_error *err)
+{
+    coffer__mlyze_built *built = trace->built;
+    coffer_status status = COFFER_OK;
+    pthread_mutex_lock(&built->lock);
+    if (!built->entries)
+        built->entries = load_matching(trace, map);
+    if (!built->entries && !(status = build(&built->entries, trace, map, progress, err)))
+        coffer__mlyze_index_save(trace, built->entries, map->count);
+    *out = built->entries;
+    pthread_mutex_unlock(&built->lock);
+    return status;
+}
+
+coffer_status coffer_mlyze_index(const coffer_mlyze_index_entry **out, size_t *count,
+                                 const coffer_mlyze *trace, const coffer_progress *progress,
+                                 coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    const coffer_mlyze_index_entry *entries;
+    coffer_status status = coffer__mlyze_get_map(&map, trace, err);
+    if (status)
+        return status;
+    entries = map->entries;
+    if (!entries && (status = get_built(&entries, trace, map, progress, err)))
+        return status;
+    *out = entries;
+    *count = map->count;
+    return COFFER_OK;
+}

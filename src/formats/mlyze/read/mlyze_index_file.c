@@ -1,0 +1,223 @@
+/* The file that keeps an index between calls (mlyze_layout.h has its bytes). It is derived data: whatever
+ * does not fit the trace leads to another way of finding out, never to an error. */
+#include "formats/mlyze/read/mlyze_index.h"
+
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/sink.h"
+
+#include <lz4.h>
+
+/* Blocks whose own headers are compared with what an index says of them before it is believed. */
+#define SAMPLES 16
+
+static void make_header(uint8_t out[COFFER__MLYZE_INDEX_HEADER], const coffer_mlyze *trace, size_t count)
+{
+    memcpy(out, COFFER__MLYZE_INDEX_MAGIC, 4);
+    coffer__store_u32(out + 4, COFFER__MLYZE_INDEX_VERSION);
+    coffer__store_u64(out + 8, coffer_source_size(trace->source));
+    coffer__store_u32(out + 16, coffer__crc32(0, trace->header.bytes, sizeof trace->header.bytes));
+    coffer__store_u32(out + 20, (uint32_t)count);
+}
+
+static void load_entry(coffer_mlyze_index_entry *out, const uint8_t *bytes)
+{
+    out->offset = coffer__load_u64(bytes);
+    out->first_event = coffer__load_u64(bytes + 8);
+    out->time = coffer__load_u64(bytes + 16);
+    out->live_bytes = coffer__load_u64(bytes + 24);
+    out->live_allocs = coffer__load_u64(bytes + 32);
+    out->high_bytes = coffer__load_u64(bytes + 40);
+}
+
+static void store_entry(uint8_t *out, const coffer_mlyze_index_entry *entry)
+{
+    coffer__store_u64(out, entry->offset);
+    coffer__store_u64(out + 8, entry->first_event);
+    coffer__store_u64(out + 16, entry->time);
+    coffer__store_u64(out + 24, entry->live_bytes);
+    coffer__store_u64(out + 32, entry->live_allocs);
+    coffer__store_u64(out + 40, entry->high_bytes);
+}
+
+/* Whether entries can be blocks of this trace, one after the other. */
+static bool entries_fit(const coffer_mlyze_index_entry *entries, size_t count, const coffer_mlyze *trace)
+{
+    if (count > 0 && (entries[0].offset != trace->area || entries[0].first_event != 0 ||
+                      entries[count - 1].offset >= trace->area_end))
+        return false;
+    for (size_t i = 1; i < count; i++) {
+        if (entries[i].offset <= entries[i - 1].offset ||
+            entries[i].first_event <= entries[i - 1].first_event ||
+            entries[i].first_event - entries[i - 1].first_event > UINT32_MAX ||
+            entries[i].offset - entries[i - 1].offset > UINT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+static bool read_entries(coffer_mlyze_index_entry *out, size_t count, coffer_source *file)
+{
+    const size_t len = count * COFFER__MLYZE_INDEX_ENTRY;
+    const uint8_t *bytes = coffer_source_view(file, COFFER__MLYZE_INDEX_HEADER, len);
+    uint8_t *copy = NULL;
+    if (!bytes) {
+        bytes = copy = coffer__malloc(len);
+        if (!copy || coffer_source_read_at(copy, file, COFFER__MLYZE_INDEX_HEADER, len, NULL)) {
+            coffer__free(copy);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        load_entry(&out[i], bytes + i * COFFER__MLYZE_INDEX_ENTRY);
+    coffer__free(copy);
+    return coffer_source_intact(file, NULL) == COFFER_OK;
+}
+
+bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, const coffer_mlyze *trace)
+{
+    uint8_t found[COFFER__MLYZE_INDEX_HEADER], expected[COFFER__MLYZE_INDEX_HEADER];
+    coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
+    coffer_mlyze_index_entry *entries = NULL;
+    coffer_source *file = NULL;
+    size_t n;
+    bool good = false;
+    opts.ignore_journal = true;
+    if (!trace->index_path || coffer_source_open(&file, trace->index_path, &opts, NULL))
+        return false;
+    if (coffer_source_read_at(found, file, 0, sizeof found, NULL))
+        goto out;
+    n = coffer__load_u32(found + 20);
+    make_header(expected, trace, n);
+    if (memcmp(found, expected, sizeof found) != 0 || n > trace->limits.entries ||
+        coffer_source_size(file) != COFFER__MLYZE_INDEX_HEADER + (uint64_t)n * COFFER__MLYZE_INDEX_ENTRY)
+        goto out;
+    entries = coffer__alloc_array(n ? n : 1, sizeof *entries);
+    good = entries && read_entries(entries, n, file) && entries_fit(entries, n, trace);
+    if (good) {
+        *out = entries;
+        *count = n;
+    }
+out:
+    if (!good)
+        coffer__free(entries);
+    coffer_source_close(file);
+    return good;
+}
+
+/* ---- Blocks from the index ---- */
+
+/* The block that entry `i` describes, as far as the index knows it: all but raw_size. */
+static bool block_of_entry(coffer_mlyze_block *out, const coffer_mlyze_index_entry *entries, size_t i,
+                           size_t count, const coffer_mlyze *trace)
+{
+    const coffer_mlyze_index_entry *entry = &entries[i];
+    uint64_t room;
+    if (i + 1 == count) {
+        if (coffer__mlyze_read_block_header(out, NULL, trace, entry->offset, NULL) ||
+            out->time != entry->time)
+            return false;
+        out->first_event = entry->first_event;
+        return true;
+    }
+    room = entry[1].offset - entry->offset;
+    if (room <= COFFER__MLYZE_BLOCK_HEADER ||
+        room > COFFER__MLYZE_BLOCK_HEADER + LZ4_COMPRESSBOUND(COFFER__MLYZE_BLOCK_RAW_MAX))
+        return false;
+    *out = (coffer_mlyze_block){ .offset = entry->offset,
+                                 .first_event = entry->first_event,
+                                 .time = entry->time,
+                                 .event_count = (uint32_t)(entry[1].first_event - entry->first_event),
+                                 .stored_size = (uint32_t)(room - COFFER__MLYZE_BLOCK_HEADER) };
+    return true;
+}
+
+bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer_mlyze_block *block)
+{
+    coffer_mlyze_block header;
+    if (coffer__mlyze_read_block_header(&header, NULL, trace, block->offset, NULL) ||
+        header.event_count != block->event_count || header.time != block->time ||
+        header.stored_size != block->stored_size)
+        return false;
+    block->raw_size = header.raw_size;
+    return true;
+}
+
+static bool samples_agree(const coffer__mlyze_map *map, const coffer_mlyze *trace)
+{
+    size_t samples = map->count < SAMPLES ? map->count : SAMPLES;
+    for (size_t i = 0; i < samples; i++) {
+        coffer_mlyze_block block = map->items[i * (map->count - 1) / (samples > 1 ? samples - 1 : 1)];
+        if (!coffer__mlyze_block_agrees(trace, &block))
+            return false;
+    }
+    return true;
+}
+
+/* Whether all of the trace is in the map: to the end of its events, or to the place that damage ends them.
+ * Behind a block that is cut off there is always something to look for. */
+static bool is_complete(const coffer__mlyze_map *map, const coffer_mlyze *trace)
+{
+    const coffer_mlyze_block *last = &map->items[map->count - 1];
+    uint64_t end = last->offset + COFFER__MLYZE_BLOCK_HEADER + last->stored_size;
+    coffer_mlyze_block next;
+    coffer_status status;
+    if (end == trace->area_end)
+        return trace->header.event_count == 0 || trace->header.event_count == map->event_count;
+    status = coffer__mlyze_read_block_header(&next, NULL, trace, end, NULL);
+    return status != COFFER_OK && status != COFFER_E_TRUNCATED;
+}
+
+coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_mlyze *trace,
+                                           coffer_error *err)
+{
+    coffer_mlyze_index_entry *entries = NULL;
+    coffer_mlyze_block block;
+    size_t count = 0;
+    if (!coffer__mlyze_index_load(&entries, &count, trace))
+        return COFFER_OK;
+    if (count > 0 && !(map->items = coffer__alloc_array(count, sizeof *map->items))) {
+        coffer__free(entries);
+        return coffer__fail_no_memory(err, (uint64_t)count * sizeof *map->items);
+    }
+    map->capacity = count;
+    while (map->count < count && block_of_entry(&block, entries, map->count, count, trace)) {
+        map->items[map->count++] = block;
+        map->event_count += block.event_count;
+    }
+    if (count > 0 && map->count == count && samples_agree(map, trace) && is_complete(map, trace)) {
+        map->from_index = true;
+        map->entries = entries;
+        return COFFER_OK;
+    }
+    map->count = 0;
+    map->event_count = 0;
+    coffer__free(entries);
+    return COFFER_OK;
+}
+
+/* ---- Keeping it ---- */
+
+void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
+                              size_t count)
+{
+    coffer__sink_opts opts = { .no_sync = true };
+    uint8_t bytes[COFFER__MLYZE_INDEX_ENTRY];
+    uint8_t header[COFFER__MLYZE_INDEX_HEADER];
+    coffer__sink *sink = NULL;
+    coffer_status status;
+    if (!trace->index_path || count > UINT32_MAX ||
+        coffer__sink_create(&sink, trace->index_path, &opts, NULL))
+        return;
+    make_header(header, trace, count);
+    status = coffer__sink_write(sink, header, sizeof header, NULL);
+    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+        store_entry(bytes, &entries[i]);
+        status = coffer__sink_write(sink, bytes, sizeof bytes, NULL);
+    }
+    if (status == COFFER_OK)
+        coffer__sink_commit(sink, NULL);
+    else
+        coffer__sink_discard(sink);
+}

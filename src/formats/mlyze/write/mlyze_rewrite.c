@@ -1,0 +1,124 @@
+/* A copy of a trace with other blocks, or with none. The bytes of the metadata and of the events stay. */
+#include "formats/mlyze/write/mlyze_write_copy.h"
+
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+typedef struct rewriting {
+    const coffer_mlyze *trace;
+    const coffer_mlyze_write_opts *opts;
+    const coffer_progress *progress;
+    coffer__sink *sink;
+    coffer__mlyze_front front;
+    coffer__mlyze_map *map; /* of the file itself, whatever an index says */
+} rewriting;
+
+/* Programs that never finish their metadata leave it as they began it. */
+static bool is_complete(const coffer_mlyze *trace)
+{
+    if (coffer__mlyze_has_blocks(&trace->header) || trace->header.flags)
+        return (trace->header.flags & COFFER__MLYZE_FLAG_COMPLETE) != 0;
+    return coffer_mlyze_profile_name(trace) == NULL;
+}
+
+static coffer_status write_front(rewriting *work, coffer_error *err)
+{
+    const coffer_mlyze *trace = work->trace;
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    char *text = NULL;
+    coffer_status status =
+        coffer__mlyze_read_metadata(&text, trace->source, &trace->header, &trace->limits, err);
+    if (status)
+        return status;
+    work->front.metadata_len = trace->header.metadata_len;
+    work->front.metadata_crc = coffer__crc32(0, text, trace->header.metadata_len);
+    coffer__mlyze_compose_header(header, &work->front);
+    status = coffer__sink_write(work->sink, header, sizeof header, err);
+    if (status == COFFER_OK)
+        status = coffer__sink_write(work->sink, text, trace->header.metadata_len, err);
+    coffer__free(text);
+    return status;
+}
+
+/* Finds the events; one that is cut off would be missing from the copy without a word. */
+static coffer_status find_events(rewriting *work, coffer_error *err)
+{
+    work->map = coffer__calloc(1, sizeof *work->map);
+    if (!work->map)
+        return coffer__fail_no_memory(err, sizeof *work->map);
+    coffer_status status = coffer__mlyze_walk(work->map, work->trace, err);
+    if (status == COFFER_OK && work->map->damage.status)
+        status = coffer__fail(err, work->map->damage.status, work->map->damage.offset, "%s",
+                              work->map->damage.text);
+    work->front.event_count = work->map->event_count;
+    return status;
+}
+
+static coffer_status copy_blocks(rewriting *work, coffer__mlyze_copy *copy, coffer_error *err)
+{
+    const coffer__mlyze_map *map = work->map;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < map->count; i++) {
+        status = coffer__mlyze_copy_block(copy, &map->items[i], err);
+        if (status == COFFER_OK && work->progress &&
+            work->progress->step(work->progress->context, i + 1, map->count) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    return status;
+}
+
+/* What is known only now: whether extension events were there, and how long the area is. */
+static coffer_status settle_header(rewriting *work, bool extensions, coffer_error *err)
+{
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    if (work->opts->plain || !coffer__sink_can_patch(work->sink))
+        return COFFER_OK;
+    work->front.flags = coffer__mlyze_flags_of(work->opts, extensions, is_complete(work->trace));
+    coffer__mlyze_compose_header(header, &work->front);
+    return coffer__sink_patch(work->sink, 0, header, sizeof header, err);
+}
+
+static coffer_status rewrite(rewriting *work, coffer_error *err)
+{
+    const coffer_mlyze *trace = work->trace;
+    coffer__mlyze_copy copy = { 0 };
+    coffer_status status;
+    work->front.start_time = trace->header.start_time;
+    work->front.flags =
+        coffer__mlyze_flags_of(work->opts, coffer__mlyze_has_extensions(&trace->header), is_complete(trace));
+    if ((status = find_events(work, err)) || (status = write_front(work, err)) ||
+        (status = coffer__mlyze_copy_init(&copy, work->sink, trace, work->opts, err)) ||
+        (status = copy_blocks(work, &copy, err)) ||
+        (status = coffer__mlyze_copy_end(&copy, &work->front.area_len, err)))
+        goto out;
+    status = settle_header(work, copy.extensions, err);
+out:
+    coffer__mlyze_copy_free(&copy);
+    coffer__mlyze_map_free(work->map);
+    return status;
+}
+
+coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
+                                   const coffer_mlyze_write_opts *opts, const coffer_progress *progress,
+                                   coffer_error *err)
+{
+    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer__sink_opts sink_options = { 0 };
+    rewriting work = { .trace = trace, .opts = &options, .progress = progress };
+    coffer_status status = coffer__mlyze_take_opts(&options, opts, err);
+    if (status)
+        return status;
+    sink_options.exclusive = options.exclusive;
+    if ((status = coffer__sink_create(&work.sink, out_path, &sink_options, err)))
+        return status;
+    status = rewrite(&work, err);
+    if (status) {
+        coffer__sink_discard(work.sink);
+        return status;
+    }
+    if ((status = coffer__sink_commit(work.sink, err)))
+        return status;
+    coffer__mlyze_write_index(out_path, &options);
+    return COFFER_OK;
+}

@@ -1,0 +1,194 @@
+/* The end of writing: one file of the events and of the metadata that stands before them. */
+#include "formats/mlyze/write/mlyze_write_copy.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/os.h"
+#include "io/source_private.h"
+
+#include <string.h>
+
+coffer__mlyze_draft coffer__mlyze_draft_of(const coffer_mlyze_writer *writer)
+{
+    coffer__mlyze_draft draft = { .pools = &writer->pools, .marks = &writer->marks };
+    if (writer->extra)
+        draft.extra = coffer__json_root(writer->extra);
+    return draft;
+}
+
+static coffer__mlyze_front front_of(const coffer_mlyze_writer *writer, uint64_t area_len)
+{
+    coffer__mlyze_front front = { .start_time = writer->opts.start_time_us,
+                                  .flags = coffer__mlyze_flags_of(&writer->opts, writer->extensions, true),
+                                  .event_count = writer->event_count,
+                                  .area_len = area_len };
+    return front;
+}
+
+static coffer_status write_front(coffer_mlyze_writer *writer, uint64_t area_len, coffer_error *err)
+{
+    coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
+    coffer__mlyze_front front = front_of(writer, area_len);
+    return coffer__mlyze_write_front(writer->sink, &front, &draft, err);
+}
+
+/* ---- A recording ---- */
+
+static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer_source *part, coffer_error *err)
+{
+    coffer__mlyze_copy copy = { 0 };
+    coffer_mlyze trace;
+    uint64_t area_len;
+    coffer__mlyze_part_as_trace(&trace, part, &writer->limits);
+    coffer_status status = coffer__mlyze_copy_init(&copy, writer->sink, &trace, &writer->opts, err);
+    for (uint64_t at = trace.area, event = 0; status == COFFER_OK && at < trace.area_end;) {
+        coffer_mlyze_block block;
+        if ((status = coffer__mlyze_read_block_header(&block, NULL, &trace, at, err)))
+            break;
+        block.first_event = event;
+        status = coffer__mlyze_copy_block(&copy, &block, err);
+        event += block.event_count;
+        at += COFFER__MLYZE_BLOCK_HEADER + block.stored_size;
+    }
+    if (status == COFFER_OK)
+        status = coffer__mlyze_copy_end(&copy, &area_len, err);
+    coffer__mlyze_copy_free(&copy);
+    return status;
+}
+
+static coffer_status copy_part(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    const coffer__mlyze_parts *parts = &writer->parts;
+    coffer_source *part = NULL;
+    coffer_status status;
+    if (!writer->opts.plain)
+        return coffer__sink_copy_file(writer->sink, parts->part, COFFER__MLYZE_PARTS_HEADER,
+                                      parts->part_size - COFFER__MLYZE_PARTS_HEADER, parts->part_path, err);
+    status = coffer__source_over_fd(&part, parts->part, false, parts->part_size, parts->part_path, NULL, err);
+    if (status)
+        return status;
+    status = copy_as_plain(writer, part, err);
+    coffer_source_close(part);
+    return status;
+}
+
+/* From here on the parts are complete, and whoever recovers them knows it. */
+static coffer_status end_parts(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer__buffer chunk = COFFER__BUFFER_INIT;
+    coffer__mlyze_strings_put_end(&chunk, writer->event_count, writer->parts.part_size);
+    coffer_status status = chunk.failed ? coffer__fail_no_memory(err, COFFER__MLYZE_CHUNK_HEADER)
+                                        : coffer__mlyze_parts_add_strings(&writer->parts, &chunk, err);
+    coffer__buffer_free(&chunk);
+    return status;
+}
+
+static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = writer->opts.exclusive };
+    uint64_t area_len = writer->parts.part_size - COFFER__MLYZE_PARTS_HEADER;
+    coffer_status status;
+    if ((status = end_parts(writer, err)) ||
+        (status = coffer__sink_create(&writer->sink, writer->path, &options, err)) ||
+        (status = write_front(writer, area_len, err)))
+        return status;
+    return copy_part(writer, err);
+}
+
+/* ---- Either ---- */
+
+/* The metadata outgrew its room: a second file takes the place of the first. */
+static coffer_status move_area(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer__sink_opts options = { .exclusive = writer->opts.exclusive };
+    coffer__sink *first = writer->sink;
+    coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
+    if (status == COFFER_OK)
+        status = write_front(writer, coffer__mlyze_area_size(&writer->area), err);
+    if (status == COFFER_OK)
+        status = coffer__mlyze_area_copy(writer->sink, &writer->area, err);
+    if (writer->sink != first)
+        coffer__sink_discard(first);
+    return status;
+}
+
+static coffer_status join_area(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer__mlyze_area *area = &writer->area;
+    coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
+    coffer__mlyze_front front = front_of(writer, coffer__mlyze_area_size(area));
+    uint32_t len, crc;
+    coffer_status status;
+    if (area->room) {
+        if ((status = coffer__mlyze_measure(&len, &crc, &draft, err)))
+            return status;
+        return len <= area->room
+                   ? coffer__mlyze_patch_front(writer->sink, &front, (uint32_t)area->room, &draft, err)
+                   : move_area(writer, err);
+    }
+    status = coffer__mlyze_write_front(writer->sink, &front, &draft, err);
+    return status ? status : coffer__mlyze_area_copy(writer->sink, area, err);
+}
+
+static coffer_status finish(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer_status status = coffer__mlyze_close_block(writer, err);
+    if (status)
+        return status;
+    status = writer->opts.recording ? join_parts(writer, err) : join_area(writer, err);
+    if (status)
+        return status;
+    coffer__sink *sink = writer->sink;
+    writer->sink = NULL; /* commit frees it */
+    status = coffer__sink_commit(sink, err);
+    if (status == COFFER_OK && writer->opts.recording)
+        status = coffer__mlyze_parts_remove(&writer->parts, err);
+    return status;
+}
+
+coffer_status coffer_mlyze_commit(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    coffer_status status = writer->failure.status;
+    if (status && err)
+        *err = writer->failure;
+    if (status == COFFER_OK)
+        status = finish(writer, err);
+    if (status == COFFER_OK)
+        coffer__mlyze_write_index(writer->path, &writer->opts);
+    coffer__mlyze_writer_free(writer);
+    return status;
+}
+
+void coffer_mlyze_discard(coffer_mlyze_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->opts.recording)
+        coffer__mlyze_parts_remove(&writer->parts, NULL);
+    coffer__mlyze_writer_free(writer);
+}
+
+void coffer__mlyze_write_index(const char *path, const coffer_mlyze_write_opts *opts)
+{
+    coffer_mlyze_open_opts options = COFFER_MLYZE_OPEN_OPTS_INIT;
+    const coffer_mlyze_index_entry *entries;
+    coffer_source *src = NULL;
+    coffer_mlyze *trace = NULL;
+    struct stat st;
+    size_t len = strlen(path), count;
+    if (opts->plain || opts->no_index || coffer__os_stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return;
+    char *name = coffer__malloc(len + sizeof ".idx");
+    if (!name)
+        return;
+    memcpy(name, path, len);
+    memcpy(name + len, ".idx", sizeof ".idx");
+    options.index_path = name;
+    options.limits = opts->limits;
+    if (coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
+        coffer_mlyze_open(&trace, src, &options, NULL) == COFFER_OK)
+        coffer_mlyze_index(&entries, &count, trace, NULL, NULL); /* keeps it under that name */
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    coffer__free(name);
+}

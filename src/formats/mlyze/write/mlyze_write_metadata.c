@@ -1,0 +1,291 @@
+/* The metadata of a trace, written from the tables piece by piece: stacks share their frames in memory, in
+ * the JSON each has its own. */
+#include "formats/mlyze/write/mlyze_write.h"
+
+#include "base/bytes.h"
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/json_write.h"
+
+#include <string.h>
+
+#define PIECE ((size_t)1 << 18)
+/* {"file_id":0,"line":0,"func_id":0}, */
+#define FRAME_MIN 35
+#define FRAME_MAX (FRAME_MIN + 3 * 20)
+#define METADATA_MAX UINT32_MAX
+
+typedef struct composing {
+    coffer__buffer text;
+    coffer__sink *sink; /* NULL = measure only */
+    uint64_t at;        /* where it is put over what the sink has; 0 = behind that */
+    uint64_t len;
+    uint32_t crc;
+} composing;
+
+static const char *const own_keys[] = { "stack_traces", "files", "functions", "markers", "collections" };
+
+bool coffer__mlyze_is_own_key(const char *key, size_t len)
+{
+    for (size_t i = 0; i < sizeof own_keys / sizeof own_keys[0]; i++) {
+        if (len == strlen(own_keys[i]) && memcmp(key, own_keys[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static coffer_status fail_too_long(coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                        "the metadata of all stacks passes the 4 GiB that a header can say");
+}
+
+static coffer_status send(composing *work, coffer_error *err)
+{
+    if (work->text.failed)
+        return coffer__fail_no_memory(err, work->text.len);
+    if (work->len + work->text.len > METADATA_MAX)
+        return fail_too_long(err);
+    work->crc = coffer__crc32(work->crc, work->text.data, work->text.len);
+    coffer_status status = COFFER_OK;
+    if (work->sink && work->at)
+        status = coffer__sink_patch(work->sink, work->at + work->len, work->text.data, work->text.len, err);
+    else if (work->sink)
+        status = coffer__sink_write(work->sink, work->text.data, work->text.len, err);
+    work->len += work->text.len;
+    work->text.len = 0;
+    return status;
+}
+
+static coffer_status send_when_full(composing *work, coffer_error *err)
+{
+    return work->text.len < PIECE && !work->text.failed ? COFFER_OK : send(work, err);
+}
+
+static void put(coffer__buffer *out, const char *text)
+{
+    coffer__buffer_append(out, text, strlen(text));
+}
+
+/* ---- Stacks ---- */
+
+static uint8_t *copy(uint8_t *to, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(to, text, len);
+    return to + len;
+}
+
+static uint8_t *put_u64(uint8_t *to, uint64_t value)
+{
+    uint8_t digits[20];
+    size_t len = 0;
+    do
+        digits[len++] = (uint8_t)('0' + value % 10);
+    while (value /= 10);
+    while (len > 0)
+        *to++ = digits[--len];
+    return to;
+}
+
+static void put_frame(coffer__buffer *out, const coffer_mlyze_frame *frame, bool last)
+{
+    size_t before = out->len;
+    uint8_t *start = coffer__buffer_extend(out, FRAME_MAX), *to = start;
+    if (!start)
+        return;
+    to = put_u64(copy(to, "{\"file_id\":"), frame->file_id);
+    to = put_u64(copy(to, ",\"line\":"), frame->line);
+    to = put_u64(copy(to, ",\"func_id\":"), frame->func_id);
+    to = copy(to, last ? "}" : "},");
+    out->len = before + (size_t)(to - start);
+}
+
+static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *stacks,
+                               const coffer__mlyze_pool_stack *stack, bool first, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    coffer__buffer_printf(&work->text, "%s\"%llu\":[", first ? "" : ",", (unsigned long long)stack->id);
+    for (uint32_t call = stack->call; status == COFFER_OK && call;) {
+        const coffer__mlyze_pool_call *at = &stacks->calls[call - 1];
+        put_frame(&work->text, &at->frame, at->caller == 0);
+        call = at->caller;
+        status = send_when_full(work, err);
+    }
+    put(&work->text, "]");
+    return status;
+}
+
+/* Deep stacks that share almost everything may be too long to write even once. */
+static coffer_status expect_room(const coffer__mlyze_stack_pool *stacks, coffer_error *err)
+{
+    uint64_t frames = 0;
+    for (size_t i = 0; i < stacks->count && frames <= METADATA_MAX / FRAME_MIN; i++) {
+        if (stacks->items[i].listed && stacks->items[i].call)
+            frames += stacks->calls[stacks->items[i].call - 1].depth;
+    }
+    return frames <= METADATA_MAX / FRAME_MIN ? COFFER_OK : fail_too_long(err);
+}
+
+static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool *stacks, coffer_error *err)
+{
+    coffer_status status = expect_room(stacks, err);
+    bool first = true;
+    put(&work->text, "{\"stack_traces\":{");
+    for (size_t i = 0; status == COFFER_OK && i < stacks->count; i++) {
+        if (!stacks->items[i].listed)
+            continue;
+        status = put_stack(work, stacks, &stacks->items[i], first, err);
+        first = false;
+    }
+    put(&work->text, "}");
+    return status;
+}
+
+/* ---- The rest ---- */
+
+static coffer_status put_names(composing *work, const char *key, const coffer__mlyze_name_pool *names,
+                               coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    coffer__json_writer json;
+    coffer__buffer_printf(&work->text, ",\"%s\":{", key);
+    for (size_t i = 0; status == COFFER_OK && i < names->count; i++) {
+        const coffer__mlyze_pool_name *name = &names->items[i];
+        coffer__buffer_printf(&work->text, "%s\"%llu\":", i ? "," : "", (unsigned long long)name->id);
+        coffer__json_writer_init(&json, &work->text, 0);
+        coffer__json_string_len(&json, name->text, name->len);
+        status = send_when_full(work, err);
+    }
+    put(&work->text, "}");
+    return status;
+}
+
+static void put_extra(composing *work, const coffer__json_value *extra)
+{
+    for (const coffer__json_value *v = coffer__json_first(extra); v; v = coffer__json_next(extra, v)) {
+        coffer__json_writer json;
+        if (coffer__mlyze_is_own_key(v->key, v->key_len))
+            continue;
+        put(&work->text, ",");
+        coffer__json_writer_init(&json, &work->text, 0);
+        coffer__json_string_len(&json, v->key, v->key_len);
+        put(&work->text, ":");
+        coffer__json_writer_init(&json, &work->text, 0);
+        coffer__json_write_value(&json, v);
+    }
+}
+
+static void put_moments(composing *work, const char *key, const coffer__mlyze_moments *moments, bool names)
+{
+    if (moments->count == 0)
+        return;
+    coffer__buffer_printf(&work->text, ",\"%s\":[", key);
+    for (size_t i = 0; i < moments->count; i++) {
+        const coffer__mlyze_moment *m = &moments->items[i];
+        coffer__buffer_printf(&work->text, "%s[%llu,%llu", i ? "," : "", (unsigned long long)m->event,
+                              (unsigned long long)m->time);
+        if (names)
+            coffer__buffer_printf(&work->text, ",%llu", (unsigned long long)m->id);
+        put(&work->text, "]");
+    }
+    put(&work->text, "]");
+}
+
+static coffer_status compose(composing *work, const coffer__mlyze_draft *draft, coffer_error *err)
+{
+    coffer_status status;
+    if ((status = put_stacks(work, &draft->pools->stacks, err)) ||
+        (status = put_names(work, "files", &draft->pools->files, err)) ||
+        (status = put_names(work, "functions", &draft->pools->functions, err)))
+        goto out;
+    put_extra(work, draft->extra);
+    put_moments(work, "markers", &draft->marks->markers, true);
+    put_moments(work, "collections", &draft->marks->collections, false);
+    put(&work->text, "}");
+    status = send(work, err);
+out:
+    coffer__buffer_free(&work->text);
+    return status;
+}
+
+coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__mlyze_draft *draft,
+                                    coffer_error *err)
+{
+    composing work = { .text = COFFER__BUFFER_INIT };
+    coffer_status status = compose(&work, draft, err);
+    if (status == COFFER_OK) {
+        *len = (uint32_t)work.len;
+        *crc = work.crc;
+    }
+    return status;
+}
+
+/* ---- The header ---- */
+
+uint32_t coffer__mlyze_flags_of(const coffer_mlyze_write_opts *opts, bool extensions, bool complete)
+{
+    if (opts->plain)
+        return 0;
+    return COFFER__MLYZE_FLAG_BLOCKS | (opts->no_checksums ? 0 : COFFER__MLYZE_FLAG_CHECKSUMS) |
+           (extensions ? COFFER__MLYZE_FLAG_EXTENSIONS : 0) | (complete ? COFFER__MLYZE_FLAG_COMPLETE : 0);
+}
+
+void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const coffer__mlyze_front *front)
+{
+    memset(out, 0, COFFER__MLYZE_HEADER_SIZE);
+    memcpy(out, COFFER__MLYZE_MAGIC, COFFER__MLYZE_MAGIC_SIZE);
+    coffer__store_u32(out + COFFER__MLYZE_VERSION_AT, COFFER__MLYZE_VERSION);
+    coffer__store_u64(out + COFFER__MLYZE_START_AT, front->start_time);
+    coffer__store_u32(out + COFFER__MLYZE_METADATA_LENGTH_AT, front->metadata_len);
+    if (front->flags == 0)
+        return;
+    coffer__store_u32(out + COFFER__MLYZE_FLAGS_AT, front->flags);
+    coffer__store_u64(out + COFFER__MLYZE_EVENT_COUNT_AT, front->event_count);
+    coffer__store_u64(out + COFFER__MLYZE_EVENT_LENGTH_AT, front->area_len);
+    if (!(front->flags & COFFER__MLYZE_FLAG_CHECKSUMS))
+        return;
+    coffer__store_u32(out + COFFER__MLYZE_METADATA_CRC_AT, front->metadata_crc);
+    coffer__store_u32(out + COFFER__MLYZE_HEADER_CRC_AT, coffer__crc32(0, out, COFFER__MLYZE_HEADER_CRC_AT));
+}
+
+coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
+                                        const coffer__mlyze_draft *draft, coffer_error *err)
+{
+    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink };
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    coffer_status status;
+    /* A sink may be a stream: what the header says has to be known before. */
+    if ((status = coffer__mlyze_measure(&front->metadata_len, &front->metadata_crc, draft, err)))
+        return status;
+    coffer__mlyze_compose_header(header, front);
+    status = coffer__sink_write(sink, header, sizeof header, err);
+    return status ? status : compose(&work, draft, err);
+}
+
+/* The checksum of the metadata with the spaces behind it. */
+static uint32_t add_spaces(uint32_t crc, uint64_t count)
+{
+    uint8_t spaces[4096];
+    memset(spaces, ' ', sizeof spaces);
+    while (count > 0) {
+        size_t len = count < sizeof spaces ? (size_t)count : sizeof spaces;
+        crc = coffer__crc32(crc, spaces, len);
+        count -= len;
+    }
+    return crc;
+}
+
+coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front *front, uint32_t room,
+                                        const coffer__mlyze_draft *draft, coffer_error *err)
+{
+    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink, .at = COFFER__MLYZE_HEADER_SIZE };
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    coffer_status status = compose(&work, draft, err);
+    if (status)
+        return status;
+    front->metadata_len = room;
+    front->metadata_crc = add_spaces(work.crc, room - work.len);
+    coffer__mlyze_compose_header(header, front);
+    return coffer__sink_patch(sink, 0, header, sizeof header, err);
+}

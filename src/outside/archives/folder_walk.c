@@ -1,0 +1,225 @@
+#include "outside/archives/folder_walk.h"
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* What a first read asks for; a file that fills it is read on. */
+#define FIRST_READ ((size_t)128 << 10)
+
+typedef struct walk {
+    coffer__folder_list *list;
+    const char *root;
+    const coffer_limits *limits;
+    coffer__arena arena;
+    const char **folders; /* relative paths that are still to be listed; "" is the root */
+    size_t folder_count, folder_capacity;
+} walk;
+
+static bool is_left_out(const char *name)
+{
+    return name[0] == '.' || strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0;
+}
+
+static const char *join(coffer__arena *arena, const char *folder, const char *name)
+{
+    size_t folder_len = strlen(folder), name_len = strlen(name);
+    char *path = coffer__arena_take(arena, folder_len + name_len + 2);
+    if (!path)
+        return NULL;
+    memcpy(path, folder, folder_len);
+    if (folder_len)
+        path[folder_len++] = '/';
+    memcpy(path + folder_len, name, name_len + 1);
+    return path;
+}
+
+static coffer_status add_file(walk *work, const char *folder, const char *name, bool irregular,
+                              coffer_error *err)
+{
+    coffer__folder_list *list = work->list;
+    if (list->count >= work->limits->entries)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: more than %" PRIu64 " files",
+                            work->root, work->limits->entries);
+    coffer_status status =
+        coffer__array_reserve_one(&list->files, &list->capacity, list->count, sizeof *list->files, err);
+    if (status)
+        return status;
+    const char *path = join(&list->paths, folder, name);
+    if (!path)
+        return coffer__fail_no_memory(err, strlen(name));
+    list->files[list->count++] = (coffer__folder_file){ path, irregular };
+    return COFFER_OK;
+}
+
+static coffer_status add_folder(walk *work, const char *folder, const char *name, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&work->folders, &work->folder_capacity,
+                                                     work->folder_count, sizeof *work->folders, err);
+    if (status)
+        return status;
+    const char *path = join(&work->arena, folder, name);
+    if (!path)
+        return coffer__fail_no_memory(err, strlen(name));
+    work->folders[work->folder_count++] = path;
+    return COFFER_OK;
+}
+
+static coffer_status add_name(walk *work, void *open_folder, const char *folder, const char *name,
+                              unsigned char type, coffer_error *err)
+{
+    if (is_left_out(name))
+        return COFFER_OK;
+    if (type == DT_UNKNOWN) {
+        struct stat st;
+        if (coffer__os_stat_in(open_folder, name, &st) != 0)
+            return coffer__fail_errno(err, "cannot examine", name, errno);
+        type = S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_LNK;
+    }
+    return type == DT_DIR ? add_folder(work, folder, name, err)
+                          : add_file(work, folder, name, type != DT_REG, err);
+}
+
+static coffer_status list_folder(walk *work, const char *folder, coffer_error *err)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    coffer__buffer_printf(&path, "%s/%s", work->root, folder);
+    void *open_folder = path.failed ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
+    if (!open_folder)
+        status = path.failed ? coffer__fail_no_memory(err, strlen(folder))
+                             : coffer__fail_errno(err, "cannot list", coffer__buffer_text(&path), errno);
+    while (!status) {
+        unsigned char type = DT_UNKNOWN;
+        const char *name = coffer__os_next_name(open_folder, &type);
+        if (!name) {
+            if (errno)
+                status = coffer__fail_errno(err, "cannot list", coffer__buffer_text(&path), errno);
+            break;
+        }
+        status = add_name(work, open_folder, folder, name, type, err);
+    }
+    if (open_folder)
+        coffer__os_close_folder(open_folder);
+    coffer__buffer_free(&path);
+    return status;
+}
+
+/* By bytes, but a slash comes before all of them: folder by folder, in the order of their names. */
+static int compare_paths(const void *a, const void *b)
+{
+    const char *x = ((const coffer__folder_file *)a)->path, *y = ((const coffer__folder_file *)b)->path;
+    while (*x && *x == *y)
+        x++, y++;
+    int left = *x == '/' ? 1 : *x ? (unsigned char)*x + 1 : 0;
+    int right = *y == '/' ? 1 : *y ? (unsigned char)*y + 1 : 0;
+    return left - right;
+}
+
+coffer_status coffer__folder_list_read(coffer__folder_list *list, const char *folder,
+                                       const coffer_limits *limits, coffer_error *err)
+{
+    walk work = { .list = list, .root = folder, .limits = limits };
+    coffer_status status = add_folder(&work, "", "", err);
+    while (!status && work.folder_count)
+        status = list_folder(&work, work.folders[--work.folder_count], err);
+    coffer__free(work.folders);
+    coffer__arena_free(&work.arena);
+    if (!status && list->count)
+        qsort(list->files, list->count, sizeof *list->files, compare_paths);
+    return status;
+}
+
+void coffer__folder_list_free(coffer__folder_list *list)
+{
+    coffer__arena_free(&list->paths);
+    coffer__free(list->files);
+    *list = (coffer__folder_list){ 0 };
+}
+
+static coffer_status fail_unsafe(const char *path, const char *why, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "\"%s\" %s", path, why);
+}
+
+static coffer_status open_part(int *fd, int folder, const char *part, bool last, const char *path,
+                               coffer_error *err)
+{
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
+    do {
+        *fd = coffer__os_open_at(folder, part, flags);
+    } while (*fd < 0 && errno == EINTR);
+    if (*fd >= 0)
+        return COFFER_OK;
+    if (errno == ELOOP || (!last && errno == ENOTDIR))
+        return fail_unsafe(path, "passes a symbolic link", err);
+    if (errno == ENOENT)
+        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: there is no such file", path);
+    return coffer__fail_errno(err, "cannot open", path, errno);
+}
+
+coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    char part[256];
+    int at = -1;
+    struct stat st;
+    if (path[0] == '/' || !path[0])
+        return fail_unsafe(path, "is no path below the folder", err);
+    for (const char *name = path; *name && !status;) {
+        size_t len = strcspn(name, "/"), slashes = strspn(name + len, "/");
+        bool last = !name[len + slashes];
+        int next = -1;
+        if (len >= sizeof part)
+            status = fail_unsafe(path, "has too long a name in it", err);
+        else if (len == 2 && memcmp(name, "..", 2) == 0)
+            status = fail_unsafe(path, "leads out of its folder", err);
+        if (status)
+            break;
+        memcpy(part, name, len);
+        part[len] = 0;
+        status = open_part(&next, at < 0 ? folder : at, part, last, path, err);
+        coffer__file_close(at);
+        at = next;
+        name += len + slashes;
+    }
+    if (!status && (coffer__os_fstat(at, &st) != 0 || !S_ISREG(st.st_mode)))
+        status = fail_unsafe(path, "is no regular file", err);
+    if (status) {
+        coffer__file_close(at);
+        return status;
+    }
+    *fd = at;
+    return COFFER_OK;
+}
+
+coffer_status coffer__folder_read_file(coffer__buffer *out, int fd, uint64_t max, const char *name,
+                                       coffer_error *err)
+{
+    size_t got = 1;
+    out->len = 0;
+    while (got) {
+        size_t begin = out->len, want = begin > FIRST_READ ? begin : FIRST_READ;
+        uint8_t *to = coffer__buffer_extend(out, want);
+        if (!to)
+            return coffer__fail_no_memory(err, want);
+        coffer_status status = coffer__file_read_some(fd, to, want, &got, name, err);
+        out->len = begin + got;
+        if (status)
+            return status;
+        if (out->len > max)
+            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                "%s: more than the limit of %" PRIu64 " bytes", name, max);
+    }
+    return COFFER_OK;
+}

@@ -1,0 +1,468 @@
+/* Reading the front of a GGUF file. Every count is held against the bytes that are left before it is used. */
+#include "outside/models/gguf.h"
+
+#include "base/array.h"
+#include "base/bytes.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "outside/models/gguf_input.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t magic[4] = { 'G', 'G', 'U', 'F' };
+
+/* What a key and a tensor take at least: counts beyond that are lies. */
+#define MIN_KEY_BYTES 13    /* an empty name, a type, one byte */
+#define MIN_TENSOR_BYTES 24 /* an empty name, rank 0, a type, an offset */
+#define MIN_STRING_BYTES 8
+#define MIN_ARRAY_BYTES 12
+
+bool coffer__gguf_probe(const uint8_t *head, size_t len)
+{
+    return len >= sizeof magic && memcmp(head, magic, sizeof magic) == 0;
+}
+
+/* ---- Values ---- */
+
+static coffer_status check_value_type(const coffer__gguf_input *input, uint32_t type, coffer_error *err)
+{
+    if (type >= COFFER__GGUF_VALUE_COUNT)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - 4,
+                            "%s has the value type %" PRIu32 ", which is none", input->what, type);
+    return COFFER_OK;
+}
+
+static coffer_status pass_bools(coffer__gguf_input *input, uint64_t count, coffer_error *err)
+{
+    while (count) {
+        const uint8_t *bytes;
+        size_t len = count < COFFER__GGUF_WINDOW ? (size_t)count : COFFER__GGUF_WINDOW;
+        coffer_status status = coffer__gguf_take(&bytes, input, len, err);
+        if (status)
+            return status;
+        for (size_t i = 0; i < len; i++) {
+            if (bytes[i] > 1)
+                return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - len + i, "%s has the bool %u",
+                                    input->what, bytes[i]);
+        }
+        count -= len;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status pass_string(coffer__gguf_input *input, coffer_error *err)
+{
+    uint64_t len;
+    coffer_status status = coffer__gguf_take_string_length(&len, input, err);
+    if (!status)
+        input->at += len;
+    return status;
+}
+
+static coffer_status take_array_head(uint32_t *item_type, uint64_t *count, coffer__gguf_input *input,
+                                     coffer_error *err)
+{
+    uint64_t least, left;
+    coffer_status status = coffer__gguf_take_u32(item_type, input, err);
+    if (!status)
+        status = check_value_type(input, *item_type, err);
+    if (!status)
+        status = coffer__gguf_take_u64(count, input, err);
+    if (status)
+        return status;
+    least = coffer__gguf_value_size(*item_type);
+    if (!least)
+        least = *item_type == COFFER__GGUF_STRING ? MIN_STRING_BYTES : MIN_ARRAY_BYTES;
+    left = input->size - input->at;
+    if (*count > left / least)
+        return coffer__fail(err, COFFER_E_TRUNCATED, input->at,
+                            "%s has %" PRIu64 " items of %s, the file %" PRIu64 " bytes more", input->what,
+                            *count, coffer__gguf_value_name(*item_type), left);
+    return COFFER_OK;
+}
+
+static coffer_status pass_value(coffer__gguf_input *input, uint32_t type, unsigned depth, coffer_error *err);
+
+static coffer_status pass_items(coffer__gguf_input *input, uint32_t type, uint64_t count, unsigned depth,
+                                coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (type == COFFER__GGUF_BOOL)
+        return pass_bools(input, count, err);
+    if (coffer__gguf_value_size(type)) {
+        if (count > (input->size - input->at) / coffer__gguf_value_size(type))
+            return coffer__gguf_fail_short(input, coffer__gguf_value_size(type), err);
+        input->at += count * coffer__gguf_value_size(type);
+        return COFFER_OK;
+    }
+    for (uint64_t i = 0; !status && i < count; i++)
+        status = type == COFFER__GGUF_STRING ? pass_string(input, err) : pass_value(input, type, depth, err);
+    return status;
+}
+
+static coffer_status pass_value(coffer__gguf_input *input, uint32_t type, unsigned depth, coffer_error *err)
+{
+    uint32_t item_type;
+    uint64_t count;
+    if (type != COFFER__GGUF_ARRAY)
+        return pass_items(input, type, 1, depth, err);
+    if (depth == COFFER__GGUF_MAX_DEPTH)
+        return coffer__fail(err, COFFER_E_LIMIT, input->at, "%s has arrays %d deep", input->what,
+                            COFFER__GGUF_MAX_DEPTH + 1);
+    coffer_status status = take_array_head(&item_type, &count, input, err);
+    return status ? status : pass_items(input, item_type, count, depth + 1, err);
+}
+
+static coffer_status take_key(coffer__gguf_key *key, coffer__gguf_input *input, coffer_error *err)
+{
+    uint32_t type, item_type = 0;
+    size_t name_len;
+    coffer_status status;
+    input->what = "a key";
+    status = coffer__gguf_take_name(&key->name, &name_len, input, err);
+    if (status)
+        return status;
+    input->what = key->name;
+    status = coffer__gguf_take_u32(&type, input, err);
+    if (!status)
+        status = check_value_type(input, type, err);
+    if (status)
+        return status;
+    key->type = (coffer__gguf_value)type;
+    key->count = 1;
+    key->offset = input->at;
+    if (type == COFFER__GGUF_ARRAY) {
+        status = take_array_head(&item_type, &key->count, input, err);
+        key->item_type = (coffer__gguf_value)item_type;
+        if (!status)
+            status = pass_items(input, item_type, key->count, 1, err);
+    } else {
+        status = pass_value(input, type, 0, err);
+    }
+    key->size = input->at - key->offset;
+    return status;
+}
+
+/* ---- Tensors ---- */
+
+static coffer_status measure_tensor(coffer__gguf_tensor *tensor, uint64_t place, coffer_error *err)
+{
+    const coffer__gguf_type *type = tensor->type;
+    uint64_t row = tensor->rank ? tensor->dims[tensor->rank - 1] : 1, elements = 1;
+    bool fits = true;
+    for (uint32_t i = 0; fits && i < tensor->rank; i++)
+        fits = coffer__mul_u64(&elements, elements, tensor->dims[i]);
+    if (fits && row % type->elements != 0)
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
+                            "tensor \"%s\" has rows of %" PRIu64 " elements, %s blocks hold %u", tensor->name,
+                            row, type->name, type->elements);
+    if (!fits || !coffer__mul_u64(&tensor->size, elements / type->elements, type->bytes))
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
+                            "the shape of tensor \"%s\" does not fit into 64 bits", tensor->name);
+    return COFFER_OK;
+}
+
+static coffer_status take_dims(coffer__gguf_tensor *tensor, coffer__gguf_input *input, coffer_error *err)
+{
+    coffer_status status = coffer__gguf_take_u32(&tensor->rank, input, err);
+    if (status)
+        return status;
+    if (tensor->rank > COFFER__GGUF_MAX_RANK)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - 4,
+                            "tensor \"%s\" has %" PRIu32 " dimensions, GGUF has at most %d", tensor->name,
+                            tensor->rank, COFFER__GGUF_MAX_RANK);
+    for (uint32_t i = tensor->rank; !status && i > 0; i--)
+        status = coffer__gguf_take_u64(&tensor->dims[i - 1], input, err);
+    return status;
+}
+
+/* The offset is from the start of the payloads still. */
+static coffer_status take_tensor(coffer__gguf_tensor *tensor, coffer__gguf_input *input, coffer_error *err)
+{
+    uint64_t place = input->at;
+    uint32_t type;
+    input->what = "a tensor";
+    coffer_status status = coffer__gguf_take_name(&tensor->name, &tensor->name_len, input, err);
+    if (status)
+        return status;
+    input->what = tensor->name;
+    status = take_dims(tensor, input, err);
+    if (!status)
+        status = coffer__gguf_take_u32(&type, input, err);
+    if (!status)
+        status = coffer__gguf_take_u64(&tensor->offset, input, err);
+    if (status)
+        return status;
+    tensor->type = coffer__gguf_find_type(type);
+    if (!tensor->type)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, place,
+                            "tensor \"%s\" has the type %" PRIu32 ", which this program does not know",
+                            tensor->name, type);
+    return measure_tensor(tensor, place, err);
+}
+
+static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__gguf *gguf, uint64_t payloads,
+                                  coffer_error *err)
+{
+    uint64_t size = coffer_source_size(gguf->src), end;
+    if (tensor->offset % gguf->alignment != 0)
+        return coffer__fail(err, COFFER_E_MISALIGNED, COFFER_OFFSET_NONE,
+                            "tensor \"%s\" begins at %" PRIu64 ", no multiple of %" PRIu32, tensor->name,
+                            tensor->offset, gguf->alignment);
+    if (!coffer__add_u64(&tensor->offset, tensor->offset, payloads) ||
+        !coffer__add_u64(&end, tensor->offset, tensor->size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                            "tensor \"%s\" of %" PRIu64 " bytes ends past 64 bits", tensor->name,
+                            tensor->size);
+    if (tensor->size && end > size)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, tensor->offset < size ? tensor->offset : size,
+                            "tensor \"%s\" ends at %" PRIu64 ", file has %" PRIu64, tensor->name, end, size);
+    return COFFER_OK;
+}
+
+/* ---- The whole ---- */
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp((*(const coffer__gguf_key *const *)left)->name,
+                  (*(const coffer__gguf_key *const *)right)->name);
+}
+
+static coffer_status check_duplicate_keys(const coffer__gguf *gguf, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    const coffer__gguf_key **sorted = coffer__alloc_array(gguf->key_count, sizeof *sorted);
+    if (!sorted)
+        return coffer__fail_no_memory(err, gguf->key_count * sizeof *sorted);
+    for (size_t i = 0; i < gguf->key_count; i++)
+        sorted[i] = &gguf->keys[i];
+    if (gguf->key_count)
+        qsort(sorted, gguf->key_count, sizeof *sorted, by_name);
+    for (size_t i = 1; !status && i < gguf->key_count; i++) {
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            status = coffer__fail(err, COFFER_E_DUPLICATE, sorted[i]->offset, "the key \"%s\" stands twice",
+                                  sorted[i]->name);
+    }
+    coffer__free(sorted);
+    return status;
+}
+
+static int by_offset(const void *left, const void *right)
+{
+    const coffer__gguf_tensor *a = *(const coffer__gguf_tensor *const *)left;
+    const coffer__gguf_tensor *b = *(const coffer__gguf_tensor *const *)right;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->size > b->size) - (a->size < b->size);
+}
+
+/* Payloads do not share bytes, but for those that are the same range. */
+static coffer_status check_overlap(const coffer__gguf *gguf, coffer_error *err)
+{
+    const coffer__gguf_tensor *last = NULL;
+    coffer_status status = COFFER_OK;
+    const coffer__gguf_tensor **sorted = coffer__alloc_array(gguf->tensor_count, sizeof *sorted);
+    if (!sorted)
+        return coffer__fail_no_memory(err, gguf->tensor_count * sizeof *sorted);
+    for (size_t i = 0; i < gguf->tensor_count; i++)
+        sorted[i] = &gguf->tensors[i];
+    if (gguf->tensor_count)
+        qsort(sorted, gguf->tensor_count, sizeof *sorted, by_offset);
+    for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
+        const coffer__gguf_tensor *tensor = sorted[i];
+        if (!tensor->size)
+            continue;
+        bool same = last && last->offset == tensor->offset && last->size == tensor->size;
+        if (last && !same && tensor->offset < last->offset + last->size)
+            status =
+                coffer__fail(err, COFFER_E_OVERLAP, tensor->offset,
+                             "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\" that ends at %" PRIu64,
+                             tensor->name, tensor->offset, last->name, last->offset + last->size);
+        last = tensor;
+    }
+    coffer__free(sorted);
+    return status;
+}
+
+static coffer_status check_version(coffer__gguf *gguf, coffer__gguf_input *input, coffer_error *err)
+{
+    const uint8_t *bytes;
+    coffer_status status;
+    input->what = "the header";
+    status = coffer__gguf_take(&bytes, input, sizeof magic, err);
+    if (status)
+        return status;
+    if (!coffer__gguf_probe(bytes, sizeof magic))
+        return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "the file does not begin with GGUF");
+    status = coffer__gguf_take_u32(&gguf->version, input, err);
+    if (status)
+        return status;
+    if (gguf->version != 0 && (gguf->version & 0xFFFF) == 0)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, 4,
+                            "a big-endian GGUF file: make it little-endian with gguf-convert-endian first");
+    if (gguf->version != 2 && gguf->version != 3)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, 4,
+                            "GGUF version %" PRIu32 ": versions 2 and 3 are read", gguf->version);
+    return COFFER_OK;
+}
+
+static coffer_status take_counts(uint64_t *tensors, uint64_t *keys, const coffer__gguf *gguf,
+                                 coffer__gguf_input *input, coffer_error *err)
+{
+    uint64_t left, most = gguf->limits.entries;
+    coffer_status status = coffer__gguf_take_u64(tensors, input, err);
+    if (!status)
+        status = coffer__gguf_take_u64(keys, input, err);
+    if (status)
+        return status;
+    left = input->size - input->at;
+    if (*tensors > left / MIN_TENSOR_BYTES)
+        return coffer__fail(err, COFFER_E_TRUNCATED, 8, "%" PRIu64 " tensors in %" PRIu64 " bytes", *tensors,
+                            left);
+    if (*keys > left / MIN_KEY_BYTES)
+        return coffer__fail(err, COFFER_E_TRUNCATED, 16, "%" PRIu64 " keys in %" PRIu64 " bytes", *keys,
+                            left);
+    if (*tensors > most || *keys > most)
+        return coffer__fail(err, COFFER_E_LIMIT, 8,
+                            "%" PRIu64 " tensors and %" PRIu64 " keys, the limit is %" PRIu64, *tensors,
+                            *keys, most);
+    return COFFER_OK;
+}
+
+/* ggml takes a power of two of the type u32, and so do we. */
+static coffer_status find_alignment(coffer__gguf *gguf, coffer_error *err)
+{
+    const coffer__gguf_key *key = coffer__gguf_find(gguf, "general.alignment");
+    uint8_t bytes[4];
+    gguf->alignment = COFFER__GGUF_ALIGNMENT;
+    if (!key)
+        return COFFER_OK;
+    if (key->type != COFFER__GGUF_U32)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, key->offset, "general.alignment is of type %s, not u32",
+                            coffer__gguf_value_name(key->type));
+    coffer_status status = coffer_source_read_at(bytes, gguf->src, key->offset, sizeof bytes, err);
+    if (status)
+        return status;
+    gguf->alignment = coffer__load_u32(bytes);
+    if (gguf->alignment == 0 || (gguf->alignment & (gguf->alignment - 1)) != 0)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, key->offset,
+                            "general.alignment is %" PRIu32 ", no power of two", gguf->alignment);
+    return COFFER_OK;
+}
+
+static coffer_status take_lists(coffer__gguf *gguf, coffer__gguf_input *input, coffer_error *err)
+{
+    uint64_t tensors, keys;
+    coffer_status status = check_version(gguf, input, err);
+    if (!status)
+        status = take_counts(&tensors, &keys, gguf, input, err);
+    for (uint64_t i = 0; !status && i < keys; i++) {
+        status = coffer__array_reserve_one(&gguf->keys, &gguf->key_capacity, gguf->key_count,
+                                           sizeof *gguf->keys, err);
+        if (status)
+            break;
+        coffer__gguf_key *key = &gguf->keys[gguf->key_count++];
+        memset(key, 0, sizeof *key);
+        status = take_key(key, input, err);
+    }
+    for (uint64_t i = 0; !status && i < tensors; i++) {
+        status = coffer__array_reserve_one(&gguf->tensors, &gguf->tensor_capacity, gguf->tensor_count,
+                                           sizeof *gguf->tensors, err);
+        if (status)
+            break;
+        coffer__gguf_tensor *tensor = &gguf->tensors[gguf->tensor_count++];
+        memset(tensor, 0, sizeof *tensor);
+        status = take_tensor(tensor, input, err);
+    }
+    return status;
+}
+
+static coffer_status read_front(coffer__gguf *gguf, coffer__gguf_input *input, coffer_error *err)
+{
+    uint64_t payloads;
+    coffer_status status = take_lists(gguf, input, err);
+    if (!status)
+        status = check_duplicate_keys(gguf, err);
+    if (!status)
+        status = find_alignment(gguf, err);
+    if (status)
+        return status;
+    if (!coffer__align_up(&payloads, input->at, gguf->alignment))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, input->at, "the payloads begin past 64 bits");
+    for (size_t i = 0; !status && i < gguf->tensor_count; i++)
+        status = place_tensor(&gguf->tensors[i], gguf, payloads, err);
+    return status ? status : check_overlap(gguf, err);
+}
+
+coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
+                                coffer_error *err)
+{
+    coffer__gguf_input input = { .src = src,
+                                 .size = coffer_source_size(src),
+                                 .string_max = limits->string_bytes };
+    coffer__gguf *gguf = coffer__calloc(1, sizeof *gguf);
+    coffer_status status;
+    if (!gguf)
+        return coffer__fail_no_memory(err, sizeof *gguf);
+    gguf->src = src;
+    gguf->limits = *limits;
+    input.memory = coffer__malloc(COFFER__GGUF_WINDOW);
+    status = input.memory ? read_front(gguf, &input, err) : coffer__fail_no_memory(err, COFFER__GGUF_WINDOW);
+    coffer__free(input.memory);
+    if (status) {
+        coffer__gguf_close(gguf);
+        return status;
+    }
+    *out = gguf;
+    return COFFER_OK;
+}
+
+void coffer__gguf_close(coffer__gguf *gguf)
+{
+    if (!gguf)
+        return;
+    for (size_t i = 0; i < gguf->key_count; i++)
+        coffer__free(gguf->keys[i].name);
+    for (size_t i = 0; i < gguf->tensor_count; i++)
+        coffer__free(gguf->tensors[i].name);
+    coffer__free(gguf->keys);
+    coffer__free(gguf->tensors);
+    coffer__free(gguf);
+}
+
+const coffer__gguf_key *coffer__gguf_find(const coffer__gguf *gguf, const char *name)
+{
+    for (size_t i = 0; i < gguf->key_count; i++) {
+        if (strcmp(gguf->keys[i].name, name) == 0)
+            return &gguf->keys[i];
+    }
+    return NULL;
+}
+
+coffer_status coffer__gguf_read_value(uint8_t **out, size_t *len, const coffer__gguf *gguf,
+                                      const coffer__gguf_key *key, coffer_error *err)
+{
+    uint64_t head = key->type == COFFER__GGUF_STRING  ? MIN_STRING_BYTES
+                    : key->type == COFFER__GGUF_ARRAY ? MIN_ARRAY_BYTES
+                                                      : 0;
+    uint64_t size = key->size - head;
+    if (size > gguf->limits.json_bytes || size >= SIZE_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, key->offset,
+                            "the value of %s has %" PRIu64 " bytes, the limit is %" PRIu64, key->name, size,
+                            gguf->limits.json_bytes);
+    uint8_t *bytes = coffer__malloc((size_t)size + 1);
+    if (!bytes)
+        return coffer__fail_no_memory(err, size);
+    coffer_status status = coffer_source_read_at(bytes, gguf->src, key->offset + head, (size_t)size, err);
+    if (status) {
+        coffer__free(bytes);
+        return status;
+    }
+    bytes[size] = 0;
+    *out = bytes;
+    *len = (size_t)size;
+    return COFFER_OK;
+}

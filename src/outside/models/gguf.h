@@ -1,0 +1,102 @@
+/* GGUF, the model files of llama.cpp: typed metadata, then the list of tensors, then their payloads. Versions
+ * 2 and 3, little-endian.
+ *
+ *   "GGUF" | u32 version | u64 tensor count | u64 key count
+ *   key     : string name | u32 type | value
+ *   string  : u64 length | bytes             array : u32 item type | u64 count | items
+ *   tensor  : string name | u32 rank | u64 dims, innermost first | u32 type | u64 offset
+ *   payloads: from the next multiple of general.alignment (32) on; offsets count from there
+ */
+#ifndef COFFER_CONVERT_GGUF_H
+#define COFFER_CONVERT_GGUF_H
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "coffer/limits.h"
+#include "coffer/source.h"
+#include "outside/models/gguf_blocks.h"
+#include "outside/text/number.h"
+
+#define COFFER__GGUF_MAX_RANK 4
+/* Arrays may hold arrays, up to here. */
+#define COFFER__GGUF_MAX_DEPTH 8
+#define COFFER__GGUF_ALIGNMENT 32
+
+typedef enum coffer__gguf_value {
+    COFFER__GGUF_U8,
+    COFFER__GGUF_I8,
+    COFFER__GGUF_U16,
+    COFFER__GGUF_I16,
+    COFFER__GGUF_U32,
+    COFFER__GGUF_I32,
+    COFFER__GGUF_F32,
+    COFFER__GGUF_BOOL,
+    COFFER__GGUF_STRING,
+    COFFER__GGUF_ARRAY,
+    COFFER__GGUF_U64,
+    COFFER__GGUF_I64,
+    COFFER__GGUF_F64,
+    COFFER__GGUF_VALUE_COUNT
+} coffer__gguf_value;
+
+/* "u8", "string"; NULL for a number that is no type. */
+const char *coffer__gguf_value_name(uint32_t type);
+/* Bytes of a number or bool; 0 for strings and arrays. */
+size_t coffer__gguf_value_size(uint32_t type);
+/* The next value of that type, a number or bool, from a value's bytes. */
+coffer__number coffer__gguf_number(coffer__cursor *cursor, uint32_t type);
+
+typedef struct coffer__gguf_key {
+    char *name; /* NUL-terminated UTF-8 */
+    coffer__gguf_value type;
+    coffer__gguf_value item_type; /* of an array */
+    uint64_t count;               /* of an array's items, else 1 */
+    uint64_t offset, size;        /* of the value in the file; strings and arrays with their lengths */
+} coffer__gguf_key;
+
+typedef struct coffer__gguf_tensor {
+    char *name; /* NUL-terminated UTF-8 */
+    size_t name_len;
+    const coffer__gguf_type *type;
+    uint32_t rank;
+    uint64_t dims[COFFER__GGUF_MAX_RANK]; /* outermost first */
+    uint64_t offset, size;                /* of the payload in the file, inside of it */
+} coffer__gguf_tensor;
+
+typedef struct coffer__gguf {
+    coffer_source *src; /* borrowed */
+    coffer_limits limits;
+    uint32_t version;
+    uint32_t alignment;
+    coffer__gguf_key *keys;
+    size_t key_count, key_capacity;
+    coffer__gguf_tensor *tensors;
+    size_t tensor_count, tensor_capacity;
+} coffer__gguf;
+
+bool coffer__gguf_probe(const uint8_t *head, size_t len);
+/* Reads metadata and list; every place, size and type in them is checked, no payload is touched. */
+coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
+                                coffer_error *err);
+void coffer__gguf_close(coffer__gguf *gguf); /* NULL allowed */
+
+/* NULL when there is none. O(keys). */
+const coffer__gguf_key *coffer__gguf_find(const coffer__gguf *gguf, const char *name);
+/* The bytes of a value (coffer__free) with a NUL behind them: a string's or number's own, an array's items.
+ */
+coffer_status coffer__gguf_read_value(uint8_t **out, size_t *len, const coffer__gguf *gguf,
+                                      const coffer__gguf_key *key, coffer_error *err);
+
+/* ---- Writing: the pieces of a header, into a buffer ---- */
+
+void coffer__gguf_put_header(coffer__buffer *out, uint64_t tensor_count, uint64_t key_count);
+void coffer__gguf_put_string(coffer__buffer *out, const char *text, size_t len);
+void coffer__gguf_put_key(coffer__buffer *out, const char *name, size_t name_len, coffer__gguf_value type);
+/* A number of an integer type, bool among them; what does not fit is cut. */
+void coffer__gguf_put_integer(coffer__buffer *out, coffer__gguf_value type, uint64_t value);
+void coffer__gguf_put_float(coffer__buffer *out, coffer__gguf_value type, double value);
+/* dims : outermost first. offset : from the start of the payloads. */
+void coffer__gguf_put_tensor(coffer__buffer *out, const char *name, size_t name_len, uint32_t rank,
+                             const uint64_t *dims, const coffer__gguf_type *type, uint64_t offset);
+
+#endif

@@ -1,0 +1,72 @@
+#include "outside/profiles/import_lines.h"
+
+#include "base/fail.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+
+#define LONGEST_LINE ((uint64_t)1 << 26)
+#define LINES_A_STEP 65536
+
+static coffer_status read_some(void *context, void *out, size_t len, size_t *got, coffer_error *err)
+{
+    coffer__import_lines *lines = context;
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status = coffer__unpack_read(out, len, got, lines->unpack, &why);
+    if (status == COFFER_E_TRUNCATED && coffer__job_has(lines->job, "partial")) {
+        lines->cut = true;
+        *got = 0;
+        return COFFER_OK;
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
+coffer_status coffer__import_lines_open(coffer__import_lines *lines, const coffer__convert_job *job,
+                                        coffer_error *err)
+{
+    uint64_t longest = job->limits.string_bytes < LONGEST_LINE ? job->limits.string_bytes : LONGEST_LINE;
+    *lines = (coffer__import_lines){ .job = job };
+    coffer_status status = coffer__unpack_open(&lines->unpack, job->in, &job->limits, err);
+    if (!status)
+        status = coffer__text_window_open_stream(&lines->window, read_some, lines, longest, err);
+    if (status)
+        coffer__import_lines_close(lines);
+    return status;
+}
+
+void coffer__import_lines_close(coffer__import_lines *lines)
+{
+    coffer__text_window_close(&lines->window);
+    coffer__unpack_close(lines->unpack);
+    lines->unpack = NULL;
+}
+
+coffer_status coffer__import_lines_next(coffer__import_lines *lines, coffer_error *err)
+{
+    coffer__text_window *window = &lines->window;
+    coffer_status status = coffer__text_window_line(&lines->text, &lines->len, window, err);
+    if (status || !lines->text)
+        return status;
+    lines->whole = lines->text + lines->len < window->memory + window->at;
+    if (++lines->number % LINES_A_STEP == 0)
+        status = coffer__job_progress(lines->job, coffer__unpack_position(lines->unpack),
+                                      coffer_source_size(lines->job->in), err);
+    return status;
+}
+
+coffer_status coffer__import_lines_fail(const coffer__import_lines *lines, coffer_error *err,
+                                        coffer_status status, const char *format, ...)
+{
+    char what[160];
+    va_list arguments;
+    uint64_t offset = COFFER_OFFSET_NONE;
+    va_start(arguments, format);
+    coffer__format_line(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (coffer__unpack_packing(lines->unpack) == COFFER__PACKING_NONE && lines->text)
+        offset = coffer__text_window_offset(&lines->window) -
+                 (uint64_t)(lines->window.memory + lines->window.at - lines->text);
+    return coffer__fail(err, status, offset, "line %" PRIu64 ": %s", lines->number, what);
+}

@@ -1,0 +1,150 @@
+/* Products with quantised tensors on several threads. */
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "quant/quant_api.h"
+#include "quant/quant_product.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Rows that a thread takes at a time: long enough to be worth it, short enough to share. */
+#define ROWS_AT_A_TIME 64
+/* Fewer are done before a vector is where, and in the order that, the kernels like best. */
+#define ROWS_WORTH_FOLDING 8
+
+struct coffer_quant_workers {
+    coffer__pool *pool;
+};
+
+coffer_status coffer_quant_workers_new(coffer_quant_workers **out, uint32_t threads, coffer_error *err)
+{
+    coffer_quant_workers *workers = coffer__calloc(1, sizeof *workers);
+    if (!workers)
+        return coffer__fail_no_memory(err, sizeof *workers);
+    coffer_status status = coffer__pool_new(&workers->pool, threads, err);
+    if (status) {
+        coffer__free(workers);
+        return status;
+    }
+    *out = workers;
+    return COFFER_OK;
+}
+
+void coffer_quant_workers_free(coffer_quant_workers *workers)
+{
+    if (!workers)
+        return;
+    coffer__pool_free(workers->pool);
+    coffer__free(workers);
+}
+
+typedef struct product {
+    float *y;
+    const coffer__quant_layout *layout;
+    const uint8_t *payload;
+    coffer__quant_vector x;
+    uint32_t columns;
+    float *rooms; /* of matmul: some rows for each thread */
+} product;
+
+static coffer_status multiply_rows(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const product *job = context;
+    uint64_t first = index * ROWS_AT_A_TIME, left = job->layout->rows - first;
+    uint64_t count = left < ROWS_AT_A_TIME ? left : ROWS_AT_A_TIME;
+    (void)err;
+    if (job->rooms)
+        coffer__quant_matmul(job->y + first * job->columns, job->layout, job->payload, job->x.numbers,
+                             job->columns, first, count,
+                             job->rooms + worker * COFFER__QUANT_ROWS * job->layout->cols);
+    else
+        coffer__quant_matvec(job->y + first, job->layout, job->payload, &job->x, first, count);
+    return COFFER_OK;
+}
+
+static coffer_status run_product(product *job, coffer_quant_workers *workers, coffer_error *err)
+{
+    uint64_t parts = coffer__divide_up(job->layout->rows, ROWS_AT_A_TIME);
+    if (workers)
+        return coffer__pool_run(workers->pool, parts, multiply_rows, job, err);
+    for (uint64_t i = 0; i < parts; i++)
+        multiply_rows(job, i, 0, err);
+    return COFFER_OK;
+}
+
+/* Numbers from a boundary of 64 bytes on: the kernels take twice the time for those that lie across. */
+typedef struct aligned_numbers {
+    void *memory;
+    float *at;
+} aligned_numbers;
+
+#define ALIGNED_NUMBERS (64 / sizeof(float))
+
+static uint64_t align_count(uint64_t count)
+{
+    return coffer__divide_up(count, ALIGNED_NUMBERS) * ALIGNED_NUMBERS;
+}
+
+/* count : a few times that of a row, which is in memory as a part of the payload, so it does not overflow. */
+static coffer_status new_numbers(aligned_numbers *out, uint64_t count, coffer_error *err)
+{
+    out->memory = coffer__alloc_array((size_t)count + ALIGNED_NUMBERS, sizeof *out->at);
+    if (!out->memory)
+        return coffer__fail_no_memory(err, count * sizeof *out->at);
+    uintptr_t start = (uintptr_t)out->memory;
+    out->at = (float *)(void *)((uint8_t *)out->memory + (-start & 63));
+    return COFFER_OK;
+}
+
+coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
+                                  coffer_quant_workers *workers, coffer_error *err)
+{
+    coffer__quant_layout layout;
+    coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
+    if (status)
+        return status;
+    product job = { NULL, &layout, tensor->payload, { x, NULL }, 1, NULL };
+    job.y = y;
+    if (layout.rows < ROWS_WORTH_FOLDING || !layout.cols)
+        return run_product(&job, workers, err);
+    aligned_numbers copy = { NULL, NULL };
+    if ((status = new_numbers(&copy, 2 * align_count(layout.cols), err)))
+        return status;
+    float *folded = copy.at + align_count(layout.cols);
+    memcpy(copy.at, x, (size_t)layout.cols * sizeof *x);
+    job.x.numbers = copy.at;
+    if (coffer__quant_folds(&layout)) {
+        coffer__quant_fold(folded, &layout, x);
+        job.x.folded = folded;
+    }
+    status = run_product(&job, workers, err);
+    coffer__free(copy.memory);
+    return status;
+}
+
+coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
+                                  uint32_t columns, coffer_quant_workers *workers, coffer_error *err)
+{
+    coffer__quant_layout layout;
+    coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
+    if (status)
+        return status;
+    if (columns < 1 || columns > COFFER__QUANT_MOST_COLUMNS)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%" PRIu32 " vectors, matmul takes 1 to %d", columns, COFFER__QUANT_MOST_COLUMNS);
+    if (!layout.rows)
+        return COFFER_OK;
+    uint64_t vectors = align_count(columns * layout.cols);
+    uint64_t rows = COFFER__QUANT_ROWS * (workers ? coffer__pool_threads(workers->pool) : 1);
+    aligned_numbers copy = { NULL, NULL };
+    if ((status = new_numbers(&copy, vectors + rows * layout.cols, err)))
+        return status;
+    memcpy(copy.at, x, (size_t)(columns * layout.cols) * sizeof *x);
+    product job = { NULL, &layout, tensor->payload, { copy.at, NULL }, columns, copy.at + vectors };
+    job.y = y;
+    status = run_product(&job, workers, err);
+    coffer__free(copy.memory);
+    return status;
+}
