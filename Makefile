@@ -33,7 +33,7 @@ check:
 	@$(BOOTSTRAP) build test
 	@echo '== gcc' && $(call build,dev)
 	@echo '== clang' && $(call build,clang) --target coffer_shared coffer_command examples/all
-	@echo '== address and undefined-behaviour sanitizers' && $(call build,asan) && $(CTEST) asan
+	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call configure,tsan) && \
 	    cmake --build --preset tsan -j$(JOBS) --target threaded_tests && scripts/without-aslr $(CTEST) tsan
 	@echo '== all tests' && $(CTEST) dev
@@ -74,7 +74,7 @@ format:
 	@$(BOOTSTRAP) build test
 	@scripts/format
 
-##tidy           clang-tidy over the library and the command, with the analyser that `check` leaves out
+##tidy           clang-tidy over the library and the command, with the analyzer that `check` leaves out
 .PHONY: tidy
 tidy:
 	@$(BOOTSTRAP) build test

@@ -53,22 +53,22 @@ static void make_raw(uint64_t mib)
 static void make_list(const char *path, unsigned count)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_mcf_writer *writer = NULL;
     const uint64_t dims[2] = { 2, 2 };
     opts.no_sync = true;
     opts.no_dedup = true;
-    bench_must(coffer_mcf_create(&writer, path, &opts, &err), &err, path);
+    bench_must(coffer_mcf_writer_create(&writer, path, &opts, &err), &err, path);
     for (unsigned i = 0; i < count; i++) {
         char name[64];
         uint32_t payload[4] = { i, i, i, i };
         snprintf(name, sizeof name, "model.layers.%u.self_attn.q_proj.weight", i);
         coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_F32, 2, dims, NULL };
-        bench_must(coffer_mcf_begin_tensor(writer, &tensor, &err), &err, name);
-        bench_must(coffer_mcf_write(writer, payload, sizeof payload, &err), &err, name);
-        bench_must(coffer_mcf_end_tensor(writer, &err), &err, name);
+        bench_must(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), &err, name);
+        bench_must(coffer_mcf_writer_write(writer, payload, sizeof payload, &err), &err, name);
+        bench_must(coffer_mcf_writer_end_tensor(writer, &err), &err, name);
     }
-    bench_must(coffer_mcf_commit(writer, &err), &err, path);
+    bench_must(coffer_mcf_writer_commit(writer, &err), &err, path);
 }
 
 /* ---- Opening and listing ---- */
@@ -120,7 +120,7 @@ static void write_model(void *context)
 {
     const writing *work = context;
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_mcf_writer *writer = NULL;
     coffer_source *src = NULL;
     uint64_t each = work->bytes / TENSORS;
@@ -128,16 +128,16 @@ static void write_model(void *context)
     opts.no_sync = !work->sync;
     unlink(model_path); /* as for cp: taking the name of another file waits for the disk on some systems */
     bench_must(coffer_source_open(&src, raw_path, NULL, &err), &err, raw_path);
-    bench_must(coffer_mcf_create(&writer, model_path, &opts, &err), &err, model_path);
+    bench_must(coffer_mcf_writer_create(&writer, model_path, &opts, &err), &err, model_path);
     for (unsigned i = 0; i < TENSORS; i++) {
         char name[32];
         snprintf(name, sizeof name, "tensor.%u", i);
         coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_U8, 1, &each, NULL };
-        bench_must(coffer_mcf_begin_tensor(writer, &tensor, &err), &err, name);
-        bench_must(coffer_mcf_write_from(writer, src, i * each, each, &err), &err, name);
-        bench_must(coffer_mcf_end_tensor(writer, &err), &err, name);
+        bench_must(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), &err, name);
+        bench_must(coffer_mcf_writer_write_from(writer, src, i * each, each, &err), &err, name);
+        bench_must(coffer_mcf_writer_end_tensor(writer, &err), &err, name);
     }
-    bench_must(coffer_mcf_commit(writer, &err), &err, model_path);
+    bench_must(coffer_mcf_writer_commit(writer, &err), &err, model_path);
     coffer_source_close(src);
 }
 
@@ -309,11 +309,11 @@ static void edit_model(void *context)
     coffer_mcf_editor *editor = NULL;
     char text[32];
     snprintf(text, sizeof text, "{\"n\": %u}", ++*(unsigned *)context);
-    bench_must(coffer_mcf_edit(&editor, model_path, NULL, &err), &err, model_path);
-    bench_must(coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, text, strlen(text), &err), &err,
+    bench_must(coffer_mcf_editor_open(&editor, model_path, NULL, &err), &err, model_path);
+    bench_must(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, text, strlen(text), &err), &err,
                model_path);
-    bench_must(coffer_mcf_edit_commit(editor, &err), &err, model_path);
-    coffer_mcf_edit_close(editor);
+    bench_must(coffer_mcf_editor_commit(editor, &err), &err, model_path);
+    coffer_mcf_editor_close(editor);
 }
 
 static void bench_rest(bench_table *table, uint64_t bytes, unsigned runs)

@@ -50,17 +50,17 @@ static void write_pictures(unsigned count)
         exit(3);
     field.name = "image";
     field.type = COFFER_MLDF_IMAGE_JPEG;
-    bench_must(coffer_mldf_create(&writer, set_path, &field, 1, NULL, &err), &err, set_path);
+    bench_must(coffer_mldf_writer_create(&writer, set_path, &field, 1, NULL, &err), &err, set_path);
     for (unsigned i = 0; i < count; i++) {
         uint8_t *bytes;
         size_t size;
         paint(&pixels, i);
         bench_must(coffer_image_encode_jpeg(&bytes, &size, &pixels, QUALITY, &err), &err, "encoding");
-        bench_must(coffer_mldf_set_bytes(writer, 0, bytes, size, &entry, &err), &err, set_path);
-        bench_must(coffer_mldf_end_sample(writer, &err), &err, set_path);
+        bench_must(coffer_mldf_writer_set_bytes(writer, 0, bytes, size, &entry, &err), &err, set_path);
+        bench_must(coffer_mldf_writer_end_sample(writer, &err), &err, set_path);
         coffer_media_free(bytes);
     }
-    bench_must(coffer_mldf_commit(writer, &err), &err, set_path);
+    bench_must(coffer_mldf_writer_commit(writer, &err), &err, set_path);
     free(pixels.data);
 }
 
@@ -77,7 +77,7 @@ static void read_and_scale(void *context)
 {
     pipeline *work = context;
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     opts.min_width = opts.min_height = work->min_side;
     for (unsigned i = 0; i < work->count; i++) {
         uint64_t sample = coffer_mldf_shuffle_at(work->count, 1, 0, i);

@@ -55,7 +55,7 @@ static void decode_and_resize(void *context)
     work *all = context;
     coffer_error err = COFFER_ERROR_INIT;
     for (size_t i = 0; i < PICTURES; i++) {
-        coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+        coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
         if (all->scaled)
             opts.min_width = opts.min_height = SIDE;
         bench_must(coffer_image_decode(&all->pixels, all->decoder, all->pictures[i].bytes,
@@ -70,7 +70,7 @@ static void decode_only(void *context)
     work *all = context;
     coffer_error err = COFFER_ERROR_INIT;
     for (size_t i = 0; i < PICTURES; i++) {
-        coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+        coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
         if (all->scaled)
             opts.min_width = opts.min_height = SIDE;
         bench_must(coffer_image_decode(&all->pixels, all->decoder, all->pictures[i].bytes,

@@ -309,7 +309,7 @@ static void read_batch(void *context)
     batching *work = context;
     coffer_error err = COFFER_ERROR_INIT;
     choose(work);
-    bench_must(coffer_mldf_read_batch(work->batch, work->samples, BATCH, &work->target, 1, &err), &err,
+    bench_must(coffer_mldf_batch_read(work->batch, work->samples, BATCH, &work->target, 1, &err), &err,
                "batch");
 }
 

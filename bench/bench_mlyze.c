@@ -97,15 +97,15 @@ static void decode_all(void *context)
     coffer_mlyze_events_free(&events);
 }
 
-static void analyse_all(void *context)
+static void analyze_all(void *context)
 {
     work *what = context;
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer_mlyze_stats *analysis = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     query.threads = what->threads;
-    bench_must(coffer_mlyze_analyse(&analysis, what->trace, &query, &err), &err, "analyse");
-    coffer_mlyze_analysis_free(analysis);
+    bench_must(coffer_mlyze_stats_new(&analysis, what->trace, &query, &err), &err, "analyze");
+    coffer_mlyze_stats_free(analysis);
 }
 
 static void bench_pairing(bench_table *table, const options *opts, const char *path, const char *kind,
@@ -119,13 +119,13 @@ static void bench_pairing(bench_table *table, const options *opts, const char *p
     bench_add_rate(table, name, millions, bench_measure(decode_all, &what, opts->runs), "M events/s");
     snprintf(name, sizeof name, "%s: decode and pair, 1 thread", kind);
     bench_row *row =
-        bench_add_rate(table, name, millions, bench_measure(analyse_all, &what, opts->runs), "M events/s");
+        bench_add_rate(table, name, millions, bench_measure(analyze_all, &what, opts->runs), "M events/s");
     double alone = row->median;
     row->goal = 50 * copy_rate / REFERENCE_COPY;
     snprintf(row->note, sizeof row->note, "50 at a memory copy of %.0f GB/s", REFERENCE_COPY);
     what.threads = 2;
     snprintf(name, sizeof name, "%s: decode and pair, 2 threads", kind);
-    row = bench_add_rate(table, name, millions, bench_measure(analyse_all, &what, opts->runs), "M events/s");
+    row = bench_add_rate(table, name, millions, bench_measure(analyze_all, &what, opts->runs), "M events/s");
     row->goal = 1.7 * alone;
     close_trace(&trace);
 }

@@ -118,7 +118,7 @@ typedef struct stats_work {
 static void run_stats(void *context)
 {
     stats_work *work = context;
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     opened fresh = { NULL, NULL };
@@ -331,9 +331,9 @@ static void append_million(void *context)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mscan_writer *writer = NULL;
-    bench_must(coffer_mscan_append(&writer, context, NULL, &err), &err, context);
+    bench_must(coffer_mscan_writer_append_to(&writer, context, NULL, &err), &err, context);
     data_add_sequence(writer, 1000000);
-    bench_must(coffer_mscan_commit(writer, &err), &err, context);
+    bench_must(coffer_mscan_writer_commit(writer, &err), &err, context);
 }
 
 static void bench_append(bench_table *table, const options *opts)

@@ -48,7 +48,7 @@ static void write_matrix(const char *path, coffer_pycauset_type type, coffer_dty
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_writer *writer = NULL;
     size_t element = dtype == COFFER_DTYPE_BIT ? 1 : 8;
     uint8_t *row = calloc((size_t)cols, element);
@@ -58,7 +58,7 @@ static void write_matrix(const char *path, coffer_pycauset_type type, coffer_dty
     shape.rows = rows;
     shape.cols = cols;
     opts.checksums = true;
-    bench_must(coffer_pycauset_create(&writer, path, &shape, &opts, &err), &err, path);
+    bench_must(coffer_pycauset_writer_create(&writer, path, &shape, &opts, &err), &err, path);
     for (uint64_t i = 0; i < rows; i++) {
         uint64_t first = type == COFFER_PYCAUSET_TRIANGULAR_FLOAT ? i + 1 : 0;
         memset(row, 0, (size_t)(first < cols ? first : cols) * element);
@@ -70,9 +70,9 @@ static void write_matrix(const char *path, coffer_pycauset_type type, coffer_dty
             else
                 memcpy(row + 8 * j, &value, 8);
         }
-        bench_must(coffer_pycauset_write_rows(writer, row, 1, &err), &err, path);
+        bench_must(coffer_pycauset_writer_put_rows(writer, row, 1, &err), &err, path);
     }
-    bench_must(coffer_pycauset_commit(writer, &err), &err, path);
+    bench_must(coffer_pycauset_writer_commit(writer, &err), &err, path);
     free(row);
 }
 
@@ -274,9 +274,9 @@ static void commit_notes(void *context)
         coffer_pycauset_changes *changes = NULL;
         note[0] = (char)('a' + i % 26);
         bench_must(coffer_pycauset_changes_new(&changes, &err), &err, "changes");
-        bench_must(coffer_pycauset_set_string(changes, "properties.note", note, sizeof note, &err), &err,
-                   "set");
-        bench_must(coffer_pycauset_commit_changes(NULL, work->editor, changes, &err), &err, "commit");
+        bench_must(coffer_pycauset_changes_set_string(changes, "properties.note", note, sizeof note, &err),
+                   &err, "set");
+        bench_must(coffer_pycauset_editor_commit(NULL, work->editor, changes, &err), &err, "commit");
         coffer_pycauset_changes_free(changes);
     }
 }
@@ -327,7 +327,7 @@ static void bench_commits(bench_table *table, const options *opts)
     committing work = { .end = 8192 };
     write_matrix(paths[NOTES], COFFER_PYCAUSET_DENSE_FLOAT, COFFER_DTYPE_F64, 16, 16);
     write_matrix(paths[BARE], COFFER_PYCAUSET_DENSE_FLOAT, COFFER_DTYPE_F64, 16, 16);
-    bench_must(coffer_pycauset_edit(&work.editor, paths[NOTES], NULL, &err), &err, "edit");
+    bench_must(coffer_pycauset_editor_open(&work.editor, paths[NOTES], NULL, &err), &err, "edit");
     work.fd = open(paths[BARE], O_RDWR | O_CLOEXEC);
     if (work.fd < 0)
         exit(3);

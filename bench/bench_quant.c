@@ -1,4 +1,4 @@
-/* Quantised payloads: decoding beside a non-temporal memset, encoding, products, and how close the fitter
+/* Quantized payloads: decoding beside a non-temporal memset, encoding, products, and how close the fitter
  * comes to the optimum; next to ggml's kernels for the type of the same width.
  *
  *   bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--json]

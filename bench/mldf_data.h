@@ -30,14 +30,14 @@ static inline void data_write_set(const char *path, uint64_t count, size_t size)
     fields[1].type = COFFER_MLDF_INT;
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)data_random(&random);
-    bench_must(coffer_mldf_create(&writer, path, fields, 2, NULL, &err), &err, path);
+    bench_must(coffer_mldf_writer_create(&writer, path, fields, 2, NULL, &err), &err, path);
     for (uint64_t i = 0; i < count; i++) {
         memcpy(bytes, &i, 8);
-        bench_must(coffer_mldf_set_bytes(writer, 0, bytes, size, NULL, &err), &err, path);
-        bench_must(coffer_mldf_set_int(writer, 1, (int64_t)(i % 1000), &err), &err, path);
-        bench_must(coffer_mldf_end_sample(writer, &err), &err, path);
+        bench_must(coffer_mldf_writer_set_bytes(writer, 0, bytes, size, NULL, &err), &err, path);
+        bench_must(coffer_mldf_writer_set_int(writer, 1, (int64_t)(i % 1000), &err), &err, path);
+        bench_must(coffer_mldf_writer_end_sample(writer, &err), &err, path);
     }
-    bench_must(coffer_mldf_commit(writer, &err), &err, path);
+    bench_must(coffer_mldf_writer_commit(writer, &err), &err, path);
     free(bytes);
 }
 
@@ -53,13 +53,14 @@ static inline void data_write_scalars(const char *path, uint64_t count, size_t f
         fields[i].name = names[i];
         fields[i].type = COFFER_MLDF_INT;
     }
-    bench_must(coffer_mldf_create(&writer, path, fields, field_count, NULL, &err), &err, path);
+    bench_must(coffer_mldf_writer_create(&writer, path, fields, field_count, NULL, &err), &err, path);
     for (uint64_t i = 0; i < count; i++) {
         for (size_t j = 0; j < field_count; j++)
-            bench_must(coffer_mldf_set_int(writer, j, (int64_t)(i * (j + 1) % 1000), &err), &err, path);
-        bench_must(coffer_mldf_end_sample(writer, &err), &err, path);
+            bench_must(coffer_mldf_writer_set_int(writer, j, (int64_t)(i * (j + 1) % 1000), &err), &err,
+                       path);
+        bench_must(coffer_mldf_writer_end_sample(writer, &err), &err, path);
     }
-    bench_must(coffer_mldf_commit(writer, &err), &err, path);
+    bench_must(coffer_mldf_writer_commit(writer, &err), &err, path);
 }
 
 typedef struct data_set {

@@ -153,10 +153,10 @@ static inline void data_write_stacks(coffer_mlyze_writer *writer)
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t functions[DATA_FUNCTIONS], file, stack, random = 1;
     char name[64];
-    bench_must(coffer_mlyze_add_file(&file, writer, "src/program.c", &err), &err, "file");
+    bench_must(coffer_mlyze_writer_add_file(&file, writer, "src/program.c", &err), &err, "file");
     for (size_t i = 0; i < DATA_FUNCTIONS; i++) {
         snprintf(name, sizeof name, "function_%zu", i);
-        bench_must(coffer_mlyze_add_function(&functions[i], writer, name, &err), &err, name);
+        bench_must(coffer_mlyze_writer_add_function(&functions[i], writer, name, &err), &err, name);
     }
     for (uint64_t i = 0; i < DATA_STACKS; i++) {
         coffer_mlyze_frame frames[DATA_DEPTH];
@@ -166,28 +166,28 @@ static inline void data_write_stacks(coffer_mlyze_writer *writer)
         }
         frames[0].line = i;
         stack = i;
-        bench_must(coffer_mlyze_add_stack_id(writer, stack, frames, DATA_DEPTH, &err), &err, "stack");
+        bench_must(coffer_mlyze_writer_add_stack_id(writer, stack, frames, DATA_DEPTH, &err), &err, "stack");
     }
 }
 
 static inline void data_write_trace(const char *path, uint64_t events, size_t live_target, bool plain)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_mlyze_writer *writer = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     data_program program;
     opts.plain = plain;
-    bench_must(coffer_mlyze_create(&writer, path, &opts, &err), &err, path);
+    bench_must(coffer_mlyze_writer_create(&writer, path, &opts, &err), &err, path);
     data_write_stacks(writer);
     data_program_init(&program, live_target);
     while (events > 0) {
         size_t count = events < DATA_BATCH ? (size_t)events : DATA_BATCH;
         data_run(&program, count);
-        bench_must(coffer_mlyze_write(writer, &program.events, &err), &err, path);
+        bench_must(coffer_mlyze_writer_put_events(writer, &program.events, &err), &err, path);
         events -= count;
     }
     data_program_free(&program);
-    bench_must(coffer_mlyze_commit(writer, &err), &err, path);
+    bench_must(coffer_mlyze_writer_commit(writer, &err), &err, path);
 }
 
 #endif

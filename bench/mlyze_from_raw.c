@@ -18,9 +18,10 @@ static uint64_t stack_of(import *work, uint64_t caller)
     coffer_mlyze_frame frame = { 0 };
     uint64_t id = 0;
     snprintf(name, sizeof name, "0x%llx", (unsigned long long)caller);
-    bench_must(coffer_mlyze_add_file(&frame.file_id, work->writer, "", &err), &err, "file");
-    bench_must(coffer_mlyze_add_function(&frame.func_id, work->writer, name, &err), &err, name);
-    bench_must(coffer_mlyze_add_call(&id, work->writer, COFFER_MLYZE_NO_STACK, &frame, &err), &err, name);
+    bench_must(coffer_mlyze_writer_add_file(&frame.file_id, work->writer, "", &err), &err, "file");
+    bench_must(coffer_mlyze_writer_add_function(&frame.func_id, work->writer, name, &err), &err, name);
+    bench_must(coffer_mlyze_writer_add_call(&id, work->writer, COFFER_MLYZE_NO_STACK, &frame, &err), &err,
+               name);
     return id;
 }
 
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
 {
     static uint8_t records[AT_ONCE * RECORD];
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
 import work = {.events = COFFER_MLYZE_EVENTS_INIT };
     FILE *raw = argc > 2 ? fopen(argv[1], "rb") : NULL;
     size_t count;
@@ -63,16 +64,16 @@ import work = {.events = COFFER_MLYZE_EVENTS_INIT };
     work.events.id = column(8);
     work.events.thread = column(2);
     work.events.type = column(1);
-    bench_must(coffer_mlyze_create(&work.writer, argv[2], &opts, &err), &err, argv[2]);
+    bench_must(coffer_mlyze_writer_create(&work.writer, argv[2], &opts, &err), &err, argv[2]);
     while ((count = fread(records, RECORD, AT_ONCE, raw)) > 0) {
         if (work.start == 0)
             work.start = coffer__load_u64(records);
         for (size_t i = 0; i < count; i++)
             take(&work, records + i * RECORD, i);
         work.events.count = count;
-        bench_must(coffer_mlyze_write(work.writer, &work.events, &err), &err, argv[2]);
+        bench_must(coffer_mlyze_writer_put_events(work.writer, &work.events, &err), &err, argv[2]);
     }
     fclose(raw);
-    bench_must(coffer_mlyze_commit(work.writer, &err), &err, argv[2]);
+    bench_must(coffer_mlyze_writer_commit(work.writer, &err), &err, argv[2]);
     return 0;
 }

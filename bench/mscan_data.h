@@ -114,14 +114,14 @@ static inline void data_add_sequence(coffer_mscan_writer *writer, uint64_t recor
 {
     static coffer_mscan_record batch[DATA_BATCH];
     coffer_error err = COFFER_ERROR_INIT;
-    bench_must(coffer_mscan_begin_sequence(writer, NULL, &err), &err, "sequence");
+    bench_must(coffer_mscan_writer_begin_sequence(writer, NULL, &err), &err, "sequence");
     for (uint64_t done = 0; done < records; done += DATA_BATCH) {
         size_t count = records - done < DATA_BATCH ? (size_t)(records - done) : DATA_BATCH;
         for (size_t i = 0; i < count; i++)
             batch[i] = data_record(DATA_RUNS, done + i);
-        bench_must(coffer_mscan_write(writer, batch, count, &err), &err, "write");
+        bench_must(coffer_mscan_writer_put_records(writer, batch, count, &err), &err, "write");
     }
-    bench_must(coffer_mscan_end_sequence(writer, data_tokens(records), &err), &err, "end of sequence");
+    bench_must(coffer_mscan_writer_end_sequence(writer, data_tokens(records), &err), &err, "end of sequence");
 }
 
 /* A file as our writer makes it: aligned, with room to append. */
@@ -130,13 +130,13 @@ static inline void data_write_ours(const char *path, uint64_t records)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mscan_writer *writer = NULL;
     char name[64];
-    bench_must(coffer_mscan_create(&writer, path, NULL, &err), &err, path);
+    bench_must(coffer_mscan_writer_create(&writer, path, NULL, &err), &err, path);
     for (unsigned i = 0; i < DATA_PARAMS; i++) {
         snprintf(name, sizeof name, "model.layers.%u.p%u", i / 8, i % 8);
-        bench_must(coffer_mscan_add_param_id(writer, (uint16_t)i, name, &err), &err, name);
+        bench_must(coffer_mscan_writer_add_param_id(writer, (uint16_t)i, name, &err), &err, name);
     }
     data_add_sequence(writer, records);
-    bench_must(coffer_mscan_commit(writer, &err), &err, path);
+    bench_must(coffer_mscan_writer_commit(writer, &err), &err, path);
 }
 
 /* A file with no records and a million names, about 100 bytes each; gives the metadata's size. */
@@ -149,7 +149,7 @@ static inline uint64_t data_write_names(const char *path)
     for (unsigned i = 0; i < 1000000; i++)
         coffer__buffer_printf(&out,
                               "%s\"%u\": \"model.layers.%u.mlp.experts.%u.a_rather_long_name_of_a_projection_"
-                              "matrix.quantised.weight\"",
+                              "matrix.quantized.weight\"",
                               i ? ", " : "", i, i / 4096, i % 4096);
     coffer__buffer_append(&out, "}}", 2);
     coffer__mscan_write_header(out.data, (uint32_t)out.len, 0);

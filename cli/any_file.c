@@ -123,7 +123,7 @@ const char *cli_file_title(const cli_file *file)
 {
     if (file->format)
         return coffer_format_title(file->format);
-    return file->set ? tensors_title(file->set) : "format not recognised";
+    return file->set ? tensors_title(file->set) : "format not recognized";
 }
 
 uint64_t cli_file_size(const cli_file *file)

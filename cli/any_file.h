@@ -10,14 +10,14 @@ typedef struct cli_file {
     coffer_source *src;          /* NULL for a folder */
     const coffer_format *format; /* NULL: none of the library's */
     coffer_tensors *set;         /* of a file without a format; else NULL */
-    const char *kind;            /* "mscan", "safetensors"; NULL when not recognised */
+    const char *kind;            /* "mscan", "safetensors"; NULL when not recognized */
     coffer_error unknown;        /* why there is neither format nor set; else status 0 */
 } cli_file;
 
-/* Fails only when nothing can be read: what is not recognised is open all the same, and says so in `unknown`.
+/* Fails only when nothing can be read: what is not recognized is open all the same, and says so in `unknown`.
  * out is to be closed after a success. */
 coffer_status cli_file_open(cli_file *out, const char *path, coffer_error *err);
-/* The same for verbs that have nothing to say about a file that is not recognised: 0, or the exit status
+/* The same for verbs that have nothing to say about a file that is not recognized: 0, or the exit status
  * after a message. */
 int cli_file_open_known(cli_file *out, const char *path);
 void cli_file_close(cli_file *file);

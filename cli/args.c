@@ -10,7 +10,7 @@
 
 const cli_option cli_global_options[] = {
     { "color", 0, "WHEN", "auto|always|never",
-      "colour the output; auto: on a terminal, unless NO_COLOR is set" },
+      "color the output; auto: on a terminal, unless NO_COLOR is set" },
     { "quiet", 'q', NULL, NULL, "no progress line" },
     { "help", 'h', NULL, NULL, "show this help" },
     { 0 },

@@ -47,7 +47,7 @@ typedef struct cli_format_verb {
     const char *verb;
     const cli_option *options;
     const char *examples;
-    /* src : the first operand, open and recognised, closed by the caller; NULL for a folder, and for verbs
+    /* src : the first operand, open and recognized, closed by the caller; NULL for a folder, and for verbs
      * that make a file. */
     int (*run)(const cli_args *args, coffer_source *src);
 } cli_format_verb;

@@ -168,7 +168,7 @@ void cli_man_overview(FILE *out)
     fputs(".SH EXAMPLES\n", out);
     examples(out, cli_overview_examples);
     exit_status(out);
-    fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nwhen set and not empty, no colour by default\n"
+    fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nwhen set and not empty, no color by default\n"
           ".TP\n.B COLUMNS\nwidth of the output on a terminal\n"
           ".TP\n.B COFFER_CPU\ngeneric, avx2, avx512 or neon: the most the program may use of the processor\n"
           ".SH SEE ALSO\n",

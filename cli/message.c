@@ -144,7 +144,7 @@ static void print_error(const char *path, const coffer_error *err)
         fputs(": ", stderr);
     }
     if (unknown)
-        fputs("format not recognised: ", stderr);
+        fputs("format not recognized: ", stderr);
     term_print_text(stderr, err->text, strlen(err->text), 0);
     if (err->offset != COFFER_OFFSET_NONE && !unknown)
         fprintf(stderr, " (at offset %" PRIu64 ")", err->offset);

@@ -106,7 +106,7 @@ static bool has_true_color(void)
     return depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0);
 }
 
-/* One of the six levels 0, 95, 135, 175, 215, 255 of the 256-colour cube. */
+/* One of the six levels 0, 95, 135, 175, 215, 255 of the 256-color cube. */
 static unsigned cube_level(uint8_t value)
 {
     return value < 48 ? 0 : value < 115 ? 1 : (value - 35u) / 40u;

@@ -1,4 +1,4 @@
-/* Terminals: colour, width, aligned tables, sizes for people, progress. Nothing of it reaches a pipe. */
+/* Terminals: color, width, aligned tables, sizes for people, progress. Nothing of it reaches a pipe. */
 #ifndef COFFER_CLI_TERM_H
 #define COFFER_CLI_TERM_H
 
@@ -27,10 +27,10 @@ bool term_has_color(FILE *out);
 bool term_is_terminal(FILE *out);
 unsigned term_width(FILE *out);  /* columns; 80 when unknown; COLUMNS respected */
 unsigned term_height(FILE *out); /* lines; 24 when unknown; LINES respected */
-/* Escape sequences, or "" where there is no colour. */
+/* Escape sequences, or "" where there is no color. */
 const char *term_on(FILE *out, term_style style);
 const char *term_off(FILE *out);
-/* 24-bit colours for heat maps, 256 colours where the terminal has no more. */
+/* 24-bit colors for heat maps, 256 colors where the terminal has no more. */
 void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 
@@ -40,7 +40,7 @@ void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 #define TERM_WRAP "\033[?7h"
 /* Tells that a line without a line break stands on stderr, so that term_restore can clear it. */
 void term_line_shown(bool shown);
-/* Puts colour, cursor and that line right again. Async-signal-safe. */
+/* Puts color, cursor and that line right again. Async-signal-safe. */
 void term_restore(void);
 
 /* Text from a file, safe to print: control characters and invalid UTF-8 shown as escapes, cut to `columns`

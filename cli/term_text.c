@@ -1,4 +1,4 @@
-/* Text from files on a terminal: nothing in it may move the cursor, change colours or turn the line around.
+/* Text from files on a terminal: nothing in it may move the cursor, change colors or turn the line around.
  */
 #include "term.h"
 

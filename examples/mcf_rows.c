@@ -14,11 +14,11 @@ static coffer_status add_tensor(coffer_mcf_writer *writer, const char *name, con
 {
     static const uint64_t dims[] = { ROWS, COLUMNS };
     coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_F32, 2, dims, NULL };
-    coffer_status status = coffer_mcf_begin_tensor(writer, &tensor, err);
+    coffer_status status = coffer_mcf_writer_begin_tensor(writer, &tensor, err);
     if (status == COFFER_OK)
-        status = coffer_mcf_write(writer, values, sizeof(float) * ROWS * COLUMNS, err);
+        status = coffer_mcf_writer_write(writer, values, sizeof(float) * ROWS * COLUMNS, err);
     if (status == COFFER_OK)
-        status = coffer_mcf_end_tensor(writer, err);
+        status = coffer_mcf_writer_end_tensor(writer, err);
     return status;
 }
 
@@ -29,23 +29,23 @@ static coffer_status make_model(const char *path, coffer_error *err)
     coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
     coffer_mcf_writer *writer = NULL;
     float values[ROWS * COLUMNS];
-    coffer_status status = coffer_mcf_create(&writer, path, NULL, err);
+    coffer_status status = coffer_mcf_writer_create(&writer, path, NULL, err);
     int i;
     for (i = 0; i < ROWS * COLUMNS; i++)
         values[i] = 0.5f * (float)i;
     info.arch = coffer_mcf_arch_by_name("llama");
     info.model_name = "tiny";
     if (status == COFFER_OK)
-        status = coffer_mcf_set_model_info(writer, &info, err);
+        status = coffer_mcf_writer_set_model_info(writer, &info, err);
     if (status == COFFER_OK)
-        status = coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, config, strlen(config), err);
+        status = coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, config, strlen(config), err);
     if (status == COFFER_OK)
         status = add_tensor(writer, "model.embed_tokens.weight", values, err);
     if (status == COFFER_OK)
         status = add_tensor(writer, "lm_head.weight", values, err);
     if (status == COFFER_OK)
-        return coffer_mcf_commit(writer, err);
-    coffer_mcf_discard(writer);
+        return coffer_mcf_writer_commit(writer, err);
+    coffer_mcf_writer_discard(writer);
     return status;
 }
 

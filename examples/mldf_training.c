@@ -47,13 +47,13 @@ static coffer_status write_samples(coffer_mldf_writer *writer, coffer_error *err
         int label = (int)(noise >> 31);
         draw(pixels, label, &noise);
         snprintf(caption, sizeof caption, "square %d, %s", i, label ? "upper left" : "lower right");
-        status = coffer_mldf_set_bytes(writer, 0, pixels, sizeof pixels, &entry, err);
+        status = coffer_mldf_writer_set_bytes(writer, 0, pixels, sizeof pixels, &entry, err);
         if (status == COFFER_OK)
-            status = coffer_mldf_set_int(writer, 1, label, err);
+            status = coffer_mldf_writer_set_int(writer, 1, label, err);
         if (status == COFFER_OK)
-            status = coffer_mldf_set_text(writer, 2, caption, strlen(caption), err);
+            status = coffer_mldf_writer_set_text(writer, 2, caption, strlen(caption), err);
         if (status == COFFER_OK)
-            status = coffer_mldf_end_sample(writer, err);
+            status = coffer_mldf_writer_end_sample(writer, err);
     }
     return status;
 }
@@ -64,13 +64,13 @@ static coffer_status write_set(const char *path, coffer_error *err)
                                  " {\"name\": \"label\", \"type\": \"int\"},"
                                  " {\"name\": \"caption\", \"type\": \"text\", \"zstd\": true}]";
     coffer_mldf_writer *writer = NULL;
-    coffer_status status = coffer_mldf_create_json(&writer, path, schema, strlen(schema), NULL, err);
+    coffer_status status = coffer_mldf_writer_create_json(&writer, path, schema, strlen(schema), NULL, err);
     if (status != COFFER_OK)
         return status;
     status = write_samples(writer, err);
     if (status == COFFER_OK)
-        return coffer_mldf_commit(writer, err);
-    coffer_mldf_discard(writer);
+        return coffer_mldf_writer_commit(writer, err);
+    coffer_mldf_writer_discard(writer);
     return status;
 }
 
@@ -116,7 +116,7 @@ static coffer_status train(int *right, model *m, coffer_mldf_batch *batch, const
         size_t count = 0, i;
         while (count < BATCH && position < to)
             samples[count++] = coffer_mldf_order_at(order, epoch, position++);
-        status = coffer_mldf_read_batch(batch, samples, count, targets, 2, err);
+        status = coffer_mldf_batch_read(batch, samples, count, targets, 2, err);
         for (i = 0; i < count && status == COFFER_OK; i++)
             *right += learn(m, pixels + i * PIXELS, labels[i]);
     }

@@ -31,9 +31,9 @@ static uint64_t call(program *run, uint64_t caller, const char *function, const 
     coffer_error err;
     coffer_mlyze_frame frame = { .line = line };
     uint64_t stack;
-    must(coffer_mlyze_add_file(&frame.file_id, run->writer, file, &err), &err);
-    must(coffer_mlyze_add_function(&frame.func_id, run->writer, function, &err), &err);
-    must(coffer_mlyze_add_call(&stack, run->writer, caller, &frame, &err), &err);
+    must(coffer_mlyze_writer_add_file(&frame.file_id, run->writer, file, &err), &err);
+    must(coffer_mlyze_writer_add_function(&frame.func_id, run->writer, function, &err), &err);
+    must(coffer_mlyze_writer_add_call(&stack, run->writer, caller, &frame, &err), &err);
     return stack;
 }
 
@@ -55,7 +55,7 @@ static uint64_t take(program *run, uint64_t size, uint64_t stack, uint16_t threa
     uint64_t address = run->next_address;
     run->next_address += (size + 31) / 16 * 16;
     run->time += 7;
-    must(coffer_mlyze_put_alloc(run->writer, run->time, address, size, stack, thread, &err), &err);
+    must(coffer_mlyze_writer_put_alloc(run->writer, run->time, address, size, stack, thread, &err), &err);
     return address;
 }
 
@@ -63,15 +63,15 @@ static void give_back(program *run, uint64_t address)
 {
     coffer_error err;
     run->time += 3;
-    must(coffer_mlyze_put_free(run->writer, run->time, address, &err), &err);
+    must(coffer_mlyze_writer_put_free(run->writer, run->time, address, &err), &err);
 }
 
 static void mark(program *run, const char *name)
 {
     coffer_error err;
     uint64_t id;
-    must(coffer_mlyze_add_function(&id, run->writer, name, &err), &err);
-    must(coffer_mlyze_put_marker(run->writer, run->time, id, &err), &err);
+    must(coffer_mlyze_writer_add_function(&id, run->writer, name, &err), &err);
+    must(coffer_mlyze_writer_put_marker(run->writer, run->time, id, &err), &err);
 }
 
 static void train_batch(program *run, unsigned batch)
@@ -89,7 +89,7 @@ static void train_batch(program *run, unsigned batch)
         give_back(run, gradients[i]);
     give_back(run, images);
     if (batch % 40 == 39)
-        must(coffer_mlyze_put_gc(run->writer, run->time, 120 + batch % 11, 5200, &err), &err);
+        must(coffer_mlyze_writer_put_gc(run->writer, run->time, 120 + batch % 11, 5200, &err), &err);
 }
 
 static void run_program(program *run)
@@ -111,38 +111,38 @@ static void run_program(program *run)
 static void write_trace(const char *path)
 {
     coffer_error err;
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     program run = { .next_address = 0x7f0000001000 };
     opts.start_time_us = UINT64_C(1767225600000000);
     opts.extra_json = "{\"command\": \"python train.py\", \"threads\": {\"1\": \"main\", \"2\": \"loader\"}}";
-    must(coffer_mlyze_create(&run.writer, path, &opts, &err), &err);
+    must(coffer_mlyze_writer_create(&run.writer, path, &opts, &err), &err);
     learn_calls(&run);
     run_program(&run);
-    must(coffer_mlyze_commit(run.writer, &err), &err);
+    must(coffer_mlyze_writer_commit(run.writer, &err), &err);
 }
 
 static void print_peak(const coffer_mlyze *trace)
 {
     coffer_error err;
-    coffer_mlyze_analysis *analysis;
-    must(coffer_mlyze_analyse(&analysis, trace, NULL, &err), &err);
-    const coffer_mlyze_totals *totals = coffer_mlyze_analysis_totals(analysis);
+    coffer_mlyze_stats *analysis;
+    must(coffer_mlyze_stats_new(&analysis, trace, NULL, &err), &err);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(analysis);
     printf("%" PRIu64 " events, %" PRIu64 " allocations\n", totals->events, totals->allocs);
     printf("peak: %" PRIu64 " bytes, %" PRIu64 " µs after the start\n", totals->peak_bytes,
            totals->peak_time_us);
-    for (size_t i = 0; i < coffer_mlyze_analysis_stack_count(analysis); i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_analysis_stack_at(analysis, i);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(analysis); i++) {
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(analysis, i);
         size_t depth;
         if (row->peak_bytes == 0)
             continue;
         const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, row->stack);
         printf("%9" PRIu64 " bytes  %s, called by %s\n", row->peak_bytes,
-               coffer_mlyze_function(trace, frames[0].func_id),
-               coffer_mlyze_function(trace, frames[1].func_id));
+               coffer_mlyze_function_name(trace, frames[0].func_id),
+               coffer_mlyze_function_name(trace, frames[1].func_id));
     }
     printf("left at the end: %" PRIu64 " bytes in %" PRIu64 " blocks\n", totals->live_bytes_at_end,
            totals->live_allocs_at_end);
-    coffer_mlyze_analysis_free(analysis);
+    coffer_mlyze_stats_free(analysis);
 }
 
 int main(int argc, char **argv)

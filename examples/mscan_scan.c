@@ -44,7 +44,7 @@ static coffer_status write_sequence(coffer_mscan_writer *writer, const char *tex
 {
     unsigned token, block, tokens = (unsigned)strlen(text);
     size_t layer, kind;
-    coffer_status status = coffer_mscan_begin_sequence(writer, text, err);
+    coffer_status status = coffer_mscan_writer_begin_sequence(writer, text, err);
     for (token = 0; status == COFFER_OK && token < tokens; token++) {
         coffer_mscan_record records[LAYERS * KINDS * BLOCKS];
         size_t count = 0;
@@ -58,10 +58,10 @@ static coffer_status write_sequence(coffer_mscan_writer *writer, const char *tex
                     record->activation = activation_of(layer, kind, block, token, text);
                     record->grad_norm = (uint16_t)(65000 / (1 + layer + block));
                 }
-        status = coffer_mscan_write(writer, records, count, err);
+        status = coffer_mscan_writer_put_records(writer, records, count, err);
     }
     if (status == COFFER_OK)
-        status = coffer_mscan_end_sequence(writer, tokens, err);
+        status = coffer_mscan_writer_end_sequence(writer, tokens, err);
     return status;
 }
 
@@ -73,7 +73,7 @@ static coffer_status name_parameters(coffer_mscan_writer *writer, coffer_error *
             char name[64];
             uint16_t id;
             snprintf(name, sizeof name, "model.layers.%u.%s.weight", (unsigned)layer, kinds[kind]);
-            coffer_status status = coffer_mscan_add_param(&id, writer, name, err);
+            coffer_status status = coffer_mscan_writer_add_param(&id, writer, name, err);
             if (status != COFFER_OK)
                 return status;
         }
@@ -83,22 +83,22 @@ static coffer_status name_parameters(coffer_mscan_writer *writer, coffer_error *
 /* The file appears under its name when everything is in it, or not at all. */
 static coffer_status create(const char *path, coffer_error *err)
 {
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_writer *writer = NULL;
     size_t i;
     opts.model_name = "four-layer example";
     opts.quantized = true;
     opts.quantization[COFFER_MSCAN_ACTIVATION].scale = 0.0001;
     opts.quantization[COFFER_MSCAN_GRAD_NORM].scale = 0.00001;
-    coffer_status status = coffer_mscan_create(&writer, path, &opts, err);
+    coffer_status status = coffer_mscan_writer_create(&writer, path, &opts, err);
     if (status != COFFER_OK)
         return status;
     status = name_parameters(writer, err);
     for (i = 0; status == COFFER_OK && i < 3; i++)
         status = write_sequence(writer, texts[i], err);
     if (status == COFFER_OK)
-        return coffer_mscan_commit(writer, err);
-    coffer_mscan_discard(writer);
+        return coffer_mscan_writer_commit(writer, err);
+    coffer_mscan_writer_discard(writer);
     return status;
 }
 
@@ -106,19 +106,19 @@ static coffer_status create(const char *path, coffer_error *err)
 static coffer_status append(const char *path, coffer_error *err)
 {
     coffer_mscan_writer *writer = NULL;
-    coffer_status status = coffer_mscan_append(&writer, path, NULL, err);
+    coffer_status status = coffer_mscan_writer_append_to(&writer, path, NULL, err);
     if (status != COFFER_OK)
         return status;
     status = write_sequence(writer, texts[3], err);
     if (status == COFFER_OK)
-        return coffer_mscan_commit(writer, err);
-    coffer_mscan_discard(writer);
+        return coffer_mscan_writer_commit(writer, err);
+    coffer_mscan_writer_discard(writer);
     return status;
 }
 
 static coffer_status print_parameters(const coffer_mscan *scan, coffer_error *err)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     size_t i;
     query.by = COFFER_MSCAN_BY_PARAM;

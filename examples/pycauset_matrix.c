@@ -27,24 +27,24 @@ static double height(unsigned row, unsigned col)
 static coffer_status create(const char *path, coffer_error *err)
 {
     coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_writer *writer = NULL;
     unsigned row, col;
     shape.rows = ROWS;
     shape.cols = COLS;
     opts.checksums = true;
-    coffer_status status = coffer_pycauset_create(&writer, path, &shape, &opts, err);
+    coffer_status status = coffer_pycauset_writer_create(&writer, path, &shape, &opts, err);
     if (status != COFFER_OK)
         return status;
     for (row = 0; status == COFFER_OK && row < ROWS; row++) {
         double values[COLS];
         for (col = 0; col < COLS; col++)
             values[col] = height(row, col);
-        status = coffer_pycauset_write_rows(writer, values, 1, err);
+        status = coffer_pycauset_writer_put_rows(writer, values, 1, err);
     }
     if (status == COFFER_OK)
-        return coffer_pycauset_commit(writer, err);
-    coffer_pycauset_discard(writer);
+        return coffer_pycauset_writer_commit(writer, err);
+    coffer_pycauset_writer_discard(writer);
     return status;
 }
 
@@ -57,15 +57,15 @@ static coffer_status annotate(const char *path, double norm, coffer_error *err)
     uint64_t generation = 0;
     coffer_status status = coffer_pycauset_changes_new(&changes, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_string(changes, "properties.label", label, strlen(label), err);
+        status = coffer_pycauset_changes_set_string(changes, "properties.label", label, strlen(label), err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_json(changes, "properties.pond", pond, strlen(pond), err);
+        status = coffer_pycauset_changes_set_json(changes, "properties.pond", pond, strlen(pond), err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_cached(changes, "frobenius", norm, err);
+        status = coffer_pycauset_changes_set_cached(changes, "frobenius", norm, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_edit(&editor, path, NULL, err);
+        status = coffer_pycauset_editor_open(&editor, path, NULL, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_commit_changes(&generation, editor, changes, err);
+        status = coffer_pycauset_editor_commit(&generation, editor, changes, err);
     if (status == COFFER_OK)
         printf("annotated: generation %llu\n", (unsigned long long)generation);
     coffer_pycauset_editor_close(editor);

@@ -1,8 +1,8 @@
-/* Writes a model with a quantised tensor, opens it, and multiplies the tensor with a vector straight from the
+/* Writes a model with a quantized tensor, opens it, and multiplies the tensor with a vector straight from the
  * file's bytes: the weights are never decoded to memory.
  *
  *   quant_matvec [FILE [TENSOR]]     multiplies a tensor of FILE with ones; without arguments it makes
- *                                    quantised.mcf first */
+ *                                    quantized.mcf first */
 #include <coffer/coffer.h>
 
 #include <stdio.h>
@@ -40,11 +40,11 @@ static coffer_status write_tensor(coffer_mcf_writer *writer, coffer_error *err)
     if (status == COFFER_OK)
         status = coffer_quant_encode(payload, &shape, values, NULL, err);
     if (status == COFFER_OK)
-        status = coffer_mcf_begin_tensor(writer, &tensor, err);
+        status = coffer_mcf_writer_begin_tensor(writer, &tensor, err);
     if (status == COFFER_OK)
-        status = coffer_mcf_write(writer, payload, (size_t)size, err);
+        status = coffer_mcf_writer_write(writer, payload, (size_t)size, err);
     if (status == COFFER_OK)
-        status = coffer_mcf_end_tensor(writer, err);
+        status = coffer_mcf_writer_end_tensor(writer, err);
     free(payload);
     return status;
 }
@@ -52,12 +52,12 @@ static coffer_status write_tensor(coffer_mcf_writer *writer, coffer_error *err)
 static coffer_status make_model(const char *path, coffer_error *err)
 {
     coffer_mcf_writer *writer = NULL;
-    coffer_status status = coffer_mcf_create(&writer, path, NULL, err);
+    coffer_status status = coffer_mcf_writer_create(&writer, path, NULL, err);
     if (status == COFFER_OK)
         status = write_tensor(writer, err);
     if (status == COFFER_OK)
-        return coffer_mcf_commit(writer, err);
-    coffer_mcf_discard(writer);
+        return coffer_mcf_writer_commit(writer, err);
+    coffer_mcf_writer_discard(writer);
     return status;
 }
 
@@ -117,7 +117,7 @@ static coffer_status run(const char *path, const char *name, coffer_error *err)
 
 int main(int argc, char **argv)
 {
-    const char *path = argc > 1 ? argv[1] : "quantised.mcf";
+    const char *path = argc > 1 ? argv[1] : "quantized.mcf";
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status = argc > 1 ? COFFER_OK : make_model(path, &err);
     if (status == COFFER_OK)

@@ -87,7 +87,7 @@ static void must_round_trip(coffer_source *src, const coffer_tensors *set)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     coffer_limits limits = COFFER_LIMITS_INIT;
-    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_tensors *set = NULL;
     coffer_source *src = NULL;
     coffer_error err = COFFER_ERROR_INIT;

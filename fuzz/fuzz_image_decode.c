@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     limits.memory_bytes = 1 << 22;
     MUST(coffer_image_decoder_new(&decoder, &limits, NULL) == COFFER_OK);
     for (uint32_t i = 0; i < 4; i++) {
-        coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+        coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
         coffer_error err = COFFER_ERROR_INIT;
         opts.channels = depths[i];
         opts.min_width = i * (uint32_t)(size % 50);

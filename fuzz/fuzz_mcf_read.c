@@ -5,7 +5,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_ELEMENTS = 1 << 16 };
 
-static uint64_t seen; /* keeps what is read from being optimised away */
+static uint64_t seen; /* keeps what is read from being optimized away */
 
 static void walk_sections(const coffer_mcf *model)
 {

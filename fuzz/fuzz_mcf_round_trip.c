@@ -79,12 +79,13 @@ static void try_edit(const char *path, const coffer_limits *limits, const uint8_
 {
     coffer_mcf_editor *editor = NULL;
     uint8_t after[32];
-    MUST(coffer_mcf_edit(&editor, path, NULL, NULL) == COFFER_OK);
-    MUST(coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, "{\"edited\": true}", 16, NULL) == COFFER_OK);
-    (void)coffer_mcf_edit_model_info(editor, "model_name", "edited", 0, NULL);
-    (void)coffer_mcf_edit_checksums(editor, 1, NULL, NULL);
-    MUST(coffer_mcf_edit_commit(editor, NULL) == COFFER_OK);
-    coffer_mcf_edit_close(editor);
+    MUST(coffer_mcf_editor_open(&editor, path, NULL, NULL) == COFFER_OK);
+    MUST(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{\"edited\": true}", 16, NULL) ==
+         COFFER_OK);
+    (void)coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL);
+    (void)coffer_mcf_editor_set_checksums(editor, 1, NULL, NULL);
+    MUST(coffer_mcf_editor_commit(editor, NULL) == COFFER_OK);
+    coffer_mcf_editor_close(editor);
     MUST(is_clean(path, limits, after));
     MUST(memcmp(before, after, 32) == 0);
 }

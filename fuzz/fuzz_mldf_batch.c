@@ -29,7 +29,7 @@ static void read_field(coffer_mldf_batch *batch, const coffer_mldf *set, const b
     coffer_mldf_target target = { field, out, ROOM, 0, offsets, sizes };
     for (size_t i = 0; i < COUNT; i++)
         samples[i] = (i < size ? data[size - 1 - i] : i) % coffer_mldf_sample_count(set);
-    coffer_status status = coffer_mldf_read_batch(batch, samples, COUNT, &target, 1, NULL);
+    coffer_status status = coffer_mldf_batch_read(batch, samples, COUNT, &target, 1, NULL);
     for (size_t i = 0; status == COFFER_OK && i < COUNT; i++)
         compare(set, samples[i], field, out + offsets[i], sizes[i], damaged[i]);
     if (status == COFFER_OK) {
@@ -38,7 +38,7 @@ static void read_field(coffer_mldf_batch *batch, const coffer_mldf *set, const b
         MUST(total >= offsets[COUNT]);
     }
     target = (coffer_mldf_target){ field, out, ROOM, ROOM / COUNT, NULL, sizes };
-    status = coffer_mldf_read_batch(batch, samples, COUNT, &target, 1, NULL);
+    status = coffer_mldf_batch_read(batch, samples, COUNT, &target, 1, NULL);
     for (size_t i = 0; status == COFFER_OK && i < COUNT; i++)
         compare(set, samples[i], field, out + i * target.stride, sizes[i], damaged[i]);
 }

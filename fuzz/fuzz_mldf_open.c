@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint64_t seen; /* keeps what is read from being optimised away */
+static uint64_t seen; /* keeps what is read from being optimized away */
 
 static bool check(const fuzz_input *input, const uint8_t *key, uint32_t threads)
 {

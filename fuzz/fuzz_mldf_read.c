@@ -5,7 +5,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_SAMPLES = 64, MOST_FIELDS = 16 };
 
-static uint64_t seen; /* keeps what is read from being optimised away */
+static uint64_t seen; /* keeps what is read from being optimized away */
 
 static void read_typed(const coffer_mldf *set, uint64_t sample, size_t field)
 {

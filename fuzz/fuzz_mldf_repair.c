@@ -73,7 +73,7 @@ static void try_repair(const fuzz_input *input, const uint8_t *key, const char *
 
 static void try_extract(const fuzz_input *input, const uint8_t *data, size_t size, const char *path)
 {
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_mldf *set = fuzz_open_set(input, data, size);
     opts.limits = &input->limits;
     opts.threads = 1;
@@ -86,7 +86,7 @@ static void try_extract(const fuzz_input *input, const uint8_t *data, size_t siz
 static void try_changes(const char *path, const coffer_limits *limits, uint64_t samples)
 {
     static const uint64_t first = 0;
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_compact_opts compact_opts = COFFER_COMPACT_OPTS_INIT;
     coffer_mldf_writer *writer = NULL;
     coffer_node *out = NULL;
@@ -94,13 +94,13 @@ static void try_changes(const char *path, const coffer_limits *limits, uint64_t 
     opts.threads = 1;
     opts.limits = compact_opts.limits = limits;
     opts.dedup = true;
-    if (coffer_mldf_append(&writer, path, &opts, NULL) != COFFER_OK)
+    if (coffer_mldf_writer_append_to(&writer, path, &opts, NULL) != COFFER_OK)
         return;
-    MUST(coffer_mldf_end_sample(writer, NULL) == COFFER_OK);
-    if (coffer_mldf_commit(writer, NULL) != COFFER_OK)
+    MUST(coffer_mldf_writer_end_sample(writer, NULL) == COFFER_OK);
+    if (coffer_mldf_writer_commit(writer, NULL) != COFFER_OK)
         return;
     MUST(is_clean(path, limits, &now) && now == samples + 1);
-    if (coffer_mldf_delete(path, &first, 1, &opts, NULL) == COFFER_OK)
+    if (coffer_mldf_update_delete(path, &first, 1, &opts, NULL) == COFFER_OK)
         MUST(is_clean(path, limits, &now) && now == samples);
     MUST(coffer_node_new(&out, NULL) == COFFER_OK);
     if (coffer_compact(out, path, NULL, &compact_opts, NULL) == COFFER_OK)

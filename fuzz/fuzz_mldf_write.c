@@ -48,14 +48,14 @@ static uint64_t write_all(coffer_mldf_writer *writer, script *of, value values[S
             value *to = &values[written][i];
             *to = next_value(of);
             if (to->bytes)
-                MUST(coffer_mldf_set_bytes(writer, i, to->bytes, to->size, NULL, NULL) == COFFER_OK);
+                MUST(coffer_mldf_writer_set_bytes(writer, i, to->bytes, to->size, NULL, NULL) == COFFER_OK);
         }
-        MUST(coffer_mldf_end_sample(writer, NULL) == COFFER_OK);
+        MUST(coffer_mldf_writer_end_sample(writer, NULL) == COFFER_OK);
         written++;
         if (next(of) >= 240)
             break;
     }
-    MUST(coffer_mldf_commit(writer, NULL) == COFFER_OK);
+    MUST(coffer_mldf_writer_commit(writer, NULL) == COFFER_OK);
     return written;
 }
 
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t key[COFFER_MLDF_KEY_SIZE] = "fuzz";
     static const char *const names[FIELDS] = { "plain", "packed", "sealed", "both" };
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     value values[SAMPLES_MAX][FIELDS];
     coffer_mldf_field fields[FIELDS];
     coffer_mldf_writer *writer = NULL;
@@ -115,11 +115,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opts.dedup = choice & 1;
     opts.no_checksums = (choice & 2) != 0;
     opts.descriptor_stride = choice & 4 ? 204 : 208;
-    MUST(coffer_mldf_create(&writer, path, fields, FIELDS, &opts, NULL) == COFFER_OK);
+    MUST(coffer_mldf_writer_create(&writer, path, fields, FIELDS, &opts, NULL) == COFFER_OK);
     count = write_all(writer, &of, values, 0);
     expect(path, key, values, count);
     while (of.at < of.end && count < SAMPLES_MAX) {
-        MUST(coffer_mldf_append(&writer, path, &opts, NULL) == COFFER_OK);
+        MUST(coffer_mldf_writer_append_to(&writer, path, &opts, NULL) == COFFER_OK);
         count = write_all(writer, &of, values, count);
         expect(path, key, values, count);
     }

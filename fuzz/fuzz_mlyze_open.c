@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint64_t seen; /* keeps what is read from being optimised away */
+static uint64_t seen; /* keeps what is read from being optimized away */
 
 static void walk_stacks(const coffer_mlyze *trace)
 {
@@ -16,8 +16,8 @@ static void walk_stacks(const coffer_mlyze *trace)
         const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, i);
         MUST(found == i);
         for (size_t j = 0; j < depth; j++) {
-            const char *file = coffer_mlyze_file(trace, frames[j].file_id);
-            const char *function = coffer_mlyze_function(trace, frames[j].func_id);
+            const char *file = coffer_mlyze_file_name(trace, frames[j].file_id);
+            const char *function = coffer_mlyze_function_name(trace, frames[j].func_id);
             seen += (file ? strlen(file) : 0) + (function ? strlen(function) : 0) + frames[j].line;
         }
     }

@@ -62,7 +62,7 @@ static void look_at_trace(const coffer_limits *limits)
 
 static void recover(const coffer_limits *limits)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_report *report = NULL;
     opts.limits = limits;

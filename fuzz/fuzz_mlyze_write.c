@@ -64,7 +64,7 @@ static bool goes_back(const coffer_mlyze *trace)
 /* Rewrites, opens the copy, compares, and rewrites that in turn when `next` is given. */
 static void rewrite(const coffer_mlyze *trace, const char *path, bool as_plain, const char *next)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *source = NULL;
     coffer_mlyze *copy = NULL;

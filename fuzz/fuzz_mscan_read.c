@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint64_t seen; /* keeps what is read from being optimised away */
+static uint64_t seen; /* keeps what is read from being optimized away */
 
 static void walk_metadata(const coffer_mscan *scan)
 {
@@ -70,7 +70,7 @@ static void walk_replay(const coffer_mscan *scan)
 }
 
 /* However the records are grouped, the groups add up to the whole. */
-static void walk_statistics(const coffer_mscan *scan, const coffer_mscan_query *query)
+static void walk_statistics(const coffer_mscan *scan, const coffer_mscan_stats_opts *query)
 {
     coffer_mscan_stats *stats = NULL;
     uint64_t count = 0, sum = 0;
@@ -86,7 +86,7 @@ static void walk_statistics(const coffer_mscan *scan, const coffer_mscan_query *
     coffer_mscan_stats_free(stats);
 }
 
-static void walk_scores(const coffer_mscan *scan, const coffer_mscan_query *query)
+static void walk_scores(const coffer_mscan *scan, const coffer_mscan_stats_opts *query)
 {
     coffer_mscan_scope scope = query->by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
     coffer_mscan_scores *scores = NULL;
@@ -114,7 +114,7 @@ static void walk_grid(const coffer_mscan *scan, coffer_mscan_rows rows, const co
 /* These have tables of 65536 rows: one of them for every fourth input keeps the fuzzer fast. */
 static void walk_analysis(const coffer_mscan *scan, unsigned choice, const coffer_limits *limits)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     query.by = (coffer_mscan_by)(choice / 16 % 5);
     query.threads = 1;
     query.limits = limits;

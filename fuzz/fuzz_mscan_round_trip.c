@@ -46,36 +46,37 @@ static bool is_in(const coffer_mscan_record *record, const coffer_mscan_sequence
 static void write_sequence(coffer_mscan_writer *writer, const coffer_mscan *scan, size_t index)
 {
     coffer_mscan_sequence sequence = coffer_mscan_sequence_at(scan, index);
-    MUST(coffer_mscan_begin_sequence_len(writer, sequence.source, sequence.source_len, NULL) == COFFER_OK);
+    MUST(coffer_mscan_writer_begin_sequence_len(writer, sequence.source, sequence.source_len, NULL) ==
+         COFFER_OK);
     for (uint64_t i = 0; i < coffer_mscan_record_count(scan); i++) {
         coffer_mscan_record record;
         MUST(coffer_mscan_read(&record, scan, i, 1, NULL) == COFFER_OK);
         if (!is_in(&record, &sequence))
             continue;
         record.token_idx -= (uint32_t)sequence.first_token;
-        MUST(coffer_mscan_write(writer, &record, 1, NULL) == COFFER_OK);
+        MUST(coffer_mscan_writer_put_records(writer, &record, 1, NULL) == COFFER_OK);
     }
-    MUST(coffer_mscan_end_sequence(writer, sequence.num_tokens, NULL) == COFFER_OK);
+    MUST(coffer_mscan_writer_end_sequence(writer, sequence.num_tokens, NULL) == COFFER_OK);
 }
 
 /* The first `split` sequences at once, the others appended one by one. */
 static void write_scan(const char *path, const coffer_mscan *scan, size_t split)
 {
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_writer *writer = NULL;
     opts.model_name = coffer_mscan_model_name(scan);
-    MUST(coffer_mscan_create(&writer, path, &opts, NULL) == COFFER_OK);
+    MUST(coffer_mscan_writer_create(&writer, path, &opts, NULL) == COFFER_OK);
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
         coffer_mscan_param param = coffer_mscan_param_at(scan, i);
-        MUST(coffer_mscan_add_param_id(writer, (uint16_t)param.id, param.name, NULL) == COFFER_OK);
+        MUST(coffer_mscan_writer_add_param_id(writer, (uint16_t)param.id, param.name, NULL) == COFFER_OK);
     }
     for (size_t i = 0; i < split; i++)
         write_sequence(writer, scan, i);
-    MUST(coffer_mscan_commit(writer, NULL) == COFFER_OK);
+    MUST(coffer_mscan_writer_commit(writer, NULL) == COFFER_OK);
     for (size_t i = split; i < coffer_mscan_sequence_count(scan); i++) {
-        MUST(coffer_mscan_append(&writer, path, NULL, NULL) == COFFER_OK);
+        MUST(coffer_mscan_writer_append_to(&writer, path, NULL, NULL) == COFFER_OK);
         write_sequence(writer, scan, i);
-        MUST(coffer_mscan_commit(writer, NULL) == COFFER_OK);
+        MUST(coffer_mscan_writer_commit(writer, NULL) == COFFER_OK);
     }
 }
 

@@ -45,25 +45,25 @@ static void add_change(coffer_pycauset_changes *changes, bytes *from)
     const char *json = texts[value % (sizeof texts / sizeof texts[0])];
     switch (kind % 8) {
     case 0:
-        (void)coffer_pycauset_delete(changes, path, NULL);
+        (void)coffer_pycauset_changes_delete(changes, path, NULL);
         break;
     case 1:
-        (void)coffer_pycauset_set_bool(changes, path, value & 1, NULL);
+        (void)coffer_pycauset_changes_set_bool(changes, path, value & 1, NULL);
         break;
     case 2:
-        (void)coffer_pycauset_set_i64(changes, path, (int8_t)value, NULL);
+        (void)coffer_pycauset_changes_set_i64(changes, path, (int8_t)value, NULL);
         break;
     case 3:
-        (void)coffer_pycauset_set_f64(changes, path, value / 7.0, NULL);
+        (void)coffer_pycauset_changes_set_f64(changes, path, value / 7.0, NULL);
         break;
     case 4:
-        (void)coffer_pycauset_set_bytes(changes, path, &value, 1, NULL);
+        (void)coffer_pycauset_changes_set_bytes(changes, path, &value, 1, NULL);
         break;
     case 5:
-        (void)coffer_pycauset_set_cached(changes, "trace", value, NULL);
+        (void)coffer_pycauset_changes_set_cached(changes, "trace", value, NULL);
         break;
     default:
-        (void)coffer_pycauset_set_json(changes, path, json, strlen(json), NULL);
+        (void)coffer_pycauset_changes_set_json(changes, path, json, strlen(json), NULL);
     }
 }
 
@@ -82,13 +82,13 @@ static void must_be_in_file(const char *path, const coffer_pycauset_editor *edit
 
 static void commit_all(const char *path, bytes from, const fuzz_input *input)
 {
-    coffer_pycauset_edit_opts opts = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+    coffer_pycauset_editor_opts opts = COFFER_PYCAUSET_EDITOR_OPTS_INIT;
     coffer_pycauset_editor *editor = NULL;
     uint64_t generation = 0;
     opts.durability = COFFER_DURABILITY_NONE;
     opts.limits = &input->limits;
     coffer_pycauset *matrix = fuzz_open(input, NULL);
-    MUST((coffer_pycauset_edit(&editor, path, &opts, NULL) == COFFER_OK) == (matrix != NULL));
+    MUST((coffer_pycauset_editor_open(&editor, path, &opts, NULL) == COFFER_OK) == (matrix != NULL));
     coffer_pycauset_close(matrix);
     if (!editor)
         return;
@@ -97,7 +97,7 @@ static void commit_all(const char *path, bytes from, const fuzz_input *input)
         MUST(coffer_pycauset_changes_new(&changes, NULL) == COFFER_OK);
         for (unsigned k = next(&from) % 4; k > 0; k--)
             add_change(changes, &from);
-        if (coffer_pycauset_commit_changes(&generation, editor, changes, NULL) == COFFER_OK)
+        if (coffer_pycauset_editor_commit(&generation, editor, changes, NULL) == COFFER_OK)
             must_be_in_file(path, editor, generation);
         coffer_pycauset_changes_free(changes);
     }

@@ -92,16 +92,16 @@ static void fill_rows(uint8_t *rows, const coffer_pycauset_shape *shape, size_t 
 static void write_matrix(const char *path, const coffer_pycauset_shape *shape, const uint8_t *rows,
                          size_t row_bytes, bool checksums, uint64_t at_once)
 {
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_writer *writer = NULL;
     opts.checksums = checksums;
     opts.no_sync = true;
-    MUST(coffer_pycauset_create(&writer, path, shape, &opts, NULL) == COFFER_OK);
+    MUST(coffer_pycauset_writer_create(&writer, path, shape, &opts, NULL) == COFFER_OK);
     for (uint64_t row = 0; has_payload(shape->type) && row < shape->rows; row += at_once) {
         uint64_t count = shape->rows - row < at_once ? shape->rows - row : at_once;
-        MUST(coffer_pycauset_write_rows(writer, rows + row * row_bytes, count, NULL) == COFFER_OK);
+        MUST(coffer_pycauset_writer_put_rows(writer, rows + row * row_bytes, count, NULL) == COFFER_OK);
     }
-    MUST(coffer_pycauset_commit(writer, NULL) == COFFER_OK);
+    MUST(coffer_pycauset_writer_commit(writer, NULL) == COFFER_OK);
 }
 
 static void must_be_clean(coffer_source *src)

@@ -1,4 +1,4 @@
-/* Do all ways to decode a quantised payload give the same bits: from memory, through reads, by the kernels of
+/* Do all ways to decode a quantized payload give the same bits: from memory, through reads, by the kernels of
  * this processor and by the reference?
  *
  * The first bytes of the input say what it is: type, whether it has a zero point, rows, columns. */

@@ -1,4 +1,4 @@
-/* Axes of a chart: round numbers for ticks, labels, colour bars. */
+/* Axes of a chart: round numbers for ticks, labels, color bars. */
 #ifndef COFFER_CLI_AXIS_H
 #define COFFER_CLI_AXIS_H
 

@@ -1,4 +1,4 @@
-/* Colours for numbers: palettes whose lightness grows evenly, so that equal steps look equal and a print in
+/* Colors for numbers: palettes whose lightness grows evenly, so that equal steps look equal and a print in
  * black and white still reads. */
 #ifndef COFFER_CLI_COLORMAP_H
 #define COFFER_CLI_COLORMAP_H

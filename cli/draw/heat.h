@@ -1,4 +1,4 @@
-/* A grid of numbers as colours: a picture with a heading and a colour bar, or blocks of text. What its rows
+/* A grid of numbers as colors: a picture with a heading and a color bar, or blocks of text. What its rows
  * and columns are is told by whoever draws it. */
 #ifndef COFFER_CLI_HEAT_H
 #define COFFER_CLI_HEAT_H
@@ -15,24 +15,24 @@
 #define HEAT_OPTIONS                                                                 \
     { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },                   \
         { "height", 0, "PIXELS", NULL, "height of the picture (as the rows need)" }, \
-        { "palette", 0, "NAME", COLORMAP_CHOICES, "colours" },                       \
-        { "low", 0, "X", NULL, "value of the first colour (the smallest mean)" },    \
-        { "high", 0, "X", NULL, "value of the last colour (the largest mean)" },     \
+        { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                        \
+        { "low", 0, "X", NULL, "value of the first color (the smallest mean)" },     \
+        { "high", 0, "X", NULL, "value of the last color (the largest mean)" },      \
     {                                                                                \
-        "log", 0, NULL, NULL, "logarithmic colours"                                  \
+        "log", 0, NULL, NULL, "logarithmic colors"                                   \
     }
 
 typedef struct heat_map {
     const double *cells; /* rows × columns, row by row; an empty one is NaN */
     uint32_t columns, rows;
-    const char *title; /* what the colours stand for: "mean activation" */
+    const char *title; /* what the colors stand for: "mean activation" */
     colormap palette;
     color_scale scale;
 } heat_map;
 
-/* The colour of a cell; an empty one has a tone that no palette has. */
+/* The color of a cell; an empty one has a tone that no palette has. */
 rgb heat_color(const heat_map *map, double value);
-/* Colours from low to high, as far as the options do not say otherwise. 0, or CLI_USAGE after a message. */
+/* Colors from low to high, as far as the options do not say otherwise. 0, or CLI_USAGE after a message. */
 int heat_choose_scale(heat_map *map, const cli_args *args, double low, double high);
 
 /* ---- Pictures ---- */
@@ -57,7 +57,7 @@ typedef struct heat_picture {
     picture_box plot;
 } heat_picture;
 
-/* Cells, colour bar and heading; a height that is 0 is chosen; axes and whatever else are the caller's to
+/* Cells, color bar and heading; a height that is 0 is chosen; axes and whatever else are the caller's to
  * draw, who saves (or frees) the canvas. */
 coffer_status heat_begin_picture(heat_picture *out, const heat_map *map, const heat_layout *wanted,
                                  const char *path, const char *title, const char *subtitle,
@@ -85,7 +85,7 @@ typedef struct heat_text {
 
 /* How wide a cell can be: a few cells are drawn wider. */
 unsigned heat_cell_width(const heat_map *map, const heat_text_size *size);
-/* Half blocks in colour on a terminal, shades of text elsewhere; the line below; the legend. */
+/* Half blocks in color on a terminal, shades of text elsewhere; the line below; the legend. */
 void heat_draw_text(const heat_text *text, FILE *out);
 
 #endif

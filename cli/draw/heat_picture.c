@@ -1,4 +1,4 @@
-/* The heat map as a picture: cells, colour bar, heading. */
+/* The heat map as a picture: cells, color bar, heading. */
 #include "axis.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* The heat map as text: two rows a line in colour, one shade a cell without it. */
+/* The heat map as text: two rows a line in color, one shade a cell without it. */
 #include "axis.h"
 #include "heat.h"
 #include "term.h"

@@ -49,7 +49,7 @@ void picture_fit_text(char *out, size_t capacity, picture *canvas, const picture
                       const char *text, double width);
 /* A photograph, rows of 3 bytes for each pixel, scaled into the box; pixels that become large stay square. */
 void picture_photo(picture *canvas, picture_box box, const uint8_t *pixels, unsigned width, unsigned height);
-/* A grid of coloured cells stretched over the box, each with sharp edges. cells : rows × columns. */
+/* A grid of colored cells stretched over the box, each with sharp edges. cells : rows × columns. */
 void picture_cells(picture *canvas, picture_box box, const rgb *cells, size_t columns, size_t rows);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct pack_job {
     size_t input_count;
     const char *output;
     globs include, exclude;
-    coffer_pack_opts opts;
+    coffer_mcf_pack_opts opts;
 } pack_job;
 
 /* Every value of an option, or with NULL every operand, in order. at : freed by the caller. */
@@ -53,7 +53,7 @@ static int parse(pack_job *job)
     static const coffer_dtype casts[] = { COFFER_DTYPE_NONE, COFFER_DTYPE_F16, COFFER_DTYPE_BF16 };
     static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
     const cli_args *args = job->args;
-    coffer_pack_opts *opts = &job->opts;
+    coffer_mcf_pack_opts *opts = &job->opts;
     globs operands = { 0 };
     uint64_t threads;
     if (!cli_number(&threads, args, "threads", 0, 1, 1024))
@@ -128,14 +128,14 @@ static int report(const pack_job *job)
 static int run(const cli_args *args, coffer_source *src)
 {
     (void)src;
-    pack_job job = { .args = args, .opts = COFFER_PACK_OPTS_INIT };
+    pack_job job = { .args = args, .opts = COFFER_MCF_PACK_OPTS_INIT };
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     int result = parse(&job);
     if (!result) {
         term_progress_start(&bar, "packing", NULL);
         job.opts.progress = &bar.progress;
-        coffer_status status = coffer_pack_mcf(job.output, job.inputs, job.input_count, &job.opts, &err);
+        coffer_status status = coffer_mcf_pack(job.output, job.inputs, job.input_count, &job.opts, &err);
         term_progress_end(&bar);
         result = status == COFFER_OK ? report(&job) : fail(&job, &err);
     }

@@ -49,7 +49,7 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     coffer_status status =
         bytes ? coffer_source_read_at(bytes, src, 0, (size_t)size, &err) : coffer__fail_no_memory(&err, size);
     if (status == COFFER_OK)
-        status = coffer_mcf_edit_section(job->editor, type, bytes, (size_t)size, &err);
+        status = coffer_mcf_editor_set_section(job->editor, type, bytes, (size_t)size, &err);
     if (status != COFFER_OK)
         result = cli_fail(input ? input : "standard input", &err, "");
     coffer__free(bytes);
@@ -62,7 +62,7 @@ static int set_field(set_job *job, const char *operand, const char *equals)
     coffer_error err = COFFER_ERROR_INIT;
     char *field = coffer__strndup(operand, (size_t)(equals - operand));
     coffer_status status =
-        field ? coffer_mcf_edit_model_info(job->editor, field, equals + 1, job->next_type, &err)
+        field ? coffer_mcf_editor_set_model_info(job->editor, field, equals + 1, job->next_type, &err)
               : coffer__fail_no_memory(&err, strlen(operand));
     coffer__free(field);
     job->next_type = (coffer_mcf_kv_type)0;
@@ -87,8 +87,8 @@ static int remove_key(set_job *job, const char *key)
     uint32_t type = coffer_mcf_section_by_name(key);
     job->changes++;
     coffer_status status =
-        type ? coffer_mcf_edit_remove(job->editor, type, &err)
-             : coffer_mcf_edit_model_info(job->editor, key, NULL, (coffer_mcf_kv_type)0, &err);
+        type ? coffer_mcf_editor_remove_section(job->editor, type, &err)
+             : coffer_mcf_editor_set_model_info(job->editor, key, NULL, (coffer_mcf_kv_type)0, &err);
     return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, "");
 }
 
@@ -98,7 +98,7 @@ static int add_checksums(set_job *job)
     term_progress bar;
     job->changes++;
     term_progress_start(&bar, "summing", NULL);
-    coffer_status status = coffer_mcf_edit_checksums(job->editor, 0, &bar.progress, &err);
+    coffer_status status = coffer_mcf_editor_set_checksums(job->editor, 0, &bar.progress, &err);
     term_progress_end(&bar);
     return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
 }
@@ -178,7 +178,7 @@ static int commit(set_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
     cli_hold_signals();
-    coffer_status status = coffer_mcf_edit_commit(job->editor, &err);
+    coffer_status status = coffer_mcf_editor_commit(job->editor, &err);
     cli_release_signals();
     return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
 }
@@ -193,12 +193,12 @@ static int run(const cli_args *args, coffer_source *src)
     if (cli_operand_count(args) < 2 && !cli_has(args, "delete") && !cli_has(args, "checksum"))
         return cli_usage(args,
                          "wants a change: KEY=VALUE, a section such as config.json, --delete or --checksum");
-    if (coffer_mcf_edit(&job.editor, job.path, NULL, &err) != COFFER_OK)
+    if (coffer_mcf_editor_open(&job.editor, job.path, NULL, &err) != COFFER_OK)
         return cli_fail(job.path, &err, NULL);
     int result = apply(&job);
     if (!result)
         result = commit(&job);
-    coffer_mcf_edit_close(job.editor);
+    coffer_mcf_editor_close(job.editor);
     return result ? result : report(&job, before);
 }
 

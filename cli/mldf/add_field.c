@@ -125,16 +125,16 @@ static coffer_status fill_from_npy(field_job *job, coffer_mldf_writer *writer, u
     if (coffer__dataset_is_array(job->field.type)) {
         if (npy->fields[0].big_endian)
             coffer__npy_swap(bytes, job->field.dtype, (size_t)(size / npy->item_size));
-        return coffer_mldf_set_array(writer, field, job->field.dims, bytes, size, err);
+        return coffer_mldf_writer_set_array(writer, field, job->field.dims, bytes, size, err);
     }
     coffer__number number = coffer__npy_number(&npy->fields[0], bytes);
     if (job->field.type == COFFER_MLDF_FLOAT)
-        return coffer_mldf_set_float(writer, field, coffer__number_as_f64(&number), err);
+        return coffer_mldf_writer_set_float(writer, field, coffer__number_as_f64(&number), err);
     int64_t whole;
     if (!coffer__number_as_i64(&whole, &number))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "row %" PRIu64 ": no whole number of 64 bits", sample);
-    return coffer_mldf_set_int(writer, field, whole, err);
+    return coffer_mldf_writer_set_int(writer, field, whole, err);
 }
 
 /* The line that begins at job->offset, without its end, into job->line. */
@@ -228,15 +228,15 @@ static int report(const field_job *job)
 
 static int add(field_job *job, const cli_key *key)
 {
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     opts.key = key->at;
     sample_input_init(&job->input);
     term_progress_start(&bar, "adding", "samples");
     cli_hold_signals();
-    coffer_status status =
-        coffer_mldf_add_field(cli_operand(job->args, 0), &job->field, fill, job, &opts, &bar.progress, &err);
+    coffer_status status = coffer_mldf_update_add_field(cli_operand(job->args, 0), &job->field, fill, job,
+                                                        &opts, &bar.progress, &err);
     cli_release_signals();
     term_progress_end(&bar);
     sample_input_free(&job->input);

@@ -31,7 +31,7 @@ typedef struct append_job {
     const cli_key *key;
     const char *path, *in_path;
     const coffer_mldf *old;
-    coffer_mldf_write_opts opts;
+    coffer_mldf_writer_opts opts;
     coffer_source *src;
     coffer_mldf *new_set;
     char *temporary; /* NULL when IN is a set */
@@ -67,7 +67,7 @@ static bool wants_pixels(const coffer_mldf *set)
 /* Anything but a set becomes one first, under a temporary name beside FILE. */
 static coffer_status pack_first(append_job *job, coffer_error *err)
 {
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *packed = NULL;
     int fd;
     coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
@@ -86,7 +86,7 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     term_progress_start(&job->bar, "packing", "samples");
     status = coffer_node_new(&packed, err);
     if (status == COFFER_OK)
-        status = coffer_dataset_pack(packed, &job->in_path, 1, job->temporary, &opts, err);
+        status = coffer_mldf_pack(packed, &job->in_path, 1, job->temporary, &opts, err);
     coffer_node_free(packed);
     term_progress_end(&job->bar);
     return status;
@@ -190,21 +190,20 @@ static coffer_status copy_value(append_job *job, coffer_mldf_writer *writer, uin
         return status;
     if (target->kind == COFFER_MLDF_ENTRY_INT) {
         status = class_map_label(&entry.i64, &job->classes, sample, to, err);
-        return status == COFFER_OK ? coffer_mldf_set_int(writer, to, entry.i64, err) : status;
+        return status == COFFER_OK ? coffer_mldf_writer_set_int(writer, to, entry.i64, err) : status;
     }
     if (target->kind == COFFER_MLDF_ENTRY_FLOAT)
-        return coffer_mldf_set_float(writer, to,
-                                     field->kind == COFFER_MLDF_ENTRY_INT ? (double)entry.i64 : entry.f64,
-                                     err);
+        return coffer_mldf_writer_set_float(
+            writer, to, field->kind == COFFER_MLDF_ENTRY_INT ? (double)entry.i64 : entry.f64, err);
     if (field->dtype != COFFER_DTYPE_NONE) {
         status = coffer_mldf_get_array(&job->bytes, dims, job->new_set, sample, from, err);
         return status == COFFER_OK
-                   ? coffer_mldf_set_array(writer, to, dims, job->bytes.data, job->bytes.size, err)
+                   ? coffer_mldf_writer_set_array(writer, to, dims, job->bytes.data, job->bytes.size, err)
                    : status;
     }
     status = coffer_mldf_read(&job->bytes, &entry, job->new_set, sample, from, err);
     return status == COFFER_OK
-               ? coffer_mldf_set_bytes(writer, to, job->bytes.data, job->bytes.size, &entry, err)
+               ? coffer_mldf_writer_set_bytes(writer, to, job->bytes.data, job->bytes.size, &entry, err)
                : status;
 }
 
@@ -217,7 +216,7 @@ static coffer_status copy_samples(append_job *job, coffer_mldf_writer *writer, c
             if (job->fields[j] != SIZE_MAX)
                 status = copy_value(job, writer, i, j, err);
         if (status == COFFER_OK)
-            status = coffer_mldf_end_sample(writer, err);
+            status = coffer_mldf_writer_end_sample(writer, err);
         if (status == COFFER_OK && i % SAMPLES_BETWEEN == 0) {
             job->bar.progress.step(&job->bar, i, count);
             if (cli_signal_waits())
@@ -233,13 +232,13 @@ static coffer_status append(append_job *job, coffer_error *err)
     coffer_mldf_writer *writer = NULL;
     cli_hold_signals();
     term_progress_start(&job->bar, "appending", "samples");
-    coffer_status status = coffer_mldf_append(&writer, job->path, &job->opts, err);
+    coffer_status status = coffer_mldf_writer_append_to(&writer, job->path, &job->opts, err);
     if (status == COFFER_OK) {
         status = copy_samples(job, writer, err);
         if (status == COFFER_OK)
-            status = coffer_mldf_commit(writer, err);
+            status = coffer_mldf_writer_commit(writer, err);
         else
-            coffer_mldf_discard(writer);
+            coffer_mldf_writer_discard(writer);
     }
     term_progress_end(&job->bar);
     cli_release_signals();

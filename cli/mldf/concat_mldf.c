@@ -47,7 +47,7 @@ static int open_inputs(concat_job *job)
 
 static int concat(concat_job *job)
 {
-    coffer_mldf_write_opts opts;
+    coffer_mldf_writer_opts opts;
     coffer_error err = COFFER_ERROR_INIT;
     const char *output = cli_operand(job->args, job->count);
     term_progress bar;

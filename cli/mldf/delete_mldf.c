@@ -38,11 +38,12 @@ static int report(const cli_args *args, uint64_t deleted, uint64_t left)
 /* A signal waits until the file is what it was, or what it shall be: it leaves no journal behind. */
 static int take_out(const cli_args *args, const sample_list *list, uint64_t samples, const cli_key *key)
 {
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     opts.key = key->at;
     cli_hold_signals();
-    coffer_status status = coffer_mldf_delete(cli_operand(args, 0), list->at, list->count, &opts, &err);
+    coffer_status status =
+        coffer_mldf_update_delete(cli_operand(args, 0), list->at, list->count, &opts, &err);
     cli_release_signals();
     return status == COFFER_OK ? report(args, list->count, samples - list->count)
                                : mldf_fail(cli_operand(args, 0), &err, key->at != NULL);

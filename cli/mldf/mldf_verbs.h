@@ -24,7 +24,7 @@ int mldf_fail(const char *path, const coffer_error *err, bool has_key);
 #define MLDF_PAGE_SIZES "4K|16K|64K|256K|1M|2M|4M|8M"
 /* Puts together what --page-size, --dedup and the like say. like : a set whose page size is taken when none
  * is given; NULL = the usual one. 0, or CLI_USAGE after a message. */
-int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli_key *key,
+int mldf_write_opts(coffer_mldf_writer_opts *out, const cli_args *args, const cli_key *key,
                     const coffer_mldf *like);
 /* A file is changed where it is: 0, or CLI_USAGE when it is standard input. */
 int mldf_expect_file(const cli_args *args);

@@ -41,7 +41,7 @@ typedef struct pack_job {
     const char **inputs;
     size_t input_count;
     const char *output;
-    coffer_dataset_opts opts;
+    coffer_mldf_pack_opts opts;
     cli_key key;
     term_progress bar;
     coffer_progress progress;
@@ -50,7 +50,7 @@ typedef struct pack_job {
 static int parse(pack_job *job)
 {
     const cli_args *args = job->args;
-    coffer_dataset_opts *opts = &job->opts;
+    coffer_mldf_pack_opts *opts = &job->opts;
     uint64_t quality, max_size, dictionary;
     int result = mldf_write_opts(&opts->write, args, &job->key, NULL);
     if (result)
@@ -114,7 +114,7 @@ static void drop_useless(const pack_job *job, coffer_status status)
     bool refused = coffer__is_about_file(status) || status == COFFER_E_UNSUPPORTED ||
                    status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_NOT_FOUND;
     if (refused && !cli_has(job->args, "resume"))
-        coffer_mldf_drop_partial(job->output, NULL);
+        coffer_mldf_writer_drop_partial(job->output, NULL);
 }
 
 /* Of a failure that is that of one sample: the others may do without it. */
@@ -258,7 +258,7 @@ static int pack(pack_job *job)
     job->opts.progress = &job->progress;
     cli_hold_signals();
     if (status == COFFER_OK)
-        status = coffer_dataset_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
+        status = coffer_mldf_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
     term_progress_end(&job->bar);
     int result = status == COFFER_OK ? report(job, packed) : fail(job, packed, &err);
     cli_release_signals();
@@ -268,7 +268,7 @@ static int pack(pack_job *job)
 
 static int run(const cli_args *args, coffer_source *src)
 {
-    pack_job job = { .args = args, .opts = COFFER_DATASET_OPTS_INIT };
+    pack_job job = { .args = args, .opts = COFFER_MLDF_PACK_OPTS_INIT };
     (void)src;
     job.input_count = cli_operand_count(args) - 1;
     job.output = cli_operand(args, job.input_count);

@@ -110,7 +110,8 @@ static coffer_status take_raw(coffer_pixels *out, const sample_reader *reader, c
 }
 
 coffer_status sample_pixels(coffer_pixels *out, coffer_image_decoder *decoder, sample_reader *reader,
-                            uint64_t sample, size_t field, const coffer_decode_opts *opts, coffer_error *err)
+                            uint64_t sample, size_t field, const coffer_image_decode_opts *opts,
+                            coffer_error *err)
 {
     coffer_mldf_entry entry;
     coffer_status status = read_present(&entry, reader, sample, field, err);
@@ -160,7 +161,7 @@ static coffer_status put_picture(coffer__buffer *out, sample_reader *reader, uin
 {
     coffer_pixels pixels = COFFER_PIXELS_INIT;
     coffer_image_decoder *decoder = NULL;
-    coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     opts.channels = 0;
     coffer_status status = coffer_image_decoder_new(&decoder, NULL, err);
     if (status == COFFER_OK)

@@ -26,7 +26,8 @@ coffer_status sample_put_file(coffer__buffer *out, sample_reader *reader, uint64
 
 /* A picture of the set in pixels: decoded, or as it is when it is stored raw. */
 coffer_status sample_pixels(coffer_pixels *out, coffer_image_decoder *decoder, sample_reader *reader,
-                            uint64_t sample, size_t field, const coffer_decode_opts *opts, coffer_error *err);
+                            uint64_t sample, size_t field, const coffer_image_decode_opts *opts,
+                            coffer_error *err);
 /* The samples of a sound, −1 to 1, interleaved. *frames of *channels each; *out is coffer__free()d. */
 coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, uint32_t *rate,
                            sample_reader *reader, uint64_t sample, size_t field, coffer_error *err);

@@ -11,7 +11,7 @@
 
 void sample_input_init(sample_input *input)
 {
-    *input = (sample_input){ .opts = COFFER_DATASET_OPTS_INIT };
+    *input = (sample_input){ .opts = COFFER_MLDF_PACK_OPTS_INIT };
     input->taker.opts = &input->opts;
     coffer__buffer_init(&input->value.own, SIZE_MAX);
 }
@@ -34,7 +34,7 @@ static void clear(coffer__dataset_value *value)
 
 static coffer_status put(sample_input *input, coffer_mldf_writer *writer, size_t index, coffer_error *err)
 {
-    const coffer_mldf_field *field = coffer_mldf_writer_field(writer, index);
+    const coffer_mldf_field *field = coffer_mldf_writer_field_at(writer, index);
     coffer_status status = COFFER_OK;
     input->opts.raw = field->type == COFFER_MLDF_IMAGE_RAW;
     if (!input->taker.decoder)
@@ -70,7 +70,7 @@ static coffer_status read_file(coffer__buffer *out, const char *path, coffer_err
 coffer_status sample_input_text(sample_input *input, coffer_mldf_writer *writer, size_t field,
                                 const char *text, coffer_error *err)
 {
-    const coffer_mldf_field *about = coffer_mldf_writer_field(writer, field);
+    const coffer_mldf_field *about = coffer_mldf_writer_field_at(writer, field);
     bool is_file = text[0] == '@' && text[1] != '@';
     coffer_status status = COFFER_OK;
     clear(&input->value);
@@ -93,7 +93,7 @@ coffer_status sample_input_text(sample_input *input, coffer_mldf_writer *writer,
 coffer_status sample_input_json(sample_input *input, coffer_mldf_writer *writer, size_t field,
                                 const coffer__json_value *value, coffer_error *err)
 {
-    const coffer_mldf_field *about = coffer_mldf_writer_field(writer, field);
+    const coffer_mldf_field *about = coffer_mldf_writer_field_at(writer, field);
     coffer__json_writer json;
     if (value->kind == COFFER__JSON_NULL)
         return COFFER_OK;

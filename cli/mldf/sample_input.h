@@ -6,7 +6,7 @@
 #include "convert/datasets/dataset_input.h"
 
 typedef struct sample_input {
-    coffer_dataset_opts opts;
+    coffer_mldf_pack_opts opts;
     coffer__dataset_taker taker;
     coffer__dataset_value value;
 } sample_input;

@@ -118,7 +118,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
 
 static coffer_status replace(set_job *job, coffer_error *err)
 {
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     uint64_t *samples = coffer__alloc_array(job->count, sizeof *samples);
     size_t *fields = coffer__alloc_array(job->count, sizeof *fields);
     coffer_status status = COFFER_OK;
@@ -132,8 +132,8 @@ static coffer_status replace(set_job *job, coffer_error *err)
     sample_input_init(&job->input);
     cli_hold_signals();
     if (status == COFFER_OK)
-        status = coffer_mldf_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job, &opts,
-                                     err);
+        status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job,
+                                            &opts, err);
     cli_release_signals();
     sample_input_free(&job->input);
     coffer__free(samples);

@@ -78,7 +78,7 @@ static coffer_status paint_text(tile_painter *painter, picture_box box, uint64_t
 
 /* ---- Pictures ---- */
 
-/* Grey and transparent pixels as RGB, transparent ones on white. */
+/* Gray and transparent pixels as RGB, transparent ones on white. */
 static coffer_status make_rgb(coffer_pixels *pixels, coffer_error *err)
 {
     size_t count = (size_t)pixels->width * pixels->height;
@@ -117,7 +117,7 @@ static picture_box fit(picture_box box, double width, double height)
 static coffer_status paint_picture(tile_painter *painter, picture_box box, uint64_t sample, size_t field,
                                    coffer_error *err)
 {
-    coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     coffer_status status = COFFER_OK;
     if (!painter->decoder)
         status = coffer_image_decoder_new(&painter->decoder, NULL, err);

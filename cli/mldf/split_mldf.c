@@ -178,7 +178,7 @@ static uint64_t *samples_of(const split_job *job, const part *which, bool shuffl
     return samples;
 }
 
-static coffer_status write_part(const split_job *job, part *which, const coffer_mldf_write_opts *opts,
+static coffer_status write_part(const split_job *job, part *which, const coffer_mldf_writer_opts *opts,
                                 uint64_t seed, term_progress *bar, coffer_error *err)
 {
     uint64_t *samples = samples_of(job, which, cli_has(job->args, "shuffle"), seed);
@@ -201,7 +201,7 @@ static int fail(const split_job *job, const part *which, const coffer_error *err
 
 static int write_parts(split_job *job, const cli_key *key)
 {
-    coffer_mldf_write_opts opts;
+    coffer_mldf_writer_opts opts;
     coffer_error err = COFFER_ERROR_INIT;
     const char *folder = cli_value(job->args, "output");
     term_progress bar;

@@ -49,10 +49,10 @@ static uint32_t page_size_of(const coffer_mldf *set)
     return size >= 4096 && (size & (size - 1)) == 0 ? size : 0;
 }
 
-int mldf_write_opts(coffer_mldf_write_opts *out, const cli_args *args, const cli_key *key,
+int mldf_write_opts(coffer_mldf_writer_opts *out, const cli_args *args, const cli_key *key,
                     const coffer_mldf *like)
 {
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     uint64_t level, threads;
     if (!cli_number(&level, args, "zstd-level", 0, 1, 22) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024))

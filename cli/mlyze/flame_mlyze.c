@@ -59,7 +59,7 @@ static void make_title(char *out, size_t size, const cli_args *args, size_t what
                  window ? window : "");
 }
 
-static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_mlyze_analysis *analysis,
+static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_mlyze_stats *analysis,
                 size_t what)
 {
     static const coffer_mlyze_measure measures[] = { COFFER_MLYZE_MEASURE_PEAK, COFFER_MLYZE_MEASURE_LIVE,

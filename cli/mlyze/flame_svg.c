@@ -50,7 +50,7 @@ static void put_label(coffer__buffer *out, const char *name, size_t room)
         coffer__buffer_printf(out, "…");
 }
 
-/* One colour for one name, so that a function is found again in another graph. */
+/* One color for one name, so that a function is found again in another graph. */
 static rgb color_of(const char *name)
 {
     uint32_t mixed = 2166136261u;

@@ -221,9 +221,8 @@ static coffer_status sort_children(flame_tree *tree, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status flame_tree_new(flame_tree **out, const coffer_mlyze *trace,
-                             const coffer_mlyze_analysis *analysis, const flame_settings *settings,
-                             coffer_error *err)
+coffer_status flame_tree_new(flame_tree **out, const coffer_mlyze *trace, const coffer_mlyze_stats *analysis,
+                             const flame_settings *settings, coffer_error *err)
 {
     static const coffer_mlyze_frame nowhere = { UINT64_MAX, 0, UINT64_MAX };
     flame_tree *tree = coffer__calloc(1, sizeof *tree);
@@ -233,8 +232,8 @@ coffer_status flame_tree_new(flame_tree **out, const coffer_mlyze *trace,
     tree->trace = trace;
     tree->settings = *settings;
     coffer_status status = add_node(&root, tree, FLAME_NONE, &nowhere, "all", err);
-    for (size_t i = 0; status == COFFER_OK && i < coffer_mlyze_analysis_stack_count(analysis); i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_analysis_stack_at(analysis, i);
+    for (size_t i = 0; status == COFFER_OK && i < coffer_mlyze_stats_stack_count(analysis); i++) {
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(analysis, i);
         if (trace_amount_of(row, settings->measure).count)
             status = add_stack(tree, row, err);
     }

@@ -26,9 +26,8 @@ typedef struct flame_settings {
     bool inverted; /* the innermost frame is the root: who asked for memory, and from where */
 } flame_settings;
 
-coffer_status flame_tree_new(flame_tree **out, const coffer_mlyze *trace,
-                             const coffer_mlyze_analysis *analysis, const flame_settings *settings,
-                             coffer_error *err);
+coffer_status flame_tree_new(flame_tree **out, const coffer_mlyze *trace, const coffer_mlyze_stats *analysis,
+                             const flame_settings *settings, coffer_error *err);
 void flame_tree_free(flame_tree *tree);
 const flame_node *flame_tree_at(const flame_tree *tree, uint32_t index); /* 0 is the root, named "all" */
 uint32_t flame_tree_depth(const flame_tree *tree);                       /* levels below the root */

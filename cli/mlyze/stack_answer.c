@@ -48,7 +48,7 @@ int stack_answer_show(stack_answer *answer)
 {
     coffer_error err = COFFER_ERROR_INIT;
     int result;
-    answer->totals = coffer_mlyze_analysis_totals(answer->report.analysis);
+    answer->totals = coffer_mlyze_stats_totals(answer->report.analysis);
     if (stack_report_select(&answer->report, &err) != COFFER_OK)
         result = cli_fail(cli_operand(answer->args, 0), &err, NULL);
     else

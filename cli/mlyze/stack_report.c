@@ -62,12 +62,12 @@ static bool is_wanted(stack_report *report, const coffer_mlyze_stack_row *row)
 
 coffer_status stack_report_select(stack_report *report, coffer_error *err)
 {
-    size_t count = coffer_mlyze_analysis_stack_count(report->analysis);
+    size_t count = coffer_mlyze_stats_stack_count(report->analysis);
     report->rows = coffer__alloc_array(count, sizeof *report->rows);
     if (!report->rows)
         return coffer__fail_no_memory(err, count * sizeof *report->rows);
     for (size_t i = 0; i < count; i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_analysis_stack_at(report->analysis, i);
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(report->analysis, i);
         if (is_wanted(report, row))
             report->rows[report->row_count++] = row;
     }
@@ -201,8 +201,8 @@ typedef struct place_list {
 static place place_of(const stack_report *report, const coffer_mlyze_place_row *row)
 {
     place out = { .name = report->by == COFFER_MLYZE_BY_FILE
-                              ? coffer_mlyze_file(report->trace, row->id)
-                              : coffer_mlyze_function(report->trace, row->id) };
+                              ? coffer_mlyze_file_name(report->trace, row->id)
+                              : coffer_mlyze_function_name(report->trace, row->id) };
     out.name = out.name && *out.name ? out.name : "?";
     switch (report->measure) {
     case COFFER_MLYZE_MEASURE_PEAK:

@@ -18,7 +18,7 @@
 
 typedef struct stack_report {
     const coffer_mlyze *trace;
-    const coffer_mlyze_analysis *analysis;
+    const coffer_mlyze_stats *analysis;
     coffer_mlyze_measure measure;
     coffer_mlyze_by by;
     uint64_t top, depth; /* 0 = all */

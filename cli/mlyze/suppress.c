@@ -122,8 +122,8 @@ bool suppressions_match(const suppressions *list, const coffer_mlyze *trace, siz
         return false;
     const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, stack);
     for (size_t i = 0; i < depth; i++) {
-        if (name_matches(list, coffer_mlyze_function(trace, frames[i].func_id)) ||
-            name_matches(list, coffer_mlyze_file(trace, frames[i].file_id)))
+        if (name_matches(list, coffer_mlyze_function_name(trace, frames[i].func_id)) ||
+            name_matches(list, coffer_mlyze_file_name(trace, frames[i].file_id)))
             return true;
     }
     return false;

@@ -23,7 +23,7 @@ const char *timeline_rate_name(const timeline_view *view)
 
 const char *timeline_mark_name(const timeline_view *view, const coffer_mlyze_mark *mark)
 {
-    const char *name = coffer_mlyze_function(view->trace, mark->id);
+    const char *name = coffer_mlyze_function_name(view->trace, mark->id);
     return mark->type == COFFER_MLYZE_GC ? "collection" : name && *name ? name : "?";
 }
 

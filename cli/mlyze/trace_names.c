@@ -11,7 +11,7 @@ static bool is_named(const char *name)
 
 void trace_put_place(coffer__buffer *out, const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
 {
-    const char *file = coffer_mlyze_file(trace, frame->file_id);
+    const char *file = coffer_mlyze_file_name(trace, frame->file_id);
     if (is_named(file) && frame->line)
         coffer__buffer_printf(out, "%s:%" PRIu64, file, frame->line);
     else if (is_named(file))
@@ -20,7 +20,7 @@ void trace_put_place(coffer__buffer *out, const coffer_mlyze *trace, const coffe
 
 void trace_put_function(coffer__buffer *out, const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
 {
-    const char *function = coffer_mlyze_function(trace, frame->func_id);
+    const char *function = coffer_mlyze_function_name(trace, frame->func_id);
     size_t before = out->len;
     if (is_named(function))
         coffer__buffer_printf(out, "%s", function);
@@ -32,8 +32,8 @@ void trace_put_function(coffer__buffer *out, const coffer_mlyze *trace, const co
 
 void trace_put_frame(coffer__buffer *out, const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
 {
-    bool both = is_named(coffer_mlyze_function(trace, frame->func_id)) &&
-                is_named(coffer_mlyze_file(trace, frame->file_id));
+    bool both = is_named(coffer_mlyze_function_name(trace, frame->func_id)) &&
+                is_named(coffer_mlyze_file_name(trace, frame->file_id));
     trace_put_function(out, trace, frame);
     if (both) {
         coffer__buffer_printf(out, " (");
@@ -51,8 +51,8 @@ void trace_add_frames(coffer_node *parent, const coffer_mlyze *trace, size_t sta
         frames = coffer_mlyze_frames(&depth, trace, stack);
     for (size_t i = 0; i < depth; i++) {
         coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_text(map, "function", coffer_mlyze_function(trace, frames[i].func_id));
-        coffer__node_text(map, "file", coffer_mlyze_file(trace, frames[i].file_id));
+        coffer__node_text(map, "function", coffer_mlyze_function_name(trace, frames[i].func_id));
+        coffer__node_text(map, "file", coffer_mlyze_file_name(trace, frames[i].file_id));
         coffer__node_u64(map, "line", frames[i].line, COFFER_UNIT_NONE);
     }
 }

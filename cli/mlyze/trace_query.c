@@ -23,7 +23,7 @@ int trace_query_moment(uint64_t *event, const cli_args *args, const char *option
 }
 
 /* "A..B", "A..", "..B": names of markers may hold single dots, so the last ".." divides. */
-static int read_window(coffer_mlyze_query *query, const cli_args *args, const coffer_mlyze *trace)
+static int read_window(coffer_mlyze_stats_opts *query, const cli_args *args, const coffer_mlyze *trace)
 {
     const char *text = cli_value(args, "window"), *dots = NULL;
     int status = CLI_OK;
@@ -51,7 +51,7 @@ static int read_window(coffer_mlyze_query *query, const cli_args *args, const co
 int trace_query_init(trace_query *out, const cli_args *args, const coffer_mlyze *trace)
 {
     uint64_t threads;
-    *out = (trace_query){ .query = COFFER_MLYZE_QUERY_INIT, .limits = COFFER_LIMITS_INIT };
+    *out = (trace_query){ .query = COFFER_MLYZE_STATS_OPTS_INIT, .limits = COFFER_LIMITS_INIT };
     if (!cli_number(&threads, args, "threads", 0, 1, 1024) ||
         !cli_size(&out->limits.memory_bytes, args, "memory-limit", out->limits.memory_bytes))
         return CLI_USAGE;
@@ -66,13 +66,13 @@ int trace_query_run(trace_query *request, const cli_args *args, const coffer_mly
     term_progress_start(&bar, "pairing", "events");
     request->query.limits = &request->limits;
     request->query.progress = &bar.progress;
-    coffer_status status = coffer_mlyze_analyse(&request->analysis, trace, &request->query, &err);
+    coffer_status status = coffer_mlyze_stats_new(&request->analysis, trace, &request->query, &err);
     term_progress_end(&bar);
     return status == COFFER_OK ? CLI_OK : cli_fail(cli_operand(args, 0), &err, NULL);
 }
 
 void trace_query_free(trace_query *request)
 {
-    coffer_mlyze_analysis_free(request->analysis);
+    coffer_mlyze_stats_free(request->analysis);
     request->analysis = NULL;
 }

@@ -91,7 +91,7 @@ static coffer_status compare_scales(const append_job *job, coffer_error *err)
                     old.scale == new.scale &&old.offset == new.offset;
         if (!same)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                                "%s is quantised in another way there than in %s", names[i],
+                                "%s is quantized in another way there than in %s", names[i],
                                 cli_operand(job->args, 0));
     }
     return COFFER_OK;
@@ -117,7 +117,7 @@ static coffer_status match_params(append_job *job, coffer_error *err)
         if (is_unnamed(&param) && coffer_mscan_param_name(job->old, id))
             job->ids[id] = id;
         else
-            status = coffer_mscan_add_param(&job->ids[id], job->writer, param.name, err);
+            status = coffer_mscan_writer_add_param(&job->ids[id], job->writer, param.name, err);
     }
     return status;
 }
@@ -135,7 +135,7 @@ static coffer_status write_step(append_job *job, const coffer_mscan_step *step, 
                                 (unsigned long long)step->token, record.param_id);
         record.token_idx = (uint32_t)step->position;
         record.param_id = job->ids[record.param_id];
-        status = coffer_mscan_write(job->writer, &record, 1, err);
+        status = coffer_mscan_writer_put_records(job->writer, &record, 1, err);
     }
     job->written += step->record_count;
     if (status != COFFER_OK || step->position % STEPS_BETWEEN != 0)
@@ -151,8 +151,8 @@ static coffer_status write_sequence(append_job *job, size_t index, coffer_error 
     coffer_mscan_sequence sequence = coffer_mscan_sequence_at(job->new, index);
     coffer_status status =
         sequence.source
-            ? coffer_mscan_begin_sequence_len(job->writer, sequence.source, sequence.source_len, err)
-            : coffer_mscan_begin_sequence(job->writer, cli_value(job->args, "source"), err);
+            ? coffer_mscan_writer_begin_sequence_len(job->writer, sequence.source, sequence.source_len, err)
+            : coffer_mscan_writer_begin_sequence(job->writer, cli_value(job->args, "source"), err);
     if (status == COFFER_OK)
         status = coffer_mscan_replay_seek(job->replay, sequence.first_token, err);
     for (uint64_t i = 0; status == COFFER_OK && i < sequence.num_tokens; i++) {
@@ -163,7 +163,7 @@ static coffer_status write_sequence(append_job *job, size_t index, coffer_error 
             status = write_step(job, &step, err);
     }
     if (status == COFFER_OK)
-        status = coffer_mscan_end_sequence(job->writer, sequence.num_tokens, err);
+        status = coffer_mscan_writer_end_sequence(job->writer, sequence.num_tokens, err);
     return status;
 }
 
@@ -175,15 +175,15 @@ static coffer_status append_sequences(append_job *job, coffer_error *err)
         return coffer__fail_no_memory(err, PARAM_IDS * sizeof *job->ids);
     cli_hold_signals();
     term_progress_start(&job->bar, "appending", "records");
-    coffer_status status = coffer_mscan_append(&job->writer, cli_operand(job->args, 0), NULL, err);
+    coffer_status status = coffer_mscan_writer_append_to(&job->writer, cli_operand(job->args, 0), NULL, err);
     if (status == COFFER_OK)
         status = match_params(job, err);
     for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_sequence_count(job->new); i++)
         status = write_sequence(job, i, err);
     if (status == COFFER_OK)
-        status = coffer_mscan_commit(job->writer, err);
+        status = coffer_mscan_writer_commit(job->writer, err);
     else
-        coffer_mscan_discard(job->writer);
+        coffer_mscan_writer_discard(job->writer);
     job->writer = NULL;
     term_progress_end(&job->bar);
     cli_release_signals();

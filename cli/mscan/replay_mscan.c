@@ -121,7 +121,7 @@ static int parse(replay_player *player, replay_look *look, const cli_args *args,
 static coffer_status find_largest(double *out, const coffer_mscan *scan, coffer_mscan_metric metric,
                                   coffer_error *err)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     term_progress bar;
     term_progress_start(&bar, "reading", "records");

@@ -14,7 +14,7 @@ typedef enum wanted { WANT_ACTIVATION, WANT_GRAD_NORM, WANT_SPS, WANT_DSC, WANT_
 
 typedef struct stats_request {
     const cli_args *args;
-    coffer_mscan_query query;
+    coffer_mscan_stats_opts query;
     bool grouped; /* --by was given, or follows from the metric */
     wanted metric;
     coffer_mscan_scope scope;
@@ -34,7 +34,7 @@ static const cli_option options[] = {
       "key|name|count|mean|std|min|max|zeros|saturated|z_activation|z_grad_norm|sps|integral|dsc",
       "order of the lines, largest first" },
     { "scope", 0, "WHAT", "global|layer", "what z-scores are relative to" },
-    { "raw", 0, NULL, NULL, "quantised integers even where the scale is known" },
+    { "raw", 0, NULL, NULL, "quantized integers even where the scale is known" },
     { "csv", 0, NULL, NULL, "comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "one JSON object" },
     { NULL, 0, NULL, NULL, NULL },
@@ -45,7 +45,7 @@ static const cli_option options[] = {
 static int parse(stats_request *out, const cli_args *args, const coffer_mscan *scan)
 {
     uint64_t sequence_id;
-    *out = (stats_request){ .args = args, .query = COFFER_MSCAN_QUERY_INIT };
+    *out = (stats_request){ .args = args, .query = COFFER_MSCAN_STATS_OPTS_INIT };
     out->csv = cli_has(args, "csv");
     out->json = cli_has(args, "json");
     out->raw = cli_has(args, "raw");
@@ -183,7 +183,7 @@ static int run_on(const stats_request *request, const coffer_mscan *scan)
     coffer_mscan_stats *stats = NULL;
     coffer_mscan_scores *scores = NULL;
     stats_view view = { .scan = scan, .by = request->query.by, .sequence = request->query.sequence };
-    coffer_mscan_query query = request->query;
+    coffer_mscan_stats_opts query = request->query;
     coffer_status status;
     term_progress bar;
     term_progress_start(&bar, "reading", "records");

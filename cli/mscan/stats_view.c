@@ -118,7 +118,7 @@ const char *stats_view_raw_reason(const stats_view *view, coffer_mscan_metric me
         return "as asked for with --raw";
     case COFFER_MSCAN_SCALE_UNKNOWN:
     default:
-        return "the file does not say how its values were quantised";
+        return "the file does not say how its values were quantized";
     }
 }
 

@@ -37,7 +37,7 @@ typedef struct stats_view {
     const coffer_mscan_stats *stats;   /* one of these two */
     const coffer_mscan_scores *scores; /* is there */
     size_t sequence;                   /* the only one that is shown, or SIZE_MAX */
-    bool real[2];                      /* by metric: real units, not quantised integers */
+    bool real[2];                      /* by metric: real units, not quantized integers */
     const stats_column *columns[STATS_MOST_COLUMNS];
     size_t column_count;
     size_t *order; /* of the rows; NULL = by key */
@@ -61,7 +61,7 @@ uint64_t stats_view_count(const stats_view *view, size_t row);
 double stats_view_value(const stats_view *view, size_t row, const stats_column *column);
 /* The same for a group that is no row of the view. */
 double stats_group_value(const stats_view *view, const coffer_mscan_group *group, const stats_column *column);
-/* Counts, and extremes of quantised integers. */
+/* Counts, and extremes of quantized integers. */
 bool stats_column_is_whole(const stats_view *view, const stats_column *column);
 
 /* Orders the rows by a column's title (largest first), or by "key", "name" or "count". False when there is no

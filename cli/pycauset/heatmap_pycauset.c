@@ -56,7 +56,7 @@ static void choose_picture_grid(heat_map *map, const heat_layout *layout, const 
     map->rows = at_most(INFINITY, info->rows, heat_plot_height(layout));
 }
 
-/* A letter is twice as high as it is wide; in colour it holds two cells, one above the other. */
+/* A letter is twice as high as it is wide; in color it holds two cells, one above the other. */
 static void choose_text_grid(heat_map *map, const heat_text_size *size, const coffer_pycauset_info *info)
 {
     double letter = term_has_color(stdout) ? 1 : 0.5;
@@ -95,7 +95,7 @@ static int fill_cells(matrix_heat *heat, const cli_args *args, const coffer_pyca
     return CLI_OK;
 }
 
-/* Values on both sides of zero get colours on both sides of a neutral middle, unless told otherwise. */
+/* Values on both sides of zero get colors on both sides of a neutral middle, unless told otherwise. */
 static int choose_colors(matrix_heat *heat, const cli_args *args)
 {
     bool two_sided = heat->low < 0 && heat->high > 0 && !cli_has(args, "palette") && !cli_has(args, "low") &&

@@ -52,7 +52,7 @@ static coffer_status refuse(const char *key, const char *text, const char *wante
 static coffer_status put_string(coffer_pycauset_changes *changes, const char *key, const char *text,
                                 coffer_error *err)
 {
-    return coffer_pycauset_set_string(changes, key, text, strlen(text), err);
+    return coffer_pycauset_changes_set_string(changes, key, text, strlen(text), err);
 }
 
 static bool is_whole(const char *text)
@@ -71,8 +71,8 @@ static coffer_status put_int(coffer_pycauset_changes *changes, const char *key, 
     unsigned long long high = negative ? 0 : strtoull(text, &end, 10);
     if (!is_whole(text) || *end || errno)
         return refuse(key, text, "a whole number of 64 bits", err);
-    return negative ? coffer_pycauset_set_i64(changes, key, low, err)
-                    : coffer_pycauset_set_u64(changes, key, high, err);
+    return negative ? coffer_pycauset_changes_set_i64(changes, key, low, err)
+                    : coffer_pycauset_changes_set_u64(changes, key, high, err);
 }
 
 static coffer_status put_uint(coffer_pycauset_changes *changes, const char *key, const char *text,
@@ -89,7 +89,7 @@ static coffer_status put_float(coffer_pycauset_changes *changes, const char *key
     double value = strtod(text, &end);
     if (end == text || *end)
         return refuse(key, text, "a number", err);
-    return coffer_pycauset_set_f64(changes, key, value, err);
+    return coffer_pycauset_changes_set_f64(changes, key, value, err);
 }
 
 static coffer_status put_bool(coffer_pycauset_changes *changes, const char *key, const char *text,
@@ -98,7 +98,7 @@ static coffer_status put_bool(coffer_pycauset_changes *changes, const char *key,
     bool is_true = strcmp(text, "true") == 0;
     if (!is_true && strcmp(text, "false") != 0)
         return refuse(key, text, "true or false", err);
-    return coffer_pycauset_set_bool(changes, key, is_true, err);
+    return coffer_pycauset_changes_set_bool(changes, key, is_true, err);
 }
 
 static int hex_digit(char c)
@@ -118,7 +118,7 @@ static coffer_status put_bytes(coffer_pycauset_changes *changes, const char *key
     coffer_status status = *at ? refuse(key, text, "pairs of hexadecimal digits", err)
                            : bytes.failed
                                ? coffer__fail_no_memory(err, strlen(text) / 2)
-                               : coffer_pycauset_set_bytes(changes, key, bytes.data, bytes.len, err);
+                               : coffer_pycauset_changes_set_bytes(changes, key, bytes.data, bytes.len, err);
     coffer__buffer_free(&bytes);
     return status;
 }
@@ -126,7 +126,7 @@ static coffer_status put_bytes(coffer_pycauset_changes *changes, const char *key
 static coffer_status put_json(coffer_pycauset_changes *changes, const char *key, const char *text,
                               coffer_error *err)
 {
-    return coffer_pycauset_set_json(changes, key, text, strlen(text), err);
+    return coffer_pycauset_changes_set_json(changes, key, text, strlen(text), err);
 }
 
 static coffer_status put_cached(coffer_pycauset_changes *changes, const char *key, const char *text,
@@ -136,7 +136,7 @@ static coffer_status put_cached(coffer_pycauset_changes *changes, const char *ke
     double value = strtod(text, &end);
     if (end == text || *end)
         return refuse(key, text, "a number", err);
-    return coffer_pycauset_set_cached(changes, key, value, err);
+    return coffer_pycauset_changes_set_cached(changes, key, value, err);
 }
 
 /* Numbers and truth values as JSON writes them keep their kind; everything else is a text. */
@@ -193,9 +193,9 @@ static coffer_status add_option(set_job *job, const cli_word *word, coffer_error
 {
     coffer_status status = COFFER_OK;
     if (strcmp(word->option, "delete") == 0)
-        status = coffer_pycauset_delete(job->changes, word->value, err);
+        status = coffer_pycauset_changes_delete(job->changes, word->value, err);
     else if (strcmp(word->option, "checksum") == 0)
-        status = coffer_pycauset_set_checksums(job->changes, err);
+        status = coffer_pycauset_changes_set_checksums(job->changes, err);
     else
         return COFFER_OK;
     job->count++;
@@ -279,13 +279,13 @@ static int fail(const set_job *job, const coffer_error *err)
 static int commit(const set_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_edit_opts opts = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+    coffer_pycauset_editor_opts opts = COFFER_PYCAUSET_EDITOR_OPTS_INIT;
     coffer_pycauset_editor *editor = NULL;
     uint64_t generation = 0;
     opts.durability = (coffer_durability)cli_choice(job->args, "durability", COFFER_DURABILITY_FULL);
-    coffer_status status = coffer_pycauset_edit(&editor, cli_operand(job->args, 0), &opts, &err);
+    coffer_status status = coffer_pycauset_editor_open(&editor, cli_operand(job->args, 0), &opts, &err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_commit_changes(&generation, editor, job->changes, &err);
+        status = coffer_pycauset_editor_commit(&generation, editor, job->changes, &err);
     coffer_pycauset_editor_close(editor);
     return status == COFFER_OK ? report(job, generation) : fail(job, &err);
 }

@@ -16,7 +16,7 @@ static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
     { "as", 0, "KIND", "npy|safetensors|csv|raw", "how to write a tensor (by FILE's extension, else csv)" },
     { "rows", 0, "A..B", NULL, "only these along the first dimension, B not included" },
-    { "dequantize", 0, NULL, NULL, "values as float32, decoded where they are quantised" },
+    { "dequantize", 0, NULL, NULL, "values as float32, decoded where they are quantized" },
     { "force", 'f', NULL, NULL, "replace an output that exists" },
     { 0 },
 };

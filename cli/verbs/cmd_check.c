@@ -42,7 +42,7 @@ static void print_for_people(const char *path, const char *kind, const coffer_re
     cli_findings_text count;
     bool ok = is_ok(report);
     term_print_text(stdout, path, strlen(path), 0);
-    printf(": %s, ", kind ? kind : "format not recognised");
+    printf(": %s, ", kind ? kind : "format not recognized");
     cli_count_findings(count, report);
     if (ok)
         printf("%sok%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), *count ? ", " : "", count);
@@ -70,7 +70,7 @@ static coffer_status check_against(coffer_report *report, const check_run *run, 
     coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
     work.threads = run->opts.threads;
     work.progress = run->opts.progress;
-    return coffer_quantize_check(report, path, run->original, &work, err);
+    return coffer_mcf_quantize_check(report, path, run->original, &work, err);
 }
 
 static int check_open(check_run *run, const char *path, const cli_file *file)
@@ -164,7 +164,7 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "full", 0, NULL, NULL, "verify payloads and checksums too, not only the structure" },
     { "against", 0, "ORIGINAL", NULL,
-      "with --full: is a quantised model as near to what it was made from as it says?" },
+      "with --full: is a quantized model as near to what it was made from as it says?" },
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
     { "max", 0, "N", NULL, "stop a file's report after N findings (1000)" },
     { "threads", 0, "N", NULL, "use N threads (one per core)" },

@@ -227,7 +227,7 @@ const cli_verb cli_verb_convert = {
     .usage = "IN OUT",
     .summary = "make another kind of file out of a file",
     .description =
-        "What comes in is recognised by its content, text without a magic by its name; what goes out by the "
+        "What comes in is recognized by its content, text without a magic by its name; what goes out by the "
         "extension of OUT. '--list' shows what can be made of what, and the options that each conversion "
         "has.\n"
         "OUT appears whole or not at all. '-' is a standard stream.",

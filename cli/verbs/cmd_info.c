@@ -121,7 +121,7 @@ const cli_verb cli_verb_info = {
     .usage = "FILE…",
     .summary = "tell what is in a file",
     .description =
-        "Recognises the format by the file's content and sums up what it holds. Only the head of the file is "
+        "Recognizes the format by the file's content and sums up what it holds. Only the head of the file is "
         "read, however large it is. '-' is standard input.",
     .examples = "  coffer info scan.mscan\n"
                 "  coffer info --json *.mscan | jq .records   # one line of JSON per file\n"

@@ -11,25 +11,25 @@
 typedef struct quantize_job {
     const cli_args *args;
     const char *input, *output; /* output : NULL in a dry run that names none */
-    coffer_quantize_rule *rules;
+    coffer_mcf_quantize_rule *rules;
     const char **globs; /* of the rules that have one, then those of --include and --exclude */
     char *texts;        /* where the globs of the rules stand */
-    coffer_quantize_opts opts;
+    coffer_mcf_quantize_opts opts;
 } quantize_job;
 
 /* ---- What is asked for ---- */
 
 /* "k4", or "GLOB=k4"; the glob goes to `text`, which has room for it. */
-static int parse_rule(coffer_quantize_rule *out, char *text, const cli_args *args, const char *value)
+static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args *args, const char *value)
 {
     const char *equals = strrchr(value, '='), *name = equals ? equals + 1 : value;
     coffer_dtype dtype = coffer_dtype_by_name(name);
     bool keep = strcmp(name, "keep") == 0;
-    if (!keep && !coffer_dtype_is_quantised(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
+    if (!keep && !coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
         return cli_usage(args,
                          "--type %s: \"%s\" is none of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
                          value, name);
-    *out = (coffer_quantize_rule){ NULL, keep ? COFFER_DTYPE_NONE : dtype };
+    *out = (coffer_mcf_quantize_rule){ NULL, keep ? COFFER_DTYPE_NONE : dtype };
     if (equals) {
         memcpy(text, value, (size_t)(equals - value));
         text[equals - value] = 0;
@@ -50,7 +50,7 @@ static int collect(quantize_job *job)
     if (!job->rules || !job->globs || !job->texts)
         return cli_usage(job->args, "out of memory");
     char *text = job->texts;
-    coffer_quantize_opts *opts = &job->opts;
+    coffer_mcf_quantize_opts *opts = &job->opts;
     for (cli_place place = { 0 }; cli_next_word(&word, &place, job->args);) {
         if (!word.option || strcmp(word.option, "type") != 0)
             continue;
@@ -86,7 +86,7 @@ static int parse(quantize_job *job)
 {
     static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
     const cli_args *args = job->args;
-    coffer_quantize_opts *opts = &job->opts;
+    coffer_mcf_quantize_opts *opts = &job->opts;
     uint64_t threads;
     int result = collect(job);
     if (result)
@@ -160,11 +160,11 @@ static void print_for_people(const quantize_job *job, const coffer_node *root)
 {
     const coffer_node *tensors = coffer_node_find(root, "tensors");
     const char *path = job->opts.dry_run ? job->input : job->output;
-    term_text quantised, all, size;
+    term_text quantized, all, size;
     print_tensors(tensors);
     term_print_text(stdout, path, strlen(path), 0);
-    printf(": %s of %s tensors %squantised, %s of payload, %.3f bits per weight\n",
-           term_count(quantised, coffer_node_get_u64(coffer_node_find(root, "quantised"))),
+    printf(": %s of %s tensors %squantized, %s of payload, %.3f bits per weight\n",
+           term_count(quantized, coffer_node_get_u64(coffer_node_find(root, "quantized"))),
            term_count(all, coffer_node_count(tensors)), job->opts.dry_run ? "would be " : "",
            term_bytes(size, coffer_node_get_u64(coffer_node_find(root, "size"))),
            coffer_node_get_f64(coffer_node_find(root, "bits_per_weight")));
@@ -191,12 +191,12 @@ static int work(quantize_job *job)
     term_progress bar;
     int result = CLI_OK;
     coffer_status status = coffer_node_new(&root, &err);
-    term_progress_start(&bar, job->opts.dry_run ? "measuring" : "quantising", NULL);
+    term_progress_start(&bar, job->opts.dry_run ? "measuring" : "quantizing", NULL);
     job->opts.progress = &bar.progress;
     if (status == COFFER_OK) {
         coffer__node_text(root, "file", job->input);
         coffer__node_text(root, "output", job->opts.dry_run ? NULL : job->output);
-        status = coffer_quantize(root, job->output, job->input, &job->opts, &err);
+        status = coffer_mcf_quantize(root, job->output, job->input, &job->opts, &err);
     }
     term_progress_end(&bar);
     job->opts.progress = NULL;
@@ -212,7 +212,7 @@ static int work(quantize_job *job)
 
 static int run(const cli_args *args)
 {
-    quantize_job job = { .args = args, .opts = COFFER_QUANTIZE_OPTS_INIT };
+    quantize_job job = { .args = args, .opts = COFFER_MCF_QUANTIZE_OPTS_INIT };
     int result = parse(&job);
     if (!result)
         result = work(&job);
@@ -237,7 +237,7 @@ static const cli_option options[] = {
       "int8 and int4: what lies beyond the P-th percentile is cut off (minmax)" },
     { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; may be given again" },
     { "exclude", 0, "GLOB", NULL, "tensors whose name matches are copied; may be given again" },
-    { "requantize", 0, NULL, NULL, "tensors that are quantised already too, instead of copying them" },
+    { "requantize", 0, NULL, NULL, "tensors that are quantized already too, instead of copying them" },
     { "nan", 0, "WHAT", "error|zero", "what NaN and infinities are: an error, or 0 (error)" },
     { "dry-run", 'n', NULL, NULL, "show what would come out and write nothing" },
     { "align", 0, "SIZE", "64|4K|2M", "where tensors start: multiples of this (64)" },

@@ -17,7 +17,7 @@ typedef enum coffer_dataset_kind {
     COFFER_DATASET_MANIFEST    /* a JSONL or CSV file; values that name files are read in */
 } coffer_dataset_kind;
 
-typedef struct coffer_dataset_opts {
+typedef struct coffer_mldf_pack_opts {
     uint32_t struct_size;
     coffer_dataset_kind kind;
     uint32_t jpeg_quality; /* pictures are encoded again as JPEG of this quality; 0 = stored as they are */
@@ -29,14 +29,14 @@ typedef struct coffer_dataset_opts {
     bool zstd;             /* compress text, arrays and other payloads that are not compressed yet */
     uint32_t dictionary;   /* train a zstd dictionary of at most this many bytes per text field; 0 = none */
     bool encrypt;          /* with write.key */
-    coffer_mldf_write_opts write;
+    coffer_mldf_writer_opts write;
     const coffer_progress *progress;
-} coffer_dataset_opts;
+} coffer_mldf_pack_opts;
 
-#define COFFER_DATASET_OPTS_INIT                                                                             \
-    {                                                                                                        \
-        sizeof(coffer_dataset_opts), COFFER_DATASET_AUTO, 0, 0, false, false, false, false, false, 0, false, \
-            COFFER_MLDF_WRITE_OPTS_INIT, NULL                                                                \
+#define COFFER_MLDF_PACK_OPTS_INIT                                                                      \
+    {                                                                                                   \
+        sizeof(coffer_mldf_pack_opts), COFFER_DATASET_AUTO, 0, 0, false, false, false, false, false, 0, \
+            false, COFFER_MLDF_WRITER_OPTS_INIT, NULL                                                   \
     }
 
 /* Packs inputs (folders, shards, manifests; of one kind) into a set. Order: names sorted, whatever the
@@ -45,9 +45,9 @@ typedef struct coffer_dataset_opts {
  * that names files of which not all are there or of one kind, if there is one; when one sample made it fail,
  * only "failed", the name of that. Paths that lead outside the input folder, links and devices are
  * COFFER_E_UNSAFE_PATH. */
-COFFER_API coffer_status coffer_dataset_pack(coffer_node *out, const char *const *inputs, size_t input_count,
-                                             const char *out_path, const coffer_dataset_opts *opts,
-                                             coffer_error *err);
+COFFER_API coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
+                                          const char *out_path, const coffer_mldf_pack_opts *opts,
+                                          coffer_error *err);
 
 COFFER_END_DECLS
 

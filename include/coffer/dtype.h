@@ -30,7 +30,7 @@ typedef enum coffer_dtype {
     COFFER_DTYPE_F8_E5M2,
     /* Several elements to a byte, or a byte layout of their own: size 0. */
     COFFER_DTYPE_BIT,  /* of a stored matrix */
-    COFFER_DTYPE_INT8, /* the quantised types of a model container */
+    COFFER_DTYPE_INT8, /* the quantized types of a model container */
     COFFER_DTYPE_INT4,
     COFFER_DTYPE_Q8,
     COFFER_DTYPE_Q4,
@@ -45,12 +45,12 @@ typedef enum coffer_dtype {
 COFFER_API const char *coffer_dtype_name(coffer_dtype dtype);
 /* COFFER_DTYPE_NONE when there is none of that name. */
 COFFER_API coffer_dtype coffer_dtype_by_name(const char *name);
-/* Bytes of one element; 0 for types that are packed or quantised. */
+/* Bytes of one element; 0 for types that are packed or quantized. */
 COFFER_API size_t coffer_dtype_size(coffer_dtype dtype);
 COFFER_API bool coffer_dtype_is_complex(coffer_dtype dtype);
-COFFER_API bool coffer_dtype_is_float(coffer_dtype dtype);   /* real, not complex, not quantised */
+COFFER_API bool coffer_dtype_is_float(coffer_dtype dtype);   /* real, not complex, not quantized */
 COFFER_API bool coffer_dtype_is_integer(coffer_dtype dtype); /* BOOL and BIT not among them */
-COFFER_API bool coffer_dtype_is_quantised(coffer_dtype dtype);
+COFFER_API bool coffer_dtype_is_quantized(coffer_dtype dtype);
 
 COFFER_END_DECLS
 

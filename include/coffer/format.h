@@ -21,7 +21,7 @@ COFFER_API const char *coffer_format_name(const coffer_format *format);
 COFFER_API const char *coffer_format_extension(const coffer_format *format); /* ".mscan" */
 COFFER_API const char *coffer_format_title(const coffer_format *format);     /* "neural-network scan" */
 
-/* Recognises a file by its first bytes, never by its name.
+/* Recognizes a file by its first bytes, never by its name.
  * COFFER_E_NOT_RECOGNISED with the first bytes and the known formats in the text; COFFER_E_BAD_MAGIC when the
  * bytes are a mangled magic of a known format, with a guess at what mangled it. */
 COFFER_API coffer_status coffer_identify(const coffer_format **out, coffer_source *src, coffer_error *err);
@@ -60,7 +60,7 @@ COFFER_API coffer_status coffer_describe(coffer_node *out, coffer_source *src,
                                          const coffer_describe_opts *opts, coffer_error *err);
 
 /* Collects findings. COFFER_OK when the check ran to its end, whatever it found; an error only when the file
- * could not be read. A file that no format recognises gives the finding not-recognised or bad-magic. */
+ * could not be read. A file that no format recognizes gives the finding not-recognised or bad-magic. */
 COFFER_API coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
                                       coffer_error *err);
 

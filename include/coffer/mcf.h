@@ -24,7 +24,7 @@ enum { /* section types */
        COFFER_MCF_VOCAB = 0x0104,
        COFFER_MCF_MERGES = 0x0105,
        COFFER_MCF_CHECKSUMS = 0x434B0001, /* ours: a sum per MiB of the payload area */
-       COFFER_MCF_QUALITY = 0x434B0002    /* ours: what quantising has cost each tensor */
+       COFFER_MCF_QUALITY = 0x434B0002    /* ours: what quantizing has cost each tensor */
 };
 
 /* "TensorIndex", "config.json"; NULL for a type that the format does not name. */
@@ -123,7 +123,7 @@ COFFER_API const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor
  * else. */
 COFFER_API coffer_status coffer_mcf_read_rows(void *out, const coffer_mcf *model, size_t tensor,
                                               uint64_t first, uint64_t count, coffer_error *err);
-/* The same as float32, decoded where the tensor is quantised. */
+/* The same as float32, decoded where the tensor is quantized. */
 COFFER_API coffer_status coffer_mcf_read_rows_f32(float *out, const coffer_mcf *model, size_t tensor,
                                                   uint64_t first, uint64_t count, coffer_error *err);
 /* Elements of a row: the product of all dims but the first. */
@@ -140,7 +140,7 @@ typedef struct coffer_mcf_quant {
 /* The QuantInfo record of a tensor; false when there is none. */
 COFFER_API bool coffer_mcf_get_quant(coffer_mcf_quant *out, const coffer_mcf *model, size_t tensor);
 
-/* How far a quantised tensor is from what it was. */
+/* How far a quantized tensor is from what it was. */
 typedef struct coffer_mcf_quality {
     coffer_quant_method method;
     float snr_db;           /* signal to noise; infinite when nothing was lost */
@@ -199,7 +199,7 @@ COFFER_API coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_m
 
 /* ---- Writing ---- */
 
-typedef struct coffer_mcf_create_opts {
+typedef struct coffer_mcf_writer_opts {
     uint32_t struct_size;
     uint32_t align;    /* of tensor starts: a power of two from 64 to 2 MiB; 0 = 64 */
     bool no_dedup;     /* write equal payloads again instead of once */
@@ -208,32 +208,35 @@ typedef struct coffer_mcf_create_opts {
     bool no_sync;      /* scratch files */
     uint64_t flags;    /* kept beside those that the content asks for */
     uint32_t threads;  /* 0 = one per core */
-} coffer_mcf_create_opts;
+} coffer_mcf_writer_opts;
 
-#define COFFER_MCF_CREATE_OPTS_INIT                                         \
+#define COFFER_MCF_WRITER_OPTS_INIT                                         \
     {                                                                       \
-        sizeof(coffer_mcf_create_opts), 0, false, false, false, false, 0, 0 \
+        sizeof(coffer_mcf_writer_opts), 0, false, false, false, false, 0, 0 \
     }
 
 typedef struct coffer_mcf_writer coffer_mcf_writer;
 
 /* Streams a model into a new file that takes its name at commit. Equal calls give equal bytes. Memory: the
  * index, and a buffer. */
-COFFER_API coffer_status coffer_mcf_create(coffer_mcf_writer **out, const char *path,
-                                           const coffer_mcf_create_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path,
+                                                  const coffer_mcf_writer_opts *opts, coffer_error *err);
 /* A section's bytes as they are. Those that come after the first tensor are kept in memory until commit.
  * COFFER_E_DUPLICATE for a type that came before; the types that the writer
  * makes itself (TensorIndex, TensorData, QuantInfo, ModelInfo, checksums, QuantQuality) are refused. */
-COFFER_API coffer_status coffer_mcf_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
-                                                const void *bytes, size_t len, coffer_error *err);
-COFFER_API coffer_status coffer_mcf_set_model_info(coffer_mcf_writer *writer,
-                                                   const coffer_mcf_model_info *info, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t type,
+                                                       uint32_t version, const void *bytes, size_t len,
+                                                       coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer,
+                                                          const coffer_mcf_model_info *info,
+                                                          coffer_error *err);
 
 /* Makes room for the index in front of the payloads, when what it will hold is known: of a download that
  * breaks off, every tensor that is whole can then be saved. Before the first tensor. An index that needs more
  * goes behind the payloads. */
-COFFER_API coffer_status coffer_mcf_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
-                                                  uint64_t name_bytes, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_t tensors,
+                                                         uint32_t dims, uint64_t name_bytes,
+                                                         coffer_error *err);
 
 /* What a new tensor is. quant : needed for int8 and int4; NULL = the record that the type implies, if any. */
 typedef struct coffer_mcf_new_tensor {
@@ -246,28 +249,29 @@ typedef struct coffer_mcf_new_tensor {
 } coffer_mcf_new_tensor;
 
 /* begin, write until the payload is whole, end. Payloads stand in the file in the order of the calls. */
-COFFER_API coffer_status coffer_mcf_begin_tensor(coffer_mcf_writer *writer,
-                                                 const coffer_mcf_new_tensor *tensor, coffer_error *err);
-COFFER_API coffer_status coffer_mcf_write(coffer_mcf_writer *writer, const void *bytes, size_t len,
-                                          coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_begin_tensor(coffer_mcf_writer *writer,
+                                                        const coffer_mcf_new_tensor *tensor,
+                                                        coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_write(coffer_mcf_writer *writer, const void *bytes, size_t len,
+                                                 coffer_error *err);
 /* The same from a source; without a copy through user memory where the kernel can. */
-COFFER_API coffer_status coffer_mcf_write_from(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,
-                                               uint64_t len, coffer_error *err);
-/* Zeros, for bytes that come later by coffer_mcf_write_at. */
-COFFER_API coffer_status coffer_mcf_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_source *src,
+                                                      uint64_t offset, uint64_t len, coffer_error *err);
+/* Zeros, for bytes that come later by coffer_mcf_writer_write_at. */
+COFFER_API coffer_status coffer_mcf_writer_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err);
 /* Overwrites bytes [begin, begin + len) of the payload that were written, or skipped, before. */
-COFFER_API coffer_status coffer_mcf_write_at(coffer_mcf_writer *writer, uint64_t begin, const void *bytes,
-                                             size_t len, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_write_at(coffer_mcf_writer *writer, uint64_t begin,
+                                                    const void *bytes, size_t len, coffer_error *err);
 /* The clip bounds in the record of the tensor, when they are known only behind its payload. */
-COFFER_API coffer_status coffer_mcf_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
-                                             coffer_error *err);
-/* What quantising has cost the tensor that is being written. */
-COFFER_API coffer_status coffer_mcf_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
-                                                coffer_error *err);
-COFFER_API coffer_status coffer_mcf_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
+                                                    coffer_error *err);
+/* What quantizing has cost the tensor that is being written. */
+COFFER_API coffer_status coffer_mcf_writer_set_quality(coffer_mcf_writer *writer,
+                                                       const coffer_mcf_quality *quality, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
 /* Frees the writer, also on failure: then nothing of the file is left and an old one is as it was. */
-COFFER_API coffer_status coffer_mcf_commit(coffer_mcf_writer *writer, coffer_error *err);
-COFFER_API void coffer_mcf_discard(coffer_mcf_writer *writer);
+COFFER_API coffer_status coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *err);
+COFFER_API void coffer_mcf_writer_discard(coffer_mcf_writer *writer);
 
 /* ---- Editing in place ---- */
 
@@ -275,35 +279,36 @@ COFFER_API void coffer_mcf_discard(coffer_mcf_writer *writer);
  * proportional to the changed sections, under the rollback journal: a crash leaves old or new. */
 typedef struct coffer_mcf_editor coffer_mcf_editor;
 
-typedef struct coffer_mcf_edit_opts {
+typedef struct coffer_mcf_editor_opts {
     uint32_t struct_size;
     const coffer_limits *limits;
-} coffer_mcf_edit_opts;
+} coffer_mcf_editor_opts;
 
-#define COFFER_MCF_EDIT_OPTS_INIT          \
-    {                                      \
-        sizeof(coffer_mcf_edit_opts), NULL \
+#define COFFER_MCF_EDITOR_OPTS_INIT          \
+    {                                        \
+        sizeof(coffer_mcf_editor_opts), NULL \
     }
 
-COFFER_API coffer_status coffer_mcf_edit(coffer_mcf_editor **out, const char *path,
-                                         const coffer_mcf_edit_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_editor_open(coffer_mcf_editor **out, const char *path,
+                                                const coffer_mcf_editor_opts *opts, coffer_error *err);
 /* JSON sections must be valid JSON. What belongs to the payloads (TensorIndex, TensorData, QuantInfo, the
  * sums) is refused; the sums can be removed. */
-COFFER_API coffer_status coffer_mcf_edit_section(coffer_mcf_editor *editor, uint32_t type, const void *bytes,
-                                                 size_t len, coffer_error *err);
-COFFER_API coffer_status coffer_mcf_edit_remove(coffer_mcf_editor *editor, uint32_t type, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t type,
+                                                       const void *bytes, size_t len, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32_t type,
+                                                          coffer_error *err);
 /* A field of ModelInfo ("model_name", "context_length") or a key of its table ("kv.general.license"), from
  * text: a table value keeps its type, a new one is a string unless `type` (0 = keep) says otherwise. NULL
  * removes. */
-COFFER_API coffer_status coffer_mcf_edit_model_info(coffer_mcf_editor *editor, const char *field,
-                                                    const char *text, coffer_mcf_kv_type type,
-                                                    coffer_error *err);
+COFFER_API coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field,
+                                                          const char *text, coffer_mcf_kv_type type,
+                                                          coffer_error *err);
 /* Adds or renews the table of sums; reads every payload. */
-COFFER_API coffer_status coffer_mcf_edit_checksums(coffer_mcf_editor *editor, uint32_t threads,
-                                                   const coffer_progress *progress, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, uint32_t threads,
+                                                         const coffer_progress *progress, coffer_error *err);
 /* Nothing is written when the changes are what stands there already. An editor commits once. */
-COFFER_API coffer_status coffer_mcf_edit_commit(coffer_mcf_editor *editor, coffer_error *err);
-COFFER_API void coffer_mcf_edit_close(coffer_mcf_editor *editor);
+COFFER_API coffer_status coffer_mcf_editor_commit(coffer_mcf_editor *editor, coffer_error *err);
+COFFER_API void coffer_mcf_editor_close(coffer_mcf_editor *editor);
 
 COFFER_END_DECLS
 

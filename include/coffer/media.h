@@ -47,22 +47,22 @@ COFFER_API coffer_status coffer_image_decoder_new(coffer_image_decoder **out, co
                                                   coffer_error *err);
 COFFER_API void coffer_image_decoder_free(coffer_image_decoder *decoder);
 
-typedef struct coffer_decode_opts {
+typedef struct coffer_image_decode_opts {
     uint32_t struct_size;
-    uint32_t channels; /* 3 = RGB, 1 = grey, 4 = RGBA; 0 = as in the file */
+    uint32_t channels; /* 3 = RGB, 1 = gray, 4 = RGBA; 0 = as in the file */
     /* A JPEG is decoded at the smallest of 1/8, 1/4, 1/2 and 1/1 that is at least this large on both sides:
      * much faster when it is scaled down afterwards. 0 = full size. */
     uint32_t min_width, min_height;
-} coffer_decode_opts;
+} coffer_image_decode_opts;
 
-#define COFFER_DECODE_OPTS_INIT             \
-    {                                       \
-        sizeof(coffer_decode_opts), 3, 0, 0 \
+#define COFFER_IMAGE_DECODE_OPTS_INIT             \
+    {                                             \
+        sizeof(coffer_image_decode_opts), 3, 0, 0 \
     }
 
 COFFER_API coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder,
-                                             const void *bytes, size_t size, const coffer_decode_opts *opts,
-                                             coffer_error *err);
+                                             const void *bytes, size_t size,
+                                             const coffer_image_decode_opts *opts, coffer_error *err);
 /* Area average down, bilinear up. in and out must differ. */
 COFFER_API coffer_status coffer_pixels_resize(coffer_pixels *out, const coffer_pixels *in, uint32_t width,
                                               uint32_t height, coffer_error *err);

@@ -247,7 +247,7 @@ COFFER_API coffer_status coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch
                                                 coffer_error *err);
 /* Reads the fields of the samples (any order, repeats allowed): sorted by place, close ones in one read,
  * several threads, straight into the caller's memory. COFFER_E_LIMIT when a value does not fit. */
-COFFER_API coffer_status coffer_mldf_read_batch(coffer_mldf_batch *batch, const uint64_t *samples,
+COFFER_API coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *samples,
                                                 size_t count, const coffer_mldf_target *targets,
                                                 size_t target_count, coffer_error *err);
 
@@ -267,7 +267,7 @@ typedef struct coffer_mldf_order_opts {
     uint32_t struct_size;
     uint64_t seed;
     bool sequential; /* no shuffling */
-    /* 0 = all samples are shuffled among each other. Else pages of page_samples neighbours come in random
+    /* 0 = all samples are shuffled among each other. Else pages of page_samples neighbors come in random
      * order, and samples at random from a window of this many open pages. */
     uint32_t window_pages;
     uint64_t page_samples;    /* with a window: coffer_mldf_samples_per_page gives as many as fill one */
@@ -300,7 +300,7 @@ COFFER_API uint64_t coffer_mldf_order_length(const coffer_mldf_order *order);
 /* The sample at a position of an epoch; position < length, and some sample of the set for any other. To
  * resume, go on with the next position. */
 COFFER_API uint64_t coffer_mldf_order_at(const coffer_mldf_order *order, uint64_t epoch, uint64_t position);
-/* How many neighbouring samples fill a page of the file on average; at least 1. */
+/* How many neighboring samples fill a page of the file on average; at least 1. */
 COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
 
 /* ---- Writing ---- */
@@ -309,7 +309,7 @@ COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
  * arguments changes nothing; after a failed write every further call gives that error. */
 typedef struct coffer_mldf_writer coffer_mldf_writer;
 
-typedef struct coffer_mldf_write_opts {
+typedef struct coffer_mldf_writer_opts {
     uint32_t struct_size;
     uint32_t page_size;         /* a power of two >= 4096; 0 = 2 MiB */
     uint32_t descriptor_stride; /* 208 or 204; 0 = 208 */
@@ -320,74 +320,77 @@ typedef struct coffer_mldf_write_opts {
     uint32_t threads;            /* 0 = one per core; the bytes do not depend on it */
     bool exclusive;              /* fail with COFFER_E_EXISTS instead of replacing a file */
     const coffer_limits *limits; /* rows and table entries past memory_bytes spill to a temporary file */
-    bool resumable;              /* see coffer_mldf_resume */
+    bool resumable;              /* see coffer_mldf_writer_resume */
     const char *resume_tag; /* what the samples come from: resuming with another one is refused; copied */
-} coffer_mldf_write_opts;
+} coffer_mldf_writer_opts;
 
-#define COFFER_MLDF_WRITE_OPTS_INIT                                                              \
-    {                                                                                            \
-        sizeof(coffer_mldf_write_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL \
+#define COFFER_MLDF_WRITER_OPTS_INIT                                                              \
+    {                                                                                             \
+        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL \
     }
 
 /* Starts a new set. The file appears under `path` only at commit. fields : copied. */
-COFFER_API coffer_status coffer_mldf_create(coffer_mldf_writer **out, const char *path,
-                                            const coffer_mldf_field *fields, size_t field_count,
-                                            const coffer_mldf_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
+                                                   const coffer_mldf_field *fields, size_t field_count,
+                                                   const coffer_mldf_writer_opts *opts, coffer_error *err);
 /* The schema as JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true, "encrypted":
  * true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or {"fields": […]}.
  */
-COFFER_API coffer_status coffer_mldf_create_json(coffer_mldf_writer **out, const char *path,
-                                                 const char *schema, size_t schema_len,
-                                                 const coffer_mldf_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path,
+                                                        const char *schema, size_t schema_len,
+                                                        const coffer_mldf_writer_opts *opts,
+                                                        coffer_error *err);
 /* With opts.resumable a new set grows in PATH.partial, and what it needs to go on in PATH.partial-rows. Both
  * stay when the process dies or the writer is discarded or fails; commit turns them into the file. Creating
  * anew drops what was left. Resuming takes up every sample that is whole on the disk:
  * coffer_mldf_writer_sample is then their number. fields and opts : as at creation, else
  * COFFER_E_INCONSISTENT. COFFER_E_NOT_FOUND when nothing was left, COFFER_E_LOCKED while another writes it.
  */
-COFFER_API coffer_status coffer_mldf_resume(coffer_mldf_writer **out, const char *path,
-                                            const coffer_mldf_field *fields, size_t field_count,
-                                            const coffer_mldf_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *path,
+                                                   const coffer_mldf_field *fields, size_t field_count,
+                                                   const coffer_mldf_writer_opts *opts, coffer_error *err);
 /* A number of the caller's (how far the input was read) that is kept with the sample being written.
  * coffer_mldf_writer_mark gives the one of the last finished sample, also after resuming; 0 when none was
  * set. */
-COFFER_API void coffer_mldf_set_mark(coffer_mldf_writer *writer, uint64_t mark);
+COFFER_API void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark);
 COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
 /* Removes what an interrupted resumable writer of `path` left. COFFER_OK also when there is nothing. */
-COFFER_API coffer_status coffer_mldf_drop_partial(const char *path, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);
 /* Opens a set to append samples. Takes the write lock and rolls back what an interrupted update left. Readers
  * see the old state until commit. Of opts, only key, dedup, zstd_level, threads and limits count. */
-COFFER_API coffer_status coffer_mldf_append(coffer_mldf_writer **out, const char *path,
-                                            const coffer_mldf_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char *path,
+                                                      const coffer_mldf_writer_opts *opts, coffer_error *err);
 
 /* Number of the sample that is being written: the one that end_sample will finish. */
 COFFER_API uint64_t coffer_mldf_writer_sample(const coffer_mldf_writer *writer);
 COFFER_API size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *writer);
-COFFER_API const coffer_mldf_field *coffer_mldf_writer_field(const coffer_mldf_writer *writer, size_t index);
+COFFER_API const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *writer,
+                                                                size_t index);
 /* Values of the current sample, in any order; one that is not set is absent (0 for scalars), one that is set
  * again is replaced. Bytes are copied. Checked against the field: COFFER_E_INVALID_ARGUMENT when they do not
  * fit it. */
-COFFER_API coffer_status coffer_mldf_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
-                                             coffer_error *err);
-COFFER_API coffer_status coffer_mldf_set_float(coffer_mldf_writer *writer, size_t field, double value,
-                                               coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
+                                                    coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
+                                                      coffer_error *err);
 /* Any field with a payload. entry : what the row says about it (height, sample_rate, encoding …); NULL = what
  * can be told from the type alone. Of a type that is not known: its bytes in the row, all of them. */
-COFFER_API coffer_status coffer_mldf_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes,
-                                               size_t size, const coffer_mldf_entry *entry,
-                                               coffer_error *err);
-COFFER_API coffer_status coffer_mldf_set_text(coffer_mldf_writer *writer, size_t field, const char *text,
-                                              size_t len, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t field,
+                                                      const void *bytes, size_t size,
+                                                      const coffer_mldf_entry *entry, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t field,
+                                                     const char *text, size_t len, coffer_error *err);
 /* dims : ndim of the field; they must agree with those that do not vary. */
-COFFER_API coffer_status coffer_mldf_set_array(coffer_mldf_writer *writer, size_t field, const uint64_t *dims,
-                                               const void *elements, size_t size, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t field,
+                                                      const uint64_t *dims, const void *elements, size_t size,
+                                                      coffer_error *err);
 /* Drops the values of the current sample. */
-COFFER_API void coffer_mldf_cancel_sample(coffer_mldf_writer *writer);
-COFFER_API coffer_status coffer_mldf_end_sample(coffer_mldf_writer *writer, coffer_error *err);
+COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
+COFFER_API coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
  * file (or none) stands as before. */
-COFFER_API coffer_status coffer_mldf_commit(coffer_mldf_writer *writer, coffer_error *err);
-COFFER_API void coffer_mldf_discard(coffer_mldf_writer *writer);
+COFFER_API coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);
+COFFER_API void coffer_mldf_writer_discard(coffer_mldf_writer *writer);
 
 /* ---- Changing a set ---- */
 
@@ -396,30 +399,31 @@ COFFER_API void coffer_mldf_discard(coffer_mldf_writer *writer);
 typedef coffer_status (*coffer_mldf_fill)(void *context, coffer_mldf_writer *writer, uint64_t sample,
                                           size_t field, coffer_error *err);
 /* Adds a field behind the others: new rows and tables after the old end, payloads stay where they are. */
-COFFER_API coffer_status coffer_mldf_add_field(const char *path, const coffer_mldf_field *field,
-                                               coffer_mldf_fill fill, void *context,
-                                               const coffer_mldf_write_opts *opts,
-                                               const coffer_progress *progress, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_field *field,
+                                                      coffer_mldf_fill fill, void *context,
+                                                      const coffer_mldf_writer_opts *opts,
+                                                      const coffer_progress *progress, coffer_error *err);
 /* Replaces single values, all in one commit: fill is called for each of the places (samples[i], fields[i]);
  * what it leaves unset is absent afterwards, or 0. A place must not be there twice. */
-COFFER_API coffer_status coffer_mldf_replace(const char *path, const uint64_t *samples, const size_t *fields,
-                                             size_t count, coffer_mldf_fill fill, void *context,
-                                             const coffer_mldf_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_update_replace(const char *path, const uint64_t *samples,
+                                                    const size_t *fields, size_t count, coffer_mldf_fill fill,
+                                                    void *context, const coffer_mldf_writer_opts *opts,
+                                                    coffer_error *err);
 /* Takes samples out; those behind them move up. Payloads stay until coffer_compact. Encrypted fields need the
  * key, since the number of a sample is part of what is authenticated. */
-COFFER_API coffer_status coffer_mldf_delete(const char *path, const uint64_t *samples, size_t count,
-                                            const coffer_mldf_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
+                                                   const coffer_mldf_writer_opts *opts, coffer_error *err);
 
 /* Writes the samples of several sets with the same fields, one set behind the other. Stored payloads are
  * copied as they are unless encryption ties them to a number; every one is compared with its checksum. */
 COFFER_API coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,
-                                            const coffer_mldf_write_opts *opts,
+                                            const coffer_mldf_writer_opts *opts,
                                             const coffer_progress *progress, coffer_error *err);
 /* Writes the samples given, in that order, with the fields given (NULL = all): a split, a subset, a shuffled
  * copy. samples NULL = all. */
 COFFER_API coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
                                              const uint64_t *samples, uint64_t count, const size_t *fields,
-                                             size_t field_count, const coffer_mldf_write_opts *opts,
+                                             size_t field_count, const coffer_mldf_writer_opts *opts,
                                              const coffer_progress *progress, coffer_error *err);
 
 typedef struct coffer_mldf_repair_opts {

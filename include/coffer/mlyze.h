@@ -61,8 +61,8 @@ COFFER_API const char *coffer_mlyze_profile_name(const coffer_mlyze *trace);
 COFFER_API const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *len);
 
 /* Tables. Names are UTF-8, NUL-terminated, borrowed; NULL when the metadata does not list the id. O(1). */
-COFFER_API const char *coffer_mlyze_file(const coffer_mlyze *trace, uint64_t id);
-COFFER_API const char *coffer_mlyze_function(const coffer_mlyze *trace, uint64_t id);
+COFFER_API const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_t id);
+COFFER_API const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id);
 COFFER_API const char *coffer_mlyze_thread_name(const coffer_mlyze *trace, uint16_t thread);
 
 typedef struct coffer_mlyze_frame {
@@ -162,7 +162,7 @@ COFFER_API coffer_status coffer_mlyze_find_moment(uint64_t *event, const coffer_
 
 /* ---- Analysis ---- */
 
-typedef struct coffer_mlyze_query {
+typedef struct coffer_mlyze_stats_opts {
     uint32_t struct_size;
     uint64_t begin, end; /* events [begin, end); end UINT64_MAX = all. Blocks that are live at `begin` are
                           * known, whatever came before it is paired all the same */
@@ -176,11 +176,11 @@ typedef struct coffer_mlyze_query {
     const coffer_limits *limits;
     const coffer_progress *progress;
     bool reuse; /* count reused_addresses: the table then holds every address that was ever freed */
-} coffer_mlyze_query;
+} coffer_mlyze_stats_opts;
 
-#define COFFER_MLYZE_QUERY_INIT                                                        \
-    {                                                                                  \
-        sizeof(coffer_mlyze_query), 0, UINT64_MAX, 0, 0, 0, 0, 0, 0, NULL, NULL, false \
+#define COFFER_MLYZE_STATS_OPTS_INIT                                                        \
+    {                                                                                       \
+        sizeof(coffer_mlyze_stats_opts), 0, UINT64_MAX, 0, 0, 0, 0, 0, 0, NULL, NULL, false \
     }
 
 /* Of the window, but for live and peak, which count every block that is live whenever it was allocated. */
@@ -227,24 +227,23 @@ typedef struct coffer_mlyze_histogram {
     uint64_t bytes[COFFER_MLYZE_BUCKETS];
 } coffer_mlyze_histogram;
 
-typedef struct coffer_mlyze_analysis coffer_mlyze_analysis;
+typedef struct coffer_mlyze_stats coffer_mlyze_stats;
 
 /* One pass that pairs every free with its allocation. Damaged blocks are passed over and counted; the result
  * does not depend on the number of threads. query : NULL = all. */
-COFFER_API coffer_status coffer_mlyze_analyse(coffer_mlyze_analysis **out, const coffer_mlyze *trace,
-                                              const coffer_mlyze_query *query, coffer_error *err);
-COFFER_API void coffer_mlyze_analysis_free(coffer_mlyze_analysis *analysis);
-COFFER_API const coffer_mlyze_totals *coffer_mlyze_analysis_totals(const coffer_mlyze_analysis *analysis);
-COFFER_API size_t coffer_mlyze_analysis_stack_count(const coffer_mlyze_analysis *analysis);
-COFFER_API const coffer_mlyze_stack_row *coffer_mlyze_analysis_stack_at(
-    const coffer_mlyze_analysis *analysis, size_t index); /* ascending id; index < count */
-COFFER_API size_t coffer_mlyze_analysis_thread_count(const coffer_mlyze_analysis *analysis);
-COFFER_API const coffer_mlyze_thread_row *coffer_mlyze_analysis_thread_at(
-    const coffer_mlyze_analysis *analysis, size_t index); /* ascending; index < count */
-COFFER_API const coffer_mlyze_histogram *coffer_mlyze_analysis_sizes(const coffer_mlyze_analysis *analysis);
+COFFER_API coffer_status coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyze *trace,
+                                                const coffer_mlyze_stats_opts *query, coffer_error *err);
+COFFER_API void coffer_mlyze_stats_free(coffer_mlyze_stats *analysis);
+COFFER_API const coffer_mlyze_totals *coffer_mlyze_stats_totals(const coffer_mlyze_stats *analysis);
+COFFER_API size_t coffer_mlyze_stats_stack_count(const coffer_mlyze_stats *analysis);
+COFFER_API const coffer_mlyze_stack_row *coffer_mlyze_stats_stack_at(
+    const coffer_mlyze_stats *analysis, size_t index); /* ascending id; index < count */
+COFFER_API size_t coffer_mlyze_stats_thread_count(const coffer_mlyze_stats *analysis);
+COFFER_API const coffer_mlyze_thread_row *coffer_mlyze_stats_thread_at(
+    const coffer_mlyze_stats *analysis, size_t index); /* ascending; index < count */
+COFFER_API const coffer_mlyze_histogram *coffer_mlyze_stats_sizes(const coffer_mlyze_stats *analysis);
 /* Of what was freed in the window, in microseconds. */
-COFFER_API const coffer_mlyze_histogram *coffer_mlyze_analysis_lifetimes(
-    const coffer_mlyze_analysis *analysis);
+COFFER_API const coffer_mlyze_histogram *coffer_mlyze_stats_lifetimes(const coffer_mlyze_stats *analysis);
 
 /* Markers and collections, in order: at most limits.entries of them. */
 typedef struct coffer_mlyze_mark {
@@ -255,9 +254,9 @@ typedef struct coffer_mlyze_mark {
     uint64_t live_bytes; /* at that moment */
 } coffer_mlyze_mark;
 
-COFFER_API size_t coffer_mlyze_analysis_mark_count(const coffer_mlyze_analysis *analysis);
-COFFER_API const coffer_mlyze_mark *coffer_mlyze_analysis_mark_at(const coffer_mlyze_analysis *analysis,
-                                                                  size_t index); /* index < count */
+COFFER_API size_t coffer_mlyze_stats_mark_count(const coffer_mlyze_stats *analysis);
+COFFER_API const coffer_mlyze_mark *coffer_mlyze_stats_mark_at(const coffer_mlyze_stats *analysis,
+                                                               size_t index); /* index < count */
 
 /* What lies between two markers: the first phase begins with the window, each further one with a marker. At
  * most limits.entries of them. */
@@ -269,9 +268,9 @@ typedef struct coffer_mlyze_phase {
     uint64_t live_bytes_at_begin, live_bytes_at_end;
 } coffer_mlyze_phase;
 
-COFFER_API size_t coffer_mlyze_analysis_phase_count(const coffer_mlyze_analysis *analysis);
-COFFER_API const coffer_mlyze_phase *coffer_mlyze_analysis_phase_at(const coffer_mlyze_analysis *analysis,
-                                                                    size_t index); /* index < count */
+COFFER_API size_t coffer_mlyze_stats_phase_count(const coffer_mlyze_stats *analysis);
+COFFER_API const coffer_mlyze_phase *coffer_mlyze_stats_phase_at(const coffer_mlyze_stats *analysis,
+                                                                 size_t index); /* index < count */
 
 /* Rows summed by function or by file instead of by stack: "self" counts the innermost frame, "inclusive"
  * every function or file of the stack once. */
@@ -291,7 +290,7 @@ typedef struct coffer_mlyze_place_row {
 typedef struct coffer_mlyze_places coffer_mlyze_places;
 
 COFFER_API coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
-                                                 const coffer_mlyze_analysis *analysis, coffer_mlyze_by by,
+                                                 const coffer_mlyze_stats *analysis, coffer_mlyze_by by,
                                                  coffer_error *err);
 COFFER_API void coffer_mlyze_places_free(coffer_mlyze_places *places);
 COFFER_API size_t coffer_mlyze_places_count(const coffer_mlyze_places *places);
@@ -375,7 +374,7 @@ COFFER_API coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze 
  * failed write every further call gives that error. */
 typedef struct coffer_mlyze_writer coffer_mlyze_writer;
 
-typedef struct coffer_mlyze_write_opts {
+typedef struct coffer_mlyze_writer_opts {
     uint32_t struct_size;
     bool plain; /* version 1 without blocks, checksums, index and extension events */
     int level;  /* 0 = fast LZ4, the default; 1 to 12 = LZ4 HC, smaller and slower to write */
@@ -388,73 +387,74 @@ typedef struct coffer_mlyze_write_opts {
     uint64_t start_time_us; /* since the epoch */
     const char *extra_json; /* an object whose keys go into the metadata: command, pid, host …; NULL = none */
     const coffer_limits *limits;
-} coffer_mlyze_write_opts;
+} coffer_mlyze_writer_opts;
 
-#define COFFER_MLYZE_WRITE_OPTS_INIT                                                         \
-    {                                                                                        \
-        sizeof(coffer_mlyze_write_opts), false, 0, false, false, false, false, 0, NULL, NULL \
+#define COFFER_MLYZE_WRITER_OPTS_INIT                                                         \
+    {                                                                                         \
+        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL \
     }
 
-COFFER_API coffer_status coffer_mlyze_create(coffer_mlyze_writer **out, const char *path,
-                                             const coffer_mlyze_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_create(coffer_mlyze_writer **out, const char *path,
+                                                    const coffer_mlyze_writer_opts *opts, coffer_error *err);
 
 /* Each gives the id of the equal one that is there, or a new one. */
-COFFER_API coffer_status coffer_mlyze_add_file(uint64_t *id, coffer_mlyze_writer *writer, const char *path,
-                                               coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_add_function(uint64_t *id, coffer_mlyze_writer *writer,
-                                                   const char *name, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_file(uint64_t *id, coffer_mlyze_writer *writer,
+                                                      const char *path, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_function(uint64_t *id, coffer_mlyze_writer *writer,
+                                                          const char *name, coffer_error *err);
 /* Names under ids of the caller's choice, for copies of traces; COFFER_E_DUPLICATE when the id has another.
  */
-COFFER_API coffer_status coffer_mlyze_add_file_id(coffer_mlyze_writer *writer, uint64_t id, const char *path,
-                                                  coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_add_function_id(coffer_mlyze_writer *writer, uint64_t id,
-                                                      const char *name, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_file_id(coffer_mlyze_writer *writer, uint64_t id,
+                                                         const char *path, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_function_id(coffer_mlyze_writer *writer, uint64_t id,
+                                                             const char *name, coffer_error *err);
 /* A stack from the outside in: the frame `frame` called from the stack `caller` (COFFER_MLYZE_NO_STACK for
  * the outermost). Equal ones are one; stacks share what they have in common. */
 #define COFFER_MLYZE_NO_STACK UINT64_MAX
-COFFER_API coffer_status coffer_mlyze_add_call(uint64_t *id, coffer_mlyze_writer *writer, uint64_t caller,
-                                               const coffer_mlyze_frame *frame, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_call(uint64_t *id, coffer_mlyze_writer *writer,
+                                                      uint64_t caller, const coffer_mlyze_frame *frame,
+                                                      coffer_error *err);
 /* A whole stack, innermost frame first. */
-COFFER_API coffer_status coffer_mlyze_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
-                                                const coffer_mlyze_frame *frames, size_t depth,
-                                                coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
+                                                       const coffer_mlyze_frame *frames, size_t depth,
+                                                       coffer_error *err);
 /* A whole stack under an id of the caller's choice. */
-COFFER_API coffer_status coffer_mlyze_add_stack_id(coffer_mlyze_writer *writer, uint64_t id,
-                                                   const coffer_mlyze_frame *frames, size_t depth,
-                                                   coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_add_stack_id(coffer_mlyze_writer *writer, uint64_t id,
+                                                          const coffer_mlyze_frame *frames, size_t depth,
+                                                          coffer_error *err);
 
 /* Events, with absolute times (µs since the start) that never decrease: one that does is taken as the time
  * of the event before. */
-COFFER_API coffer_status coffer_mlyze_put_alloc(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
-                                                uint64_t size, uint64_t stack, uint16_t thread,
-                                                coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_put_free(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
-                                               coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_put_gc(coffer_mlyze_writer *writer, uint64_t time, uint64_t objects,
-                                             uint64_t bytes, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_put_marker(coffer_mlyze_writer *writer, uint64_t time, uint64_t name,
-                                                 coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_put_alloc(coffer_mlyze_writer *writer, uint64_t time,
+                                                       uint64_t address, uint64_t size, uint64_t stack,
+                                                       uint16_t thread, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_put_free(coffer_mlyze_writer *writer, uint64_t time,
+                                                      uint64_t address, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_put_gc(coffer_mlyze_writer *writer, uint64_t time,
+                                                    uint64_t objects, uint64_t bytes, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_put_marker(coffer_mlyze_writer *writer, uint64_t time,
+                                                        uint64_t name, coffer_error *err);
 /* Many events of any type at once, columns as coffer_mlyze_read_block gives them: the fastest way. Extension
  * events into a plain trace are COFFER_E_UNSUPPORTED. */
-COFFER_API coffer_status coffer_mlyze_write(coffer_mlyze_writer *writer, const coffer_mlyze_events *events,
-                                            coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer,
+                                                        const coffer_mlyze_events *events, coffer_error *err);
 /* Makes what was added so far survive the death of the process (recording) or of the machine (sync). */
-COFFER_API coffer_status coffer_mlyze_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err);
 /* Makes one file of everything, durable and visible, and frees the writer, whether it succeeds or not: on
  * failure the old file (or none) stands as before; the part files of a recording stay. */
-COFFER_API coffer_status coffer_mlyze_commit(coffer_mlyze_writer *writer, coffer_error *err);
+COFFER_API coffer_status coffer_mlyze_writer_commit(coffer_mlyze_writer *writer, coffer_error *err);
 /* Frees the writer and drops what was not committed, part files too. */
-COFFER_API void coffer_mlyze_discard(coffer_mlyze_writer *writer);
+COFFER_API void coffer_mlyze_writer_discard(coffer_mlyze_writer *writer);
 
 /* Makes the trace `path` of PATH.part and PATH.strings that a killed recording left; `out` says what was
  * found and what may be missing. The parts are removed when the trace stands. */
 COFFER_API coffer_status coffer_mlyze_recover(coffer_report *out, const char *path,
-                                              const coffer_mlyze_write_opts *opts, coffer_error *err);
+                                              const coffer_mlyze_writer_opts *opts, coffer_error *err);
 
 /* Copies a trace with other blocks: compressed, plain, another level; the events stay the same bytes for
  * plain to compressed and back. Unknown extension events are carried along. */
 COFFER_API coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
-                                              const coffer_mlyze_write_opts *opts,
+                                              const coffer_mlyze_writer_opts *opts,
                                               const coffer_progress *progress, coffer_error *err);
 
 COFFER_END_DECLS

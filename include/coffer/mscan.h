@@ -18,8 +18,8 @@ typedef struct coffer_mscan_record {
     uint32_t token_idx; /* global over all sequences */
     uint16_t param_id;
     uint16_t block_idx;
-    uint16_t activation; /* quantised */
-    uint16_t grad_norm;  /* quantised */
+    uint16_t activation; /* quantized */
+    uint16_t grad_norm;  /* quantized */
 } coffer_mscan_record;
 
 typedef struct coffer_mscan_sequence {
@@ -169,7 +169,7 @@ typedef struct coffer_mscan_group {
     coffer_mscan_column column[2]; /* by coffer_mscan_metric */
 } coffer_mscan_group;
 
-typedef struct coffer_mscan_query {
+typedef struct coffer_mscan_stats_opts {
     uint32_t struct_size;
     coffer_mscan_by by;
     const char *param_glob;          /* NULL = all; on the parameter's name */
@@ -178,11 +178,11 @@ typedef struct coffer_mscan_query {
     uint32_t threads;                /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
-} coffer_mscan_query;
+} coffer_mscan_stats_opts;
 
-#define COFFER_MSCAN_QUERY_INIT                                                                       \
-    {                                                                                                 \
-        sizeof(coffer_mscan_query), COFFER_MSCAN_BY_ALL, NULL, 0, UINT64_MAX, SIZE_MAX, 0, NULL, NULL \
+#define COFFER_MSCAN_STATS_OPTS_INIT                                                                       \
+    {                                                                                                      \
+        sizeof(coffer_mscan_stats_opts), COFFER_MSCAN_BY_ALL, NULL, 0, UINT64_MAX, SIZE_MAX, 0, NULL, NULL \
     }
 
 typedef struct coffer_mscan_stats coffer_mscan_stats;
@@ -190,7 +190,7 @@ typedef struct coffer_mscan_stats coffer_mscan_stats;
 /* One pass over the selected records on all cores. Groups that no record falls into are left out; records
  * past the last sequence are in no group of BY_SEQUENCE. */
 COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
-                                                const coffer_mscan_query *query, coffer_error *err);
+                                                const coffer_mscan_stats_opts *query, coffer_error *err);
 COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
 COFFER_API size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats);
 COFFER_API const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats,
@@ -226,8 +226,8 @@ typedef struct coffer_mscan_scores coffer_mscan_scores;
 
 /* query : NULL = all records in one group. */
 COFFER_API coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
-                                                 const coffer_mscan_query *query, coffer_mscan_scope scope,
-                                                 coffer_error *err);
+                                                 const coffer_mscan_stats_opts *query,
+                                                 coffer_mscan_scope scope, coffer_error *err);
 COFFER_API void coffer_mscan_scores_free(coffer_mscan_scores *scores);
 COFFER_API size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores);
 COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores,
@@ -280,7 +280,7 @@ COFFER_API void coffer_mscan_grid_free(coffer_mscan_grid *grid);
  * changes nothing; after records could not be written every further call gives that error. */
 typedef struct coffer_mscan_writer coffer_mscan_writer;
 
-typedef struct coffer_mscan_write_opts {
+typedef struct coffer_mscan_writer_opts {
     uint32_t struct_size;
     const char *model_name; /* NULL = "" */
     uint32_t reserve_bytes; /* room for the metadata to grow in place; 0 = a default for appending */
@@ -289,45 +289,47 @@ typedef struct coffer_mscan_write_opts {
     coffer_mscan_quantization quantization[2]; /* by coffer_mscan_metric */
     uint32_t block_size;                       /* values per block, for the metadata; 0 = not written */
     const char *extra_json; /* an object whose keys are carried into the metadata; NULL = none */
-} coffer_mscan_write_opts;
+} coffer_mscan_writer_opts;
 
-#define COFFER_MSCAN_WRITE_OPTS_INIT                                                                    \
-    {                                                                                                   \
-        sizeof(coffer_mscan_write_opts), NULL, 0, false, false, { { 1.0, 0.0 }, { 1.0, 0.0 } }, 0, NULL \
+#define COFFER_MSCAN_WRITER_OPTS_INIT                                                                    \
+    {                                                                                                    \
+        sizeof(coffer_mscan_writer_opts), NULL, 0, false, false, { { 1.0, 0.0 }, { 1.0, 0.0 } }, 0, NULL \
     }
 
 /* Starts a new scan. The file appears under `path` only at commit. */
-COFFER_API coffer_status coffer_mscan_create(coffer_mscan_writer **out, const char *path,
-                                             const coffer_mscan_write_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
+                                                    const coffer_mscan_writer_opts *opts, coffer_error *err);
 /* Opens a scan to append sequences. Takes the write lock (COFFER_E_LOCKED when another writer has it) and
  * first rolls back what an interrupted update left. Readers see the old state until commit. */
-COFFER_API coffer_status coffer_mscan_append(coffer_mscan_writer **out, const char *path,
-                                             const coffer_limits *limits, coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
+                                                       const coffer_limits *limits, coffer_error *err);
 
 /* Adds a parameter (or finds the one of that name) and gives its id. At most 65536. */
-COFFER_API coffer_status coffer_mscan_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
-                                                coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer,
+                                                       const char *name, coffer_error *err);
 /* Adds a parameter under an id of the caller's choice; COFFER_E_DUPLICATE when the id has another name. */
-COFFER_API coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
-                                                   coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id,
+                                                          const char *name, coffer_error *err);
 /* Begins the next sequence. source : may be NULL. */
-COFFER_API coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const char *source,
-                                                     coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_begin_sequence(coffer_mscan_writer *writer, const char *source,
+                                                            coffer_error *err);
 /* The same for a text that may hold NULs. */
-COFFER_API coffer_status coffer_mscan_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
-                                                         size_t source_len, coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer,
+                                                                const char *source, size_t source_len,
+                                                                coffer_error *err);
 /* Adds records of the current sequence. token_idx counts from the sequence's first token. */
-COFFER_API coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const coffer_mscan_record *records,
-                                            size_t count, coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer,
+                                                         const coffer_mscan_record *records, size_t count,
+                                                         coffer_error *err);
 /* Ends the sequence. num_tokens must be larger than every token_idx written into it. */
-COFFER_API coffer_status coffer_mscan_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
-                                                   coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
+                                                          coffer_error *err);
 /* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
  * file (or none) stands as before. One exception: when only the last sync, that of the folder, fails, the new
  * state stands, and a power cut may still bring the old one back. */
-COFFER_API coffer_status coffer_mscan_commit(coffer_mscan_writer *writer, coffer_error *err);
+COFFER_API coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err);
 /* Frees the writer and drops what was not committed. */
-COFFER_API void coffer_mscan_discard(coffer_mscan_writer *writer);
+COFFER_API void coffer_mscan_writer_discard(coffer_mscan_writer *writer);
 
 COFFER_END_DECLS
 

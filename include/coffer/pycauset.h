@@ -207,30 +207,33 @@ typedef struct coffer_pycauset_changes coffer_pycauset_changes;
 
 COFFER_API coffer_status coffer_pycauset_changes_new(coffer_pycauset_changes **out, coffer_error *err);
 COFFER_API void coffer_pycauset_changes_free(coffer_pycauset_changes *changes);
-COFFER_API coffer_status coffer_pycauset_set_bool(coffer_pycauset_changes *changes, const char *path,
-                                                  bool value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_set_i64(coffer_pycauset_changes *changes, const char *path,
-                                                 int64_t value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_set_u64(coffer_pycauset_changes *changes, const char *path,
-                                                 uint64_t value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_set_f64(coffer_pycauset_changes *changes, const char *path,
-                                                 double value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_set_string(coffer_pycauset_changes *changes, const char *path,
-                                                    const char *text, size_t len, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_set_bytes(coffer_pycauset_changes *changes, const char *path,
-                                                   const void *bytes, size_t len, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_bool(coffer_pycauset_changes *changes, const char *path,
+                                                          bool value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_i64(coffer_pycauset_changes *changes, const char *path,
+                                                         int64_t value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_u64(coffer_pycauset_changes *changes, const char *path,
+                                                         uint64_t value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_f64(coffer_pycauset_changes *changes, const char *path,
+                                                         double value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_string(coffer_pycauset_changes *changes,
+                                                            const char *path, const char *text, size_t len,
+                                                            coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_bytes(coffer_pycauset_changes *changes, const char *path,
+                                                           const void *bytes, size_t len, coffer_error *err);
 /* Objects become maps, arrays arrays; null is refused. */
-COFFER_API coffer_status coffer_pycauset_set_json(coffer_pycauset_changes *changes, const char *path,
-                                                  const char *json, size_t len, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_json(coffer_pycauset_changes *changes, const char *path,
+                                                          const char *json, size_t len, coffer_error *err);
 /* A cached value with the signature that the file has when the change is committed. */
-COFFER_API coffer_status coffer_pycauset_set_cached(coffer_pycauset_changes *changes, const char *name,
-                                                    double value, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_cached(coffer_pycauset_changes *changes,
+                                                            const char *name, double value,
+                                                            coffer_error *err);
 /* COFFER_E_NOT_FOUND at the commit when there is nothing at the path. */
-COFFER_API coffer_status coffer_pycauset_delete(coffer_pycauset_changes *changes, const char *path,
-                                                coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_delete(coffer_pycauset_changes *changes, const char *path,
+                                                        coffer_error *err);
 /* Computes CRC-32 sums of the payload, one per MiB, at the commit and keeps them in the metadata, where other
  * programs ignore them and check --full finds them. */
-COFFER_API coffer_status coffer_pycauset_set_checksums(coffer_pycauset_changes *changes, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes,
+                                                               coffer_error *err);
 
 typedef enum coffer_durability {
     COFFER_DURABILITY_FULL = 0, /* both barriers: on disk when the call returns */
@@ -238,28 +241,29 @@ typedef enum coffer_durability {
     COFFER_DURABILITY_NONE      /* no barrier: scratch files */
 } coffer_durability;
 
-typedef struct coffer_pycauset_edit_opts {
+typedef struct coffer_pycauset_editor_opts {
     uint32_t struct_size;
     coffer_durability durability;
     const coffer_limits *limits;
-} coffer_pycauset_edit_opts;
+} coffer_pycauset_editor_opts;
 
-#define COFFER_PYCAUSET_EDIT_OPTS_INIT                                  \
-    {                                                                   \
-        sizeof(coffer_pycauset_edit_opts), COFFER_DURABILITY_FULL, NULL \
+#define COFFER_PYCAUSET_EDITOR_OPTS_INIT                                  \
+    {                                                                     \
+        sizeof(coffer_pycauset_editor_opts), COFFER_DURABILITY_FULL, NULL \
     }
 
 /* Holds the write lock of a file from open to close (COFFER_E_LOCKED when another has it). Readers are never
  * held up: they see the old state or the new. */
 typedef struct coffer_pycauset_editor coffer_pycauset_editor;
 
-COFFER_API coffer_status coffer_pycauset_edit(coffer_pycauset_editor **out, const char *path,
-                                              const coffer_pycauset_edit_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const char *path,
+                                                     const coffer_pycauset_editor_opts *opts,
+                                                     coffer_error *err);
 /* Applies all changes in one commit and gives the new generation (may be NULL). When a change cannot be
  * applied nothing is written. After a failed write or sync the editor refuses further commits. */
-COFFER_API coffer_status coffer_pycauset_commit_changes(uint64_t *generation, coffer_pycauset_editor *editor,
-                                                        const coffer_pycauset_changes *changes,
-                                                        coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
+                                                       const coffer_pycauset_changes *changes,
+                                                       coffer_error *err);
 /* Metadata as of the last commit; borrowed until the next. */
 COFFER_API const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycauset_editor *editor);
 COFFER_API void coffer_pycauset_editor_close(coffer_pycauset_editor *editor);
@@ -309,44 +313,45 @@ typedef struct coffer_pycauset_shape {
             false, 1.0, 0.0, 0                                                                            \
     }
 
-typedef struct coffer_pycauset_create_opts {
+typedef struct coffer_pycauset_writer_opts {
     uint32_t struct_size;
     bool exclusive;           /* fail with COFFER_E_EXISTS instead of replacing a file */
     bool checksums;           /* keep CRC-32 sums of the payload, one per MiB */
     bool no_sync;             /* scratch files */
     const char *payload_uuid; /* 32 hexadecimal digits; NULL = from the content, so that equal input gives
                                  equal bytes */
-} coffer_pycauset_create_opts;
+} coffer_pycauset_writer_opts;
 
-#define COFFER_PYCAUSET_CREATE_OPTS_INIT                               \
+#define COFFER_PYCAUSET_WRITER_OPTS_INIT                               \
     {                                                                  \
-        sizeof(coffer_pycauset_create_opts), false, false, false, NULL \
+        sizeof(coffer_pycauset_writer_opts), false, false, false, NULL \
     }
 
 typedef struct coffer_pycauset_writer coffer_pycauset_writer;
 
 /* Streams a matrix into a new file that takes its name at commit. Memory is a few rows, whatever the size. */
-COFFER_API coffer_status coffer_pycauset_create(coffer_pycauset_writer **out, const char *path,
-                                                const coffer_pycauset_shape *shape,
-                                                const coffer_pycauset_create_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_writer_create(coffer_pycauset_writer **out, const char *path,
+                                                       const coffer_pycauset_shape *shape,
+                                                       const coffer_pycauset_writer_opts *opts,
+                                                       coffer_error *err);
 /* The next rows, as stored, each of all its columns, without a gap; BIT as BOOL bytes, complex as pairs. Of a
  * triangular or symmetric matrix the part that is not stored must be what the layout implies (zero, or the
  * mirror image, which is not looked at), else COFFER_E_INVALID_ARGUMENT. */
-COFFER_API coffer_status coffer_pycauset_write_rows(coffer_pycauset_writer *writer, const void *rows,
-                                                    uint64_t count, coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
+                                                         uint64_t count, coffer_error *err);
 /* Metadata beside what the shape says; may be called once before commit. changes : borrowed for the call. */
-COFFER_API coffer_status coffer_pycauset_writer_metadata(coffer_pycauset_writer *writer,
-                                                         const coffer_pycauset_changes *changes,
-                                                         coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer,
+                                                             const coffer_pycauset_changes *changes,
+                                                             coffer_error *err);
 /* All rows must have come. Frees the writer, also on failure. */
-COFFER_API coffer_status coffer_pycauset_commit(coffer_pycauset_writer *writer, coffer_error *err);
-COFFER_API void coffer_pycauset_discard(coffer_pycauset_writer *writer);
+COFFER_API coffer_status coffer_pycauset_writer_commit(coffer_pycauset_writer *writer, coffer_error *err);
+COFFER_API void coffer_pycauset_writer_discard(coffer_pycauset_writer *writer);
 
 /* A block matrix out of files that exist: they are copied into PATH.blocks. rows and cols of blocks; children
  * row by row. */
 COFFER_API coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
                                                        uint64_t block_rows, uint64_t block_cols,
-                                                       const coffer_pycauset_create_opts *opts,
+                                                       const coffer_pycauset_writer_opts *opts,
                                                        coffer_error *err);
 
 COFFER_END_DECLS

@@ -6,8 +6,8 @@
 
 COFFER_BEGIN_DECLS
 
-/* The quantised payloads of model containers, in memory: decoding, encoding, products. docs/formats/mcf.md
- * has their bytes. coffer_quantize (quantize.h) quantises whole files. */
+/* The quantized payloads of model containers, in memory: decoding, encoding, products. docs/formats/mcf.md
+ * has their bytes. coffer_mcf_quantize (quantize.h) quantizes whole files. */
 
 /* A payload and what it is: q8 q4 k6 k4 k3 k2, or int8 int4. */
 typedef struct coffer_quant_tensor {
@@ -25,7 +25,7 @@ typedef struct coffer_quant_tensor {
     }
 
 /* Bytes of the payload of a tensor; its payload and size are not looked at. COFFER_E_BAD_VALUE when the type
- * is not a quantised one, COFFER_E_SIZE_MISMATCH when they do not fit into 64 bits. */
+ * is not a quantized one, COFFER_E_SIZE_MISMATCH when they do not fit into 64 bits. */
 COFFER_API coffer_status coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor,
                                            coffer_error *err);
 

@@ -14,15 +14,15 @@ COFFER_BEGIN_DECLS
  * Hugging Face folder), GGUF, NPZ, NPY. */
 typedef struct coffer_tensors coffer_tensors;
 
-typedef struct coffer_tensors_opts {
+typedef struct coffer_tensors_open_opts {
     uint32_t struct_size;
     const coffer_limits *limits;
     coffer_access access; /* of the files that are opened by path */
-} coffer_tensors_opts;
+} coffer_tensors_open_opts;
 
-#define COFFER_TENSORS_OPTS_INIT                              \
-    {                                                         \
-        sizeof(coffer_tensors_opts), NULL, COFFER_ACCESS_AUTO \
+#define COFFER_TENSORS_OPEN_OPTS_INIT                              \
+    {                                                              \
+        sizeof(coffer_tensors_open_opts), NULL, COFFER_ACCESS_AUTO \
     }
 
 typedef struct coffer_tensor {
@@ -37,12 +37,12 @@ typedef struct coffer_tensor {
     uint64_t offset;  /* of the payload in that file; COFFER_OFFSET_NONE when it is compressed */
 } coffer_tensor;
 
-/* path : a file or a folder. Recognised by content. */
+/* path : a file or a folder. Recognized by content. */
 COFFER_API coffer_status coffer_tensors_open(coffer_tensors **out, const char *path,
-                                             const coffer_tensors_opts *opts, coffer_error *err);
+                                             const coffer_tensors_open_opts *opts, coffer_error *err);
 /* The same for one file that is open already; src is borrowed. */
 COFFER_API coffer_status coffer_tensors_from_source(coffer_tensors **out, coffer_source *src,
-                                                    const coffer_tensors_opts *opts, coffer_error *err);
+                                                    const coffer_tensors_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_tensors_close(coffer_tensors *set);
 
 COFFER_API const char *coffer_tensors_kind(const coffer_tensors *set); /* "safetensors", "gguf", "mcf" … */
@@ -59,8 +59,8 @@ COFFER_API coffer_status coffer_tensors_describe(coffer_node *out, const coffer_
 /* Bytes [begin, begin + len) of a payload. */
 COFFER_API coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor,
                                              uint64_t begin, size_t len, coffer_error *err);
-/* Elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …), decoded where they are quantised. The
- * range of a quantised tensor must be whole rows. */
+/* Elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …), decoded where they are quantized. The
+ * range of a quantized tensor must be whole rows. */
 COFFER_API coffer_status coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
                                                 size_t tensor, uint64_t first, uint64_t count,
                                                 coffer_error *err);
@@ -103,28 +103,28 @@ COFFER_API coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tens
 
 /* ---- Packing ---- */
 
-typedef struct coffer_pack_opts {
+typedef struct coffer_mcf_pack_opts {
     uint32_t struct_size;
     coffer_dtype cast; /* F16 or BF16: float tensors of other types become this; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude; /* globs on tensor names */
     size_t include_count, exclude_count;
-    uint32_t align; /* as in coffer_mcf_create_opts */
+    uint32_t align; /* as in coffer_mcf_writer_opts */
     bool no_dedup, no_checksums, exclusive;
     const char *model_name; /* NULL = the folder's or file's name */
     uint32_t threads;
     const coffer_limits *limits;
     const coffer_progress *progress;
-} coffer_pack_opts;
+} coffer_mcf_pack_opts;
 
-#define COFFER_PACK_OPTS_INIT                                                                           \
-    {                                                                                                   \
-        sizeof(coffer_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL                                                                                  \
+#define COFFER_MCF_PACK_OPTS_INIT                                                                           \
+    {                                                                                                       \
+        sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
+            NULL, NULL                                                                                      \
     }
 
 /* Packs folders and files into one MCF file: tensors, config, tokenizer, ModelInfo. */
-COFFER_API coffer_status coffer_pack_mcf(const char *out_path, const char *const *inputs, size_t input_count,
-                                         const coffer_pack_opts *opts, coffer_error *err);
+COFFER_API coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, size_t input_count,
+                                         const coffer_mcf_pack_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

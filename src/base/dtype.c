@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { FLOAT = 1, INTEGER = 2, COMPLEX = 4, QUANTISED = 8 };
+enum { FLOAT = 1, INTEGER = 2, COMPLEX = 4, QUANTIZED = 8 };
 
 static const struct type_facts {
     const char *name;
@@ -18,10 +18,10 @@ static const struct type_facts {
     [COFFER_DTYPE_C32] = { "c32", 4, COMPLEX },       [COFFER_DTYPE_C64] = { "c64", 8, COMPLEX },
     [COFFER_DTYPE_C128] = { "c128", 16, COMPLEX },    [COFFER_DTYPE_F8_E4M3] = { "f8_e4m3", 1, FLOAT },
     [COFFER_DTYPE_F8_E5M2] = { "f8_e5m2", 1, FLOAT }, [COFFER_DTYPE_BIT] = { "bit", 0, 0 },
-    [COFFER_DTYPE_INT8] = { "int8", 0, QUANTISED },   [COFFER_DTYPE_INT4] = { "int4", 0, QUANTISED },
-    [COFFER_DTYPE_Q8] = { "q8", 0, QUANTISED },       [COFFER_DTYPE_Q4] = { "q4", 0, QUANTISED },
-    [COFFER_DTYPE_K6] = { "k6", 0, QUANTISED },       [COFFER_DTYPE_K4] = { "k4", 0, QUANTISED },
-    [COFFER_DTYPE_K3] = { "k3", 0, QUANTISED },       [COFFER_DTYPE_K2] = { "k2", 0, QUANTISED },
+    [COFFER_DTYPE_INT8] = { "int8", 0, QUANTIZED },   [COFFER_DTYPE_INT4] = { "int4", 0, QUANTIZED },
+    [COFFER_DTYPE_Q8] = { "q8", 0, QUANTIZED },       [COFFER_DTYPE_Q4] = { "q4", 0, QUANTIZED },
+    [COFFER_DTYPE_K6] = { "k6", 0, QUANTIZED },       [COFFER_DTYPE_K4] = { "k4", 0, QUANTIZED },
+    [COFFER_DTYPE_K3] = { "k3", 0, QUANTIZED },       [COFFER_DTYPE_K2] = { "k2", 0, QUANTIZED },
 };
 
 static const struct type_facts *facts_of(coffer_dtype dtype)
@@ -63,7 +63,7 @@ bool coffer_dtype_is_integer(coffer_dtype dtype)
     return facts_of(dtype)->kind == INTEGER;
 }
 
-bool coffer_dtype_is_quantised(coffer_dtype dtype)
+bool coffer_dtype_is_quantized(coffer_dtype dtype)
 {
-    return facts_of(dtype)->kind == QUANTISED;
+    return facts_of(dtype)->kind == QUANTIZED;
 }

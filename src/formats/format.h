@@ -13,7 +13,7 @@ struct coffer_format {
     bool has_hash;          /* describe can hash the content */
     bool repairs_from_copy; /* repair can take what is lost from a second copy */
     bool holds_tensors;     /* coffer_tensors_open reads it, so it compares with every other model */
-    /* Recognises a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
+    /* Recognizes a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
     bool (*probe)(const uint8_t *head, size_t len);
     coffer_status (*describe)(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                               coffer_error *err);

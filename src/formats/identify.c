@@ -256,7 +256,7 @@ static void add_known_formats(coffer__buffer *text)
         coffer__buffer_printf(text, "%s %s", i ? "," : "", coffer_format_at(i)->name);
 }
 
-static coffer_status fail_not_recognised(const uint8_t *head, size_t len, coffer_error *err)
+static coffer_status fail_not_recognized(const uint8_t *head, size_t len, coffer_error *err)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
     const char *meaning = meaning_of(head, len);
@@ -301,5 +301,5 @@ coffer_status coffer_identify(const coffer_format **out, coffer_source *src, cof
             return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "looks like a damaged %s file: %s",
                                 coffer_format_at(i)->name, cause);
     }
-    return fail_not_recognised(head, len, err);
+    return fail_not_recognized(head, len, err);
 }

@@ -16,8 +16,8 @@ coffer_status coffer__pixels_reserve(coffer_pixels *pixels, uint32_t width, uint
 
 /* info : what the header says, already held against the limits. */
 coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
-                                  size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
-                                  coffer_error *err);
+                                  size_t size, const coffer_image_info *info,
+                                  const coffer_image_decode_opts *opts, coffer_error *err);
 void coffer__jpeg_free(void *handle);
 coffer_status coffer__png_decode(coffer_pixels *out, const coffer_image_decoder *decoder, const void *bytes,
                                  size_t size, uint32_t channels, coffer_error *err);

@@ -89,9 +89,9 @@ static coffer_status check_size(const coffer_image_decoder *decoder, const coffe
 }
 
 coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
-                                  size_t size, const coffer_decode_opts *opts, coffer_error *err)
+                                  size_t size, const coffer_image_decode_opts *opts, coffer_error *err)
 {
-    coffer_decode_opts options = COFFER_DECODE_OPTS_INIT;
+    coffer_image_decode_opts options = COFFER_IMAGE_DECODE_OPTS_INIT;
     coffer_image_info info;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status && (options.channels > 4 || options.channels == 2))

@@ -42,7 +42,7 @@ static int scaled(int side, int divisor)
 
 /* The smallest of 1/8, 1/4, 1/2 and 1/1 that is large enough on both sides. The library has others, in
  * eighths, but they are slower than the next larger one of these, which it computes with vectors. */
-static int choose_divisor(int width, int height, const coffer_decode_opts *opts)
+static int choose_divisor(int width, int height, const coffer_image_decode_opts *opts)
 {
     int divisor = opts->min_width || opts->min_height ? 8 : 1;
     while (divisor > 1 && ((uint32_t)scaled(width, divisor) < opts->min_width ||
@@ -52,7 +52,7 @@ static int choose_divisor(int width, int height, const coffer_decode_opts *opts)
 }
 
 static coffer_status read_header(tjhandle handle, const void *bytes, size_t size, int *width, int *height,
-                                 bool *grey, coffer_error *err)
+                                 bool *gray, coffer_error *err)
 {
     int subsampling, colors;
     if (tjDecompressHeader3(handle, bytes, size, width, height, &subsampling, &colors) != 0 &&
@@ -60,26 +60,26 @@ static coffer_status read_header(tjhandle handle, const void *bytes, size_t size
         return fail_decode(handle, err);
     if (colors == TJCS_CMYK || colors == TJCS_YCCK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "JPEG: colours for print (%s) cannot be turned into RGB without their profile",
+                            "JPEG: colors for print (%s) cannot be turned into RGB without their profile",
                             colors == TJCS_CMYK ? "CMYK" : "YCCK");
-    *grey = colors == TJCS_GRAY;
+    *gray = colors == TJCS_GRAY;
     return COFFER_OK;
 }
 
 static coffer_status decode(coffer_pixels *out, const coffer_image_decoder *decoder, const void *bytes,
-                            size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
+                            size_t size, const coffer_image_info *info, const coffer_image_decode_opts *opts,
                             coffer_error *err)
 {
     int width = 0, height = 0;
-    bool grey = false;
-    coffer_status status = read_header(decoder->jpeg, bytes, size, &width, &height, &grey, err);
+    bool gray = false;
+    coffer_status status = read_header(decoder->jpeg, bytes, size, &width, &height, &gray, err);
     if (status)
         return status;
     if ((uint32_t)width != info->width || (uint32_t)height != info->height)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "JPEG: a frame of %" PRIu32 " × %" PRIu32 " and one of %d × %d", info->width,
                             info->height, width, height);
-    uint32_t channels = opts->channels ? opts->channels : grey ? 1 : 3;
+    uint32_t channels = opts->channels ? opts->channels : gray ? 1 : 3;
     int divisor = choose_divisor(width, height, opts);
     width = scaled(width, divisor);
     height = scaled(height, divisor);
@@ -95,8 +95,8 @@ static coffer_status decode(coffer_pixels *out, const coffer_image_decoder *deco
 }
 
 coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
-                                  size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
-                                  coffer_error *err)
+                                  size_t size, const coffer_image_info *info,
+                                  const coffer_image_decode_opts *opts, coffer_error *err)
 {
     if (!decoder->jpeg && !(decoder->jpeg = tjInitDecompress()))
         return coffer__fail_no_memory(err, 0);
@@ -171,8 +171,8 @@ void coffer__jpeg_free(void *handle)
 }
 
 coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
-                                  size_t size, const coffer_image_info *info, const coffer_decode_opts *opts,
-                                  coffer_error *err)
+                                  size_t size, const coffer_image_info *info,
+                                  const coffer_image_decode_opts *opts, coffer_error *err)
 {
     (void)out, (void)decoder, (void)bytes, (void)size, (void)info, (void)opts;
     return fail_absent(err);

@@ -20,7 +20,7 @@ static uint32_t big_u32(const uint8_t *at)
     return big_u16(at) << 16 | big_u16(at + 2);
 }
 
-/* 0 for a number that is no colour type. A palette stands for colours. */
+/* 0 for a number that is no color type. A palette stands for colors. */
 static uint32_t png_channels(uint8_t color_type)
 {
     static const uint8_t channels[7] = { 1, 0, 3, 3, 2, 0, 4 };
@@ -40,7 +40,7 @@ static coffer_status probe_png(coffer_image_info *out, const uint8_t *bytes, siz
         return coffer__fail(err, COFFER_E_BAD_VALUE, 16, "PNG: %" PRIu32 " × %" PRIu32 " pixels", info.width,
                             info.height);
     if (info.channels == 0)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, 25, "PNG: colour type %d", bytes[25]);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, 25, "PNG: color type %d", bytes[25]);
     *out = info;
     return COFFER_OK;
 }

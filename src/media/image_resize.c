@@ -35,17 +35,17 @@ static uint32_t area_taps(coffer__taps *taps, float *weights, uint64_t i, uint64
     return taps->count;
 }
 
-/* Between the centres of the two nearest; beyond the outermost centres their value goes on. */
+/* Between the centers of the two nearest; beyond the outermost centers their value goes on. */
 static uint32_t linear_taps(coffer__taps *taps, float *weights, uint64_t i, uint64_t in, uint64_t out)
 {
-    double centre = ((double)i + 0.5) * (double)in / (double)out - 0.5;
-    if (centre <= 0 || in == 1) {
+    double center = ((double)i + 0.5) * (double)in / (double)out - 0.5;
+    if (center <= 0 || in == 1) {
         *taps = (coffer__taps){ 0, 1, weights };
         weights[0] = 1;
         return 1;
     }
-    uint32_t first = (uint32_t)centre;
-    float second = (float)(centre - (double)first);
+    uint32_t first = (uint32_t)center;
+    float second = (float)(center - (double)first);
     if (first + 1 >= in) {
         *taps = (coffer__taps){ (uint32_t)in - 1, 1, weights };
         weights[0] = 1;
@@ -59,7 +59,7 @@ static uint32_t linear_taps(coffer__taps *taps, float *weights, uint64_t i, uint
 
 static coffer_status side_init(side *one, uint32_t in, uint32_t out, coffer_error *err)
 {
-    /* Neighbouring areas share at most one pixel. */
+    /* Neighboring areas share at most one pixel. */
     size_t most = (size_t)in + 2 * (size_t)out;
     one->taps = coffer__alloc_array(out, sizeof *one->taps);
     one->weights = coffer__alloc_array(most, sizeof *one->weights);

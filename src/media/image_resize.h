@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one pixel of the output takes from a line of the input: `count` neighbours from `first` on. */
+/* What one pixel of the output takes from a line of the input: `count` neighbors from `first` on. */
 typedef struct coffer__taps {
     uint32_t first, count;
     const float *weights;

@@ -43,7 +43,7 @@ static inline void store_pixel(uint8_t *out, uint32_t bytes, size_t channels)
         out[c] = (uint8_t)(bytes >> (8 * c));
 }
 
-/* Neighbouring bytes as numbers, as many as fill a register. The compiler's own conversion goes byte by byte,
+/* Neighboring bytes as numbers, as many as fill a register. The compiler's own conversion goes byte by byte,
  * so it is spelt out. */
 #if defined(__AVX2__)
 enum { ROW_LANES = 8 };
@@ -107,7 +107,7 @@ static void blend_columns(uint8_t *restrict out, const float *restrict row, cons
                           size_t width, size_t channels)
 {
     size_t x = 0;
-    /* Colours as a rule: the fourth byte is overwritten by the next pixel. */
+    /* Colors as a rule: the fourth byte is overwritten by the next pixel. */
     for (; channels == 3 && x + 1 < width; x++, out += 3)
         coffer__store_u32(out, to_bytes(blend_pixel(row, &taps[x], 3)));
     for (; x < width; x++, out += channels)

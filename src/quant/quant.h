@@ -1,4 +1,4 @@
-/* The quantised types of a model container: where the parts of a payload lie, and how its rows become
+/* The quantized types of a model container: where the parts of a payload lie, and how its rows become
  * numbers.
  *
  *   family   types         regions, each from a 64-byte boundary on
@@ -45,7 +45,7 @@ typedef struct coffer__quant_type {
     uint8_t index;                   /* of the row: kernels have a table of the same order */
 } coffer__quant_type;
 
-/* NULL for a type that is not quantised. */
+/* NULL for a type that is not quantized. */
 const coffer__quant_type *coffer__quant_find_type(coffer_dtype dtype);
 
 typedef enum coffer__quant_part {

@@ -65,7 +65,7 @@ coffer_status coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant
         return COFFER_OK;
     default:
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "quantised tensors are decoded to f32, f16 or bf16, not %s",
+                            "quantized tensors are decoded to f32, f16 or bf16, not %s",
                             coffer_dtype_name(as));
     }
 }

@@ -1,4 +1,4 @@
-/* Products of quantised rows with vectors of float32, straight from the payload. Sums are float32, several
+/* Products of quantized rows with vectors of float32, straight from the payload. Sums are float32, several
  * side by side: for n columns a product misses the true one by at most (n / 8 + 16) · 2^-24 · Σ|w·x|. */
 #ifndef COFFER_QUANT_PRODUCT_H
 #define COFFER_QUANT_PRODUCT_H

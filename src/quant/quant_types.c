@@ -1,4 +1,4 @@
-/* The table of quantised types, and the plan of a payload. */
+/* The table of quantized types, and the plan of a payload. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "quant/quant.h"
@@ -87,7 +87,7 @@ coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, 
     coffer__quant_layout layout = { .type = coffer__quant_find_type(dtype) };
     const char *name = coffer_dtype_name(dtype);
     if (!layout.type)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is no quantised type", name);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is no quantized type", name);
     if (layout.type->family != COFFER__QUANT_WHOLE && rank != 2)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "a %s tensor has 2 dimensions, not %" PRIu32, name, rank);

@@ -1,4 +1,4 @@
-/* Products with quantised tensors on several threads. */
+/* Products with quantized tensors on several threads. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"

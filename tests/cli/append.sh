@@ -35,7 +35,7 @@ echo "a table in a pipe"
 coffer append all.mscan - <rows.csv
 echo "exit $?"
 coffer append all.mscan - --from csv <rows.csv
-name=$(printf 'colour\033[31m.mscan')
+name=$(printf 'color\033[31m.mscan')
 cp before.mscan "$name"
 coffer append "$name" before.mscan
 coffer append "$name" rows.csv --json

@@ -1,4 +1,4 @@
-# Colour into a pipe only when it is asked for.
+# Color into a pipe only when it is asked for.
 cd "$DATA/vectors/mscan"
 escapes() {
     "$@" 2>&1 | grep -c "$(printf '\033')"

@@ -1,4 +1,4 @@
-# One tensor of a model as an array: by name, some of its rows, decoded where it is quantised.
+# One tensor of a model as an array: by name, some of its rows, decoded where it is quantized.
 model=$DATA/compat/mcf/mantle-k4.mcf
 coffer convert "$model" all.npy --tensor lm_head.weight
 coffer get "$model" lm_head.weight --dequantize -o other.npy

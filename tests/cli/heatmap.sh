@@ -5,7 +5,7 @@ coffer heatmap "$scans/two-sequences.mscan" --rows param --metric grad_norm
 coffer heatmap "$scans/two-sequences.mscan" --rows param --param '*.k_proj.*' --tokens 3..9
 coffer heatmap "$scans/tokens-without-records.mscan" --low 0 --high 65535
 coffer heatmap "$scans/two-sequences.mscan" --log
-echo "in colour"
+echo "in color"
 COLORTERM=truecolor COLUMNS=30 coffer heatmap "$scans/two-sequences.mscan" --color always --tokens 0..3 | cat -v
 TERM=xterm-256color COLUMNS=30 coffer heatmap "$scans/two-sequences.mscan" --color always --tokens 0..3 --palette gray | cat -v
 

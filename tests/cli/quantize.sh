@@ -11,7 +11,7 @@ coffer quantize "$folder" again.mcf --type k4 --threads 1 >/dev/null && cmp smal
 coffer quantize "$folder" --target-bpw 6 --dry-run
 coffer quantize "$folder" --type int8 --domain activations --clip 99 -n --json
 ls
-# What is already quantised is copied, unless asked otherwise.
+# What is already quantized is copied, unless asked otherwise.
 coffer quantize small.mcf copied.mcf --type q8 --exclude '*edge*' | tail -1
 coffer quantize small.mcf anew.mcf --type q8 --requantize --exclude '*edge*' | tail -1
 # Another original than the one it was made from.

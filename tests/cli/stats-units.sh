@@ -1,4 +1,4 @@
-# Real units where the scan says how its numbers were quantised, and the reason where they cannot be shown.
+# Real units where the scan says how its numbers were quantized, and the reason where they cannot be shown.
 scan() { # NAME QUANTIZATION
     python3 - "$1" "$2" <<'END'
 import json, struct, sys

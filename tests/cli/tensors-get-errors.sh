@@ -10,11 +10,11 @@ say get "$model" model.norm.weigth
 say get "$model" nonsense
 say get "$model" model.norm.weight --rows 5..2
 say get "$model" model.norm.weight --rows 0..100000
-say get "$model" model.norm.weight --as colours
+say get "$model" model.norm.weight --as colors
 say get "$model" config.json --rows 1
 say get "$model" model.norm.weight --param x
-say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300
-say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300 --rows 1 --as raw
+say get "$DATA/vectors/mcf/quantized.mcf" q4.3x300
+say get "$DATA/vectors/mcf/quantized.mcf" q4.3x300 --rows 1 --as raw
 : >there.npy
 say get "$model" model.norm.weight -o there.npy
 say get "$model" model.norm.weight -o there.npy --force
@@ -29,12 +29,12 @@ say get folder lm_head.weight -o folder/model.safetensors --force
 cmp copy.mcf "$model" && cmp folder/model.safetensors "$DATA/compat/mcf/hf-folder/model.safetensors"
 say get missing.mcf x
 say get "$DATA/vectors/mcf/directory-past-end.mcf" x
-say stats "$model" --sort colour
+say stats "$model" --sort color
 say stats "$model" --include 'nothing*'
 say set "$model"
 say set - model_name=x
 say info --hash "$DATA/compat/mcf/hf-folder"
-say pack "$DATA/compat/mcf/hf-folder" out.colour
+say pack "$DATA/compat/mcf/hf-folder" out.color
 say pack "$DATA/compat/mcf/hf-folder" out.mscan
 say pack "$DATA/compat/mcf/hf-folder"
 say pack missing out.mcf

@@ -14,11 +14,11 @@ coffer ls hf-folder/model.safetensors --sort offset --json | cut -c1-60
 coffer ls - <hf-folder/model.safetensors | tail -2
 coffer ls mantle-pack.mcf '*.weight' --sort size
 echo "what is not there"
-coffer ls mantle-pack.mcf --sort colour
+coffer ls mantle-pack.mcf --sort color
 echo "exit $?"
 coffer ls mantle-pack.mcf --sort shape
 echo "exit $?"
-coffer ls mantle-pack.mcf --what colours
+coffer ls mantle-pack.mcf --what colors
 echo "exit $?"
 coffer ls hf-folder --what sections
 echo "exit $?"

@@ -1,4 +1,4 @@
-/* Round numbers on axes, and colours for values. */
+/* Round numbers on axes, and colors for values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -37,7 +37,7 @@ static void assert_color(rgb actual, rgb expected)
     assert_int_equal(actual.blue, expected.blue);
 }
 
-static void cells_have_sharp_edges_and_their_own_colours(void **state)
+static void cells_have_sharp_edges_and_their_own_colors(void **state)
 {
     static const rgb cells[] = { { 10, 20, 30 }, { 200, 0, 0 }, { 0, 200, 0 },
                                  { 0, 0, 200 },  { 9, 9, 9 },   { 250, 250, 0 } };
@@ -120,7 +120,7 @@ static void a_picture_that_cannot_be_written_says_so_and_leaves_nothing(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(cells_have_sharp_edges_and_their_own_colours, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cells_have_sharp_edges_and_their_own_colors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_svg_is_written_for_the_name_svg, set_up, tear_down),
         cmocka_unit_test_setup_teardown(text_that_is_no_utf8_does_not_spoil_the_picture, set_up, tear_down),
         cmocka_unit_test_setup_teardown(text_is_cut_to_the_width_between_characters, set_up, tear_down),

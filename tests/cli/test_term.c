@@ -133,7 +133,7 @@ static void a_table_without_titles_has_no_title_line(void **state)
     assert_string_equal(written, "a\n");
 }
 
-static void colour_is_the_users_choice(void **state)
+static void color_is_the_users_choice(void **state)
 {
     (void)state;
     FILE *out = open_written();
@@ -147,7 +147,7 @@ static void colour_is_the_users_choice(void **state)
     fclose(out);
 }
 
-static void a_background_uses_what_colours_there_are(void **state)
+static void a_background_uses_what_colors_there_are(void **state)
 {
     (void)state;
     term_set_color("always");
@@ -266,8 +266,8 @@ int main(void)
         cmocka_unit_test(durations_read_well),
         cmocka_unit_test(a_table_aligns_by_columns_and_leaves_no_spaces_at_the_end),
         cmocka_unit_test(a_table_without_titles_has_no_title_line),
-        cmocka_unit_test(colour_is_the_users_choice),
-        cmocka_unit_test(a_background_uses_what_colours_there_are),
+        cmocka_unit_test(color_is_the_users_choice),
+        cmocka_unit_test(a_background_uses_what_colors_there_are),
         cmocka_unit_test(the_width_follows_columns),
         cmocka_unit_test(a_tree_is_printed_with_its_names_aligned),
         cmocka_unit_test(a_progress_line_leaves_the_last_column_free),

@@ -24,7 +24,7 @@ typedef struct fixture {
     trace_builder built;
     coffer_source *src;
     coffer_mlyze *trace;
-    coffer_mlyze_analysis *analysis;
+    coffer_mlyze_stats *analysis;
 } fixture;
 
 static void open_fixture(fixture *made)
@@ -36,12 +36,12 @@ static void open_fixture(fixture *made)
     trace_finish(&made->built);
     made->src = trace_source(&made->built);
     made->trace = trace_open(made->src, NULL);
-    assert_int_equal(coffer_mlyze_analyse(&made->analysis, made->trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_new(&made->analysis, made->trace, NULL, NULL), COFFER_OK);
 }
 
 static void close_fixture(fixture *done)
 {
-    coffer_mlyze_analysis_free(done->analysis);
+    coffer_mlyze_stats_free(done->analysis);
     coffer_mlyze_close(done->trace);
     coffer_source_close(done->src);
     trace_dispose(&done->built);

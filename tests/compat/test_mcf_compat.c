@@ -35,7 +35,7 @@ static void the_pack_is_clean_and_complete(void **state)
     coffer_source_close(src);
 }
 
-static void the_quantised_files_are_clean_and_close_to_the_original(void **state)
+static void the_quantized_files_are_clean_and_close_to_the_original(void **state)
 {
     static const struct {
         const char *name;
@@ -87,10 +87,10 @@ static void the_pack_can_be_edited_and_compacted(void **state)
     assert_int_equal(coffer_mcf_content_hash(before, model, 0, NULL, NULL), COFFER_OK);
     coffer_mcf_close(model);
     coffer_source_close(src);
-    assert_int_equal(coffer_mcf_edit(&editor, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "model_name", "edited", 0, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_commit(editor, NULL), COFFER_OK);
-    coffer_mcf_edit_close(editor);
+    assert_int_equal(coffer_mcf_editor_open(&editor, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_commit(editor, NULL), COFFER_OK);
+    coffer_mcf_editor_close(editor);
     assert_int_equal(coffer_node_new(&out, NULL), COFFER_OK);
     assert_int_equal(coffer_compact(out, path, NULL, NULL, NULL), COFFER_OK);
     coffer_node_free(out);
@@ -107,7 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_pack_is_clean_and_complete),
-        cmocka_unit_test(the_quantised_files_are_clean_and_close_to_the_original),
+        cmocka_unit_test(the_quantized_files_are_clean_and_close_to_the_original),
         cmocka_unit_test(the_pack_can_be_edited_and_compacted),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

@@ -30,7 +30,7 @@ static void close_model(model *done)
 }
 
 /* The folder had the name "hf" then. */
-static void pack_folder(const char *out, const coffer_pack_opts *opts)
+static void pack_folder(const char *out, const coffer_mcf_pack_opts *opts)
 {
     static const char *const files[] = { "model.safetensors", "config.json", "tokenizer.json",
                                          "tokenizer_config.json", "chat_template.jinja" };
@@ -42,7 +42,7 @@ static void pack_folder(const char *out, const coffer_pack_opts *opts)
     mkdir(folder, 0777);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         temp_copy(temp_path(FOLDER "hf-folder", files[i]), temp_path(folder, files[i]));
-    if (coffer_pack_mcf(path, &input, 1, opts, &err))
+    if (coffer_mcf_pack(path, &input, 1, opts, &err))
         fail_msg("%s", err.text);
 }
 
@@ -61,7 +61,7 @@ static void assert_same_section(const model *a, const model *b, coffer_mcf_secti
 static void the_folder_packs_to_the_same_sections_and_tensors(void **state)
 {
     (void)state;
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     opts.no_checksums = true;
     pack_folder("out.mcf", &opts);
     model ours = open_model(temp_path(temp_folder, "out.mcf")), theirs = open_model(FOLDER "mantle-pack.mcf");

@@ -22,9 +22,9 @@ static void assert_same_tensor(const coffer_mcf *a, const coffer_mcf *b, size_t 
     assert_int_equal(coffer_mcf_read(bytes, a, index, 0, x.size, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_read(others, b, index, 0, y.size, NULL), COFFER_OK);
     assert_memory_equal(bytes, others, x.size);
-    bool quantised = coffer_mcf_get_quant(&p, a, index);
-    assert_int_equal(quantised, coffer_mcf_get_quant(&q, b, index));
-    if (quantised) {
+    bool quantized = coffer_mcf_get_quant(&p, a, index);
+    assert_int_equal(quantized, coffer_mcf_get_quant(&q, b, index));
+    if (quantized) {
         assert_int_equal(p.block_size, q.block_size);
         assert_int_equal(p.super_size, q.super_size);
         assert_true(p.min_clip == q.min_clip && p.max_clip == q.max_clip);
@@ -36,15 +36,15 @@ static void assert_same_tensor(const coffer_mcf *a, const coffer_mcf *b, size_t 
 static void compare(const char *type)
 {
     char theirs[300], ours[300];
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
-    coffer_quantize_rule rule = { NULL, coffer_dtype_by_name(type) };
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    coffer_mcf_quantize_rule rule = { NULL, coffer_dtype_by_name(type) };
     coffer_error err = COFFER_ERROR_INIT;
     snprintf(theirs, sizeof theirs, FOLDER "mantle-%s.mcf", type);
     snprintf(ours, sizeof ours, "%s/ours.mcf", temp_folder);
     opts.rules = &rule;
     opts.rule_count = 1;
     opts.method = COFFER_QUANT_ABSMAX;
-    if (coffer_quantize(NULL, ours, FOLDER "hf-folder", &opts, &err))
+    if (coffer_mcf_quantize(NULL, ours, FOLDER "hf-folder", &opts, &err))
         fail_msg("%s", err.text);
     coffer_source *sources[2] = { model_source(theirs), model_source(ours) };
     coffer_mcf *models[2] = { model_open(sources[0]), model_open(sources[1]) };

@@ -14,13 +14,13 @@ typedef struct scenario {
 static void edit_name(const char *path, const char *name)
 {
     coffer_mcf_editor *editor = NULL;
-    assert_int_equal(coffer_mcf_edit(&editor, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "model_name", name, 0, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_GENERATION_CONFIG, "{\"top_k\": 40}", 13,
-                                             NULL),
+    assert_int_equal(coffer_mcf_editor_open(&editor, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "model_name", name, 0, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_GENERATION_CONFIG, "{\"top_k\": 40}",
+                                                   13, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_commit(editor, NULL), COFFER_OK);
-    coffer_mcf_edit_close(editor);
+    assert_int_equal(coffer_mcf_editor_commit(editor, NULL), COFFER_OK);
+    coffer_mcf_editor_close(editor);
 }
 
 static void write_old(const char *folder, void *context)

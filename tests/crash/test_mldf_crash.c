@@ -89,29 +89,29 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
                           coffer_error *err)
 {
     (void)context;
-    return sample % 5 == 0 ? COFFER_OK : coffer_mldf_set_text(writer, field, "a new value", 11, err);
+    return sample % 5 == 0 ? COFFER_OK : coffer_mldf_writer_set_text(writer, field, "a new value", 11, err);
 }
 
 static coffer_status add_field(const char *path, coffer_error *err)
 {
     coffer_mldf_field field = dataset_field_of("new", COFFER_MLDF_TEXT, COFFER_MLDF_FIELD_ZSTD);
-    coffer_mldf_write_opts opts = dataset_small_pages();
-    return coffer_mldf_add_field(path, &field, fill, NULL, &opts, NULL, err);
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    return coffer_mldf_update_add_field(path, &field, fill, NULL, &opts, NULL, err);
 }
 
 static coffer_status replace(const char *path, coffer_error *err)
 {
     static const uint64_t samples[] = { 3, 4, 5 };
     static const size_t fields[] = { SMALL_CAPTION, SMALL_CAPTION, SMALL_CAPTION };
-    coffer_mldf_write_opts opts = dataset_small_pages();
-    return coffer_mldf_replace(path, samples, fields, 3, fill, NULL, &opts, err);
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    return coffer_mldf_update_replace(path, samples, fields, 3, fill, NULL, &opts, err);
 }
 
 static coffer_status delete_some(const char *path, coffer_error *err)
 {
     static const uint64_t samples[] = { 3, 11 };
-    coffer_mldf_write_opts opts = dataset_small_pages();
-    return coffer_mldf_delete(path, samples, 2, &opts, err);
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    return coffer_mldf_update_delete(path, samples, 2, &opts, err);
 }
 
 static coffer_status delete_and_compact(const char *path, coffer_error *err)
@@ -167,28 +167,28 @@ enum { WHOLE = 400 };
 
 static void write_in_two_goes(const char *folder, void *context)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     (void)context;
     opts.resumable = true;
     dataset_usual_fields(fields, 0);
-    assert_int_equal(coffer_mldf_create(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS, &opts,
-                                        NULL),
+    assert_int_equal(coffer_mldf_writer_create(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS,
+                                               &opts, NULL),
                      COFFER_OK);
     assert_int_equal(dataset_write_samples(writer, 0, WHOLE / 2, NULL), COFFER_OK);
-    coffer_mldf_discard(writer);
-    assert_int_equal(coffer_mldf_resume(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS, &opts,
-                                        NULL),
+    coffer_mldf_writer_discard(writer);
+    assert_int_equal(coffer_mldf_writer_resume(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS,
+                                               &opts, NULL),
                      COFFER_OK);
     assert_int_equal(dataset_write_samples(writer, WHOLE / 2, WHOLE - WHOLE / 2, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
 /* Whatever is there after the crash, the work can be taken up or begun anew, and gives the whole set. */
 static const char *finish_it(const char *folder, void *context, bool finished)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     const char *path = temp_path(folder, "s.mldf");
@@ -199,14 +199,14 @@ static const char *finish_it(const char *folder, void *context, bool finished)
     if (!temp_exists(path)) {
         if (finished)
             return "the file is gone";
-        status = coffer_mldf_resume(&writer, path, fields, SMALL_FIELDS, &opts, NULL);
+        status = coffer_mldf_writer_resume(&writer, path, fields, SMALL_FIELDS, &opts, NULL);
         if (status == COFFER_E_NOT_FOUND)
             return NULL;
         if (status != COFFER_OK)
             return "cannot be resumed";
         uint64_t from = coffer_mldf_writer_sample(writer);
         if (dataset_write_samples(writer, from, WHOLE - from, NULL) != COFFER_OK ||
-            coffer_mldf_commit(writer, NULL) != COFFER_OK)
+            coffer_mldf_writer_commit(writer, NULL) != COFFER_OK)
             return "cannot be finished";
     }
     dataset_expect(path, NULL, WHOLE);

@@ -27,9 +27,9 @@ static void write_old(const char *folder, void *context)
     write_sample(temp_path(folder, "t.mlyze"), 0, OLD, 0);
 }
 
-static coffer_mlyze_write_opts options(bool recording)
+static coffer_mlyze_writer_opts options(bool recording)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     opts.no_index = true;
     opts.recording = recording;
     return opts;
@@ -42,26 +42,27 @@ static void add_events(coffer_mlyze_writer *writer, uint64_t round)
     coffer_mlyze_frame frame = { 0, round, 0 };
     uint64_t file;
     snprintf(name, sizeof name, "f%llu", (unsigned long long)round);
-    assert_int_equal(coffer_mlyze_add_file(&file, writer, "file", NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_add_function(&function, writer, name, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_add_file(&file, writer, "file", NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_add_function(&function, writer, name, NULL), COFFER_OK);
     frame.file_id = file;
     frame.func_id = function;
-    assert_int_equal(coffer_mlyze_add_stack(&stack, writer, &frame, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_add_stack(&stack, writer, &frame, 1, NULL), COFFER_OK);
     for (uint64_t i = 0; i < PER_FLUSH; i++) {
         uint64_t address = ((round * PER_FLUSH + i) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
-        assert_int_equal(coffer_mlyze_put_alloc(writer, round, address, i, stack, 0, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_alloc(writer, round, address, i, stack, 0, NULL), COFFER_OK);
     }
 }
 
 static void write_trace(const char *folder, void *context)
 {
-    coffer_mlyze_write_opts opts = options(false);
+    coffer_mlyze_writer_opts opts = options(false);
     coffer_mlyze_writer *writer = NULL;
     (void)context;
-    assert_int_equal(coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, temp_path(folder, "t.mlyze"), &opts, NULL),
+                     COFFER_OK);
     for (uint64_t i = 0; i < 3; i++)
         add_events(writer, i);
-    assert_int_equal(coffer_mlyze_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static const char *verify_written(const char *folder, void *context, bool finished)
@@ -104,21 +105,22 @@ static int64_t promised_events(const char *folder)
 
 static void record_and_commit(const char *folder, void *context)
 {
-    coffer_mlyze_write_opts opts = options(true);
+    coffer_mlyze_writer_opts opts = options(true);
     coffer_mlyze_writer *writer = NULL;
     (void)context;
-    assert_int_equal(coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, temp_path(folder, "t.mlyze"), &opts, NULL),
+                     COFFER_OK);
     for (uint64_t i = 0; i < 3; i++) {
         add_events(writer, i);
-        assert_int_equal(coffer_mlyze_flush(writer, true, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_flush(writer, true, NULL), COFFER_OK);
         promise(folder, i);
     }
-    assert_int_equal(coffer_mlyze_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static coffer_status recover(const char *path)
 {
-    coffer_mlyze_write_opts opts = options(false);
+    coffer_mlyze_writer_opts opts = options(false);
     coffer_report *report = NULL;
     assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
     coffer_status status = coffer_mlyze_recover(report, path, &opts, NULL);
@@ -180,17 +182,18 @@ static void a_recording_gives_all_that_was_flushed_wherever_it_ends(void **state
 
 static void leave_parts(const char *folder, uint64_t flushes)
 {
-    coffer_mlyze_write_opts opts = options(true);
+    coffer_mlyze_writer_opts opts = options(true);
     coffer_mlyze_writer *writer = NULL;
     size_t part_len, strings_len;
-    assert_int_equal(coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, temp_path(folder, "t.mlyze"), &opts, NULL),
+                     COFFER_OK);
     for (uint64_t i = 0; i < flushes; i++) {
         add_events(writer, i);
-        assert_int_equal(coffer_mlyze_flush(writer, true, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_flush(writer, true, NULL), COFFER_OK);
     }
     uint8_t *part = temp_read(temp_path(folder, "t.mlyze.part"), &part_len);
     uint8_t *strings = temp_read(temp_path(folder, "t.mlyze.strings"), &strings_len);
-    coffer_mlyze_discard(writer);
+    coffer_mlyze_writer_discard(writer);
     temp_write(temp_path(folder, "t.mlyze.part"), part, part_len);
     temp_write(temp_path(folder, "t.mlyze.strings"), strings, strings_len);
     free(part);
@@ -242,7 +245,7 @@ static void write_plain_input(const char *folder, void *context)
 
 static void run_rewrite(const char *folder, void *context)
 {
-    coffer_mlyze_write_opts opts = options(false);
+    coffer_mlyze_writer_opts opts = options(false);
     coffer_source *src = NULL;
     (void)context;
     assert_int_equal(coffer_source_open(&src, temp_path(folder, "in.mlyze"), NULL, NULL), COFFER_OK);

@@ -13,7 +13,7 @@ typedef struct scenario {
 static void write_old(const char *folder, void *context)
 {
     const scenario *of = context;
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     opts.reserve_bytes = of->room;
     assert_int_equal(scan_create(temp_path(folder, "s.mscan"), &opts, 2, 3, NULL), COFFER_OK);
 }

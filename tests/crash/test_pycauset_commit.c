@@ -37,10 +37,10 @@ static void commit(coffer_pycauset_editor *editor, uint64_t v)
     char text[2000];
     memset(text, 'x', sizeof text);
     assert_int_equal(coffer_pycauset_changes_new(&changes, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.v", v, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_string(changes, "properties.text", text, sizeof text, NULL),
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.v", v, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_string(changes, "properties.text", text, sizeof text, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_pycauset_commit_changes(NULL, editor, changes, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_editor_commit(NULL, editor, changes, NULL), COFFER_OK);
     coffer_pycauset_changes_free(changes);
 }
 
@@ -48,7 +48,8 @@ static void set(const char *folder, void *context)
 {
     const scenario *of = context;
     coffer_pycauset_editor *editor = NULL;
-    assert_int_equal(coffer_pycauset_edit(&editor, temp_path(folder, "m.pycauset"), NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_editor_open(&editor, temp_path(folder, "m.pycauset"), NULL, NULL),
+                     COFFER_OK);
     commit(editor, of->new_value);
     coffer_pycauset_editor_close(editor);
 }
@@ -58,7 +59,8 @@ static void set_twice(const char *folder, void *context)
 {
     const scenario *of = context;
     coffer_pycauset_editor *editor = NULL;
-    assert_int_equal(coffer_pycauset_edit(&editor, temp_path(folder, "m.pycauset"), NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_editor_open(&editor, temp_path(folder, "m.pycauset"), NULL, NULL),
+                     COFFER_OK);
     commit(editor, of->old_value + 1);
     commit(editor, of->new_value);
     coffer_pycauset_editor_close(editor);

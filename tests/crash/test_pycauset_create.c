@@ -13,7 +13,7 @@ struct creation {
 
 static void write_matrix(const char *folder, const struct creation *of, uint64_t seed)
 {
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(of->kind, of->rows, of->cols);
     test_matrix matrix;
     opts.checksums = true;

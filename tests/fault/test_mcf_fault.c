@@ -79,7 +79,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
 
 static coffer_status create(const char *path, coffer_error *err)
 {
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     opts.threads = 1;
     return model_create(path, &opts, err);
 }
@@ -87,14 +87,14 @@ static coffer_status create(const char *path, coffer_error *err)
 static coffer_status edit(const char *path, coffer_error *err)
 {
     coffer_mcf_editor *editor = NULL;
-    coffer_status status = coffer_mcf_edit(&editor, path, NULL, err);
+    coffer_status status = coffer_mcf_editor_open(&editor, path, NULL, err);
     if (status)
         return status;
-    if (!(status = coffer_mcf_edit_model_info(editor, "model_name", "edited", 0, err)) &&
-        !(status = coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, "{}", 2, err)) &&
-        !(status = coffer_mcf_edit_checksums(editor, 1, NULL, err)))
-        status = coffer_mcf_edit_commit(editor, err);
-    coffer_mcf_edit_close(editor);
+    if (!(status = coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, err)) &&
+        !(status = coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{}", 2, err)) &&
+        !(status = coffer_mcf_editor_set_checksums(editor, 1, NULL, err)))
+        status = coffer_mcf_editor_commit(editor, err);
+    coffer_mcf_editor_close(editor);
     return status;
 }
 

@@ -29,7 +29,7 @@ static void put_pictures(const char *folder, void *context)
 
 static coffer_status pack(const char *folder, void *context, coffer_error *err)
 {
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     const char *input = temp_path(folder, "in");
     coffer_node *facts = NULL;
     (void)context;
@@ -37,7 +37,7 @@ static coffer_status pack(const char *folder, void *context, coffer_error *err)
     opts.raw = true;
     coffer_status status = coffer_node_new(&facts, err);
     if (!status)
-        status = coffer_dataset_pack(facts, &input, 1, temp_path(folder, "out.mldf"), &opts, err);
+        status = coffer_mldf_pack(facts, &input, 1, temp_path(folder, "out.mldf"), &opts, err);
     coffer_node_free(facts);
     return status;
 }

@@ -43,7 +43,7 @@ static coffer_status read_batch(coffer_mldf_batch *batch, coffer_error *err)
     coffer_mldf_target targets[SMALL_FIELDS];
     for (size_t f = 0; f < SMALL_FIELDS; f++)
         targets[f] = (coffer_mldf_target){ f, data[f], sizeof data[f], 0, offsets[f], NULL };
-    return coffer_mldf_read_batch(batch, samples, 8, targets, SMALL_FIELDS, err);
+    return coffer_mldf_batch_read(batch, samples, 8, targets, SMALL_FIELDS, err);
 }
 
 static coffer_status open_and_read(coffer_source *src, coffer_error *err)

@@ -82,7 +82,7 @@ static coffer_status create(const char *path, coffer_error *err)
 
 static coffer_status create_spilling(const char *path, coffer_error *err)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_limits limits = COFFER_LIMITS_INIT;
     limits.memory_bytes = 1;
     opts.limits = &limits;
@@ -100,29 +100,29 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
 {
     (void)context;
     (void)sample;
-    return coffer_mldf_set_text(writer, field, "a new value", 11, err);
+    return coffer_mldf_writer_set_text(writer, field, "a new value", 11, err);
 }
 
 static coffer_status add_field(const char *path, coffer_error *err)
 {
     coffer_mldf_field field = dataset_field_of("new", COFFER_MLDF_TEXT, COFFER_MLDF_FIELD_ZSTD);
-    coffer_mldf_write_opts opts = dataset_small_pages();
-    return coffer_mldf_add_field(path, &field, fill, NULL, &opts, NULL, err);
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    return coffer_mldf_update_add_field(path, &field, fill, NULL, &opts, NULL, err);
 }
 
 static coffer_status replace(const char *path, coffer_error *err)
 {
     static const uint64_t sample = 3;
     static const size_t field = SMALL_CAPTION;
-    coffer_mldf_write_opts opts = dataset_small_pages();
-    return coffer_mldf_replace(path, &sample, &field, 1, fill, NULL, &opts, err);
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    return coffer_mldf_update_replace(path, &sample, &field, 1, fill, NULL, &opts, err);
 }
 
 static coffer_status delete_some(const char *path, coffer_error *err)
 {
     static const uint64_t samples[] = { 3, 7 };
-    coffer_mldf_write_opts opts = dataset_small_pages();
-    return coffer_mldf_delete(path, samples, 2, &opts, err);
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    return coffer_mldf_update_delete(path, samples, 2, &opts, err);
 }
 
 static coffer_status compact(const char *path, coffer_error *err)
@@ -192,37 +192,38 @@ static void compacting_and_repairing_survive_every_failure(void **state)
 
 static void leave_half(const char *folder, void *context)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     (void)context;
     opts.resumable = true;
     dataset_usual_fields(fields, 0);
-    assert_int_equal(coffer_mldf_create(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS, &opts,
-                                        NULL),
+    assert_int_equal(coffer_mldf_writer_create(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS,
+                                               &opts, NULL),
                      COFFER_OK);
     assert_int_equal(dataset_write_samples(writer, 0, 50, NULL), COFFER_OK);
-    coffer_mldf_discard(writer);
+    coffer_mldf_writer_discard(writer);
 }
 
 static coffer_status resume(const char *folder, void *context, coffer_error *err)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     coffer_status status;
     (void)context;
     opts.resumable = true;
     dataset_usual_fields(fields, 0);
-    status = coffer_mldf_resume(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS, &opts, err);
+    status =
+        coffer_mldf_writer_resume(&writer, temp_path(folder, "s.mldf"), fields, SMALL_FIELDS, &opts, err);
     if (status)
         return status;
     uint64_t from = coffer_mldf_writer_sample(writer);
     if ((status = dataset_write_samples(writer, from, 100 - from, err))) {
-        coffer_mldf_discard(writer);
+        coffer_mldf_writer_discard(writer);
         return status;
     }
-    return coffer_mldf_commit(writer, err);
+    return coffer_mldf_writer_commit(writer, err);
 }
 
 /* Either the set is there, or it can still be resumed. */

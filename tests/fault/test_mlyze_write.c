@@ -28,7 +28,7 @@ static void write_old(const char *folder, void *context)
 /* ---- Writing ---- */
 
 typedef struct writing {
-    coffer_mlyze_write_opts opts;
+    coffer_mlyze_writer_opts opts;
     size_t flushes, per_flush;
 } writing;
 
@@ -39,11 +39,11 @@ static coffer_status add_names(coffer_mlyze_writer *writer, uint64_t number, uin
     uint64_t file;
     coffer_status status;
     snprintf(name, sizeof name, "f%llu", (unsigned long long)number);
-    if ((status = coffer_mlyze_add_function(function, writer, name, err)) ||
-        (status = coffer_mlyze_add_file(&file, writer, name, err)))
+    if ((status = coffer_mlyze_writer_add_function(function, writer, name, err)) ||
+        (status = coffer_mlyze_writer_add_file(&file, writer, name, err)))
         return status;
     coffer_mlyze_frame frame = { file, number, *function };
-    return coffer_mlyze_add_stack(stack, writer, &frame, 1, err);
+    return coffer_mlyze_writer_add_stack(stack, writer, &frame, 1, err);
 }
 
 static coffer_status add_events(coffer_mlyze_writer *writer, const writing *of, uint64_t round,
@@ -52,12 +52,12 @@ static coffer_status add_events(coffer_mlyze_writer *writer, const writing *of, 
     uint64_t stack, function;
     coffer_status status = add_names(writer, round, &stack, &function, err);
     if (status == COFFER_OK)
-        status = coffer_mlyze_put_marker(writer, round, function, err);
+        status = coffer_mlyze_writer_put_marker(writer, round, function, err);
     for (uint64_t i = 1; status == COFFER_OK && i < of->per_flush; i++) {
         uint64_t address = ((round * of->per_flush + i) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
-        status = coffer_mlyze_put_alloc(writer, round, address, i, stack, 0, err);
+        status = coffer_mlyze_writer_put_alloc(writer, round, address, i, stack, 0, err);
     }
-    return status ? status : coffer_mlyze_flush(writer, true, err);
+    return status ? status : coffer_mlyze_writer_flush(writer, true, err);
 }
 
 /* Commit frees the writer, and tells of what failed before it. */
@@ -65,16 +65,17 @@ static coffer_status write_trace(const char *folder, void *context, coffer_error
 {
     const writing *of = context;
     coffer_mlyze_writer *writer = NULL;
-    coffer_status status = coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, err), end;
+    coffer_status status = coffer_mlyze_writer_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, err),
+                  end;
     if (status)
         return status;
     for (uint64_t i = 0; status == COFFER_OK && i < of->flushes; i++)
         status = add_events(writer, of, i, err);
     if (status && !of->opts.recording) {
-        coffer_mlyze_discard(writer);
+        coffer_mlyze_writer_discard(writer);
         return status;
     }
-    end = coffer_mlyze_commit(writer, status ? NULL : err);
+    end = coffer_mlyze_writer_commit(writer, status ? NULL : err);
     return status ? status : end;
 }
 
@@ -94,7 +95,7 @@ static const char *verify_written(const char *folder, void *context, const fault
 
 static void a_new_trace_survives_every_failure(void **state)
 {
-    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 3, PER_FLUSH };
+    writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 3, PER_FLUSH };
     fault_test test = { write_old, write_trace, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
@@ -107,7 +108,7 @@ static void a_new_trace_survives_every_failure(void **state)
 /* Random addresses do not shrink: these pass the megabyte that is kept in memory. */
 static void a_trace_that_was_begun_before_its_metadata_survives_every_failure(void **state)
 {
-    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 2, 50000 };
+    writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 2, 50000 };
     fault_test test = { write_old, write_trace, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
@@ -121,23 +122,23 @@ static coffer_status write_and_move(const char *folder, void *context, coffer_er
     const writing *of = context;
     coffer_mlyze_writer *writer = NULL;
     uint64_t id;
-    coffer_status status = coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, err);
+    coffer_status status = coffer_mlyze_writer_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, err);
     if (status)
         return status;
     memset(name, 'x', sizeof name - 1);
     for (uint64_t i = 0; status == COFFER_OK && i < of->flushes; i++)
         status = add_events(writer, of, i, err);
     if (status == COFFER_OK)
-        status = coffer_mlyze_add_file(&id, writer, name, err);
+        status = coffer_mlyze_writer_add_file(&id, writer, name, err);
     if (status == COFFER_OK)
-        return coffer_mlyze_commit(writer, err);
-    coffer_mlyze_discard(writer);
+        return coffer_mlyze_writer_commit(writer, err);
+    coffer_mlyze_writer_discard(writer);
     return status;
 }
 
 static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
 {
-    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 2, 50000 };
+    writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 2, 50000 };
     fault_test test = { write_old, write_and_move, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
@@ -146,7 +147,7 @@ static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
 
 static void an_index_that_cannot_be_written_is_no_failure(void **state)
 {
-    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 1, PER_FLUSH };
+    writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 1, PER_FLUSH };
     fault_test test = { write_old, write_trace, verify_written, &of };
     (void)state;
     fault_each(&test);
@@ -182,7 +183,7 @@ static const char *verify_recorded(const char *folder, void *context, const faul
 
 static void a_recording_survives_every_failure(void **state)
 {
-    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 3, PER_FLUSH };
+    writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 3, PER_FLUSH };
     fault_test test = { write_old, write_trace, verify_recorded, &of };
     (void)state;
     of.opts.recording = of.opts.no_index = true;
@@ -198,13 +199,14 @@ static void leave_parts(const char *folder, void *context)
     writing *of = context;
     coffer_mlyze_writer *writer = NULL;
     write_old(folder, NULL);
-    assert_int_equal(coffer_mlyze_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, temp_path(folder, "t.mlyze"), &of->opts, NULL),
+                     COFFER_OK);
     for (uint64_t i = 0; i < of->flushes; i++)
         assert_int_equal(add_events(writer, of, i, NULL), COFFER_OK);
     size_t part_len, strings_len;
     uint8_t *part = temp_read(temp_path(folder, "t.mlyze.part"), &part_len);
     uint8_t *strings = temp_read(temp_path(folder, "t.mlyze.strings"), &strings_len);
-    coffer_mlyze_discard(writer);
+    coffer_mlyze_writer_discard(writer);
     temp_write(temp_path(folder, "t.mlyze.part"), part, part_len);
     temp_write(temp_path(folder, "t.mlyze.strings"), strings, strings_len);
     free(part);
@@ -237,7 +239,7 @@ static const char *verify_recovered(const char *folder, void *context, const fau
 
 static void recovery_survives_every_failure(void **state)
 {
-    writing of = { COFFER_MLYZE_WRITE_OPTS_INIT, 3, PER_FLUSH };
+    writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 3, PER_FLUSH };
     fault_test test = { leave_parts, run_recover, verify_recovered, &of };
     (void)state;
     of.opts.recording = of.opts.no_index = true;
@@ -249,7 +251,7 @@ static void recovery_survives_every_failure(void **state)
 typedef struct copying {
     uint32_t flags;
     size_t cut; /* bytes of the input that are missing */
-    coffer_mlyze_write_opts opts;
+    coffer_mlyze_writer_opts opts;
 } copying;
 
 enum { SAMPLE = 60 };
@@ -315,8 +317,8 @@ static const char *verify_copied(const char *folder, void *context, const fault_
 
 static void rewriting_survives_every_failure(void **state)
 {
-    copying pack = { 0, 0, COFFER_MLYZE_WRITE_OPTS_INIT };
-    copying unpack = { BLOCKS | SUMS, 0, COFFER_MLYZE_WRITE_OPTS_INIT };
+    copying pack = { 0, 0, COFFER_MLYZE_WRITER_OPTS_INIT };
+    copying unpack = { BLOCKS | SUMS, 0, COFFER_MLYZE_WRITER_OPTS_INIT };
     fault_test test = { write_input, run_rewrite, verify_copied, &pack };
     (void)state;
     pack.opts.no_index = unpack.opts.no_index = unpack.opts.plain = true;
@@ -327,8 +329,8 @@ static void rewriting_survives_every_failure(void **state)
 
 static void repair_survives_every_failure(void **state)
 {
-    copying blocks = { BLOCKS | SUMS, 1, COFFER_MLYZE_WRITE_OPTS_INIT };
-    copying plain = { 0, 1, COFFER_MLYZE_WRITE_OPTS_INIT };
+    copying blocks = { BLOCKS | SUMS, 1, COFFER_MLYZE_WRITER_OPTS_INIT };
+    copying plain = { 0, 1, COFFER_MLYZE_WRITER_OPTS_INIT };
     fault_test test = { write_input, run_repair, verify_copied, &blocks };
     (void)state;
     fault_each(&test);

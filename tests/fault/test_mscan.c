@@ -15,7 +15,7 @@ typedef struct scenario {
 static void setup(const char *folder, void *context)
 {
     const scenario *of = context;
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     opts.reserve_bytes = of->room;
     if (of->exists)
         assert_int_equal(scan_create(temp_path(folder, "s.mscan"), &opts, 2, 3, NULL), COFFER_OK);
@@ -69,7 +69,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
 
 static coffer_status create(const char *path, coffer_error *err)
 {
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     opts.model_name = "faulty";
     opts.extra_json = "{\"note\": [1, 2.5, null]}";
     return scan_create(path, &opts, 2, 3, err);
@@ -78,7 +78,7 @@ static coffer_status create(const char *path, coffer_error *err)
 /* Eight sequences outgrow a room that was left for one. */
 static coffer_status create_and_move(const char *path, coffer_error *err)
 {
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     opts.reserve_bytes = 1;
     return scan_create(path, &opts, 8, 3, err);
 }

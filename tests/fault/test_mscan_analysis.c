@@ -27,7 +27,7 @@ static void write_scan(const char *folder, void *context)
 
 static coffer_status take_stats(const coffer_mscan *scan, coffer_mscan_by by, coffer_error *err)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     coffer_status status;
     query.by = by;
@@ -43,7 +43,7 @@ static coffer_status take_stats(const coffer_mscan *scan, coffer_mscan_by by, co
 
 static coffer_status take_scores(const coffer_mscan *scan, coffer_mscan_by by, coffer_error *err)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_scores *scores = NULL;
     coffer_status status;
     query.by = by;
@@ -81,7 +81,7 @@ static coffer_status draw_grid(const coffer_mscan *scan, const char *cache, coff
     return status;
 }
 
-static coffer_status analyse(const char *folder, void *context, coffer_error *err)
+static coffer_status analyze(const char *folder, void *context, coffer_error *err)
 {
     coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
     coffer_source *source = NULL;
@@ -116,7 +116,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
 
 static void whatever_fails_an_analysis_is_right_or_refused(void **state)
 {
-    const fault_test test = { .setup = write_scan, .run = analyse, .verify = verify };
+    const fault_test test = { .setup = write_scan, .run = analyze, .verify = verify };
     (void)state;
     fault_each(&test);
 }

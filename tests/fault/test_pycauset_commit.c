@@ -80,14 +80,14 @@ static coffer_status fill(coffer_pycauset_changes *changes, coffer_error *err)
 {
     static const char json[] = "{\"z\":[1,-2,2.5,true],\"a\":{\"b\":\"c\"}}";
     coffer_status status;
-    if ((status = coffer_pycauset_set_u64(changes, "properties.v", 3, err)) ||
-        (status = coffer_pycauset_set_json(changes, "properties.j", json, sizeof json - 1, err)) ||
-        (status = coffer_pycauset_set_string(changes, "new.map.text", "text", 4, err)) ||
-        (status = coffer_pycauset_set_cached(changes, "trace", 1.5, err)) ||
-        (status = coffer_pycauset_set_checksums(changes, err)) ||
-        (status = coffer_pycauset_set_bool(changes, "view.is_transposed", true, err)))
+    if ((status = coffer_pycauset_changes_set_u64(changes, "properties.v", 3, err)) ||
+        (status = coffer_pycauset_changes_set_json(changes, "properties.j", json, sizeof json - 1, err)) ||
+        (status = coffer_pycauset_changes_set_string(changes, "new.map.text", "text", 4, err)) ||
+        (status = coffer_pycauset_changes_set_cached(changes, "trace", 1.5, err)) ||
+        (status = coffer_pycauset_changes_set_checksums(changes, err)) ||
+        (status = coffer_pycauset_changes_set_bool(changes, "view.is_transposed", true, err)))
         return status;
-    return coffer_pycauset_delete(changes, "properties.list.0", err);
+    return coffer_pycauset_changes_delete(changes, "properties.list.0", err);
 }
 
 static coffer_status set(const char *folder, coffer_error *err)
@@ -96,9 +96,9 @@ static coffer_status set(const char *folder, coffer_error *err)
     coffer_pycauset_editor *editor = NULL;
     coffer_status status;
     if ((status = coffer_pycauset_changes_new(&changes, err)) || (status = fill(changes, err)) ||
-        (status = coffer_pycauset_edit(&editor, temp_path(folder, "m.pycauset"), NULL, err)))
+        (status = coffer_pycauset_editor_open(&editor, temp_path(folder, "m.pycauset"), NULL, err)))
         goto out;
-    status = coffer_pycauset_commit_changes(NULL, editor, changes, err);
+    status = coffer_pycauset_editor_commit(NULL, editor, changes, err);
 out:
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);
@@ -200,12 +200,12 @@ static void after_a_failed_sync_an_editor_refuses_to_go_on(void **state)
     (void)state;
     setup(temp_folder, &of);
     assert_int_equal(coffer_pycauset_changes_new(&changes, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.v", 3, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_edit(&editor, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.v", 3, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_editor_open(&editor, path, NULL, NULL), COFFER_OK);
     shim_refuse("coffer__os_sync_data", 5);
-    assert_int_equal(coffer_pycauset_commit_changes(NULL, editor, changes, &err), COFFER_E_IO);
+    assert_int_equal(coffer_pycauset_editor_commit(NULL, editor, changes, &err), COFFER_E_IO);
     shim_refuse(NULL, 0);
-    assert_int_equal(coffer_pycauset_commit_changes(NULL, editor, changes, &err), COFFER_E_IO);
+    assert_int_equal(coffer_pycauset_editor_commit(NULL, editor, changes, &err), COFFER_E_IO);
     coffer_pycauset_editor_close(editor);
     assert_int_equal(value_in(path), 2);
     assert_int_equal(container_commit(path, "properties.v", 4), 3);
@@ -233,16 +233,16 @@ static void a_commit_syncs_as_often_as_its_durability_says(void **state)
     (void)state;
     setup(temp_folder, &of);
     assert_int_equal(coffer_pycauset_changes_new(&changes, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.v", 3, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.v", 3, NULL), COFFER_OK);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        coffer_pycauset_edit_opts opts = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+        coffer_pycauset_editor_opts opts = COFFER_PYCAUSET_EDITOR_OPTS_INIT;
         coffer_pycauset_editor *editor = NULL;
         uint64_t syncs = 0;
         shim_observer observer = { .synced = count_sync, .context = &syncs };
         opts.durability = kinds[i].durability;
-        assert_int_equal(coffer_pycauset_edit(&editor, path, &opts, NULL), COFFER_OK);
+        assert_int_equal(coffer_pycauset_editor_open(&editor, path, &opts, NULL), COFFER_OK);
         shim_observe(&observer);
-        assert_int_equal(coffer_pycauset_commit_changes(NULL, editor, changes, NULL), COFFER_OK);
+        assert_int_equal(coffer_pycauset_editor_commit(NULL, editor, changes, NULL), COFFER_OK);
         shim_observe(NULL);
         assert_int_equal(syncs, kinds[i].syncs);
         coffer_pycauset_editor_close(editor);

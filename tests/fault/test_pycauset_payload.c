@@ -16,19 +16,19 @@ enum { ROWS = 20, COLS = 30 };
 
 static coffer_status write_seed(const char *path, size_t kind, uint64_t seed, coffer_error *err)
 {
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(kind, ROWS, COLS);
     coffer_pycauset_writer *writer = NULL;
     test_matrix matrix;
     opts.checksums = true;
     test_matrix_make(&matrix, &shape, seed);
-    coffer_status status = coffer_pycauset_create(&writer, path, &shape, &opts, err);
+    coffer_status status = coffer_pycauset_writer_create(&writer, path, &shape, &opts, err);
     if (status == COFFER_OK) {
-        status = coffer_pycauset_write_rows(writer, matrix.rows, shape.rows, err);
+        status = coffer_pycauset_writer_put_rows(writer, matrix.rows, shape.rows, err);
         if (status == COFFER_OK)
-            status = coffer_pycauset_commit(writer, err);
+            status = coffer_pycauset_writer_commit(writer, err);
         else
-            coffer_pycauset_discard(writer);
+            coffer_pycauset_writer_discard(writer);
     }
     test_matrix_free(&matrix);
     return status;

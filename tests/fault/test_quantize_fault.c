@@ -1,4 +1,4 @@
-/* Every allocation and every file operation of quantising fails once: no leak, no litter, the old file as it
+/* Every allocation and every file operation of quantizing fails once: no leak, no litter, the old file as it
  * was. */
 #include "support/fault.h"
 #include "support/weights.h"
@@ -18,22 +18,23 @@ static void setup(const char *folder, void *context)
     temp_write(temp_path(folder, "out.mcf"), old_bytes, sizeof old_bytes);
 }
 
-static coffer_status quantize(const char *folder, const coffer_quantize_opts *given, coffer_error *err)
+static coffer_status quantize(const char *folder, const coffer_mcf_quantize_opts *given, coffer_error *err)
 {
-    coffer_quantize_opts opts = *given;
+    coffer_mcf_quantize_opts opts = *given;
     coffer_node *node = NULL;
     opts.threads = 1;
     coffer_status status = coffer_node_new(&node, err);
     if (!status)
-        status = coffer_quantize(node, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"), &opts, err);
+        status =
+            coffer_mcf_quantize(node, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"), &opts, err);
     coffer_node_free(node);
     return status;
 }
 
 static coffer_status with_importances(const char *folder, void *context, coffer_error *err)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
     (void)context;
     opts.rules = &rule;
     opts.rule_count = 1;
@@ -43,7 +44,7 @@ static coffer_status with_importances(const char *folder, void *context, coffer_
 
 static coffer_status to_a_target(const char *folder, void *context, coffer_error *err)
 {
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
     (void)context;
     opts.target_bpw = 7;
     return quantize(folder, &opts, err);
@@ -51,8 +52,8 @@ static coffer_status to_a_target(const char *folder, void *context, coffer_error
 
 static coffer_status with_one_scale(const char *folder, void *context, coffer_error *err)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_INT4 };
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_INT4 };
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
     (void)context;
     opts.rules = &rule;
     opts.rule_count = 1;
@@ -76,21 +77,21 @@ static const char *verify(const char *folder, void *context, const fault_case *w
     return NULL;
 }
 
-static void quantising_with_importances_leaves_the_old_file_or_the_new_one(void **state)
+static void quantizing_with_importances_leaves_the_old_file_or_the_new_one(void **state)
 {
     const fault_test test = { setup, with_importances, verify, NULL };
     (void)state;
     fault_each(&test);
 }
 
-static void quantising_to_a_target_leaves_the_old_file_or_the_new_one(void **state)
+static void quantizing_to_a_target_leaves_the_old_file_or_the_new_one(void **state)
 {
     const fault_test test = { setup, to_a_target, verify, NULL };
     (void)state;
     fault_each(&test);
 }
 
-static void quantising_with_one_scale_leaves_the_old_file_or_the_new_one(void **state)
+static void quantizing_with_one_scale_leaves_the_old_file_or_the_new_one(void **state)
 {
     const fault_test test = { setup, with_one_scale, verify, NULL };
     (void)state;
@@ -115,8 +116,8 @@ static coffer_status compare(const char *folder, void *context, coffer_error *er
     work.threads = 1;
     coffer_status status = coffer_report_new(&report, 0, err);
     if (!status)
-        status = coffer_quantize_check(report, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"),
-                                       &work, err);
+        status = coffer_mcf_quantize_check(report, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"),
+                                           &work, err);
     coffer_report_free(report);
     return status;
 }
@@ -139,9 +140,9 @@ static void comparing_with_the_original_fails_cleanly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantising_with_importances_leaves_the_old_file_or_the_new_one),
-        cmocka_unit_test(quantising_to_a_target_leaves_the_old_file_or_the_new_one),
-        cmocka_unit_test(quantising_with_one_scale_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantizing_with_importances_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantizing_to_a_target_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantizing_with_one_scale_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(comparing_with_the_original_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,10 +28,10 @@ static void setup(const char *folder, void *context)
 
 static coffer_status pack(const char *folder, void *context, coffer_error *err)
 {
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     opts.cast = COFFER_DTYPE_BF16;
     opts.threads = 1;
-    return coffer_pack_mcf(temp_path(folder, context), &folder, 1, &opts, err);
+    return coffer_mcf_pack(temp_path(folder, context), &folder, 1, &opts, err);
 }
 
 static coffer_status export(const char *folder, const char *out, const coffer_setting *setting,

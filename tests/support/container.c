@@ -23,12 +23,12 @@ static void set_all(coffer_pycauset_changes *changes, const coffer__json_value *
         coffer__buffer text = COFFER__BUFFER_INIT;
         coffer__json_writer writer;
         if (v->kind == COFFER__JSON_NULL) {
-            assert_int_equal(coffer_pycauset_delete(changes, v->key, NULL), COFFER_OK);
+            assert_int_equal(coffer_pycauset_changes_delete(changes, v->key, NULL), COFFER_OK);
             continue;
         }
         coffer__json_writer_init(&writer, &text, 0);
         coffer__json_write_value(&writer, v);
-        assert_int_equal(coffer_pycauset_set_json(changes, v->key, (char *)text.data, text.len, NULL),
+        assert_int_equal(coffer_pycauset_changes_set_json(changes, v->key, (char *)text.data, text.len, NULL),
                          COFFER_OK);
         coffer__buffer_free(&text);
     }
@@ -205,9 +205,9 @@ uint64_t container_commit(const char *path, const char *key, uint64_t value)
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t generation = 0;
     assert_int_equal(coffer_pycauset_changes_new(&changes, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_u64(changes, key, value, NULL), COFFER_OK);
-    if (coffer_pycauset_edit(&editor, path, NULL, &err) ||
-        coffer_pycauset_commit_changes(&generation, editor, changes, &err))
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, key, value, NULL), COFFER_OK);
+    if (coffer_pycauset_editor_open(&editor, path, NULL, &err) ||
+        coffer_pycauset_editor_commit(&generation, editor, changes, &err))
         fail_msg("%s", err.text);
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);

@@ -23,9 +23,9 @@ void dataset_usual_fields(coffer_mldf_field fields[SMALL_FIELDS], uint16_t flags
     fields[SMALL_BLOB] = dataset_field_of("blob", COFFER_MLDF_BYTES, flags);
 }
 
-coffer_mldf_write_opts dataset_small_pages(void)
+coffer_mldf_writer_opts dataset_small_pages(void)
 {
-    coffer_mldf_write_opts opts = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     opts.page_size = 4096;
     opts.key = dataset_key;
     opts.threads = 1;
@@ -40,13 +40,13 @@ static coffer_status set_value(coffer_mldf_writer *writer, size_t field, const u
     double real;
     if (field == SMALL_LABEL) {
         memcpy(&number, value, sizeof number);
-        return coffer_mldf_set_int(writer, field, number, err);
+        return coffer_mldf_writer_set_int(writer, field, number, err);
     }
     if (field == SMALL_SCORE) {
         memcpy(&real, value, sizeof real);
-        return coffer_mldf_set_float(writer, field, real, err);
+        return coffer_mldf_writer_set_float(writer, field, real, err);
     }
-    return coffer_mldf_set_bytes(writer, field, value, len, field == SMALL_IMAGE ? &image : NULL, err);
+    return coffer_mldf_writer_set_bytes(writer, field, value, len, field == SMALL_IMAGE ? &image : NULL, err);
 }
 
 coffer_status dataset_set_sample(coffer_mldf_writer *writer, uint64_t as, coffer_error *err)
@@ -69,7 +69,7 @@ coffer_status dataset_write_samples(coffer_mldf_writer *writer, uint64_t first, 
     for (uint64_t i = first; i < first + count && status == COFFER_OK; i++) {
         status = dataset_set_sample(writer, i, err);
         if (status == COFFER_OK)
-            status = coffer_mldf_end_sample(writer, err);
+            status = coffer_mldf_writer_end_sample(writer, err);
     }
     return status;
 }
@@ -78,28 +78,28 @@ static coffer_status finish(coffer_mldf_writer *writer, uint64_t first, uint64_t
 {
     coffer_status status = dataset_write_samples(writer, first, count, err);
     if (status == COFFER_OK)
-        return coffer_mldf_commit(writer, err);
-    coffer_mldf_discard(writer);
+        return coffer_mldf_writer_commit(writer, err);
+    coffer_mldf_writer_discard(writer);
     return status;
 }
 
 coffer_status dataset_create(const char *path, uint64_t samples, uint16_t flags,
-                             const coffer_mldf_write_opts *opts, coffer_error *err)
+                             const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
-    coffer_mldf_write_opts usual = dataset_small_pages();
+    coffer_mldf_writer_opts usual = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     coffer_status status;
     dataset_usual_fields(fields, flags);
-    status = coffer_mldf_create(&writer, path, fields, SMALL_FIELDS, opts ? opts : &usual, err);
+    status = coffer_mldf_writer_create(&writer, path, fields, SMALL_FIELDS, opts ? opts : &usual, err);
     return status ? status : finish(writer, 0, samples, err);
 }
 
 coffer_status dataset_append(const char *path, uint64_t first, uint64_t count, coffer_error *err)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
-    coffer_status status = coffer_mldf_append(&writer, path, &opts, err);
+    coffer_status status = coffer_mldf_writer_append_to(&writer, path, &opts, err);
     return status ? status : finish(writer, first, count, err);
 }
 

@@ -10,7 +10,7 @@ coffer_mldf_field dataset_field_of(const char *name, uint16_t type, uint16_t fla
 /* flags : of the fields "caption" and "blob". */
 void dataset_usual_fields(coffer_mldf_field fields[SMALL_FIELDS], uint16_t flags);
 /* Small pages, the key. */
-coffer_mldf_write_opts dataset_small_pages(void);
+coffer_mldf_writer_opts dataset_small_pages(void);
 /* Sets the values of a sample of the small set; it is not ended. */
 coffer_status dataset_set_sample(coffer_mldf_writer *writer, uint64_t as, coffer_error *err);
 /* Writes samples [first, first + count) of the small set. */
@@ -18,7 +18,7 @@ coffer_status dataset_write_samples(coffer_mldf_writer *writer, uint64_t first, 
                                     coffer_error *err);
 /* Writes a set, or appends to one. */
 coffer_status dataset_create(const char *path, uint64_t samples, uint16_t flags,
-                             const coffer_mldf_write_opts *opts, coffer_error *err);
+                             const coffer_mldf_writer_opts *opts, coffer_error *err);
 coffer_status dataset_append(const char *path, uint64_t first, uint64_t count, coffer_error *err);
 
 /* Fails the test unless sample i of the file is sample which[i] of the small set (NULL = i). */

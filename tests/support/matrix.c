@@ -93,20 +93,20 @@ void test_matrix_free(test_matrix *matrix)
 }
 
 void test_matrix_write(const test_matrix *matrix, const char *path, uint64_t at_once,
-                       const coffer_pycauset_create_opts *opts)
+                       const coffer_pycauset_writer_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_writer *writer = NULL;
     const coffer_pycauset_shape *shape = &matrix->shape;
     size_t row_bytes = (size_t)shape->cols * coffer_dtype_size(matrix->element);
-    if (coffer_pycauset_create(&writer, path, shape, opts, &err))
+    if (coffer_pycauset_writer_create(&writer, path, shape, opts, &err))
         fail_msg("%s", err.text);
     for (uint64_t row = 0; has_payload(shape->type) && row < shape->rows; row += at_once) {
         uint64_t count = shape->rows - row < at_once ? shape->rows - row : at_once;
-        if (coffer_pycauset_write_rows(writer, matrix->rows + row * row_bytes, count, &err))
+        if (coffer_pycauset_writer_put_rows(writer, matrix->rows + row * row_bytes, count, &err))
             fail_msg("%s", err.text);
     }
-    if (coffer_pycauset_commit(writer, &err))
+    if (coffer_pycauset_writer_commit(writer, &err))
         fail_msg("%s", err.text);
 }
 

@@ -8,7 +8,7 @@
 typedef struct test_matrix {
     coffer_pycauset_shape shape;
     coffer_dtype element; /* of `rows`: BOOL for BIT */
-    uint8_t *rows;        /* as coffer_pycauset_write_rows takes them */
+    uint8_t *rows;        /* as coffer_pycauset_writer_put_rows takes them */
     double *pairs;        /* the stored values, (real, imaginary), mirror images in place */
 } test_matrix;
 
@@ -17,7 +17,7 @@ void test_matrix_make(test_matrix *out, const coffer_pycauset_shape *shape, uint
 void test_matrix_free(test_matrix *matrix);
 /* Writes it, `at_once` rows in a call. */
 void test_matrix_write(const test_matrix *matrix, const char *path, uint64_t at_once,
-                       const coffer_pycauset_create_opts *opts);
+                       const coffer_pycauset_writer_opts *opts);
 /* Element (row, col) as it is seen. */
 void test_matrix_value(double pair[2], const test_matrix *matrix, uint64_t row, uint64_t col);
 uint64_t test_matrix_seen_rows(const test_matrix *matrix);

@@ -10,13 +10,13 @@ coffer_status model_add(coffer_mcf_writer *writer, const char *name, coffer_dtyp
     uint64_t size = 0;
     coffer_status status;
     if ((status = coffer_mcf_payload_size(&size, dtype, rank, dims, false, err)) ||
-        (status = coffer_mcf_begin_tensor(writer, &tensor, err)) ||
-        (status = coffer_mcf_write(writer, bytes, (size_t)size, err)))
+        (status = coffer_mcf_writer_begin_tensor(writer, &tensor, err)) ||
+        (status = coffer_mcf_writer_write(writer, bytes, (size_t)size, err)))
         return status;
-    return coffer_mcf_end_tensor(writer, err);
+    return coffer_mcf_writer_end_tensor(writer, err);
 }
 
-coffer_status model_create(const char *path, const coffer_mcf_create_opts *opts, coffer_error *err)
+coffer_status model_create(const char *path, const coffer_mcf_writer_opts *opts, coffer_error *err)
 {
     static const float numbers[6] = { 0, 1, 2, 3, 4, 5 };
     static const uint8_t bytes[4] = { 1, 2, 3, 4 };
@@ -26,22 +26,23 @@ coffer_status model_create(const char *path, const coffer_mcf_create_opts *opts,
                                    { "a.number", COFFER_MCF_KV_U32, 7, 0, NULL, 0 } };
     coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
     coffer_mcf_writer *writer = NULL;
-    coffer_status status = coffer_mcf_create(&writer, path, opts, err);
+    coffer_status status = coffer_mcf_writer_create(&writer, path, opts, err);
     if (status)
         return status;
     info.arch = 1;
     info.model_name = "small";
     info.kvs = kvs;
     info.kv_count = 2;
-    if ((status = coffer_mcf_set_model_info(writer, &info, err)) ||
-        (status = coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, config, sizeof config - 1, err)) ||
+    if ((status = coffer_mcf_writer_set_model_info(writer, &info, err)) ||
+        (status =
+             coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, config, sizeof config - 1, err)) ||
         (status = model_add(writer, "b", COFFER_DTYPE_U8, 1, row, bytes, err)) ||
         (status = model_add(writer, "c", COFFER_DTYPE_F32, 2, matrix, numbers, err)) ||
         (status = model_add(writer, "a", COFFER_DTYPE_F32, 2, matrix, numbers, err))) {
-        coffer_mcf_discard(writer);
+        coffer_mcf_writer_discard(writer);
         return status;
     }
-    return coffer_mcf_commit(writer, err);
+    return coffer_mcf_writer_commit(writer, err);
 }
 
 coffer_source *model_source(const char *path)

@@ -10,7 +10,7 @@
 coffer_status model_add(coffer_mcf_writer *writer, const char *name, coffer_dtype dtype, uint32_t rank,
                         const uint64_t *dims, const void *bytes, coffer_error *err);
 /* A small model: "a" 2×3 f32 of 0…5, "b" u8 of 4, "c" the same bytes as "a", a config and a ModelInfo. */
-coffer_status model_create(const char *path, const coffer_mcf_create_opts *opts, coffer_error *err);
+coffer_status model_create(const char *path, const coffer_mcf_writer_opts *opts, coffer_error *err);
 
 /* Opens, or fails the test. */
 coffer_source *model_source(const char *path);

@@ -24,32 +24,32 @@ coffer_status scan_add_sequence(coffer_mscan_writer *writer, const char *source,
 {
     uint16_t a, b;
     coffer_status status;
-    if ((status = coffer_mscan_add_param(&a, writer, "a", err)) ||
-        (status = coffer_mscan_add_param(&b, writer, "b", err)) ||
-        (status = coffer_mscan_begin_sequence(writer, source, err)))
+    if ((status = coffer_mscan_writer_add_param(&a, writer, "a", err)) ||
+        (status = coffer_mscan_writer_add_param(&b, writer, "b", err)) ||
+        (status = coffer_mscan_writer_begin_sequence(writer, source, err)))
         return status;
     for (uint32_t token = 0; token < tokens; token++) {
         coffer_mscan_record records[2] = { { token, a, 0, (uint16_t)(token + 1), 7 },
                                            { token, b, 1, (uint16_t)(token + 2), 9 } };
-        if ((status = coffer_mscan_write(writer, records, 2, err)))
+        if ((status = coffer_mscan_writer_put_records(writer, records, 2, err)))
             return status;
     }
-    return coffer_mscan_end_sequence(writer, tokens, err);
+    return coffer_mscan_writer_end_sequence(writer, tokens, err);
 }
 
 static coffer_status finish(coffer_mscan_writer *writer, coffer_status status, coffer_error *err)
 {
     if (status == COFFER_OK)
-        return coffer_mscan_commit(writer, err);
-    coffer_mscan_discard(writer);
+        return coffer_mscan_writer_commit(writer, err);
+    coffer_mscan_writer_discard(writer);
     return status;
 }
 
-coffer_status scan_create(const char *path, const coffer_mscan_write_opts *opts, size_t sequences,
+coffer_status scan_create(const char *path, const coffer_mscan_writer_opts *opts, size_t sequences,
                           uint32_t tokens, coffer_error *err)
 {
     coffer_mscan_writer *writer;
-    coffer_status status = coffer_mscan_create(&writer, path, opts, err);
+    coffer_status status = coffer_mscan_writer_create(&writer, path, opts, err);
     if (status)
         return status;
     for (size_t i = 0; status == COFFER_OK && i < sequences; i++)
@@ -60,7 +60,7 @@ coffer_status scan_create(const char *path, const coffer_mscan_write_opts *opts,
 coffer_status scan_append(const char *path, const char *source, uint32_t tokens, coffer_error *err)
 {
     coffer_mscan_writer *writer;
-    coffer_status status = coffer_mscan_append(&writer, path, NULL, err);
+    coffer_status status = coffer_mscan_writer_append_to(&writer, path, NULL, err);
     if (status)
         return status;
     return finish(writer, scan_add_sequence(writer, source, tokens, err), err);

@@ -12,7 +12,7 @@ uint8_t *scan_bytes(size_t *len, const char *json, const coffer_mscan_record *re
 /* Two parameters, "a" and "b", with a record of each for every token. */
 coffer_status scan_add_sequence(coffer_mscan_writer *writer, const char *source, uint32_t tokens,
                                 coffer_error *err);
-coffer_status scan_create(const char *path, const coffer_mscan_write_opts *opts, size_t sequences,
+coffer_status scan_create(const char *path, const coffer_mscan_writer_opts *opts, size_t sequences,
                           uint32_t tokens, coffer_error *err);
 coffer_status scan_append(const char *path, const char *source, uint32_t tokens, coffer_error *err);
 

@@ -1,4 +1,4 @@
-/* Models of float tensors for the tests of quantisation. */
+/* Models of float tensors for the tests of quantization. */
 #ifndef SUPPORT_WEIGHTS_H
 #define SUPPORT_WEIGHTS_H
 

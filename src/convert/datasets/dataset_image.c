@@ -21,7 +21,7 @@ static coffer_status decode_to_size(const coffer_pixels **out, const coffer__dat
                                     const coffer_image_info *info, coffer__dataset_taker *taker,
                                     coffer_error *err)
 {
-    coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     uint32_t max = taker->opts->max_size, longest = info->width > info->height ? info->width : info->height;
     bool shrink = max && longest > max;
     opts.channels = info->channels == 1 ? 1 : 3;
@@ -76,7 +76,7 @@ static coffer_status encode_again(coffer__dataset_value *value, const coffer_ima
 coffer_status coffer__dataset_take_image(coffer__dataset_value *value, coffer__dataset_taker *taker,
                                          coffer_error *err)
 {
-    const coffer_dataset_opts *opts = taker->opts;
+    const coffer_mldf_pack_opts *opts = taker->opts;
     coffer_image_info info;
     coffer_status status = coffer_image_probe(&info, value->bytes, value->size, err);
     if (status)

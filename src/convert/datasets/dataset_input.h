@@ -98,7 +98,7 @@ static inline void coffer__dataset_input_close(coffer__dataset_input *input)
 coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const void *bytes, size_t size,
                                          coffer_error *err);
 
-/* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_dataset_pack. */
+/* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_mldf_pack. */
 coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
                                           coffer_dataset_kind kind, const coffer_limits *limits,
                                           coffer_error *err);
@@ -121,7 +121,7 @@ coffer_status coffer__dataset_open_beton(coffer__dataset_input **out, coffer_sou
 /* ---- Taking files apart ---- */
 
 typedef struct coffer__dataset_taker {
-    const coffer_dataset_opts *opts;
+    const coffer_mldf_pack_opts *opts;
     coffer_image_decoder *decoder;
     coffer_pixels pixels, scaled;
 } coffer__dataset_taker;
@@ -140,9 +140,9 @@ coffer_status coffer__dataset_put(coffer_mldf_writer *writer, size_t index,
 /* Writes all samples. opts : complete; write.resumable and what belongs to it are set here when `resumable`.
  * out : may be NULL. */
 coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
-                                    const coffer_dataset_opts *opts, bool resumable, coffer_error *err);
+                                    const coffer_mldf_pack_opts *opts, bool resumable, coffer_error *err);
 /* A dictionary for each field that can use one; in the arena of the schema. */
-coffer_status coffer__dataset_train(coffer__dataset_input *input, const coffer_dataset_opts *opts,
+coffer_status coffer__dataset_train(coffer__dataset_input *input, const coffer_mldf_pack_opts *opts,
                                     coffer_error *err);
 
 #endif

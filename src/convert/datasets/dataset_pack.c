@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct pack {
-    coffer_dataset_opts opts;
+    coffer_mldf_pack_opts opts;
     coffer_limits limits;
     const char *const *inputs;
     size_t input_count;
@@ -207,13 +207,13 @@ static coffer_status open_input(pack *work, coffer_error *err)
 }
 
 /* What an interrupted pack left is neither taken up nor dropped unasked. */
-static coffer_status check_partial(const char *out_path, const coffer_dataset_opts *opts, coffer_error *err)
+static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_opts *opts, coffer_error *err)
 {
     coffer__buffer partial = COFFER__BUFFER_INIT;
     struct stat st;
     coffer_status status = COFFER_OK;
     if (opts->restart)
-        return coffer_mldf_drop_partial(out_path, err);
+        return coffer_mldf_writer_drop_partial(out_path, err);
     coffer__buffer_printf(&partial, "%s.partial", out_path);
     if (partial.failed)
         status = coffer__fail_no_memory(err, strlen(out_path));
@@ -225,7 +225,7 @@ static coffer_status check_partial(const char *out_path, const coffer_dataset_op
     return status;
 }
 
-static coffer_status check_options(const coffer_dataset_opts *opts, size_t input_count, coffer_error *err)
+static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t input_count, coffer_error *err)
 {
     if (input_count == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "nothing to pack");
@@ -251,10 +251,10 @@ static coffer_status intact(const pack *work, coffer_error *err)
     return status;
 }
 
-coffer_status coffer_dataset_pack(coffer_node *out, const char *const *inputs, size_t input_count,
-                                  const char *out_path, const coffer_dataset_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
+                               const char *out_path, const coffer_mldf_pack_opts *opts, coffer_error *err)
 {
-    pack work = { .opts = COFFER_DATASET_OPTS_INIT, .inputs = inputs, .input_count = input_count };
+    pack work = { .opts = COFFER_MLDF_PACK_OPTS_INIT, .inputs = inputs, .input_count = input_count };
     work.folder = -1;
     coffer_status status = coffer__take_options(&work.opts, sizeof work.opts, opts, err);
     if (!status)

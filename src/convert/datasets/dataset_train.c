@@ -91,7 +91,7 @@ static coffer_status train_one(coffer__dataset_schema *schema, coffer_mldf_field
     return COFFER_OK;
 }
 
-coffer_status coffer__dataset_train(coffer__dataset_input *input, const coffer_dataset_opts *opts,
+coffer_status coffer__dataset_train(coffer__dataset_input *input, const coffer_mldf_pack_opts *opts,
                                     coffer_error *err)
 {
     size_t fields = input->schema.count;

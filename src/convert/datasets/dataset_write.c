@@ -26,7 +26,7 @@ typedef struct batch {
 
 typedef struct packing {
     coffer__dataset_input *input;
-    const coffer_dataset_opts *opts;
+    const coffer_mldf_pack_opts *opts;
     coffer_mldf_writer *writer;
     coffer__pool *pool;
     coffer__dataset_taker *takers; /* one per thread */
@@ -62,7 +62,7 @@ static void packing_free(packing *work)
         batch_free(&work->batches[i], fields);
     coffer__free(work->takers);
     coffer__pool_free(work->pool);
-    coffer_mldf_discard(work->writer);
+    coffer_mldf_writer_discard(work->writer);
 }
 
 static coffer_status make_takers(packing *work, coffer_error *err)
@@ -174,19 +174,19 @@ static void choose_next_limit(packing *work)
 coffer_status coffer__dataset_put(coffer_mldf_writer *writer, size_t index,
                                   const coffer__dataset_value *value, coffer_error *err)
 {
-    const coffer_mldf_field *field = coffer_mldf_writer_field(writer, index);
+    const coffer_mldf_field *field = coffer_mldf_writer_field_at(writer, index);
     if (value->form == COFFER__DATASET_ABSENT)
         return COFFER_OK;
     if (field->type == COFFER_MLDF_INT)
-        return coffer_mldf_set_int(writer, index, value->i64, err);
+        return coffer_mldf_writer_set_int(writer, index, value->i64, err);
     if (field->type == COFFER_MLDF_FLOAT)
-        return coffer_mldf_set_float(writer, index, value->f64, err);
+        return coffer_mldf_writer_set_float(writer, index, value->f64, err);
     if (coffer__dataset_is_array(field->type))
-        return coffer_mldf_set_array(writer, index, value->dims, value->bytes, value->size, err);
+        return coffer_mldf_writer_set_array(writer, index, value->dims, value->bytes, value->size, err);
     if (field->type == COFFER_MLDF_TEXT)
-        return coffer_mldf_set_text(writer, index, (const char *)value->bytes, value->size, err);
-    return coffer_mldf_set_bytes(writer, index, value->bytes, value->size,
-                                 value->has_entry ? &value->entry : NULL, err);
+        return coffer_mldf_writer_set_text(writer, index, (const char *)value->bytes, value->size, err);
+    return coffer_mldf_writer_set_bytes(writer, index, value->bytes, value->size,
+                                        value->has_entry ? &value->entry : NULL, err);
 }
 
 static coffer_status fail_sample(const packing *work, const coffer__dataset_sample *sample,
@@ -231,8 +231,8 @@ static coffer_status write_batch(packing *work, coffer_error *err)
             if (status)
                 return fail_sample(work, sample, &sample->failure, err);
         }
-        coffer_mldf_set_mark(work->writer, sample->index + 1);
-        status = coffer_mldf_end_sample(work->writer, err);
+        coffer_mldf_writer_set_mark(work->writer, sample->index + 1);
+        status = coffer_mldf_writer_end_sample(work->writer, err);
         if (status)
             return status;
     }
@@ -298,7 +298,7 @@ static bool is_packed_already(const coffer_mldf_field *field)
            field->type == COFFER_MLDF_AUDIO_COMPRESSED || field->type == COFFER_MLDF_VIDEO_COMPRESSED;
 }
 
-static void settle_fields(coffer__dataset_schema *schema, const coffer_dataset_opts *opts)
+static void settle_fields(coffer__dataset_schema *schema, const coffer_mldf_pack_opts *opts)
 {
     for (size_t f = 0; f < schema->count; f++) {
         coffer_mldf_field *field = &schema->fields[f];
@@ -317,7 +317,7 @@ static void settle_fields(coffer__dataset_schema *schema, const coffer_dataset_o
 /* What must be the same when an interrupted pack goes on. Not whether it keeps going: a pack that a file has
  * stopped can go on without it. */
 static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_input *input,
-                     const coffer_dataset_opts *opts)
+                     const coffer_mldf_pack_opts *opts)
 {
     uint64_t settings[] = { opts->jpeg_quality, opts->max_size, opts->raw, input->count };
     coffer__digest_add(input->seen, settings, sizeof settings);
@@ -327,7 +327,7 @@ static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_inp
 static coffer_status open_writer(packing *work, const char *out_path, bool resumable, coffer_error *err)
 {
     coffer__dataset_schema *schema = &work->input->schema;
-    coffer_mldf_write_opts opts = work->opts->write;
+    coffer_mldf_writer_opts opts = work->opts->write;
     char tag[COFFER__DIGEST_HEX + 1];
     make_tag(tag, work->input, work->opts);
     opts.resumable = resumable;
@@ -335,13 +335,13 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
     opts.dedup = opts.dedup || (work->input->shares_payloads && !work->opts->encrypt);
     if (resumable && work->opts->resume) {
         coffer_status status =
-            coffer_mldf_resume(&work->writer, out_path, schema->fields, schema->count, &opts, err);
+            coffer_mldf_writer_resume(&work->writer, out_path, schema->fields, schema->count, &opts, err);
         if (status != COFFER_E_NOT_FOUND) {
             work->resumed = status ? 0 : coffer_mldf_writer_sample(work->writer);
             return status;
         }
     }
-    return coffer_mldf_create(&work->writer, out_path, schema->fields, schema->count, &opts, err);
+    return coffer_mldf_writer_create(&work->writer, out_path, schema->fields, schema->count, &opts, err);
 }
 
 static void describe(coffer_node *out, const packing *work)
@@ -370,7 +370,7 @@ static coffer_status prepare(packing *work, coffer_error *err)
 }
 
 coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
-                                    const coffer_dataset_opts *opts, bool resumable, coffer_error *err)
+                                    const coffer_mldf_pack_opts *opts, bool resumable, coffer_error *err)
 {
     packing work = { .input = input, .opts = opts, .out = out };
     coffer_status status = prepare(&work, err);
@@ -385,13 +385,13 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
         status = coffer__node_status(out, err);
     }
     if (!status) {
-        status = coffer_mldf_commit(work.writer, err);
+        status = coffer_mldf_writer_commit(work.writer, err);
         work.writer = NULL;
     }
     /* There is nothing to go on with. */
     bool empty = opened && work.writer && coffer_mldf_writer_sample(work.writer) == 0;
     packing_free(&work);
     if (status && resumable && empty)
-        coffer_mldf_drop_partial(out_path, NULL);
+        coffer_mldf_writer_drop_partial(out_path, NULL);
     return status;
 }

@@ -33,7 +33,7 @@ const coffer_convert_option coffer__mldf_import_manifest_options[] = {
 };
 const coffer_convert_option coffer__mldf_import_array_options[] = { WRITE_OPTIONS };
 
-static coffer_status take_settings(coffer_dataset_opts *opts, uint8_t room[COFFER_MLDF_KEY_SIZE],
+static coffer_status take_settings(coffer_mldf_pack_opts *opts, uint8_t room[COFFER_MLDF_KEY_SIZE],
                                    const coffer__convert_job *job, coffer_error *err)
 {
     uint64_t quality = 0, max_size = 0;
@@ -57,7 +57,7 @@ static coffer_status take_settings(coffer_dataset_opts *opts, uint8_t room[COFFE
 /* Writes and closes the input. */
 static coffer_status import(const coffer__convert_job *job, coffer__dataset_input *input, coffer_error *err)
 {
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     uint8_t room[COFFER_MLDF_KEY_SIZE];
     coffer_status status = take_settings(&opts, room, job, err);
     if (!status)

@@ -113,7 +113,7 @@ static coffer_status write_band(import *state, uint64_t first, uint64_t count, c
         coffer__mirror_check_add(&state->mirror, rows, state->stored, first, count, input->cols);
     /* A row that becomes a vector is as many rows of one element. */
     uint64_t stored_rows = state->shape.cols == input->cols ? count : count * input->cols;
-    return status ? status : coffer_pycauset_write_rows(state->writer, rows, stored_rows, err);
+    return status ? status : coffer_pycauset_writer_put_rows(state->writer, rows, stored_rows, err);
 }
 
 static coffer_status copy_rows(import *state, coffer_error *err)
@@ -144,14 +144,14 @@ static coffer_status write_metadata(import *state, coffer_error *err)
     if (!status)
         status = coffer__pycauset_import_metadata(*changes, state->job, err);
     if (!status)
-        status = coffer_pycauset_writer_metadata(state->writer, *changes, err);
+        status = coffer_pycauset_writer_set_metadata(state->writer, *changes, err);
     return status;
 }
 
 static coffer_status run(import *state, coffer__pycauset_opener open, coffer_error *err)
 {
     const coffer__convert_job *job = state->job;
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     opts.exclusive = job->exclusive;
     opts.checksums = coffer__job_has(job, "checksum");
     coffer_status status = open(&state->input, job, err);
@@ -163,13 +163,13 @@ static coffer_status run(import *state, coffer__pycauset_opener open, coffer_err
     if (!status)
         status = choose_band(state, err);
     if (!status)
-        status = coffer_pycauset_create(&state->writer, job->out_path, &state->shape, &opts, err);
+        status = coffer_pycauset_writer_create(&state->writer, job->out_path, &state->shape, &opts, err);
     if (!status)
         status = write_metadata(state, err);
     if (!status)
         status = copy_rows(state, err);
     if (!status) {
-        status = coffer_pycauset_commit(state->writer, err);
+        status = coffer_pycauset_writer_commit(state->writer, err);
         state->writer = NULL;
     }
     return status;
@@ -180,7 +180,7 @@ static coffer_status import_with(coffer__pycauset_opener open, const coffer__con
 {
 import state = {.job = job, .shape = COFFER_PYCAUSET_SHAPE_INIT };
     coffer_status status = run(&state, open, err);
-    coffer_pycauset_discard(state.writer);
+    coffer_pycauset_writer_discard(state.writer);
     coffer_pycauset_changes_free(state.input.changes);
     if (state.input.close)
         state.input.close(state.input.state);

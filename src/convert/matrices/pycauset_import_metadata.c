@@ -61,7 +61,7 @@ static coffer_status set_keys(coffer_pycauset_changes *changes, const coffer__js
         if (path.failed || text.failed)
             status = coffer__fail_no_memory(err, text.len);
         else
-            status = coffer_pycauset_set_json(changes, name, (const char *)text.data, text.len, err);
+            status = coffer_pycauset_changes_set_json(changes, name, (const char *)text.data, text.len, err);
     }
     coffer__buffer_free(&path);
     coffer__buffer_free(&text);

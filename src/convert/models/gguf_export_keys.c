@@ -250,7 +250,7 @@ static coffer_status check_duplicates(gguf_export *of, coffer_error *err)
 }
 
 coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, const coffer_mcf *model,
-                                     bool quantised, const coffer_limits *limits, coffer_error *err)
+                                     bool quantized, const coffer_limits *limits, coffer_error *err)
 {
     static const coffer_mcf_model_info nothing = COFFER_MCF_MODEL_INFO_INIT;
     gguf_export of = { .out = out, .model = model, .limits = limits };
@@ -265,7 +265,7 @@ coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, c
     status = put_names(&of, err);
     if (!status)
         status = put_fields(&of, err);
-    if (!status && quantised && !find_kept(&of, "", "general.quantization_version"))
+    if (!status && quantized && !find_kept(&of, "", "general.quantization_version"))
         status = put_u32(&of, "", "general.quantization_version", QUANTIZATION_VERSION, err);
     if (!status)
         status = put_table(&of, err);

@@ -35,9 +35,9 @@ extern const size_t coffer__gguf_field_count;
  * model. */
 coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err);
 
-/* Appends the keys that say what the model says, and counts them. quantised : there are blocks among the
+/* Appends the keys that say what the model says, and counts them. quantized : there are blocks among the
  * tensors. (gguf_export_keys.c) */
 coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, const coffer_mcf *model,
-                                     bool quantised, const coffer_limits *limits, coffer_error *err);
+                                     bool quantized, const coffer_limits *limits, coffer_error *err);
 
 #endif

@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_pack_opts *opts, coffer_error *err)
+coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pack_opts *opts,
+                                    coffer_error *err)
 {
-    *pack = (coffer__mcf_pack){ .info = COFFER__MCF_INFO_INIT, .opts = COFFER_PACK_OPTS_INIT };
+    *pack = (coffer__mcf_pack){ .info = COFFER__MCF_INFO_INIT, .opts = COFFER_MCF_PACK_OPTS_INIT };
     coffer_status status = coffer__take_options(&pack->opts, sizeof pack->opts, opts, err);
     if (status)
         return status;
@@ -98,8 +99,8 @@ coffer_status coffer__mcf_pack_name(coffer__mcf_pack *pack, const char *path, bo
     return status;
 }
 
-coffer_status coffer_pack_mcf(const char *out_path, const char *const *inputs, size_t input_count,
-                              const coffer_pack_opts *opts, coffer_error *err)
+coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, size_t input_count,
+                              const coffer_mcf_pack_opts *opts, coffer_error *err)
 {
     coffer__mcf_pack pack;
     coffer_status status = coffer__mcf_pack_init(&pack, opts, err);

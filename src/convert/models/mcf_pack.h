@@ -23,15 +23,16 @@ typedef struct coffer__mcf_pack {
     size_t chat_template_len;
     char *chat_template_path;
     coffer__mcf_info info;
-    bool has_info;         /* a model that is packed again brought its own */
-    coffer_pack_opts opts; /* all members there */
+    bool has_info;             /* a model that is packed again brought its own */
+    coffer_mcf_pack_opts opts; /* all members there */
     coffer_limits limits;
     const char *also_read; /* a file besides, that cannot be the output either; NULL = none */
     struct coffer__quantize_job
         *quantize; /* writes the tensors that are chosen for it; NULL = there are none */
 } coffer__mcf_pack;
 
-coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_pack_opts *opts, coffer_error *err);
+coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pack_opts *opts,
+                                    coffer_error *err);
 /* Closes the sets, frees the resources. */
 void coffer__mcf_pack_free(coffer__mcf_pack *pack);
 /* A folder, a file of tensors, or one of the files that become a section. (mcf_pack_inputs.c) */

@@ -221,7 +221,7 @@ static coffer_status take_model(coffer__mcf_pack *pack, const coffer_mcf *model,
 
 coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *path, coffer_error *err)
 {
-    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_tensors *set = NULL;
     struct stat st;
     bool taken = false;

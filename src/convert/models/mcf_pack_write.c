@@ -142,7 +142,7 @@ static coffer_status set_model_info(coffer_mcf_writer *writer, coffer__mcf_pack 
                                               &pack->limits, err);
     if (!status)
         status = coffer__mcf_info_finish(&info, &pack->info, err);
-    return status ? status : coffer_mcf_set_model_info(writer, info, err);
+    return status ? status : coffer_mcf_writer_set_model_info(writer, info, err);
 }
 
 /* ---- Sections ---- */
@@ -155,7 +155,8 @@ static coffer_status add_tokenizer_config(coffer_mcf_writer *writer, const coffe
         coffer__mcf_pack_fold(&folded, find_resource(pack, COFFER_MCF_TOKENIZER_CONFIG), pack->chat_template,
                               pack->chat_template_len, &pack->limits, err);
     if (!status)
-        status = coffer_mcf_add_section(writer, COFFER_MCF_TOKENIZER_CONFIG, 1, folded.data, folded.len, err);
+        status = coffer_mcf_writer_add_section(writer, COFFER_MCF_TOKENIZER_CONFIG, 1, folded.data,
+                                               folded.len, err);
     coffer__buffer_free(&folded);
     return status;
 }
@@ -180,8 +181,8 @@ static coffer_status add_sections(coffer_mcf_writer *writer, coffer__mcf_pack *p
             fold = false;
         }
         if (!status && !replaced)
-            status = coffer_mcf_add_section(writer, resource->type, resource->version, resource->bytes,
-                                            resource->len, err);
+            status = coffer_mcf_writer_add_section(writer, resource->type, resource->version, resource->bytes,
+                                                   resource->len, err);
     }
     return !status && fold ? add_tokenizer_config(writer, pack, err) : status;
 }
@@ -190,7 +191,7 @@ static coffer_status add_sections(coffer_mcf_writer *writer, coffer__mcf_pack *p
 
 static coffer_status put(void *context, const void *bytes, size_t len, coffer_error *err)
 {
-    return coffer_mcf_write(context, bytes, len, err);
+    return coffer_mcf_writer_write(context, bytes, len, err);
 }
 
 /* A part at a time, so that there is something to show meanwhile. */
@@ -201,7 +202,7 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensor_stre
     coffer_status status = COFFER_OK;
     for (uint64_t done = 0; !status && done < tensor->size;) {
         uint64_t part = tensor->size - done < part_size ? tensor->size - done : part_size;
-        status = coffer_mcf_write_from(writer, src, tensor->offset + done, part, err);
+        status = coffer_mcf_writer_write_from(writer, src, tensor->offset + done, part, err);
         if (!status)
             status = coffer__tensor_stream_count(stream, part, err);
         done += part;
@@ -229,7 +230,7 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     size_t index = coffer__tensors_entry(chosen->set, chosen->index)->index;
     if (model && chosen->as_is && coffer_mcf_get_quant(&quant, model, index))
         new_tensor.quant = &quant;
-    if (chosen->quantise) {
+    if (chosen->quantize) {
         quant = (coffer_mcf_quant){ .method = chosen->dtype, .activations = chosen->activations };
         new_tensor.quant = &quant;
     }
@@ -243,10 +244,10 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
         new_tensor.dims = dims;
         new_tensor.rank++;
     }
-    coffer_status status = coffer_mcf_begin_tensor(writer, &new_tensor, err);
+    coffer_status status = coffer_mcf_writer_begin_tensor(writer, &new_tensor, err);
     coffer__free(dims);
     if (!status && model && chosen->as_is && coffer_mcf_get_quality(&quality, model, index))
-        status = coffer_mcf_set_quality(writer, &quality, err);
+        status = coffer_mcf_writer_set_quality(writer, &quality, err);
     return status;
 }
 
@@ -265,7 +266,8 @@ static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__sele
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%zu tensors with %" PRIu64 " dimensions are more than a model can hold",
                             selection->count, dims);
-    return coffer_mcf_reserve_index(writer, (uint32_t)selection->count, (uint32_t)dims, name_bytes, err);
+    return coffer_mcf_writer_reserve_index(writer, (uint32_t)selection->count, (uint32_t)dims, name_bytes,
+                                           err);
 }
 
 static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *pack,
@@ -280,12 +282,12 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         status = begin_tensor(writer, chosen, err);
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
-        else if (!status && chosen->quantise)
+        else if (!status && chosen->quantize)
             status = coffer__quantize_put(pack->quantize, chosen, i, stream, writer, err);
         else if (!status)
             status = coffer__tensor_stream_run(stream, chosen, put, writer, err);
         if (!status)
-            status = coffer_mcf_end_tensor(writer, err);
+            status = coffer_mcf_writer_end_tensor(writer, err);
     }
     coffer__tensor_stream_free(stream);
     return status;
@@ -295,14 +297,14 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
 
 coffer_status coffer__mcf_pack_choose(coffer__selection *out, const coffer__mcf_pack *pack, coffer_error *err)
 {
-    const coffer_pack_opts *opts = &pack->opts;
+    const coffer_mcf_pack_opts *opts = &pack->opts;
     coffer__selection_opts selection_opts = {
         .cast = opts->cast,
         .include = opts->include,
         .exclude = opts->exclude,
         .include_count = opts->include_count,
         .exclude_count = opts->exclude_count,
-        .keep_quantised = true,
+        .keep_quantized = true,
     };
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < pack->set_count; i++)
@@ -316,7 +318,7 @@ coffer_status coffer__mcf_pack_choose(coffer__selection *out, const coffer__mcf_
 coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pack *pack,
                                             const coffer__selection *selection, coffer_error *err)
 {
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_mcf_writer *writer = NULL;
     opts.align = pack->opts.align;
     opts.no_dedup = pack->opts.no_dedup;
@@ -327,7 +329,7 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
     if (!status && !pack->chat_template)
         status = check_json(pack, COFFER_MCF_TOKENIZER_CONFIG, err);
     if (!status)
-        status = coffer_mcf_create(&writer, out_path, &opts, err);
+        status = coffer_mcf_writer_create(&writer, out_path, &opts, err);
     if (!status)
         status = add_sections(writer, pack, err);
     if (!status)
@@ -337,8 +339,8 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
     if (!status)
         status = write_tensors(writer, pack, selection, err);
     if (!status)
-        return coffer_mcf_commit(writer, err);
-    coffer_mcf_discard(writer);
+        return coffer_mcf_writer_commit(writer, err);
+    coffer_mcf_writer_discard(writer);
     return status;
 }
 

@@ -33,7 +33,7 @@ typedef struct gguf_job {
     coffer_tensors *set;
     coffer__selection selection;
     export_tensor *tensors; /* one for each of the selection */
-    bool quantised;
+    bool quantized;
     coffer__tensor_stream *stream;
     coffer__sink *sink;
 } gguf_job;
@@ -110,7 +110,7 @@ static coffer_status plan(gguf_job *of, coffer_error *err)
         if (status)
             break;
         tensor->offset = end;
-        of->quantised |= tensor->repacked;
+        of->quantized |= tensor->repacked;
         if (!coffer__add_u64(&end, end, tensor->size) || !coffer__align_up(&end, end, COFFER__GGUF_ALIGNMENT))
             status = coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                                   "the tensors take more than 64 bits can count");
@@ -208,7 +208,7 @@ static coffer_status write_header(const gguf_job *of, coffer_error *err)
     coffer__buffer header = COFFER__BUFFER_INIT, keys = COFFER__BUFFER_INIT;
     uint64_t key_count = 0;
     coffer_status status =
-        coffer__gguf_put_model(&keys, &key_count, model, of->quantised, &of->job->limits, err);
+        coffer__gguf_put_model(&keys, &key_count, model, of->quantized, &of->job->limits, err);
     coffer__gguf_put_header(&header, of->selection.count, key_count);
     coffer__buffer_append(&header, keys.data, keys.len);
     for (size_t i = 0; i < of->selection.count; i++) {

@@ -29,7 +29,7 @@ static bool ends_with(const char *text, const char *end)
 /* The old importance matrices have no magic: what no other reader knows may be one. */
 static coffer_status open_set(coffer__importance *of, const coffer_limits *limits, coffer_error *err)
 {
-    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_error unknown = COFFER_ERROR_INIT, failure = COFFER_ERROR_INIT;
     opts.limits = limits;
     coffer_status status = coffer_tensors_open(&of->set, of->path, &opts, &unknown);

@@ -1,4 +1,4 @@
-/* Whole files quantised: a pack of one input, with another type for some of its tensors. */
+/* Whole files quantized: a pack of one input, with another type for some of its tensors. */
 #include "convert/quantize/quantize.h"
 
 #include "base/fail.h"
@@ -12,14 +12,14 @@
 
 /* ---- What is asked for ---- */
 
-static coffer_status check_rule(const coffer_quantize_rule *rule, const coffer_quantize_opts *opts,
+static coffer_status check_rule(const coffer_mcf_quantize_rule *rule, const coffer_mcf_quantize_opts *opts,
                                 coffer_error *err)
 {
     const coffer__quant_type *type = coffer__quant_find_type(rule->dtype);
     if (!type && rule->dtype != COFFER_DTYPE_NONE && rule->dtype != COFFER_DTYPE_F16 &&
         rule->dtype != COFFER_DTYPE_BF16)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is nothing to quantise to", coffer_dtype_name(rule->dtype));
+                            "%s is nothing to quantize to", coffer_dtype_name(rule->dtype));
     if (type && type->family != COFFER__QUANT_WHOLE && opts->activations)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s is for weights: activations are int8 or int4",
@@ -31,7 +31,7 @@ static coffer_status check_rule(const coffer_quantize_rule *rule, const coffer_q
     return COFFER_OK;
 }
 
-static coffer_status check_numbers(const coffer_quantize_opts *opts, coffer_error *err)
+static coffer_status check_numbers(const coffer_mcf_quantize_opts *opts, coffer_error *err)
 {
     if (opts->method != COFFER_QUANT_FIT && opts->method != COFFER_QUANT_ABSMAX &&
         opts->method != COFFER_QUANT_EXACT)
@@ -52,7 +52,7 @@ static coffer_status check_numbers(const coffer_quantize_opts *opts, coffer_erro
     return COFFER_OK;
 }
 
-static coffer_status take_options(coffer_quantize_opts *out, const coffer_quantize_opts *given,
+static coffer_status take_options(coffer_mcf_quantize_opts *out, const coffer_mcf_quantize_opts *given,
                                   coffer_error *err)
 {
     coffer_status status = coffer__take_options(out, sizeof *out, given, err);
@@ -61,9 +61,9 @@ static coffer_status take_options(coffer_quantize_opts *out, const coffer_quanti
     return status ? status : check_numbers(out, err);
 }
 
-static coffer_pack_opts pack_options(const coffer_quantize_opts *opts)
+static coffer_mcf_pack_opts pack_options(const coffer_mcf_quantize_opts *opts)
 {
-    coffer_pack_opts pack = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts pack = COFFER_MCF_PACK_OPTS_INIT;
     pack.align = opts->align;
     pack.no_dedup = opts->no_dedup;
     pack.no_checksums = opts->no_checksums;
@@ -120,9 +120,9 @@ static coffer_status note(const coffer__quantize_job *job, const coffer__quantiz
         quality.importance = coffer__importance_source(job->importance);
         quality.importance_len = strlen(quality.importance);
     }
-    coffer_status status = coffer_mcf_set_clip(writer, whole ? task->whole.min_clip : -result->largest,
-                                               whole ? task->whole.max_clip : result->largest, err);
-    return status ? status : coffer_mcf_set_quality(writer, &quality, err);
+    coffer_status status = coffer_mcf_writer_set_clip(writer, whole ? task->whole.min_clip : -result->largest,
+                                                      whole ? task->whole.max_clip : result->largest, err);
+    return status ? status : coffer_mcf_writer_set_quality(writer, &quality, err);
 }
 
 coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
@@ -157,14 +157,14 @@ static coffer_status check_importance(const coffer__quantize_job *job, const cof
                                       coffer_error *err)
 {
     for (size_t i = 0; job->importance && i < selection->count; i++) {
-        if (selection->items[i].quantise &&
+        if (selection->items[i].quantize &&
             coffer__importance_has(job->importance, selection->items[i].tensor->name))
             return COFFER_OK;
     }
     if (!job->importance)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                        "%s: no importances for any of the tensors that are quantised", job->opts.weights);
+                        "%s: no importances for any of the tensors that are quantized", job->opts.weights);
 }
 
 static coffer_status plan(coffer__quantize_job *job, coffer__selection *selection,
@@ -187,11 +187,11 @@ static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *
     coffer__tensor_stream *stream = NULL;
     uint64_t total = 0;
     for (size_t i = 0; i < selection->count; i++)
-        total += selection->items[i].quantise ? selection->items[i].size : 0;
+        total += selection->items[i].quantize ? selection->items[i].size : 0;
     coffer_status status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits,
                                                      pack->opts.progress, total, err);
     for (size_t i = 0; !status && i < selection->count; i++) {
-        if (selection->items[i].quantise)
+        if (selection->items[i].quantize)
             status = coffer__quantize_put(job, &selection->items[i], i, stream, NULL, err);
     }
     coffer__tensor_stream_free(stream);
@@ -218,7 +218,7 @@ static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chos
                       chosen->dtype == COFFER_DTYPE_NONE ? tensor->type_name
                                                          : coffer_dtype_name(chosen->dtype));
     coffer__node_f64(node, "bits", bits_of(chosen->size, tensor->elements), COFFER_UNIT_NONE);
-    if (!chosen->quantise) {
+    if (!chosen->quantize) {
         coffer__node_null(node, "snr_db");
         coffer__node_null(node, "max_error");
         return;
@@ -229,29 +229,29 @@ static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chos
 
 static void describe(coffer_node *out, const coffer__quantize_job *job, const coffer__selection *selection)
 {
-    uint64_t elements = 0, quantised = 0;
+    uint64_t elements = 0, quantized = 0;
     coffer_node *list = coffer__node_list(out, "tensors");
     for (size_t i = 0; i < selection->count; i++) {
         describe_tensor(list, &selection->items[i], &job->results[i]);
         elements += selection->items[i].tensor->elements;
-        quantised += selection->items[i].quantise;
+        quantized += selection->items[i].quantize;
     }
-    coffer__node_u64(out, "quantised", quantised, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "quantized", quantized, COFFER_UNIT_NONE);
     coffer__node_u64(out, "weights", elements, COFFER_UNIT_NONE);
     coffer__node_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
     coffer__node_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);
 }
 
-coffer_status coffer_quantize(coffer_node *out, const char *out_path, const char *in_path,
-                              const coffer_quantize_opts *opts, coffer_error *err)
+coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
+                                  const coffer_mcf_quantize_opts *opts, coffer_error *err)
 {
-    coffer__quantize_job job = { .opts = COFFER_QUANTIZE_OPTS_INIT };
+    coffer__quantize_job job = { .opts = COFFER_MCF_QUANTIZE_OPTS_INIT };
     coffer__selection selection = { 0 };
     coffer__mcf_pack pack = { 0 };
     coffer_status status = take_options(&job.opts, opts, err);
     if (status)
         return status;
-    coffer_pack_opts pack_opts = pack_options(&job.opts);
+    coffer_mcf_pack_opts pack_opts = pack_options(&job.opts);
     if ((status = coffer__mcf_pack_init(&pack, &pack_opts, err)))
         goto out;
     pack.also_read = job.opts.weights;

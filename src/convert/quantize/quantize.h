@@ -1,4 +1,4 @@
-/* Quantising the tensors of a selection while they are packed. */
+/* Quantizing the tensors of a selection while they are packed. */
 #ifndef COFFER_CONVERT_QUANTIZE_H
 #define COFFER_CONVERT_QUANTIZE_H
 
@@ -44,7 +44,7 @@ typedef struct coffer__quantize_band {
     coffer__quantize_result result;
 } coffer__quantize_band;
 
-/* Rows that are quantised together: a number that depends on the shape alone. */
+/* Rows that are quantized together: a number that depends on the shape alone. */
 uint64_t coffer__quantize_band_rows(const coffer__quantize_task *task);
 /* Rows [first, first + rows) of the band, read, encoded, decoded and compared. */
 coffer_status coffer__quantize_band_run(coffer__quantize_band *band, const coffer__quantize_task *task,
@@ -69,7 +69,7 @@ coffer_status coffer__quantize_find_whole(coffer__quantize_whole *out, const cof
 /* ---- quantize.c: the tensors of a pack ---- */
 
 typedef struct coffer__quantize_job {
-    coffer_quantize_opts opts;        /* all members there */
+    coffer_mcf_quantize_opts opts;    /* all members there */
     coffer__quantize_result *results; /* one for each tensor of the selection */
     coffer__importance *importance;   /* NULL = all columns count the same */
     coffer__tensor_workers *workers;  /* made when first needed */
@@ -79,7 +79,7 @@ typedef struct coffer__quantize_job {
 coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
                                         const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
                                         coffer_error *err);
-/* A tensor that the selection wants quantised; position : in the selection. */
+/* A tensor that the selection wants quantized; position : in the selection. */
 coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
                                    size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
                                    coffer_error *err);
@@ -87,14 +87,14 @@ coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chos
 /* ---- quantize_plan.c: which type for which tensor ---- */
 
 /* The rule that a tensor falls under; SIZE_MAX when there is none. */
-size_t coffer__quantize_rule_for(const coffer_quantize_opts *opts, const char *name);
-/* Whether a tensor has what a quantised type needs. */
-bool coffer__quantize_can(const coffer_quantize_opts *opts, const coffer__chosen_tensor *chosen);
+size_t coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts, const char *name);
+/* Whether a tensor has what a quantized type needs. */
+bool coffer__quantize_can(const coffer_mcf_quantize_opts *opts, const coffer__chosen_tensor *chosen);
 /* Sets what a chosen tensor becomes. */
-coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_quantize_opts *opts,
+coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_mcf_quantize_opts *opts,
                                       coffer_dtype dtype, coffer_error *err);
 /* Follows the rules. */
-coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_quantize_opts *opts,
+coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_mcf_quantize_opts *opts,
                                     coffer_error *err);
 
 /* ---- quantize_budget.c ---- */

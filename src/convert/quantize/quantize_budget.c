@@ -196,7 +196,7 @@ static coffer_status spend(tensor_options *tensors, size_t count, uint64_t bytes
 }
 
 static coffer_status choose(tensor_options *tensors, size_t count, coffer__selection *selection,
-                            const coffer_quantize_opts *opts, coffer_error *err)
+                            const coffer_mcf_quantize_opts *opts, coffer_error *err)
 {
     uint64_t elements = 0, fixed = selection->bytes, least;
     for (size_t i = 0; i < selection->count; i++)
@@ -226,7 +226,7 @@ static coffer_status choose(tensor_options *tensors, size_t count, coffer__selec
 coffer_status coffer__quantize_spend(coffer__selection *selection, coffer__quantize_job *job,
                                      coffer__tensor_stream *stream, coffer_error *err)
 {
-    const coffer_quantize_opts *opts = &job->opts;
+    const coffer_mcf_quantize_opts *opts = &job->opts;
     size_t count = 0;
     coffer_status status = COFFER_OK;
     tensor_options *tensors = coffer__calloc(selection->count ? selection->count : 1, sizeof *tensors);

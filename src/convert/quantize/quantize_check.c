@@ -1,4 +1,4 @@
-/* Whether a quantised model is as near to its original as it says. */
+/* Whether a quantized model is as near to its original as it says. */
 #include "base/fail.h"
 #include "base/options.h"
 #include "base/report.h"
@@ -111,8 +111,8 @@ static bool has_quality(const coffer_tensors *set)
     return model && coffer_mcf_find_section(&section, model, COFFER_MCF_QUALITY);
 }
 
-coffer_status coffer_quantize_check(coffer_report *out, const char *path, const char *original_path,
-                                    const coffer_tensors_work *work, coffer_error *err)
+coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, const char *original_path,
+                                        const coffer_tensors_work *work, coffer_error *err)
 {
     coffer_tensors_work settings = COFFER_TENSORS_WORK_INIT;
     coffer_tensors *set = NULL, *original = NULL;
@@ -125,7 +125,7 @@ coffer_status coffer_quantize_check(coffer_report *out, const char *path, const 
         goto out;
     if (!has_quality(set)) {
         coffer__report_add(out, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "the file does not say what quantising has cost: there is nothing to compare");
+                           "the file does not say what quantizing has cost: there is nothing to compare");
         goto out;
     }
     for (size_t i = 0; i < coffer_tensors_count(set); i++)

@@ -1,4 +1,4 @@
-/* Which tensors are quantised, and to what: the rules of the caller, and what the types ask for. */
+/* Which tensors are quantized, and to what: the rules of the caller, and what the types ask for. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/glob.h"
@@ -16,13 +16,13 @@ static bool matches_any(const char *const *globs, size_t count, const char *name
     return false;
 }
 
-static bool is_wanted(const coffer_quantize_opts *opts, const char *name)
+static bool is_wanted(const coffer_mcf_quantize_opts *opts, const char *name)
 {
     return (!opts->include_count || matches_any(opts->include, opts->include_count, name)) &&
            !matches_any(opts->exclude, opts->exclude_count, name);
 }
 
-size_t coffer__quantize_rule_for(const coffer_quantize_opts *opts, const char *name)
+size_t coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts, const char *name)
 {
     for (size_t i = opts->rule_count; i-- > 0;) {
         const char *glob = opts->rules[i].glob;
@@ -32,18 +32,18 @@ size_t coffer__quantize_rule_for(const coffer_quantize_opts *opts, const char *n
     return SIZE_MAX;
 }
 
-bool coffer__quantize_can(const coffer_quantize_opts *opts, const coffer__chosen_tensor *chosen)
+bool coffer__quantize_can(const coffer_mcf_quantize_opts *opts, const coffer__chosen_tensor *chosen)
 {
     const coffer_tensor *tensor = chosen->tensor;
     coffer_dtype from = tensor->dtype;
     /* Blocks of another format have to become numbers in any case. */
     bool decodes = coffer__tensors_can_decode(chosen->set, chosen->index) &&
-                   (opts->requantize || !coffer_dtype_is_quantised(from));
+                   (opts->requantize || !coffer_dtype_is_quantized(from));
     bool plain = coffer_dtype_is_float(from) && coffer__elements_can_convert(COFFER_DTYPE_F32, from);
     return tensor->rank == 2 && tensor->elements > 0 && (plain || decodes) && is_wanted(opts, tensor->name);
 }
 
-static coffer_status quantise(coffer__chosen_tensor *chosen, const coffer_quantize_opts *opts,
+static coffer_status quantize(coffer__chosen_tensor *chosen, const coffer_mcf_quantize_opts *opts,
                               coffer_dtype dtype, coffer_error *err)
 {
     const coffer__quant_type *type = coffer__quant_find_type(dtype);
@@ -54,18 +54,18 @@ static coffer_status quantise(coffer__chosen_tensor *chosen, const coffer_quanti
         return status;
     chosen->dtype = dtype;
     chosen->as_is = false;
-    chosen->quantise = true;
+    chosen->quantize = true;
     chosen->activations = activations;
     chosen->size = layout.size;
     return COFFER_OK;
 }
 
-static coffer_status cast(coffer__chosen_tensor *chosen, const coffer_quantize_opts *opts, coffer_dtype dtype,
-                          coffer_error *err)
+static coffer_status cast(coffer__chosen_tensor *chosen, const coffer_mcf_quantize_opts *opts,
+                          coffer_dtype dtype, coffer_error *err)
 {
     const coffer_tensor *tensor = chosen->tensor;
     bool decodes = coffer__tensors_can_decode(chosen->set, chosen->index) &&
-                   (opts->requantize || !coffer_dtype_is_quantised(tensor->dtype));
+                   (opts->requantize || !coffer_dtype_is_quantized(tensor->dtype));
     bool plain = coffer_dtype_is_float(tensor->dtype) && coffer__elements_can_convert(dtype, tensor->dtype);
     if (tensor->dtype == dtype || !(plain || decodes) || !is_wanted(opts, tensor->name))
         return COFFER_OK;
@@ -78,14 +78,14 @@ static coffer_status cast(coffer__chosen_tensor *chosen, const coffer_quantize_o
     return COFFER_OK;
 }
 
-coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_quantize_opts *opts,
+coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_mcf_quantize_opts *opts,
                                       coffer_dtype dtype, coffer_error *err)
 {
     if (dtype == COFFER_DTYPE_NONE)
         return COFFER_OK;
-    if (!coffer_dtype_is_quantised(dtype))
+    if (!coffer_dtype_is_quantized(dtype))
         return cast(chosen, opts, dtype, err);
-    return coffer__quantize_can(opts, chosen) ? quantise(chosen, opts, dtype, err) : COFFER_OK;
+    return coffer__quantize_can(opts, chosen) ? quantize(chosen, opts, dtype, err) : COFFER_OK;
 }
 
 /* A glob that nothing matches is a name that was misspelt. */
@@ -104,7 +104,7 @@ static coffer_status check_globs(const char *const *globs, size_t count, const c
     return COFFER_OK;
 }
 
-coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_quantize_opts *opts,
+coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_mcf_quantize_opts *opts,
                                     coffer_error *err)
 {
     coffer_status status = check_globs(opts->include, opts->include_count, selection, err);

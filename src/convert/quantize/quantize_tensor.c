@@ -79,11 +79,12 @@ static coffer_status write_band(const passage *of, const coffer__quantize_band *
         bool whole = of->task->type->family == COFFER__QUANT_WHOLE;
         uint64_t before = whole ? 0 : band->first * (part->size / band->rows);
         if (part->size && !(whole && band->first))
-            status = coffer_mcf_write_at(of->writer, of->layout.regions[i].offset + before,
-                                         band->payload + part->offset, (size_t)part->size, err);
+            status = coffer_mcf_writer_write_at(of->writer, of->layout.regions[i].offset + before,
+                                                band->payload + part->offset, (size_t)part->size, err);
     }
-    return status ? status
-                  : coffer_mcf_write(of->writer, band->payload + codes->offset, (size_t)codes->size, err);
+    return status
+               ? status
+               : coffer_mcf_writer_write(of->writer, band->payload + codes->offset, (size_t)codes->size, err);
 }
 
 /* The first task writes what the batch before has made, the others make the next. */
@@ -130,7 +131,7 @@ coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer
     if (!status)
         status = reserve(&of, stream, err);
     if (!status && writer)
-        status = coffer_mcf_skip(writer, of.layout.regions[COFFER__QUANT_CODES].offset, err);
+        status = coffer_mcf_writer_skip(writer, of.layout.regions[COFFER__QUANT_CODES].offset, err);
     uint64_t told = 0;
     do {
         if (status)

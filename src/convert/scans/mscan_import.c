@@ -61,7 +61,7 @@ static coffer_status import_open(coffer__mscan_import *import, const coffer__con
                                  coffer__mscan_input_opener open, coffer_error *err)
 {
     const char *path = coffer__job_setting(job, "metadata");
-    coffer_mscan_write_opts empty = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts empty = COFFER_MSCAN_WRITER_OPTS_INIT;
     memset(import, 0, sizeof *import);
     import->job = job;
     import->open = open;
@@ -86,7 +86,7 @@ static void import_close(coffer__mscan_import *import)
 
 /* ---- The second pass ---- */
 
-static coffer_status quantise(uint16_t *out, const coffer__mscan_import *import,
+static coffer_status quantize(uint16_t *out, const coffer__mscan_import *import,
                               const coffer__mscan_input *input, const coffer__mscan_input_row *row,
                               coffer__mscan_field field, const coffer_mscan_record *record, coffer_error *err)
 {
@@ -112,7 +112,7 @@ static coffer_status take_metric(uint16_t *out, const coffer__mscan_import *impo
 {
     uint64_t raw = 0;
     if (import->quantize)
-        return quantise(out, import, input, row, field, record, err);
+        return quantize(out, import, input, row, field, record, err);
     coffer_status status = coffer__mscan_import_whole(&raw, input, row, field, UINT16_MAX, err);
     *out = (uint16_t)raw;
     return status;

@@ -25,7 +25,7 @@ typedef struct coffer__mscan_import {
     /* Learned in the first pass. */
     uint64_t rows;
     uint64_t tokens;        /* one more than the largest token_idx */
-    double low[2], high[2]; /* by metric, when quantising */
+    double low[2], high[2]; /* by metric, when quantizing */
     uint64_t used[COFFER__MSCAN_PARAM_IDS / 64];
     coffer__mscan_span *spans; /* by sequence, when the rows say it */
     size_t span_count, span_capacity;

@@ -23,7 +23,7 @@ static coffer_status survey_metric(coffer__mscan_import *import, const coffer__m
         return coffer__mscan_import_whole(&raw, input, row, field, UINT16_MAX, err);
     double value = coffer__number_as_f64(&row->value[field]);
     if (!isfinite(value))
-        return coffer__mscan_import_fail(err, COFFER_E_BAD_VALUE, input, row, field, "%g cannot be quantised",
+        return coffer__mscan_import_fail(err, COFFER_E_BAD_VALUE, input, row, field, "%g cannot be quantized",
                                          value);
     if (import->rows == 0 || value < import->low[metric])
         import->low[metric] = value;
@@ -271,7 +271,7 @@ static coffer_mscan_quantization scale_between(double low, double high)
 static coffer_status compose_base(coffer__mscan_metadata *out, const coffer__mscan_import *import,
                                   coffer_error *err)
 {
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     opts.model_name = coffer__job_setting(import->job, "model-name");
     opts.quantized = import->quantize;
     for (unsigned metric = 0; import->quantize && metric < 2; metric++)

@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Counts go into several tables, so that equal neighbours do not wait for each other. */
+/* Counts go into several tables, so that equal neighbors do not wait for each other. */
 #define TABLES 8
 
 const coffer__histogram_kernels coffer__histogram_generic = COFFER__HISTOGRAM_TABLE;

@@ -139,7 +139,7 @@ static coffer_status write_text(const written *out, const uint8_t *elements, uin
     return status;
 }
 
-/* Quantised elements come in whole rows, others in pieces of any size. */
+/* Quantized elements come in whole rows, others in pieces of any size. */
 static size_t piece_elements(const written *out, size_t element_size)
 {
     uint64_t piece = PIECE_BYTES / element_size, line = out->line;

@@ -108,7 +108,7 @@ static bool is_plain(const coffer_tensor *tensor)
     return coffer_dtype_size(tensor->dtype) != 0;
 }
 
-/* Elements come in multiples of this: quantised ones in rows. */
+/* Elements come in multiples of this: quantized ones in rows. */
 static uint64_t unit_of(const coffer_tensor *tensor)
 {
     bool any = is_plain(tensor) || tensor->rank == 0 || tensor->elements == 0;

@@ -1,7 +1,7 @@
 /* Work over all elements of a tensor, or of two of the same shape, on all threads. A tensor is cut into
  * pieces that depend on its shape alone, each piece has a result of its own, and the results are merged in
  * the order of the pieces: what comes out does not depend on the number of threads. Memory does not grow with
- * the tensor, but for quantised ones whose rows are longer than a step. */
+ * the tensor, but for quantized ones whose rows are longer than a step. */
 #ifndef COFFER_CONVERT_TENSOR_PASS_H
 #define COFFER_CONVERT_TENSOR_PASS_H
 
@@ -34,7 +34,7 @@ typedef struct coffer__tensor_place {
     size_t tensor;
 } coffer__tensor_place;
 
-/* result : initialised and filled here. place_count : 1, or 2 tensors of the same number of elements. */
+/* result : initialized and filled here. place_count : 1, or 2 tensors of the same number of elements. */
 coffer_status coffer__tensor_pass_run(void *result, coffer__tensor_workers *workers,
                                       const coffer__tensor_pass *pass, const void *context,
                                       const coffer__tensor_place *places, size_t place_count,

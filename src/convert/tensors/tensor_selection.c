@@ -29,7 +29,7 @@ static coffer_status choose_type(coffer__chosen_tensor *chosen, const coffer__se
     coffer_dtype from = tensor->dtype;
     bool plain = coffer_dtype_size(from) != 0;
     bool decoded = !plain && coffer__tensors_can_decode(chosen->set, chosen->index) &&
-                   !(opts->keep_quantised && coffer_dtype_is_quantised(from));
+                   !(opts->keep_quantized && coffer_dtype_is_quantized(from));
     chosen->dtype = from;
     if (decoded)
         chosen->dtype = opts->cast ? opts->cast : COFFER_DTYPE_F32;

@@ -10,7 +10,7 @@ typedef struct coffer__chosen_tensor {
     const coffer_tensor *tensor;
     coffer_dtype dtype; /* what it becomes; that of the tensor, COFFER_DTYPE_NONE included, when it stays */
     bool as_is;         /* the payload's bytes go over as they are */
-    bool quantise;      /* dtype is a quantised one, and the tensor has to become it */
+    bool quantize;      /* dtype is a quantized one, and the tensor has to become it */
     bool activations;   /* with a zero point */
     uint64_t size;      /* bytes of the new payload */
 } coffer__chosen_tensor;
@@ -25,7 +25,7 @@ typedef struct coffer__selection_opts {
     coffer_dtype cast; /* real floats of other types become this; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude;
     size_t include_count, exclude_count;
-    bool keep_quantised; /* the new file has the quantised types of ours */
+    bool keep_quantized; /* the new file has the quantized types of ours */
 } coffer__selection_opts;
 
 /* Chooses from a set, which must outlive the selection. */

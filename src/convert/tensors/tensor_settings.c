@@ -60,7 +60,7 @@ coffer_status coffer__tensor_settings_open(coffer_tensors **out, const coffer__c
                                            coffer_error *err)
 {
     const coffer__tensor_reader *reader = coffer__tensors_reader(job->from);
-    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_source *in = job->in, *unmapped = NULL;
     coffer_status status = COFFER_OK;
     opts.limits = &job->limits;

@@ -124,7 +124,7 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
 }
 
 coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensor_reader *reader,
-                                        coffer_source *src, bool owned, const coffer_tensors_opts *opts,
+                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
                                         coffer_error *err)
 {
     coffer_tensors *set = coffer__calloc(1, sizeof *set);
@@ -202,7 +202,7 @@ bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor)
 {
     coffer_dtype dtype = set->entries[tensor].tensor.dtype;
     return set->reader->decode &&
-           (dtype == COFFER_DTYPE_NONE ? set->reader->decodes_others : coffer_dtype_is_quantised(dtype));
+           (dtype == COFFER_DTYPE_NONE ? set->reader->decodes_others : coffer_dtype_is_quantized(dtype));
 }
 
 coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor)

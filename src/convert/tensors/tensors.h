@@ -75,7 +75,7 @@ coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor);
 /* Opens by a reader that the caller has chosen. opts : all members there. owned : src is closed with the set,
  * unless this fails. */
 coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensor_reader *reader,
-                                        coffer_source *src, bool owned, const coffer_tensors_opts *opts,
+                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
                                         coffer_error *err);
 
 /* The reader for a kind of file; NULL when it has no tensors. */

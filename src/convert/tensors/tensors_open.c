@@ -48,7 +48,7 @@ static coffer_status reader_for(const coffer__tensor_reader **out, coffer_source
                                "%s: a file of the kind %s has no tensors", coffer_source_name(src), kind);
 }
 
-static coffer_status open_file(coffer_tensors **out, const char *path, const coffer_tensors_opts *opts,
+static coffer_status open_file(coffer_tensors **out, const char *path, const coffer_tensors_open_opts *opts,
                                coffer_error *err)
 {
     coffer_source_opts source_opts = COFFER_SOURCE_OPTS_INIT;
@@ -65,7 +65,7 @@ static coffer_status open_file(coffer_tensors **out, const char *path, const cof
     return status;
 }
 
-static coffer_status open_folder(coffer_tensors **out, const char *path, const coffer_tensors_opts *opts,
+static coffer_status open_folder(coffer_tensors **out, const char *path, const coffer_tensors_open_opts *opts,
                                  coffer_error *err)
 {
     coffer__buffer name = COFFER__BUFFER_INIT;
@@ -89,10 +89,10 @@ static coffer_status open_folder(coffer_tensors **out, const char *path, const c
     return status;
 }
 
-coffer_status coffer_tensors_open(coffer_tensors **out, const char *path, const coffer_tensors_opts *opts,
-                                  coffer_error *err)
+coffer_status coffer_tensors_open(coffer_tensors **out, const char *path,
+                                  const coffer_tensors_open_opts *opts, coffer_error *err)
 {
-    coffer_tensors_opts options = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts options = COFFER_TENSORS_OPEN_OPTS_INIT;
     struct stat st;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
@@ -103,9 +103,9 @@ coffer_status coffer_tensors_open(coffer_tensors **out, const char *path, const 
 }
 
 coffer_status coffer_tensors_from_source(coffer_tensors **out, coffer_source *src,
-                                         const coffer_tensors_opts *opts, coffer_error *err)
+                                         const coffer_tensors_open_opts *opts, coffer_error *err)
 {
-    coffer_tensors_opts options = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts options = COFFER_TENSORS_OPEN_OPTS_INIT;
     const coffer__tensor_reader *reader = NULL;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status)

@@ -15,7 +15,7 @@ const coffer_convert_option coffer__to_mcf_options[] = {
     { NULL, NULL, NULL },
 };
 
-static coffer_status read_settings(coffer_pack_opts *out, coffer__tensor_settings *settings,
+static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_settings *settings,
                                    const coffer__convert_job *job, coffer_error *err)
 {
     uint64_t align = 0;
@@ -43,7 +43,7 @@ static coffer_status read_settings(coffer_pack_opts *out, coffer__tensor_setting
 coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err)
 {
     coffer__tensor_settings settings = { 0 };
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     coffer__mcf_pack pack = { 0 };
     coffer_tensors *set = NULL;
     coffer_status status = read_settings(&opts, &settings, job, err);

@@ -137,21 +137,21 @@ static coffer_status check_damage(const coffer__mlyze_export *export, coffer_err
     coffer_status status = coffer_mlyze_damage(export->trace, err);
     if (status || !export->analysis)
         return status;
-    uint64_t lost = coffer_mlyze_analysis_totals(export->analysis)->lost_events;
+    uint64_t lost = coffer_mlyze_stats_totals(export->analysis)->lost_events;
     if (lost > 0)
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
                             "%" PRIu64 " events are in damaged blocks (\"partial\" leaves them out)", lost);
     return COFFER_OK;
 }
 
-static coffer_status analyse(coffer__mlyze_export *export, coffer_error *err)
+static coffer_status analyze(coffer__mlyze_export *export, coffer_error *err)
 {
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     query.begin = export->begin;
     query.end = export->end;
     query.limits = &export->job->limits;
     query.progress = export->job->progress;
-    return coffer_mlyze_analyse(&export->analysis, export->trace, &query, err);
+    return coffer_mlyze_stats_new(&export->analysis, export->trace, &query, err);
 }
 
 static coffer_status find_blocks(coffer__mlyze_export *export, coffer_error *err)
@@ -183,7 +183,7 @@ coffer_status coffer__mlyze_export_open(coffer__mlyze_export *out, const coffer_
     if (!status)
         status = choose_window(out, err);
     if (!status)
-        status = way == COFFER__MLYZE_EXPORT_PROFILE ? analyse(out, err) : find_blocks(out, err);
+        status = way == COFFER__MLYZE_EXPORT_PROFILE ? analyze(out, err) : find_blocks(out, err);
     if (!status)
         status = check_damage(out, err);
     if (!status)
@@ -197,7 +197,7 @@ void coffer__mlyze_export_close(coffer__mlyze_export *export)
     coffer__sink_discard(export->sink);
     coffer__buffer_free(&export->out);
     coffer_mlyze_events_free(&export->events);
-    coffer_mlyze_analysis_free(export->analysis);
+    coffer_mlyze_stats_free(export->analysis);
     coffer_mlyze_close(export->trace);
 }
 
@@ -310,13 +310,13 @@ const coffer_mlyze_frame *coffer__mlyze_export_frames(size_t *depth, const coffe
 
 static const char *file_of(const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
 {
-    const char *file = coffer_mlyze_file(trace, frame->file_id);
+    const char *file = coffer_mlyze_file_name(trace, frame->file_id);
     return file ? file : "";
 }
 
 static const char *function_of(const coffer_mlyze *trace, const coffer_mlyze_frame *frame)
 {
-    const char *name = coffer_mlyze_function(trace, frame->func_id);
+    const char *name = coffer_mlyze_function_name(trace, frame->func_id);
     if (name && *name)
         return name;
     const char *file = file_of(trace, frame);

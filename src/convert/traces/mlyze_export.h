@@ -10,8 +10,8 @@
 typedef struct coffer__mlyze_export {
     const coffer__convert_job *job;
     coffer_mlyze *trace;
-    coffer_mlyze_analysis *analysis; /* profiles only */
-    coffer_mlyze_measure what;       /* PEAK when nothing is said */
+    coffer_mlyze_stats *analysis; /* profiles only */
+    coffer_mlyze_measure what;    /* PEAK when nothing is said */
     bool what_given;
     uint64_t begin, end; /* events; end UINT64_MAX = all */
     size_t block, block_count;
@@ -22,7 +22,7 @@ typedef struct coffer__mlyze_export {
 } coffer__mlyze_export;
 
 typedef enum coffer__mlyze_export_way {
-    COFFER__MLYZE_EXPORT_PROFILE, /* analysed: rows by stack */
+    COFFER__MLYZE_EXPORT_PROFILE, /* analyzed: rows by stack */
     COFFER__MLYZE_EXPORT_EVENTS
 } coffer__mlyze_export_way;
 

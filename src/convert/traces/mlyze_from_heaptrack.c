@@ -205,7 +205,8 @@ static coffer_status take_alloc(recording *from, coffer__heaptrack_line line, co
             return fail_line(from, err);
         status = coffer__heaptrack_stack(&stack, &from->stacks, trace, err);
         return status ? status
-                      : coffer_mlyze_put_alloc(from->import.writer, from->time, address, size, stack, 0, err);
+                      : coffer_mlyze_writer_put_alloc(from->import.writer, from->time, address, size, stack,
+                                                      0, err);
     }
     status = find_kind(&kind, from, line, err);
     if (!status)
@@ -214,8 +215,8 @@ static coffer_status take_alloc(recording *from, coffer__heaptrack_line line, co
         return status;
     from->next_block[block] = kind->newest;
     kind->newest = block;
-    return coffer_mlyze_put_alloc(from->import.writer, from->time, address_of(block), kind->size, kind->stack,
-                                  0, err);
+    return coffer_mlyze_writer_put_alloc(from->import.writer, from->time, address_of(block), kind->size,
+                                         kind->stack, 0, err);
 }
 
 /* Which block of a kind goes is not in the file. The newest: so heaptrack's temporary ones are ours. */
@@ -226,7 +227,7 @@ static coffer_status take_free(recording *from, coffer__heaptrack_line line, cof
     if (from->raw || from->format == 0) {
         if (!coffer__heaptrack_hex(&address, &line))
             return fail_line(from, err);
-        return coffer_mlyze_put_free(from->import.writer, from->time, address, err);
+        return coffer_mlyze_writer_put_free(from->import.writer, from->time, address, err);
     }
     coffer_status status = find_kind(&kind, from, line, err);
     if (status)
@@ -238,7 +239,7 @@ static coffer_status take_free(recording *from, coffer__heaptrack_line line, cof
     kind->newest = from->next_block[block];
     from->next_block[block] = from->free_block;
     from->free_block = block;
-    return coffer_mlyze_put_free(from->import.writer, from->time, address_of(block), err);
+    return coffer_mlyze_writer_put_free(from->import.writer, from->time, address_of(block), err);
 }
 
 static coffer_status take_time(recording *from, coffer__heaptrack_line line, coffer_error *err)
@@ -265,7 +266,7 @@ static coffer_status take_resident(recording *from, coffer__heaptrack_line line,
     if (coffer__job_has(from->import.job, "plain") || !coffer__mul_u64(&bytes, pages, from->page_size))
         return COFFER_OK;
     coffer_mlyze_events event = { 0, 1, &from->time, &nothing, &bytes, &nothing, &no_thread, &type, 0 };
-    return coffer_mlyze_write(from->import.writer, &event, err);
+    return coffer_mlyze_writer_put_events(from->import.writer, &event, err);
 }
 
 static coffer_status mark_attached(recording *from, coffer_error *err)
@@ -273,7 +274,7 @@ static coffer_status mark_attached(recording *from, coffer_error *err)
     static const char name[] = "heaptrack attached";
     uint64_t id;
     coffer_status status = coffer__mlyze_import_function(&id, &from->import, name, sizeof name - 1, err);
-    return status ? status : coffer_mlyze_put_marker(from->import.writer, from->time, id, err);
+    return status ? status : coffer_mlyze_writer_put_marker(from->import.writer, from->time, id, err);
 }
 
 /* ---- All records ---- */

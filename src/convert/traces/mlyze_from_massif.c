@@ -150,7 +150,7 @@ static coffer_status free_others(snapshots *from, uint64_t time, coffer_error *e
         if (same && same->bytes == now->items[i].bytes)
             same->address = now->items[i].address;
         else
-            status = coffer_mlyze_put_free(from->import.writer, time, now->items[i].address, err);
+            status = coffer_mlyze_writer_put_free(from->import.writer, time, now->items[i].address, err);
     }
     return status;
 }
@@ -166,8 +166,8 @@ static coffer_status reach(snapshots *from, uint64_t time, coffer_error *err)
             continue;
         item->address = from->import.next_address;
         from->import.next_address += ADDRESS_STEP;
-        status = coffer_mlyze_put_alloc(from->import.writer, time, item->address, item->bytes, item->stack, 0,
-                                        err);
+        status = coffer_mlyze_writer_put_alloc(from->import.writer, time, item->address, item->bytes,
+                                               item->stack, 0, err);
     }
     held_list old = from->now;
     from->now = from->wanted;

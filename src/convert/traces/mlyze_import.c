@@ -38,7 +38,7 @@ void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_
 coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const char *command,
                                           size_t command_len, uint64_t start_time_us, coffer_error *err)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     uint64_t level = 0;
     coffer_status status = coffer__job_number(&level, import->job, "level", 12, err);
     if (status)
@@ -58,20 +58,20 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
     opts.extra_json = coffer__buffer_text(&import->metadata);
     if (import->metadata.failed || import->name.failed)
         return coffer__fail_no_memory(err, import->metadata.len);
-    return coffer_mlyze_create(&import->writer, import->job->out_path, &opts, err);
+    return coffer_mlyze_writer_create(&import->writer, import->job->out_path, &opts, err);
 }
 
 coffer_status coffer__mlyze_import_commit(coffer__mlyze_import *import, coffer_error *err)
 {
     coffer_mlyze_writer *writer = import->writer;
     import->writer = NULL;
-    return coffer_mlyze_commit(writer, err);
+    return coffer_mlyze_writer_commit(writer, err);
 }
 
 void coffer__mlyze_import_close(coffer__mlyze_import *import)
 {
     if (import->writer)
-        coffer_mlyze_discard(import->writer);
+        coffer_mlyze_writer_discard(import->writer);
     coffer__buffer_free(&import->metadata);
     coffer__buffer_free(&import->name);
     import->writer = NULL;
@@ -117,7 +117,7 @@ coffer_status coffer__mlyze_import_function(uint64_t *id, coffer__mlyze_import *
 {
     const char *name;
     coffer_status status = clean_name(&name, import, text, len, err);
-    return status ? status : coffer_mlyze_add_function(id, import->writer, name, err);
+    return status ? status : coffer_mlyze_writer_add_function(id, import->writer, name, err);
 }
 
 coffer_status coffer__mlyze_import_file(uint64_t *id, coffer__mlyze_import *import, const char *text,
@@ -125,7 +125,7 @@ coffer_status coffer__mlyze_import_file(uint64_t *id, coffer__mlyze_import *impo
 {
     const char *name;
     coffer_status status = clean_name(&name, import, text, len, err);
-    return status ? status : coffer_mlyze_add_file(id, import->writer, name, err);
+    return status ? status : coffer_mlyze_writer_add_file(id, import->writer, name, err);
 }
 
 /* ---- Stacks ---- */
@@ -167,7 +167,7 @@ coffer_status coffer__mlyze_import_stack(uint64_t *id, coffer__mlyze_import *imp
         depth = 1;
     }
     if (!status)
-        status = coffer_mlyze_add_stack(id, import->writer, frames, depth, err);
+        status = coffer_mlyze_writer_add_stack(id, import->writer, frames, depth, err);
     if (!status && *id >= import->stacks) {
         import->stacks = *id + 1;
         import->frames += depth;

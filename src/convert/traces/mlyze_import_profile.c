@@ -88,9 +88,9 @@ static coffer_status put_allocs(synthesis *all, uint64_t time, uint64_t stack, c
     coffer_status status = COFFER_OK;
     for (uint64_t i = 0; !status && i < events; i++) {
         uint64_t address = all->import->next_address;
-        status = coffer_mlyze_put_alloc(writer, time, address, size + (i < larger), stack, 0, err);
+        status = coffer_mlyze_writer_put_alloc(writer, time, address, size + (i < larger), stack, 0, err);
         if (!status && free_at_once)
-            status = coffer_mlyze_put_free(writer, time, address, err);
+            status = coffer_mlyze_writer_put_free(writer, time, address, err);
         if (!free_at_once)
             all->import->next_address += ADDRESS_STEP;
         if (!status && (++all->done & 0xfffff) == 0)
@@ -103,7 +103,8 @@ static coffer_status put_frees(synthesis *all, uint64_t time, span addresses, co
 {
     coffer_status status = COFFER_OK;
     for (uint64_t i = 0; !status && i < addresses.count; i++)
-        status = coffer_mlyze_put_free(all->import->writer, time, addresses.first + i * ADDRESS_STEP, err);
+        status =
+            coffer_mlyze_writer_put_free(all->import->writer, time, addresses.first + i * ADDRESS_STEP, err);
     return status;
 }
 

@@ -198,7 +198,7 @@ static void put_instant(chrome_export *to, const char *name, uint64_t time)
 
 static void put_other(chrome_export *to, const coffer_mlyze_events *events, size_t i)
 {
-    const char *name = coffer_mlyze_function(to->export.trace, events->id[i]);
+    const char *name = coffer_mlyze_function_name(to->export.trace, events->id[i]);
     uint64_t time = events->time[i];
     switch (events->type[i]) {
     case COFFER_MLYZE_MARKER:

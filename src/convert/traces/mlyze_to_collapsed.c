@@ -21,9 +21,9 @@ coffer_status coffer__mlyze_to_collapsed(const coffer__convert_job *job, coffer_
     bool lines = coffer__job_has(job, "lines");
     coffer_status status =
         coffer__mlyze_export_open(&export, job, COFFER__MLYZE_EXPORT_PROFILE, COFFER__PACKING_NONE, err);
-    size_t count = status ? 0 : coffer_mlyze_analysis_stack_count(export.analysis);
+    size_t count = status ? 0 : coffer_mlyze_stats_stack_count(export.analysis);
     for (size_t i = 0; !status && i < count; i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_analysis_stack_at(export.analysis, i);
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(export.analysis, i);
         if (coffer__mlyze_row_bytes(row, export.what) > 0)
             put_row(&export, row, lines);
         status = coffer__mlyze_export_drain(&export, err);

@@ -32,7 +32,7 @@ static const char *name_of(const csv_export *to, uint8_t type, uint64_t id)
     }
     bool named = type == COFFER_MLYZE_MARKER || type == COFFER_MLYZE_OBJECT ||
                  type == COFFER_MLYZE_REFERENCE || type == COFFER_MLYZE_THREAD;
-    const char *name = named ? coffer_mlyze_function(to->export.trace, id) : "";
+    const char *name = named ? coffer_mlyze_function_name(to->export.trace, id) : "";
     return name ? name : "?";
 }
 

@@ -73,9 +73,10 @@ static coffer_status ip_of(uint64_t *number, heaptrack_export *to, const coffer_
     size_t place = 0;
     bool is_new = false;
     coffer_status status = string_of(&function, to, OF_FUNCTION, frame->func_id,
-                                     coffer_mlyze_function(trace, frame->func_id), err);
+                                     coffer_mlyze_function_name(trace, frame->func_id), err);
     if (!status)
-        status = string_of(&file, to, OF_FILE, frame->file_id, coffer_mlyze_file(trace, frame->file_id), err);
+        status =
+            string_of(&file, to, OF_FILE, frame->file_id, coffer_mlyze_file_name(trace, frame->file_id), err);
     if (!status)
         status = coffer__triples_add(&place, &is_new, &to->ips,
                                      (coffer__triple){ function, file, frame->line }, err);

@@ -113,7 +113,7 @@ static coffer_status put_detailed(massif_export *to, uint64_t time, uint64_t byt
 
 static coffer_status put_snapshots(massif_export *to, coffer_error *err)
 {
-    const coffer_mlyze_totals *totals = coffer_mlyze_analysis_totals(to->export.analysis);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(to->export.analysis);
     const coffer_mlyze_timeline *timeline = to->timeline;
     bool peak_written = totals->peak_bytes == 0;
     coffer_status status = COFFER_OK;

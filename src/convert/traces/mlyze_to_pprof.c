@@ -89,7 +89,7 @@ enum { OF_FUNCTION, OF_FILE, OF_NOTHING };
 static coffer_status string_of(uint64_t *number, pprof_export *to, const coffer_mlyze_frame *frame,
                                bool is_file, coffer_error *err)
 {
-    const char *function = coffer_mlyze_function(to->export.trace, frame->func_id);
+    const char *function = coffer_mlyze_function_name(to->export.trace, frame->func_id);
     const char *file = coffer__mlyze_export_file(&to->export, frame);
     coffer__triple key = { OF_NOTHING, 0, 0 }; /* a function without any name */
     size_t place;
@@ -182,11 +182,11 @@ static coffer_status put_sample(pprof_export *to, const coffer_mlyze_stack_row *
 
 static coffer_status put_samples(pprof_export *to, coffer_error *err)
 {
-    const coffer_mlyze_analysis *analysis = to->export.analysis;
-    size_t count = coffer_mlyze_analysis_stack_count(analysis);
+    const coffer_mlyze_stats *analysis = to->export.analysis;
+    size_t count = coffer_mlyze_stats_stack_count(analysis);
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < count; i++)
-        status = put_sample(to, coffer_mlyze_analysis_stack_at(analysis, i), err);
+        status = put_sample(to, coffer_mlyze_stats_stack_at(analysis, i), err);
     return status ? status : coffer__mlyze_export_commit(&to->export, err);
 }
 

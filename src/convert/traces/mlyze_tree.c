@@ -60,12 +60,12 @@ static int largest_first(const void *left, const void *right)
 static coffer_status collect_leaves(stack_tree *out, const coffer__mlyze_export *export,
                                     coffer_mlyze_measure measure, coffer_error *err)
 {
-    size_t count = coffer_mlyze_analysis_stack_count(export->analysis);
+    size_t count = coffer_mlyze_stats_stack_count(export->analysis);
     out->leaves = coffer__alloc_array(count + 1, sizeof *out->leaves);
     if (!out->leaves)
         return coffer__fail_no_memory(err, count * sizeof *out->leaves);
     for (size_t i = 0; i < count; i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_analysis_stack_at(export->analysis, i);
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(export->analysis, i);
         stack_leaf *leaf = &out->leaves[out->leaf_count];
         leaf->bytes = coffer__mlyze_row_bytes(row, measure);
         if (leaf->bytes == 0)

@@ -32,9 +32,9 @@ coffer_status coffer__mcf_check_index(coffer__mcf_checker *check, coffer_error *
 coffer_status coffer__mcf_check_places(coffer__mcf_checker *check, coffer_error *err);
 /* Loads the records; says what is wrong with them. */
 coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error *err);
-/* What quantising is said to have cost. */
+/* What quantizing is said to have cost. */
 coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err);
-/* Sums and the bytes of quantised payloads: all of them, or what costs next to nothing. */
+/* Sums and the bytes of quantized payloads: all of them, or what costs next to nothing. */
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err);
 
 #endif

@@ -28,15 +28,15 @@ static void check_name(const coffer__mcf_checker *check, size_t i, const coffer_
 
 static void check_alignment(const coffer__mcf_checker *check, size_t i, const coffer__mcf_entry *entry)
 {
-    bool quantised = coffer_dtype_is_quantised(coffer_mcf_dtype_from_code(entry->dtype));
+    bool quantized = coffer_dtype_is_quantized(coffer_mcf_dtype_from_code(entry->dtype));
     bool claimed = (check->header.flags & COFFER__MCF_FLAG_ALIGNED64) != 0;
-    if (entry->size == 0 || entry->offset % COFFER__MCF_PAYLOAD_ALIGNMENT == 0 || !(quantised || claimed))
+    if (entry->size == 0 || entry->offset % COFFER__MCF_PAYLOAD_ALIGNMENT == 0 || !(quantized || claimed))
         return;
     coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_ERROR,
                        coffer__mcf_entry_at(&check->index, i) + COFFER__MCF_ENTRY_OFFSET_AT,
                        "tensor %s begins at %llu, no multiple of %d%s",
                        coffer__mcf_entry_name(&check->index, i).text, (unsigned long long)entry->offset,
-                       COFFER__MCF_PAYLOAD_ALIGNMENT, quantised ? "" : ", as the flags say");
+                       COFFER__MCF_PAYLOAD_ALIGNMENT, quantized ? "" : ", as the flags say");
 }
 
 static void check_entry(const coffer__mcf_checker *check, size_t i)

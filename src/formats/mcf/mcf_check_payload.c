@@ -1,4 +1,4 @@
-/* The bytes of payloads: sums, and what quantised ones may not hold. Without `full` only files whose payloads
+/* The bytes of payloads: sums, and what quantized ones may not hold. Without `full` only files whose payloads
  * take no noticeable time are looked at. */
 #include "formats/mcf/mcf_check.h"
 
@@ -70,7 +70,7 @@ static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *
     return status;
 }
 
-/* ---- Quantised payloads ---- */
+/* ---- Quantized payloads ---- */
 
 typedef struct subject {
     size_t tensor;
@@ -110,7 +110,7 @@ static coffer_status scan_piece(void *context, uint64_t index, uint32_t worker, 
                                   scan->scratch + (size_t)worker * COFFER__MCF_SCAN_SCRATCH, err);
 }
 
-/* Tensors that are quantised and whose payload is where and what it should be. */
+/* Tensors that are quantized and whose payload is where and what it should be. */
 static uint64_t collect(scanning *scan, const coffer__mcf_checker *check)
 {
     uint64_t bytes = 0, size = coffer_source_size(check->source);
@@ -119,7 +119,7 @@ static uint64_t collect(scanning *scan, const coffer__mcf_checker *check)
         coffer_dtype dtype = coffer_mcf_dtype_from_code(entry.dtype);
         bool activations = coffer__mcf_checker_activations(check, i);
         subject *of = &scan->subjects[scan->count];
-        if (!coffer_dtype_is_quantised(dtype) || !entry.dims ||
+        if (!coffer_dtype_is_quantized(dtype) || !entry.dims ||
             coffer__quant_plan(&of->layout, dtype, entry.rank, entry.dims, activations, NULL) != COFFER_OK ||
             of->layout.size != entry.size || entry.size == 0 ||
             !coffer__range_fits(entry.offset, entry.size, size))
@@ -183,7 +183,7 @@ static void report_faults(const scanning *scan)
     }
 }
 
-static coffer_status check_quantised(const coffer__mcf_checker *check, coffer_error *err)
+static coffer_status check_quantized(const coffer__mcf_checker *check, coffer_error *err)
 {
     scanning scan = { .check = check };
     coffer__pool *pool = NULL;
@@ -211,5 +211,5 @@ out:
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err)
 {
     coffer_status status = check_sums(check, err);
-    return status ? status : check_quantised(check, err);
+    return status ? status : check_quantized(check, err);
 }

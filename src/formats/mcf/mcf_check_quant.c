@@ -1,4 +1,4 @@
-/* QuantInfo against the index: one record for each quantised tensor, none for the others. */
+/* QuantInfo against the index: one record for each quantized tensor, none for the others. */
 #include "formats/mcf/mcf_check.h"
 #include "formats/mcf/mcf_quality.h"
 
@@ -45,18 +45,18 @@ static void check_record(const coffer__mcf_checker *check, size_t number)
     coffer_dtype method = coffer_mcf_dtype_from_code(record->method);
     uint32_t dtype;
     check_reserved(check, number);
-    if (coffer_dtype_is_quantised(method))
+    if (coffer_dtype_is_quantized(method))
         check_sizes(check, number, method);
     if (record->tensor >= check->index.count) {
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR, place_of(check, number),
                            "QuantInfo record %zu is about tensor %lu, there are %zu", number,
                            (unsigned long)record->tensor, check->index.count);
-        if (coffer_dtype_is_quantised(method))
+        if (coffer_dtype_is_quantized(method))
             return;
     }
     dtype = record->tensor < check->index.count ? coffer__mcf_index_entry(&check->index, record->tensor).dtype
                                                 : record->method;
-    if (!coffer_dtype_is_quantised(method) || record->method != dtype)
+    if (!coffer_dtype_is_quantized(method) || record->method != dtype)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place_of(check, number) + 4,
                            "QuantInfo record %zu has method 0x%x, its tensor type 0x%lx", number,
                            record->method, (unsigned long)dtype);
@@ -70,7 +70,7 @@ static void check_missing(const coffer__mcf_checker *check)
 {
     for (size_t i = 0; i < check->index.count && !coffer__report_full(check->report); i++) {
         coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(&check->index, i).dtype);
-        if (coffer_dtype_is_quantised(dtype) && check->quant_of[i] == 0)
+        if (coffer_dtype_is_quantized(dtype) && check->quant_of[i] == 0)
             coffer__report_add(check->report, COFFER_E_MISSING, COFFER_ERROR,
                                coffer__mcf_entry_at(&check->index, i),
                                "tensor %s is %s and has no QuantInfo record",

@@ -7,7 +7,7 @@
 static coffer_status write_compact(const coffer_mcf *model, const char *out_path,
                                    const coffer_compact_opts *opts, coffer_error *err)
 {
-    coffer_mcf_create_opts options = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
     coffer__mcf_rewrite from = { .model = model, .progress = opts->progress };
     coffer_mcf_writer *writer = NULL;
     coffer_mcf_section sums;
@@ -17,13 +17,13 @@ static coffer_status write_compact(const coffer_mcf *model, const char *out_path
     options.no_checksums = !coffer_mcf_find_section(&sums, model, COFFER_MCF_CHECKSUMS);
     options.flags = model->header.flags;
     options.exclusive = opts->exclusive;
-    if ((status = coffer_mcf_create(&writer, out_path, &options, err)))
+    if ((status = coffer_mcf_writer_create(&writer, out_path, &options, err)))
         return status;
     if ((status = coffer__mcf_take_over(writer, &from, err))) {
-        coffer_mcf_discard(writer);
+        coffer_mcf_writer_discard(writer);
         return status;
     }
-    return coffer_mcf_commit(writer, err);
+    return coffer_mcf_writer_commit(writer, err);
 }
 
 static coffer_status describe(coffer_node *out, const coffer_mcf *model, const char *out_path,

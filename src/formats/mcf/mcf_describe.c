@@ -78,7 +78,7 @@ static void describe_types(coffer_node *out, const coffer_mcf *model)
     }
 }
 
-/* How good the quantised tensors are, the worst of them by name. */
+/* How good the quantized tensors are, the worst of them by name. */
 static void describe_quality(coffer_node *out, const coffer_mcf *model)
 {
     static const char *const methods[] = { "fit", "absmax", "exact" };

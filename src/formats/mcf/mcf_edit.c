@@ -29,10 +29,10 @@ struct coffer_mcf_editor {
     bool committed;
 };
 
-coffer_status coffer_mcf_edit(coffer_mcf_editor **out, const char *path, const coffer_mcf_edit_opts *opts,
-                              coffer_error *err)
+coffer_status coffer_mcf_editor_open(coffer_mcf_editor **out, const char *path,
+                                     const coffer_mcf_editor_opts *opts, coffer_error *err)
 {
-    coffer_mcf_edit_opts options = COFFER_MCF_EDIT_OPTS_INIT;
+    coffer_mcf_editor_opts options = COFFER_MCF_EDITOR_OPTS_INIT;
     coffer_mcf_editor *editor;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
@@ -44,14 +44,14 @@ coffer_status coffer_mcf_edit(coffer_mcf_editor **out, const char *path, const c
     if ((status = coffer__update_open(&editor->update, path, NULL, err)) ||
         (status = coffer__mcf_open_outline(&editor->model, coffer__update_source(editor->update),
                                            &editor->limits, err))) {
-        coffer_mcf_edit_close(editor);
+        coffer_mcf_editor_close(editor);
         return status;
     }
     *out = editor;
     return COFFER_OK;
 }
 
-void coffer_mcf_edit_close(coffer_mcf_editor *editor)
+void coffer_mcf_editor_close(coffer_mcf_editor *editor)
 {
     if (!editor)
         return;
@@ -128,8 +128,8 @@ static uint32_t version_of(const coffer_mcf_editor *editor, uint32_t type)
                                                                   : COFFER__MCF_SECTION_VERSION;
 }
 
-coffer_status coffer_mcf_edit_section(coffer_mcf_editor *editor, uint32_t type, const void *bytes, size_t len,
-                                      coffer_error *err)
+coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t type, const void *bytes,
+                                            size_t len, coffer_error *err)
 {
     uint8_t *copy;
     coffer_status status = check_type(type, false, err);
@@ -155,7 +155,7 @@ static bool has_section(const coffer_mcf_editor *editor, uint32_t type)
     return pending ? !pending->removed : coffer_mcf_find_section(&section, editor->model, type);
 }
 
-coffer_status coffer_mcf_edit_remove(coffer_mcf_editor *editor, uint32_t type, coffer_error *err)
+coffer_status coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32_t type, coffer_error *err)
 {
     coffer_status status = check_type(type, true, err);
     if (status)
@@ -193,8 +193,8 @@ static coffer_status current_model_info(coffer_mcf_model_info **out, coffer_mcf_
     return status;
 }
 
-coffer_status coffer_mcf_edit_model_info(coffer_mcf_editor *editor, const char *field, const char *text,
-                                         coffer_mcf_kv_type type, coffer_error *err)
+coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field, const char *text,
+                                               coffer_mcf_kv_type type, coffer_error *err)
 {
     coffer_mcf_model_info *info = NULL;
     coffer__buffer encoded = COFFER__BUFFER_INIT;
@@ -215,8 +215,8 @@ coffer_status coffer_mcf_edit_model_info(coffer_mcf_editor *editor, const char *
 
 /* ---- Sums ---- */
 
-coffer_status coffer_mcf_edit_checksums(coffer_mcf_editor *editor, uint32_t threads,
-                                        const coffer_progress *progress, coffer_error *err)
+coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, uint32_t threads,
+                                              const coffer_progress *progress, coffer_error *err)
 {
     coffer__mcf_sums sums = { 0 };
     coffer__buffer encoded = COFFER__BUFFER_INIT;
@@ -351,7 +351,7 @@ static coffer_status write_changes(coffer_mcf_editor *editor, const uint8_t *dir
     return coffer__update_commit(editor->update, err);
 }
 
-coffer_status coffer_mcf_edit_commit(coffer_mcf_editor *editor, coffer_error *err)
+coffer_status coffer_mcf_editor_commit(coffer_mcf_editor *editor, coffer_error *err)
 {
     planned *sections = NULL;
     coffer__mcf_header header = editor->model->header;

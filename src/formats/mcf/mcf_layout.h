@@ -38,7 +38,7 @@
  *                                             6   u16  block size
  *                                             8   u16  super-block size
  *                                             10  6 bytes reserved, 0
- *                                             16  f32  least and greatest value before quantising
+ *                                             16  f32  least and greatest value before quantizing
  *
  *   Checksums (type 0x434B0001, an extension of ours), 64 bytes and the sums
  *   0   u32  version, 1
@@ -56,7 +56,7 @@
  *   4   u32  record count                     4   u32  name: length
  *   8   u32  size of the strings              8   u32  source of the importances: offset in the strings
  *   12  u32  reserved, 0                      12  u32  source: length, 0 = none
- *   16  the records                           16  u16  dtype that the tensor was quantised to
+ *   16  the records                           16  u16  dtype that the tensor was quantized to
  *       the strings, without terminators      18  u16  method: 0 fit, 1 absmax, 2 exact
  *                                             20  f32  signal to noise in dB; +infinity: nothing was lost
  *                                             24  f32  largest difference of an element
@@ -110,7 +110,7 @@
 #define COFFER__MCF_QUALITY_HEADER 16
 #define COFFER__MCF_QUALITY_RECORD 32
 
-#define COFFER__MCF_PAYLOAD_ALIGNMENT 64 /* of quantised payloads, and of the regions inside them */
+#define COFFER__MCF_PAYLOAD_ALIGNMENT 64 /* of quantized payloads, and of the regions inside them */
 #define COFFER__MCF_MAX_ALIGNMENT ((uint32_t)2 << 20)
 
 #endif

@@ -23,7 +23,7 @@ bool coffer__mcf_elements(uint64_t *out, uint32_t rank, const uint64_t *dims)
 
 bool coffer__mcf_is_blocked(coffer_dtype dtype)
 {
-    return coffer_dtype_is_quantised(dtype) && dtype != COFFER_DTYPE_INT8 && dtype != COFFER_DTYPE_INT4;
+    return coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_INT8 && dtype != COFFER_DTYPE_INT4;
 }
 
 static uint64_t divide_up(uint64_t value, uint64_t by)
@@ -40,7 +40,7 @@ coffer_status coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_
     if (coffer_mcf_dtype_code(dtype) == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "a model container has no type %s",
                             coffer_dtype_name(dtype));
-    if (!coffer_dtype_is_quantised(dtype)) {
+    if (!coffer_dtype_is_quantized(dtype)) {
         if (!coffer__mcf_elements(&elements, rank, dims) ||
             !coffer__mul_u64(&size, elements, coffer_dtype_size(dtype)))
             return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,

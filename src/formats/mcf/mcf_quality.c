@@ -1,4 +1,4 @@
-/* QuantQuality, a section of ours: how far each quantised tensor is from what it was. It names tensors, so
+/* QuantQuality, a section of ours: how far each quantized tensor is from what it was. It names tensors, so
  * that it stays right when a file is written anew; what it says of a tensor that has another type since then
  * no longer counts. */
 #include "formats/mcf/mcf_quality.h"

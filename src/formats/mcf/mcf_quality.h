@@ -8,7 +8,7 @@
 typedef struct coffer__mcf_quality_record {
     const char *name;
     size_t name_len;
-    uint16_t dtype; /* of the tensor when it was quantised, as the file has it */
+    uint16_t dtype; /* of the tensor when it was quantized, as the file has it */
     coffer_mcf_quality quality;
 } coffer__mcf_quality_record;
 

@@ -1,4 +1,4 @@
-/* QuantInfo: how tensors were quantised. Payloads of q* and k* tensors can be read without it. */
+/* QuantInfo: how tensors were quantized. Payloads of q* and k* tensors can be read without it. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"

@@ -144,7 +144,7 @@ static void leave_out(rescue *work, size_t tensor, const coffer_error *why)
 static bool fits_activations(const coffer__mcf_index *index, size_t tensor)
 {
     coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(index, tensor).dtype);
-    return coffer_dtype_is_quantised(dtype) && !coffer__mcf_is_blocked(dtype) &&
+    return coffer_dtype_is_quantized(dtype) && !coffer__mcf_is_blocked(dtype) &&
            coffer__mcf_check_payload_size(index, tensor, true, NULL) == COFFER_OK;
 }
 
@@ -160,7 +160,7 @@ static coffer_status make_records(rescue *work, coffer_error *err)
         return coffer__fail_no_memory(err, count * sizeof *model->quants);
     for (size_t i = 0; i < count; i++) {
         coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
-        if (!coffer_dtype_is_quantised(coffer_mcf_dtype_from_code(entry.dtype)))
+        if (!coffer_dtype_is_quantized(coffer_mcf_dtype_from_code(entry.dtype)))
             continue;
         model->quants[made] = (coffer__mcf_quant_record){ .tensor = (uint32_t)i,
                                                           .method = (uint8_t)entry.dtype,
@@ -266,7 +266,7 @@ static bool anything_left(const rescue *work)
 
 static coffer_status write_repaired(const rescue *work, const char *path, coffer_error *err)
 {
-    coffer_mcf_create_opts options = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
     coffer__mcf_rewrite from = { work->model, work->left_out, work->opts->progress };
     coffer_mcf_writer *writer = NULL;
     coffer_mcf_section sums;
@@ -281,13 +281,13 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
         !work->directory_lost && !coffer_mcf_find_section(&sums, work->model, COFFER_MCF_CHECKSUMS);
     options.flags = work->model->header.flags;
     options.exclusive = !work->opts->overwrite;
-    if ((status = coffer_mcf_create(&writer, path, &options, err)))
+    if ((status = coffer_mcf_writer_create(&writer, path, &options, err)))
         return status;
     if ((status = coffer__mcf_take_over(writer, &from, err))) {
-        coffer_mcf_discard(writer);
+        coffer_mcf_writer_discard(writer);
         return status;
     }
-    return coffer_mcf_commit(writer, err);
+    return coffer_mcf_writer_commit(writer, err);
 }
 
 static coffer_status copy_clean(const rescue *work, const char *path, coffer_error *err)

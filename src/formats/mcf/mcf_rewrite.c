@@ -94,7 +94,8 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_r
 {
     for (uint64_t at = 0; at < of->size;) {
         uint64_t n = of->size - at < STEP ? of->size - at : STEP;
-        coffer_status status = coffer_mcf_write_from(writer, from->model->source, of->offset + at, n, err);
+        coffer_status status =
+            coffer_mcf_writer_write_from(writer, from->model->source, of->offset + at, n, err);
         if (status)
             return status;
         at += n;
@@ -114,7 +115,7 @@ static bool record_of(coffer__mcf_quant_record *out, const coffer_mcf *model, si
     const coffer__mcf_quant_record *own = NULL;
     if (model->quant_of && model->quant_of[tensor])
         own = &model->quants[model->quant_of[tensor] - 1];
-    if (!coffer_dtype_is_quantised(dtype))
+    if (!coffer_dtype_is_quantized(dtype))
         return false;
     *out = (coffer__mcf_quant_record){ .method = (uint8_t)dtype_code,
                                        .block_size = implied.block_size,
@@ -132,7 +133,7 @@ static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_re
 {
     coffer__mcf_entry entry = coffer__mcf_index_entry(&from->model->index, of->tensor);
     coffer__mcf_quant_record record;
-    bool quantised = record_of(&record, from->model, of->tensor, entry.dtype);
+    bool quantized = record_of(&record, from->model, of->tensor, entry.dtype);
     coffer_status status;
     if (!entry.name || !entry.dims)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS,
@@ -140,12 +141,12 @@ static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_re
                             "tensor #%zu has no name or no shape; repair leaves it out", of->tensor);
     if (alias)
         return coffer__mcf_add_alias(writer, entry.name, entry.name_len, entry.dtype, entry.rank, entry.dims,
-                                     writer->tensor_count - 1, quantised ? &record : NULL, err);
+                                     writer->tensor_count - 1, quantized ? &record : NULL, err);
     if ((status = coffer__mcf_begin_raw(writer, entry.name, entry.name_len, entry.dtype, entry.rank,
-                                        entry.dims, entry.size, quantised ? &record : NULL, err)) ||
+                                        entry.dims, entry.size, quantized ? &record : NULL, err)) ||
         (status = copy_payload(writer, from, of, done, total, err)))
         return status;
-    return coffer_mcf_end_tensor(writer, err);
+    return coffer_mcf_writer_end_tensor(writer, err);
 }
 
 /* How much room the index will take, so that it can stand in front. */
@@ -160,7 +161,7 @@ static coffer_status reserve(coffer_mcf_writer *writer, const coffer_mcf *model,
     }
     if (count == 0 || dims > UINT32_MAX)
         return COFFER_OK;
-    return coffer_mcf_reserve_index(writer, (uint32_t)count, (uint32_t)dims, names, err);
+    return coffer_mcf_writer_reserve_index(writer, (uint32_t)count, (uint32_t)dims, names, err);
 }
 
 static coffer_status take_tensors(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,

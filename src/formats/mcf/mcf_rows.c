@@ -45,9 +45,9 @@ coffer_status coffer_mcf_read_rows(void *out, const coffer_mcf *model, size_t te
     if (status)
         return status;
     of = coffer_mcf_tensor_at(model, tensor);
-    if (coffer_dtype_is_quantised(of.dtype))
+    if (coffer_dtype_is_quantized(of.dtype))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, of.offset,
-                            "tensor %s is quantised (%s): its rows do not stand one after the other",
+                            "tensor %s is quantized (%s): its rows do not stand one after the other",
                             coffer__mcf_entry_name(&model->index, tensor).text, coffer_dtype_name(of.dtype));
     bytes_of_rows(&begin, &len, &of, first, count);
     if (!coffer__to_size(&size, len))
@@ -88,7 +88,7 @@ static coffer_status read_payload(void *context, void *out, uint64_t offset, siz
     return coffer_mcf_read(out, of->model, of->tensor, offset, len, err);
 }
 
-static coffer_status decode_quantised(float *out, const coffer_mcf *model, size_t tensor,
+static coffer_status decode_quantized(float *out, const coffer_mcf *model, size_t tensor,
                                       const coffer_mcf_tensor *of, uint64_t first, uint64_t count,
                                       coffer_error *err)
 {
@@ -109,6 +109,6 @@ coffer_status coffer_mcf_read_rows_f32(float *out, const coffer_mcf *model, size
     if (status)
         return status;
     of = coffer_mcf_tensor_at(model, tensor);
-    return coffer_dtype_is_quantised(of.dtype) ? decode_quantised(out, model, tensor, &of, first, count, err)
+    return coffer_dtype_is_quantized(of.dtype) ? decode_quantized(out, model, tensor, &of, first, count, err)
                                                : convert_plain(out, model, tensor, &of, first, count, err);
 }

@@ -1,4 +1,4 @@
-/* What may not stand in a quantised payload, found piece by piece, in any number of threads. */
+/* What may not stand in a quantized payload, found piece by piece, in any number of threads. */
 #ifndef COFFER_FORMATS_MCF_SCAN_H
 #define COFFER_FORMATS_MCF_SCAN_H
 

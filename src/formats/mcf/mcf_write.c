@@ -14,7 +14,7 @@
 
 /* ---- The writer ---- */
 
-static coffer_status check_options(coffer_mcf_create_opts *options, coffer_error *err)
+static coffer_status check_options(coffer_mcf_writer_opts *options, coffer_error *err)
 {
     uint32_t align = options->align ? options->align : COFFER__MCF_PAYLOAD_ALIGNMENT;
     if (align < COFFER__MCF_PAYLOAD_ALIGNMENT || align > COFFER__MCF_MAX_ALIGNMENT ||
@@ -27,10 +27,10 @@ static coffer_status check_options(coffer_mcf_create_opts *options, coffer_error
     return COFFER_OK;
 }
 
-coffer_status coffer_mcf_create(coffer_mcf_writer **out, const char *path, const coffer_mcf_create_opts *opts,
-                                coffer_error *err)
+coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path,
+                                       const coffer_mcf_writer_opts *opts, coffer_error *err)
 {
-    coffer_mcf_create_opts options = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
     coffer_mcf_writer *writer;
     coffer_status status;
@@ -86,7 +86,7 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer)
     coffer__free(writer);
 }
 
-void coffer_mcf_discard(coffer_mcf_writer *writer)
+void coffer_mcf_writer_discard(coffer_mcf_writer *writer)
 {
     coffer__mcf_writer_free(writer);
 }
@@ -185,8 +185,8 @@ coffer_status coffer__mcf_add_raw_section(coffer_mcf_writer *writer, uint32_t ty
                               : add_section_now(writer, type, version, bytes, len, err);
 }
 
-coffer_status coffer_mcf_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
-                                     const void *bytes, size_t len, coffer_error *err)
+coffer_status coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
+                                            const void *bytes, size_t len, coffer_error *err)
 {
     if (type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_TENSOR_INDEX ||
         type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY)
@@ -195,8 +195,8 @@ coffer_status coffer_mcf_add_section(coffer_mcf_writer *writer, uint32_t type, u
     return coffer__mcf_add_raw_section(writer, type, version, bytes, len, err);
 }
 
-coffer_status coffer_mcf_set_model_info(coffer_mcf_writer *writer, const coffer_mcf_model_info *info,
-                                        coffer_error *err)
+coffer_status coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer, const coffer_mcf_model_info *info,
+                                               coffer_error *err)
 {
     coffer_mcf_model_info known = COFFER_MCF_MODEL_INFO_INIT;
     coffer__buffer bytes = COFFER__BUFFER_INIT;
@@ -211,8 +211,8 @@ out:
     return status;
 }
 
-coffer_status coffer_mcf_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
-                                       uint64_t name_bytes, coffer_error *err)
+coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
+                                              uint64_t name_bytes, coffer_error *err)
 {
     coffer_status status;
     if (writer->area_begun || writer->index_room > 0)
@@ -310,7 +310,7 @@ coffer_status coffer__mcf_begin_raw(coffer_mcf_writer *writer, const char *name,
                                     uint32_t dtype, uint32_t rank, const uint64_t *dims, uint64_t size,
                                     const coffer__mcf_quant_record *quant, coffer_error *err)
 {
-    coffer__mcf_new tensor = { .dtype = dtype, .rank = rank, .size = size, .quantised = quant != NULL };
+    coffer__mcf_new tensor = { .dtype = dtype, .rank = rank, .size = size, .quantized = quant != NULL };
     coffer_status status;
     if (quant)
         tensor.quant = *quant;
@@ -339,7 +339,7 @@ coffer_status coffer__mcf_add_alias(coffer_mcf_writer *writer, const char *name,
                                .rank = rank,
                                .offset = writer->tensors[original].offset,
                                .size = writer->tensors[original].size,
-                               .quantised = quant != NULL };
+                               .quantized = quant != NULL };
     coffer_status status = check_room(writer, rank, err);
     if (quant)
         tensor.quant = *quant;
@@ -365,26 +365,26 @@ static coffer_status make_record(coffer__mcf_quant_record *out, const coffer_mcf
     return COFFER_OK;
 }
 
-coffer_status coffer_mcf_begin_tensor(coffer_mcf_writer *writer, const coffer_mcf_new_tensor *tensor,
-                                      coffer_error *err)
+coffer_status coffer_mcf_writer_begin_tensor(coffer_mcf_writer *writer, const coffer_mcf_new_tensor *tensor,
+                                             coffer_error *err)
 {
-    bool quantised = coffer_dtype_is_quantised(tensor->dtype);
+    bool quantized = coffer_dtype_is_quantized(tensor->dtype);
     bool activations = tensor->quant && tensor->quant->activations;
     coffer__mcf_quant_record record = { 0 };
     uint64_t size;
     coffer_status status;
     if (!coffer__utf8_valid(tensor->name, tensor->name_len))
         return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "a tensor's name is not UTF-8");
-    if (tensor->quant && !quantised)
+    if (tensor->quant && !quantized)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor of type %s has no quantisation record",
+                            "a tensor of type %s has no quantization record",
                             coffer_dtype_name(tensor->dtype));
     if ((status =
              coffer_mcf_payload_size(&size, tensor->dtype, tensor->rank, tensor->dims, activations, err)) ||
-        (quantised && (status = make_record(&record, tensor, err))))
+        (quantized && (status = make_record(&record, tensor, err))))
         return status;
     return coffer__mcf_begin_raw(writer, tensor->name, tensor->name_len, coffer_mcf_dtype_code(tensor->dtype),
-                                 tensor->rank, tensor->dims, size, quantised ? &record : NULL, err);
+                                 tensor->rank, tensor->dims, size, quantized ? &record : NULL, err);
 }
 
 /* ---- Payloads ---- */
@@ -404,7 +404,8 @@ static coffer_status expect_room(const coffer_mcf_writer *writer, uint64_t len, 
     return COFFER_OK;
 }
 
-coffer_status coffer_mcf_write(coffer_mcf_writer *writer, const void *bytes, size_t len, coffer_error *err)
+coffer_status coffer_mcf_writer_write(coffer_mcf_writer *writer, const void *bytes, size_t len,
+                                      coffer_error *err)
 {
     coffer_status status;
     if ((status = expect_room(writer, len, err)) ||
@@ -414,7 +415,7 @@ coffer_status coffer_mcf_write(coffer_mcf_writer *writer, const void *bytes, siz
     return writer->overwritten ? COFFER_OK : coffer__mcf_count_sums(writer, false, err);
 }
 
-coffer_status coffer_mcf_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err)
+coffer_status coffer_mcf_writer_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err)
 {
     coffer_status status;
     if ((status = expect_room(writer, len, err)) || (status = coffer__sink_fill(writer->sink, 0, len, err)))
@@ -424,8 +425,8 @@ coffer_status coffer_mcf_skip(coffer_mcf_writer *writer, uint64_t len, coffer_er
     return COFFER_OK;
 }
 
-coffer_status coffer_mcf_write_at(coffer_mcf_writer *writer, uint64_t begin, const void *bytes, size_t len,
-                                  coffer_error *err)
+coffer_status coffer_mcf_writer_write_at(coffer_mcf_writer *writer, uint64_t begin, const void *bytes,
+                                         size_t len, coffer_error *err)
 {
     coffer_status status = expect_room(writer, 0, err);
     if (status)
@@ -440,31 +441,31 @@ coffer_status coffer_mcf_write_at(coffer_mcf_writer *writer, uint64_t begin, con
     return coffer__sink_patch(writer->sink, offset + begin, bytes, len, err);
 }
 
-coffer_status coffer_mcf_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
-                                  coffer_error *err)
+coffer_status coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
+                                         coffer_error *err)
 {
     coffer_status status = expect_room(writer, 0, err);
     if (status)
         return status;
     coffer__mcf_new *tensor = &writer->tensors[writer->tensor_count - 1];
-    if (!tensor->quantised)
+    if (!tensor->quantized)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor that is not quantised has no clip bounds");
+                            "a tensor that is not quantized has no clip bounds");
     tensor->quant.min_clip = min_clip;
     tensor->quant.max_clip = max_clip;
     return COFFER_OK;
 }
 
-coffer_status coffer_mcf_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
-                                     coffer_error *err)
+coffer_status coffer_mcf_writer_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
+                                            coffer_error *err)
 {
     coffer_status status = expect_room(writer, 0, err);
     if (status)
         return status;
     coffer__mcf_new *tensor = &writer->tensors[writer->tensor_count - 1];
-    if (!tensor->quantised)
+    if (!tensor->quantized)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor that is not quantised has lost nothing");
+                            "a tensor that is not quantized has lost nothing");
     tensor->quality = *quality;
     tensor->source_at = writer->sources.len;
     tensor->measured = true;
@@ -483,15 +484,15 @@ static coffer_status write_piecewise(coffer_mcf_writer *writer, coffer_source *s
         size_t n = len - done < COPY_SIZE ? (size_t)(len - done) : COPY_SIZE;
         status = coffer_source_read_at(piece, src, offset + done, n, err);
         if (status == COFFER_OK)
-            status = coffer_mcf_write(writer, piece, n, err);
+            status = coffer_mcf_writer_write(writer, piece, n, err);
         done += n;
     }
     coffer__free(piece);
     return status;
 }
 
-coffer_status coffer_mcf_write_from(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,
-                                    uint64_t len, coffer_error *err)
+coffer_status coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,
+                                           uint64_t len, coffer_error *err)
 {
     coffer_status status = expect_room(writer, len, err);
     if (status)
@@ -510,7 +511,7 @@ coffer_status coffer_mcf_write_from(coffer_mcf_writer *writer, coffer_source *sr
     return status;
 }
 
-coffer_status coffer_mcf_end_tensor(coffer_mcf_writer *writer, coffer_error *err)
+coffer_status coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_error *err)
 {
     const coffer__mcf_new *tensor;
     coffer_status status = expect_room(writer, 0, err);
@@ -529,7 +530,7 @@ coffer_status coffer_mcf_end_tensor(coffer_mcf_writer *writer, coffer_error *err
 
 /* ---- The end ---- */
 
-coffer_status coffer_mcf_commit(coffer_mcf_writer *writer, coffer_error *err)
+coffer_status coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *err)
 {
     coffer__sink *sink;
     coffer_status status;

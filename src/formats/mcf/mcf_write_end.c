@@ -113,7 +113,7 @@ static void compose_quants(coffer__buffer *out, const coffer_mcf_writer *writer,
     coffer__buffer_append(out, bytes, COFFER__MCF_QUANT_HEADER);
     for (size_t i = 0; i < writer->tensor_count; i++) {
         coffer__mcf_quant_record record = writer->tensors[sorted[i].tensor].quant;
-        if (!writer->tensors[sorted[i].tensor].quantised)
+        if (!writer->tensors[sorted[i].tensor].quantized)
             continue;
         record.tensor = (uint32_t)i;
         coffer__mcf_store_quant_record(bytes, &record);

@@ -15,7 +15,7 @@ typedef struct coffer__mcf_new {
     uint32_t rank;
     uint32_t dim_at; /* in the dims */
     uint64_t offset, size;
-    bool quantised;
+    bool quantized;
     coffer__mcf_quant_record quant; /* its tensor is filled in when the order is known */
     bool measured;
     coffer_mcf_quality quality; /* its source is in the sources */
@@ -31,7 +31,7 @@ typedef struct coffer__mcf_late_section {
 } coffer__mcf_late_section;
 
 struct coffer_mcf_writer {
-    coffer_mcf_create_opts opts;
+    coffer_mcf_writer_opts opts;
     char *path;
     coffer__sink *sink;
     coffer__pool *pool; /* made when first needed */

@@ -135,7 +135,7 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
 
 static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
-    coffer_mldf_write_opts options = coffer__mldf_settings_of(&work->set);
+    coffer_mldf_writer_opts options = coffer__mldf_settings_of(&work->set);
     options.exclusive = work->opts->exclusive;
     options.limits = &work->set.limits;
     options.key = work->opts->key;
@@ -183,7 +183,7 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
     tell_end(work);
     coffer_mldf_writer *writer = work->writer;
     work->writer = NULL;
-    return coffer_mldf_commit(writer, err);
+    return coffer_mldf_writer_commit(writer, err);
 }
 
 coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const char *out_path,
@@ -201,7 +201,7 @@ coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const c
     work->opts = &options;
     coffer__mldf_prepare(&work->set, src, options.limits, options.key);
     status = rescue(work, out_path, err);
-    coffer_mldf_discard(work->writer);
+    coffer_mldf_writer_discard(work->writer);
     coffer__mldf_surveyor_free(&work->surveyor, &work->set);
     coffer__mldf_row_reader_free(&work->rows);
     coffer_mldf_bytes_free(&work->stored);

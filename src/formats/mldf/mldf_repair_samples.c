@@ -220,7 +220,7 @@ static coffer_status fetch_sample(bool *done, coffer__mldf_rescue *work, const u
         if (!entry.present)
             continue;
         if (fetch_value(work, row, sample, i, &found) != COFFER_OK) {
-            coffer_mldf_cancel_sample(work->writer);
+            coffer_mldf_writer_cancel_sample(work->writer);
             goto out;
         }
         if ((status = put(work, sample, i, err)))
@@ -291,7 +291,7 @@ static coffer_status rescue_sample(coffer__mldf_rescue *work, uint64_t sample, c
         return coffer__mldf_end_row(work->writer, err);
     const char *name = work->set.schema.fields[wrong].name;
     if (work->opts->copy) {
-        coffer_mldf_cancel_sample(work->writer);
+        coffer_mldf_writer_cancel_sample(work->writer);
         if ((status = fetch_sample(&fetched, work, row, sample, err)))
             return status;
         if (!fetched && work->keeps_numbers && (status = put_whole(&wrong, &why, work, row, sample, err)))
@@ -305,7 +305,7 @@ static coffer_status rescue_sample(coffer__mldf_rescue *work, uint64_t sample, c
     work->lost += !fetched;
     if (fetched || work->keeps_numbers)
         return coffer__mldf_end_row(work->writer, err);
-    coffer_mldf_cancel_sample(work->writer);
+    coffer_mldf_writer_cancel_sample(work->writer);
     return COFFER_OK;
 }
 

@@ -316,7 +316,7 @@ static uint32_t flags_of(const rescue *work)
 
 static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t *len, coffer_error *err)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer__mlyze_copy copy = { .keep_packed = true, .keep_unpacked = true, .sorts = true };
     coffer_status status;
     if (!coffer__mlyze_has_blocks(&work->trace.header)) {

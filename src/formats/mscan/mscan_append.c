@@ -74,8 +74,8 @@ static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_h
     return COFFER_OK;
 }
 
-coffer_status coffer_mscan_append(coffer_mscan_writer **out, const char *path, const coffer_limits *limits,
-                                  coffer_error *err)
+coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
+                                            const coffer_limits *limits, coffer_error *err)
 {
     coffer_limits allowed = coffer__limits(limits);
     coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);

@@ -147,7 +147,7 @@ static void write_scale(coffer__json_writer *json, const char *key, const coffer
     coffer__json_close_object(json);
 }
 
-coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const coffer_mscan_write_opts *opts,
+coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const coffer_mscan_writer_opts *opts,
                                           const coffer__json_value *extra, const coffer_limits *limits,
                                           coffer_error *err)
 {

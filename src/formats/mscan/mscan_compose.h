@@ -28,7 +28,7 @@ typedef struct coffer__mscan_draft {
 coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_draft *draft, coffer_error *err);
 
 /* The metadata of an empty scan. extra : an object whose keys are carried over, or NULL. */
-coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const coffer_mscan_write_opts *opts,
+coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const coffer_mscan_writer_opts *opts,
                                           const coffer__json_value *extra, const coffer_limits *limits,
                                           coffer_error *err);
 

@@ -26,7 +26,7 @@ static void describe_scales(coffer_node *out, const char *name, const coffer__ms
         coffer__node_text(out, name, "value = offset + scale * raw, with a scale for each sequence");
         break;
     case COFFER_MSCAN_SCALE_UNKNOWN:
-        coffer__node_text(out, name, "raw integers: the file does not say how values were quantised");
+        coffer__node_text(out, name, "raw integers: the file does not say how values were quantized");
         break;
     }
 }

@@ -40,7 +40,7 @@ uint32_t coffer__mscan_param_rows(const coffer_mscan *scan)
 coffer_status coffer__mscan_block_rows(uint32_t *out, const coffer_mscan *scan,
                                        const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     coffer_status status;
     query.by = COFFER_MSCAN_BY_BLOCK;

@@ -31,7 +31,7 @@ static void visit_tokens(void *context, uint32_t worker, const uint8_t *records,
 }
 
 static coffer_status range_of_unsorted(token_range *out, const coffer__mscan_selection *selection,
-                                       const coffer_mscan_query *query, coffer_error *err)
+                                       const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     coffer__mscan_pass pass = { .selection = selection, .visit = visit_tokens };
     token_range *ranges;
@@ -65,7 +65,7 @@ static coffer_status range_of_sorted(token_range *out, const coffer__mscan_selec
 }
 
 static coffer_status find_token_keys(coffer__mscan_keys *out, coffer__mscan_selection *selection,
-                                     const coffer_mscan_query *query, coffer_error *err)
+                                     const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     token_range range = { 0, 0, false };
     coffer_status status = coffer_mscan_is_sorted(&selection->sorted, selection->scan, err);
@@ -82,7 +82,7 @@ static coffer_status find_token_keys(coffer__mscan_keys *out, coffer__mscan_sele
 }
 
 coffer_status coffer__mscan_keys_find(coffer__mscan_keys *out, coffer__mscan_selection *selection,
-                                      const coffer_mscan_query *query, coffer_error *err)
+                                      const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     *out = (coffer__mscan_keys){

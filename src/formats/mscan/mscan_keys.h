@@ -16,7 +16,7 @@ typedef struct coffer__mscan_keys {
 /* Reads as little as it can to find the range: nothing for parameters, blocks and sequences, two records for
  * the tokens of a sorted scan, all of an unsorted one. */
 coffer_status coffer__mscan_keys_find(coffer__mscan_keys *out, coffer__mscan_selection *selection,
-                                      const coffer_mscan_query *query, coffer_error *err);
+                                      const coffer_mscan_stats_opts *query, coffer_error *err);
 
 /* The tokens [begin, end) have the same key. */
 typedef struct coffer__mscan_key_span {

@@ -11,8 +11,8 @@
  *   0       u32      token_idx, global over all sequences
  *   4       u16      param_id
  *   6       u16      block_idx
- *   8       u16      activation, quantised
- *   10      u16      grad_norm, quantised
+ *   8       u16      activation, quantized
+ *   10      u16      grad_norm, quantized
  */
 #ifndef COFFER_FORMATS_MSCAN_LAYOUT_H
 #define COFFER_FORMATS_MSCAN_LAYOUT_H

@@ -16,7 +16,7 @@ static bool matches(const char *glob, const char *text, size_t len)
 static coffer_status count_records(uint64_t **out, const coffer_mscan *scan, coffer_error *err)
 {
     size_t sequences = scan->metadata.sequence_count;
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     coffer_status status = COFFER_OK;
     bool sorted = false;

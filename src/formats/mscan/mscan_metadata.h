@@ -6,7 +6,7 @@
 #include "coffer/mscan.h"
 #include "coffer/report.h"
 
-/* How the values of one column were quantised. */
+/* How the values of one column were quantized. */
 typedef struct coffer__mscan_scales {
     coffer_mscan_scale_scope scope;
     bool has_common;                   /* the scale and offset that stand beside "scope" */

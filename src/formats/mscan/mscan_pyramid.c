@@ -101,7 +101,7 @@ static uint64_t column_end(void *context, uint32_t token)
     return (((uint64_t)token >> shift) + 1) << shift;
 }
 
-/* Each cell of a level is two neighbours of the one below. */
+/* Each cell of a level is two neighbors of the one below. */
 static void halve(coffer__mscan_pyramid *pyramid, int kind, unsigned level)
 {
     size_t bands = pyramid->bands[kind].count;

@@ -316,7 +316,7 @@ static coffer_status check_order(void *context, uint64_t index, uint32_t worker,
 
     if (atomic_load(&search->unsorted))
         return COFFER_OK;
-    first -= first > 0; /* with the last record of the chunk before, so that no neighbours go unseen */
+    first -= first > 0; /* with the last record of the chunk before, so that no neighbors go unseen */
     status = coffer__mscan_fetch(&records, scan->source, scan->record_area, first, (size_t)(end - first),
                                  scratch, err);
     if (status == COFFER_OK && !is_ascending(records, (size_t)(end - first)))

@@ -121,7 +121,7 @@ static bool is_unreadable(coffer_status status)
 
 static coffer_status load_metadata(rescue *work, coffer_error *err)
 {
-    coffer_mscan_write_opts empty = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts empty = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_error cause = COFFER_ERROR_INIT;
     coffer_report *found = NULL;
     coffer_status status = coffer_report_new(&found, work->limits.findings, err);

@@ -29,7 +29,7 @@ typedef struct cell {
 } cell;
 
 typedef struct scoring {
-    const coffer_mscan_query *query;
+    const coffer_mscan_stats_opts *query;
     coffer__mscan_layers *layers;
     coffer_mscan_group *totals; /* by layer */
     double (*stddev)[2];        /* by layer */
@@ -166,7 +166,7 @@ static void visit_tokens(void *context, uint32_t worker, const uint8_t *records,
 static coffer_status select_window(coffer__mscan_selection *out, const coffer__mscan_selection *all,
                                    const window *part, coffer_error *err)
 {
-    const coffer_mscan_query *query = part->work->query;
+    const coffer_mscan_stats_opts *query = part->work->query;
     const coffer_mscan_sequence *sequences = all->scan->metadata.sequences;
     uint64_t begin = part->first_key, end = begin + part->key_count;
     if (query->by == COFFER_MSCAN_BY_BLOCK) {
@@ -257,7 +257,7 @@ static coffer_status score_keys(coffer_mscan_scores *out, const scoring *work,
 
 /* Blocks are numbered from 0 and usually few; which is the last one only the records say. */
 static coffer_status count_blocks(uint64_t *out, coffer__mscan_selection *selection,
-                                  const coffer_mscan_query *query, coffer_error *err)
+                                  const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     coffer_mscan_stats *by_block = NULL;
     coffer_status status = coffer__mscan_stats_of(&by_block, selection, query, err);
@@ -301,11 +301,11 @@ static coffer_status prepare(scoring *work, const coffer_mscan_stats *by_param, 
 }
 
 coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
-                                      const coffer_mscan_query *query, coffer_mscan_scope scope,
+                                      const coffer_mscan_stats_opts *query, coffer_mscan_scope scope,
                                       coffer_error *err)
 {
-    coffer_mscan_query asked = COFFER_MSCAN_QUERY_INIT;
-    coffer_mscan_query by_param_query;
+    coffer_mscan_stats_opts asked = COFFER_MSCAN_STATS_OPTS_INIT;
+    coffer_mscan_stats_opts by_param_query;
     coffer__mscan_selection selection;
     coffer_mscan_stats *by_param = NULL;
     coffer_mscan_scores *scores = NULL;

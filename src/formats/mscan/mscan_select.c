@@ -57,7 +57,7 @@ coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_ms
 }
 
 coffer_status coffer__mscan_select_query(coffer__mscan_selection *out, const coffer_mscan *scan,
-                                         const coffer_mscan_query *query, coffer_error *err)
+                                         const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     return coffer__mscan_select(out, scan, query->param_glob, query->token_begin, query->token_end,
                                 query->sequence, err);

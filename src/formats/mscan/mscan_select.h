@@ -21,7 +21,7 @@ coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_ms
                                    coffer_error *err);
 /* As a query asks for it. */
 coffer_status coffer__mscan_select_query(coffer__mscan_selection *out, const coffer_mscan *scan,
-                                         const coffer_mscan_query *query, coffer_error *err);
+                                         const coffer_mscan_stats_opts *query, coffer_error *err);
 
 static inline bool coffer__mscan_has_param(const coffer__mscan_selection *selection, uint16_t param_id)
 {

@@ -77,7 +77,7 @@ static unsigned rows_shift_for(const coffer_mscan *scan, coffer_mscan_by by)
 }
 
 static coffer_status stats_by_small_key(coffer_mscan_stats **out, coffer__mscan_selection *selection,
-                                        const coffer__mscan_keys *keys, const coffer_mscan_query *query,
+                                        const coffer__mscan_keys *keys, const coffer_mscan_stats_opts *query,
                                         coffer_error *err)
 {
     coffer_limits limits = coffer__limits(query->limits);
@@ -143,7 +143,7 @@ static uint64_t wide_group_end(void *context, uint32_t token)
 }
 
 static coffer_status stats_by_wide_key(coffer_mscan_stats **out, coffer__mscan_selection *selection,
-                                       const coffer__mscan_keys *keys, const coffer_mscan_query *query,
+                                       const coffer__mscan_keys *keys, const coffer_mscan_stats_opts *query,
                                        coffer_error *err)
 {
     coffer_limits limits = coffer__limits(query->limits);
@@ -178,7 +178,7 @@ static coffer_status stats_by_wide_key(coffer_mscan_stats **out, coffer__mscan_s
 /* ---- The public face ---- */
 
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
-                                     const coffer_mscan_query *query, coffer_error *err)
+                                     const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     coffer__mscan_keys keys;
     coffer_status status = coffer__mscan_keys_find(&keys, selection, query, err);
@@ -190,9 +190,9 @@ coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_sel
 }
 
 coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
-                                     const coffer_mscan_query *query, coffer_error *err)
+                                     const coffer_mscan_stats_opts *query, coffer_error *err)
 {
-    coffer_mscan_query asked = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts asked = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer__mscan_selection selection;
     coffer_status status;
     if ((status = coffer__take_options(&asked, sizeof asked, query, err)))

@@ -13,6 +13,6 @@ struct coffer_mscan_stats {
 /* As coffer_mscan_stats_new over a selection that is already made; of the query only `by`, threads, limits
  * and progress count. The selection may be completed with what the grouping needs. */
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
-                                     const coffer_mscan_query *query, coffer_error *err);
+                                     const coffer_mscan_stats_opts *query, coffer_error *err);
 
 #endif

@@ -49,13 +49,13 @@ void coffer__mscan_writer_free(coffer_mscan_writer *writer)
     coffer__free(writer);
 }
 
-void coffer_mscan_discard(coffer_mscan_writer *writer)
+void coffer_mscan_writer_discard(coffer_mscan_writer *writer)
 {
     coffer__mscan_writer_free(writer);
 }
 
 /* What the writer itself puts into the metadata cannot come from extra_json too. */
-static coffer_status check_extra(const coffer__json_value *extra, const coffer_mscan_write_opts *opts,
+static coffer_status check_extra(const coffer__json_value *extra, const coffer_mscan_writer_opts *opts,
                                  coffer_error *err)
 {
     const char *const reserved[] = { "format_version",
@@ -75,7 +75,7 @@ static coffer_status check_extra(const coffer__json_value *extra, const coffer_m
     return COFFER_OK;
 }
 
-static coffer_status check_options(const coffer_mscan_write_opts *opts, coffer_error *err)
+static coffer_status check_options(const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
     for (int c = 0; opts->quantized && c < 2; c++) {
         if (!isfinite(opts->quantization[c].scale) || !isfinite(opts->quantization[c].offset))
@@ -88,7 +88,7 @@ static coffer_status check_options(const coffer_mscan_write_opts *opts, coffer_e
     return COFFER_OK;
 }
 
-static coffer_status make_base(coffer_mscan_writer *writer, const coffer_mscan_write_opts *opts,
+static coffer_status make_base(coffer_mscan_writer *writer, const coffer_mscan_writer_opts *opts,
                                coffer_error *err)
 {
     coffer_limits limits = coffer__limits(NULL);
@@ -109,10 +109,10 @@ out:
     return status;
 }
 
-coffer_status coffer_mscan_create(coffer_mscan_writer **out, const char *path,
-                                  const coffer_mscan_write_opts *opts, coffer_error *err)
+coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
+                                         const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
-    coffer_mscan_write_opts options = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
     coffer_mscan_writer *writer;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
@@ -166,8 +166,8 @@ static coffer_status check_text(const char *what, const char *text, size_t len, 
                         valid);
 }
 
-coffer_status coffer_mscan_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
-                                     coffer_error *err)
+coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
+                                            coffer_error *err)
 {
     coffer_status status;
     uint32_t found;
@@ -188,8 +188,8 @@ coffer_status coffer_mscan_add_param(uint16_t *id, coffer_mscan_writer *writer, 
     return status;
 }
 
-coffer_status coffer_mscan_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
-                                        coffer_error *err)
+coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
+                                               coffer_error *err)
 {
     const coffer__mscan_name *old = &writer->names.by_id[id];
     coffer_status status;
@@ -226,13 +226,14 @@ static coffer_status add_sequence(coffer_mscan_writer *writer, const char *sourc
     return COFFER_OK;
 }
 
-coffer_status coffer_mscan_begin_sequence(coffer_mscan_writer *writer, const char *source, coffer_error *err)
+coffer_status coffer_mscan_writer_begin_sequence(coffer_mscan_writer *writer, const char *source,
+                                                 coffer_error *err)
 {
-    return coffer_mscan_begin_sequence_len(writer, source, source ? strlen(source) : 0, err);
+    return coffer_mscan_writer_begin_sequence_len(writer, source, source ? strlen(source) : 0, err);
 }
 
-coffer_status coffer_mscan_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
-                                              size_t source_len, coffer_error *err)
+coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
+                                                     size_t source_len, coffer_error *err)
 {
     coffer_status status = still_good(writer, err);
     if (status)
@@ -325,8 +326,8 @@ static coffer_status write_pack(coffer_mscan_writer *writer, const coffer_mscan_
     return COFFER_OK;
 }
 
-coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const coffer_mscan_record *records,
-                                 size_t count, coffer_error *err)
+coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer, const coffer_mscan_record *records,
+                                              size_t count, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status;
@@ -339,7 +340,8 @@ coffer_status coffer_mscan_write(coffer_mscan_writer *writer, const coffer_mscan
     return remember(writer, status, &failure, err);
 }
 
-coffer_status coffer_mscan_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens, coffer_error *err)
+coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
+                                               coffer_error *err)
 {
     coffer_status status = still_good(writer, err);
     if (status)
@@ -448,7 +450,7 @@ static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffe
     return coffer__sink_commit(sink, err);
 }
 
-coffer_status coffer_mscan_commit(coffer_mscan_writer *writer, coffer_error *err)
+coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err)
 {
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_status status = still_good(writer, err);

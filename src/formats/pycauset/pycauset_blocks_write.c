@@ -34,7 +34,7 @@ typedef struct block_writer {
     uint64_t rows, cols; /* of blocks */
     block_source *blocks;
     size_t count;
-    coffer_pycauset_create_opts opts;
+    coffer_pycauset_writer_opts opts;
 } block_writer;
 
 /* ---- What there is ---- */
@@ -124,9 +124,10 @@ static coffer_status say_manifest(coffer_pycauset_changes *says, const block_wri
     coffer_status status;
     if (json.failed)
         status = coffer__fail_no_memory(err, json.len);
-    else if ((status = coffer_pycauset_set_u64(says, "rows", rows, err)) == COFFER_OK &&
-             (status = coffer_pycauset_set_u64(says, "cols", cols, err)) == COFFER_OK)
-        status = coffer_pycauset_set_json(says, "block_manifest", (const char *)json.data, json.len, err);
+    else if ((status = coffer_pycauset_changes_set_u64(says, "rows", rows, err)) == COFFER_OK &&
+             (status = coffer_pycauset_changes_set_u64(says, "cols", cols, err)) == COFFER_OK)
+        status =
+            coffer_pycauset_changes_set_json(says, "block_manifest", (const char *)json.data, json.len, err);
     coffer__buffer_free(&json);
     return status;
 }
@@ -137,11 +138,11 @@ static coffer_status say_all(coffer_pycauset_changes *says, const block_writer *
     static const char layout[] = "{\"kind\":\"none\",\"params\":{}}";
     const char *dtype = coffer_pycauset_dtype_name(common_dtype(writer));
     coffer_status status;
-    if ((status = coffer_pycauset_set_string(says, "matrix_type", "BLOCK", 5, err)) ||
-        (status = coffer_pycauset_set_string(says, "data_type", dtype, strlen(dtype), err)) ||
-        (status = coffer_pycauset_set_u64(says, "seed", 0, err)) ||
-        (status = coffer_pycauset_set_json(says, "payload_layout", layout, sizeof layout - 1, err)) ||
-        (status = coffer_pycauset_set_json(says, "view", view, sizeof view - 1, err)))
+    if ((status = coffer_pycauset_changes_set_string(says, "matrix_type", "BLOCK", 5, err)) ||
+        (status = coffer_pycauset_changes_set_string(says, "data_type", dtype, strlen(dtype), err)) ||
+        (status = coffer_pycauset_changes_set_u64(says, "seed", 0, err)) ||
+        (status = coffer_pycauset_changes_set_json(says, "payload_layout", layout, sizeof layout - 1, err)) ||
+        (status = coffer_pycauset_changes_set_json(says, "view", view, sizeof view - 1, err)))
         return status;
     return say_manifest(says, writer, err);
 }
@@ -296,10 +297,10 @@ static coffer_status write_files(block_writer *writer, coffer_error *err)
         if ((status = copy_block(writer, &writer->blocks[i], err)))
             goto out;
     }
-    status = coffer_pycauset_commit(file, err);
+    status = coffer_pycauset_writer_commit(file, err);
     file = NULL;
 out:
-    coffer_pycauset_discard(file);
+    coffer_pycauset_writer_discard(file);
     if (status)
         undo(writer);
     return status;
@@ -328,12 +329,12 @@ static void writer_close(block_writer *writer)
 
 coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
                                             uint64_t block_rows, uint64_t block_cols,
-                                            const coffer_pycauset_create_opts *opts, coffer_error *err)
+                                            const coffer_pycauset_writer_opts *opts, coffer_error *err)
 {
     block_writer writer = { .path = path, .rows = block_rows, .cols = block_cols };
     named_matrix old = { .source = NULL };
     char *resolved = NULL;
-    writer.opts = (coffer_pycauset_create_opts)COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    writer.opts = (coffer_pycauset_writer_opts)COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_status status = coffer__take_options(&writer.opts, sizeof writer.opts, opts, err);
     if (status)
         return status;

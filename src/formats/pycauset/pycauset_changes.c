@@ -164,31 +164,31 @@ static coffer_status set(coffer_pycauset_changes *changes, const char *path,
     return add_at(changes, path, COFFER__PYCAUSET_SET, value, err);
 }
 
-coffer_status coffer_pycauset_set_bool(coffer_pycauset_changes *changes, const char *path, bool value,
-                                       coffer_error *err)
+coffer_status coffer_pycauset_changes_set_bool(coffer_pycauset_changes *changes, const char *path, bool value,
+                                               coffer_error *err)
 {
     coffer_pycauset_value wanted = { .kind = COFFER_PYCAUSET_BOOL, .as.boolean = value };
     return set(changes, path, &wanted, err);
 }
 
-coffer_status coffer_pycauset_set_i64(coffer_pycauset_changes *changes, const char *path, int64_t value,
-                                      coffer_error *err)
+coffer_status coffer_pycauset_changes_set_i64(coffer_pycauset_changes *changes, const char *path,
+                                              int64_t value, coffer_error *err)
 {
     coffer_pycauset_value wanted = { .kind = COFFER_PYCAUSET_I64, .as.i64 = value };
     if (value >= 0)
-        return coffer_pycauset_set_u64(changes, path, (uint64_t)value, err);
+        return coffer_pycauset_changes_set_u64(changes, path, (uint64_t)value, err);
     return set(changes, path, &wanted, err);
 }
 
-coffer_status coffer_pycauset_set_u64(coffer_pycauset_changes *changes, const char *path, uint64_t value,
-                                      coffer_error *err)
+coffer_status coffer_pycauset_changes_set_u64(coffer_pycauset_changes *changes, const char *path,
+                                              uint64_t value, coffer_error *err)
 {
     coffer_pycauset_value wanted = { .kind = COFFER_PYCAUSET_U64, .as.u64 = value };
     return set(changes, path, &wanted, err);
 }
 
-coffer_status coffer_pycauset_set_f64(coffer_pycauset_changes *changes, const char *path, double value,
-                                      coffer_error *err)
+coffer_status coffer_pycauset_changes_set_f64(coffer_pycauset_changes *changes, const char *path,
+                                              double value, coffer_error *err)
 {
     coffer_pycauset_value wanted = { .kind = COFFER_PYCAUSET_F64, .as.f64 = value };
     return set(changes, path, &wanted, err);
@@ -208,8 +208,8 @@ static coffer_status set_text(coffer_pycauset_changes *changes, const char *path
     return set(changes, path, &wanted, err);
 }
 
-coffer_status coffer_pycauset_set_string(coffer_pycauset_changes *changes, const char *path, const char *text,
-                                         size_t len, coffer_error *err)
+coffer_status coffer_pycauset_changes_set_string(coffer_pycauset_changes *changes, const char *path,
+                                                 const char *text, size_t len, coffer_error *err)
 {
     size_t valid = coffer__utf8_valid_prefix(text, len);
     if (valid < len)
@@ -218,14 +218,14 @@ coffer_status coffer_pycauset_set_string(coffer_pycauset_changes *changes, const
     return set_text(changes, path, COFFER_PYCAUSET_STRING, text, len, err);
 }
 
-coffer_status coffer_pycauset_set_bytes(coffer_pycauset_changes *changes, const char *path, const void *bytes,
-                                        size_t len, coffer_error *err)
+coffer_status coffer_pycauset_changes_set_bytes(coffer_pycauset_changes *changes, const char *path,
+                                                const void *bytes, size_t len, coffer_error *err)
 {
     return set_text(changes, path, COFFER_PYCAUSET_BYTES, bytes, len, err);
 }
 
-coffer_status coffer_pycauset_set_json(coffer_pycauset_changes *changes, const char *path, const char *json,
-                                       size_t len, coffer_error *err)
+coffer_status coffer_pycauset_changes_set_json(coffer_pycauset_changes *changes, const char *path,
+                                               const char *json, size_t len, coffer_error *err)
 {
     coffer_limits limits = coffer__limits(NULL);
     coffer_pycauset_value wanted = { .kind = 0 };
@@ -242,8 +242,8 @@ coffer_status coffer_pycauset_set_json(coffer_pycauset_changes *changes, const c
 
 /* ---- Others ---- */
 
-coffer_status coffer_pycauset_set_cached(coffer_pycauset_changes *changes, const char *name, double value,
-                                         coffer_error *err)
+coffer_status coffer_pycauset_changes_set_cached(coffer_pycauset_changes *changes, const char *name,
+                                                 double value, coffer_error *err)
 {
     size_t len = strlen(name);
     coffer__pycauset_change change = { .kind = COFFER__PYCAUSET_SET_CACHED, .steps = 2 };
@@ -261,13 +261,14 @@ coffer_status coffer_pycauset_set_cached(coffer_pycauset_changes *changes, const
     return add(changes, &change, err);
 }
 
-coffer_status coffer_pycauset_delete(coffer_pycauset_changes *changes, const char *path, coffer_error *err)
+coffer_status coffer_pycauset_changes_delete(coffer_pycauset_changes *changes, const char *path,
+                                             coffer_error *err)
 {
     coffer_pycauset_value nothing = { .kind = 0 };
     return add_at(changes, path, COFFER__PYCAUSET_DELETE, &nothing, err);
 }
 
-coffer_status coffer_pycauset_set_checksums(coffer_pycauset_changes *changes, coffer_error *err)
+coffer_status coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes, coffer_error *err)
 {
     coffer_pycauset_value nothing = { .kind = 0 };
     return add_at(changes, COFFER__PYCAUSET_CHECKSUMS_KEY, COFFER__PYCAUSET_SET_CHECKSUMS, &nothing, err);

@@ -59,10 +59,10 @@ static coffer_status open_locked(coffer_pycauset_editor *editor, coffer_error *e
     return status;
 }
 
-coffer_status coffer_pycauset_edit(coffer_pycauset_editor **out, const char *path,
-                                   const coffer_pycauset_edit_opts *opts, coffer_error *err)
+coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const char *path,
+                                          const coffer_pycauset_editor_opts *opts, coffer_error *err)
 {
-    coffer_pycauset_edit_opts options = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+    coffer_pycauset_editor_opts options = COFFER_PYCAUSET_EDITOR_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
@@ -237,8 +237,8 @@ static void take_over(coffer_pycauset_editor *editor, const coffer__pycauset_slo
     editor->metadata = *tree;
 }
 
-coffer_status coffer_pycauset_commit_changes(uint64_t *generation, coffer_pycauset_editor *editor,
-                                             const coffer_pycauset_changes *changes, coffer_error *err)
+coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
+                                            const coffer_pycauset_changes *changes, coffer_error *err)
 {
     coffer__pycauset_slot slot = editor->header.slots[editor->header.active];
     coffer__pycauset_tree tree = { .root = NULL };

@@ -54,7 +54,7 @@ static coffer_status spool_write(coffer__spool *spool, const void *bytes, size_t
 /* ---- The payload ---- */
 
 coffer_status coffer__payload_output_open(coffer__payload_output *output, const char *path,
-                                          const coffer_pycauset_create_opts *opts, unsigned planes,
+                                          const coffer_pycauset_writer_opts *opts, unsigned planes,
                                           coffer_error *err)
 {
     coffer__sink_opts sink_options = { .exclusive = opts->exclusive, .no_sync = opts->no_sync };

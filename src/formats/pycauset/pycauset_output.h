@@ -27,7 +27,7 @@ typedef struct coffer__payload_output {
 /* Begins a file: room for the header is left where it can be patched. planes : 2 for COMPLEX_FLOAT16. After a
  * failure the caller frees. */
 coffer_status coffer__payload_output_open(coffer__payload_output *output, const char *path,
-                                          const coffer_pycauset_create_opts *opts, unsigned planes,
+                                          const coffer_pycauset_writer_opts *opts, unsigned planes,
                                           coffer_error *err);
 /* Discards what was not committed. */
 void coffer__payload_output_free(coffer__payload_output *output);

@@ -229,7 +229,7 @@ static void take_units(coffer__summary *out, const stats_job *job, uint64_t unit
         take_tally(out, &elements, one, job->grid.negative && !how->magnitudes);
 }
 
-static coffer_status summarise_payload(coffer__summary *out, const coffer_pycauset *matrix,
+static coffer_status summarize_payload(coffer__summary *out, const coffer_pycauset *matrix,
                                        const outlook *how, const coffer__work_opts *opts, coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
@@ -268,11 +268,11 @@ static uint64_t ones_without_payload(const coffer_pycauset_info *info)
     return info->rows < info->cols ? info->rows : info->cols;
 }
 
-static coffer_status summarise(coffer__summary *out, const coffer_pycauset *matrix, const outlook *how,
+static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matrix, const outlook *how,
                                const coffer__work_opts *opts, coffer_error *err);
 
 /* Every child once, however many blocks it is. */
-static coffer_status summarise_blocks(coffer__summary *out, const coffer_pycauset *matrix, const outlook *how,
+static coffer_status summarize_blocks(coffer__summary *out, const coffer_pycauset *matrix, const outlook *how,
                                       const coffer__work_opts *opts, coffer_error *err)
 {
     struct coffer__pycauset_blocks *blocks;
@@ -290,7 +290,7 @@ static coffer_status summarise_blocks(coffer__summary *out, const coffer_pycause
         status = coffer__blocks_acquire(&child, blocks, matrix, i, err);
         if (status)
             break;
-        status = summarise(&children[i], child->matrix, &inside, opts, err);
+        status = summarize(&children[i], child->matrix, &inside, opts, err);
         coffer__blocks_release(blocks, child);
     }
     for (size_t i = 0; status == COFFER_OK && i < manifest->block_rows * manifest->block_cols; i++)
@@ -299,7 +299,7 @@ static coffer_status summarise_blocks(coffer__summary *out, const coffer_pycause
     return status;
 }
 
-static coffer_status summarise(coffer__summary *out, const coffer_pycauset *matrix, const outlook *how,
+static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matrix, const outlook *how,
                                const coffer__work_opts *opts, coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
@@ -309,11 +309,11 @@ static coffer_status summarise(coffer__summary *out, const coffer_pycauset *matr
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%llu x %llu values cannot be counted",
                             (unsigned long long)info->rows, (unsigned long long)info->cols);
     if (info->type == COFFER_PYCAUSET_BLOCK)
-        return summarise_blocks(out, matrix, how, opts, err);
+        return summarize_blocks(out, matrix, how, opts, err);
     if (coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_LAYOUT_NONE)
         coffer__summary_add_repeated(out, value_of_one(info, how), ones_without_payload(info));
     else
-        status = summarise_payload(out, matrix, how, opts, err);
+        status = summarize_payload(out, matrix, how, opts, err);
     if (status == COFFER_OK)
         coffer__summary_add_repeated(out, 0.0, elements - out->count);
     return status;
@@ -330,7 +330,7 @@ coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out, const co
         return status;
     coffer__work_opts work = { options.threads, options.progress };
     coffer__summary_init(&all);
-    status = summarise(&all, matrix, &how, &work, err);
+    status = summarize(&all, matrix, &how, &work, err);
     if (status)
         return status;
     *out = (coffer_pycauset_stats){

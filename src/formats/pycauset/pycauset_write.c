@@ -17,19 +17,20 @@ static coffer_status say_view(coffer_pycauset_changes *says, const coffer_pycaus
                               coffer_error *err)
 {
     coffer_status status;
-    if ((status = coffer_pycauset_set_bool(says, "view.is_transposed", shape->transposed, err)) ||
-        (status = coffer_pycauset_set_bool(says, "view.is_conjugated", shape->conjugated, err)))
+    if ((status = coffer_pycauset_changes_set_bool(says, "view.is_transposed", shape->transposed, err)) ||
+        (status = coffer_pycauset_changes_set_bool(says, "view.is_conjugated", shape->conjugated, err)))
         return status;
     if (shape->scalar_imag == 0)
-        return coffer_pycauset_set_f64(says, "view.scalar", shape->scalar_real, err);
-    status = coffer_pycauset_set_f64(says, "view.scalar.real", shape->scalar_real, err);
-    return status ? status : coffer_pycauset_set_f64(says, "view.scalar.imag", shape->scalar_imag, err);
+        return coffer_pycauset_changes_set_f64(says, "view.scalar", shape->scalar_real, err);
+    status = coffer_pycauset_changes_set_f64(says, "view.scalar.real", shape->scalar_real, err);
+    return status ? status
+                  : coffer_pycauset_changes_set_f64(says, "view.scalar.imag", shape->scalar_imag, err);
 }
 
 static coffer_status say_text(coffer_pycauset_changes *says, const char *path, const char *text,
                               coffer_error *err)
 {
-    return coffer_pycauset_set_string(says, path, text, strlen(text), err);
+    return coffer_pycauset_changes_set_string(says, path, text, strlen(text), err);
 }
 
 static coffer_status say_shape(coffer_pycauset_changes *says, const coffer_pycauset_shape *shape,
@@ -49,16 +50,16 @@ static coffer_status say_shape(coffer_pycauset_changes *says, const coffer_pycau
     uint64_t rows = shape->transposed ? shape->cols : shape->rows;
     uint64_t cols = shape->transposed ? shape->rows : shape->cols;
     uint64_t seed = shape->type == COFFER_PYCAUSET_UNIT_VECTOR ? shape->unit_index : 0;
-    if ((status = coffer_pycauset_set_u64(says, "rows", rows, err)) ||
-        (status = coffer_pycauset_set_u64(says, "cols", cols, err)) ||
-        (status = coffer_pycauset_set_u64(says, "seed", seed, err)) ||
+    if ((status = coffer_pycauset_changes_set_u64(says, "rows", rows, err)) ||
+        (status = coffer_pycauset_changes_set_u64(says, "cols", cols, err)) ||
+        (status = coffer_pycauset_changes_set_u64(says, "seed", seed, err)) ||
         (status = say_text(says, "matrix_type", type, err)) ||
         (status = say_text(says, "data_type", dtype, err)) ||
         (status = say_text(says, "payload_layout.kind", layout, err)) ||
-        (status = coffer_pycauset_set_json(says, "payload_layout.params", "{}", 2, err)))
+        (status = coffer_pycauset_changes_set_json(says, "payload_layout.params", "{}", 2, err)))
         return status;
     if (triangular && shape->has_diagonal &&
-        (status = coffer_pycauset_set_bool(says, "payload_layout.params.has_diagonal", true, err)))
+        (status = coffer_pycauset_changes_set_bool(says, "payload_layout.params.has_diagonal", true, err)))
         return status;
     return say_view(says, shape, err);
 }
@@ -100,9 +101,9 @@ static coffer_status take_shape(coffer_pycauset_writer *writer, coffer_error *er
 
 coffer_status coffer__pycauset_writer_new(coffer_pycauset_writer **out, const char *path,
                                           coffer_pycauset_changes *says,
-                                          const coffer_pycauset_create_opts *opts, coffer_error *err)
+                                          const coffer_pycauset_writer_opts *opts, coffer_error *err)
 {
-    coffer_pycauset_create_opts options = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts options = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_writer *writer = coffer__calloc(1, sizeof *writer);
     coffer_status status;
     if (!writer) {
@@ -128,9 +129,9 @@ out:
     return status;
 }
 
-coffer_status coffer_pycauset_create(coffer_pycauset_writer **out, const char *path,
-                                     const coffer_pycauset_shape *shape,
-                                     const coffer_pycauset_create_opts *opts, coffer_error *err)
+coffer_status coffer_pycauset_writer_create(coffer_pycauset_writer **out, const char *path,
+                                            const coffer_pycauset_shape *shape,
+                                            const coffer_pycauset_writer_opts *opts, coffer_error *err)
 {
     coffer_pycauset_shape known = COFFER_PYCAUSET_SHAPE_INIT;
     coffer_pycauset_changes *says = NULL;
@@ -324,8 +325,8 @@ static coffer_status still_good(const coffer_pycauset_writer *writer, coffer_err
     return writer->failure.status;
 }
 
-coffer_status coffer_pycauset_write_rows(coffer_pycauset_writer *writer, const void *rows, uint64_t count,
-                                         coffer_error *err)
+coffer_status coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
+                                              uint64_t count, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status;
@@ -342,8 +343,8 @@ coffer_status coffer_pycauset_write_rows(coffer_pycauset_writer *writer, const v
 
 /* ---- The end ---- */
 
-coffer_status coffer_pycauset_writer_metadata(coffer_pycauset_writer *writer,
-                                              const coffer_pycauset_changes *changes, coffer_error *err)
+coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer,
+                                                  const coffer_pycauset_changes *changes, coffer_error *err)
 {
     if (writer->extra)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -378,7 +379,7 @@ static coffer_status compose_block(coffer__buffer *out, coffer_pycauset_writer *
     const coffer_pycauset_value *root;
     coffer_status status;
     if ((status = say_text(writer->says, "payload_uuid", writer->uuid, err)) ||
-        (writer->checksums && (status = coffer_pycauset_set_checksums(writer->says, err))) ||
+        (writer->checksums && (status = coffer_pycauset_changes_set_checksums(writer->says, err))) ||
         (status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, sums, err)) ||
         (writer->extra && (status = coffer__pycauset_apply(&root, &memory, root, writer->extra, sums, err))))
         goto out;
@@ -410,14 +411,14 @@ static coffer_status finish(coffer_pycauset_writer *writer, coffer_error *err)
     return status;
 }
 
-coffer_status coffer_pycauset_commit(coffer_pycauset_writer *writer, coffer_error *err)
+coffer_status coffer_pycauset_writer_commit(coffer_pycauset_writer *writer, coffer_error *err)
 {
     coffer_status status = finish(writer, err);
     writer_free(writer);
     return status;
 }
 
-void coffer_pycauset_discard(coffer_pycauset_writer *writer)
+void coffer_pycauset_writer_discard(coffer_pycauset_writer *writer)
 {
     if (writer)
         writer_free(writer);

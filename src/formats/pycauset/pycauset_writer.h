@@ -23,6 +23,6 @@ struct coffer_pycauset_writer {
 /* A writer of what the changes say, which it takes over, also on failure. */
 coffer_status coffer__pycauset_writer_new(coffer_pycauset_writer **out, const char *path,
                                           coffer_pycauset_changes *says,
-                                          const coffer_pycauset_create_opts *opts, coffer_error *err);
+                                          const coffer_pycauset_writer_opts *opts, coffer_error *err);
 
 #endif

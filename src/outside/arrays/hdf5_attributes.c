@@ -46,7 +46,7 @@ static coffer_status take_text(taking *into, const char *path, hid_t attribute, 
         size = strnlen(text, MAX_TEXT + 1);
         coffer_status status = COFFER_OK;
         if (size <= MAX_TEXT && coffer__utf8_valid(text, size))
-            status = coffer_pycauset_set_string(into->changes, path, text, size, into->err);
+            status = coffer_pycauset_changes_set_string(into->changes, path, text, size, into->err);
         H5free_memory(text);
         return status;
     }
@@ -59,7 +59,7 @@ static coffer_status take_text(taking *into, const char *path, hid_t attribute, 
     if (H5Aread(attribute, type, text) >= 0) {
         size = strnlen(text, size);
         if (coffer__utf8_valid(text, size))
-            status = coffer_pycauset_set_string(into->changes, path, text, size, into->err);
+            status = coffer_pycauset_changes_set_string(into->changes, path, text, size, into->err);
     }
     coffer__free(text);
     return status;
@@ -90,13 +90,13 @@ static coffer_status take_number(taking *into, const char *path, hid_t attribute
     if (H5Aread(attribute, read_as, &value) < 0)
         status = coffer__hdf5_fail(into->file, "cannot read an attribute", into->err);
     else if (dtype == COFFER_DTYPE_BOOL)
-        status = coffer_pycauset_set_bool(into->changes, path, value.boolean != 0, into->err);
+        status = coffer_pycauset_changes_set_bool(into->changes, path, value.boolean != 0, into->err);
     else if (coffer_dtype_is_float(dtype))
-        status = coffer_pycauset_set_f64(into->changes, path, value.f64, into->err);
+        status = coffer_pycauset_changes_set_f64(into->changes, path, value.f64, into->err);
     else if (H5Tget_sign(type) == H5T_SGN_2)
-        status = coffer_pycauset_set_i64(into->changes, path, value.i64, into->err);
+        status = coffer_pycauset_changes_set_i64(into->changes, path, value.i64, into->err);
     else
-        status = coffer_pycauset_set_u64(into->changes, path, value.u64, into->err);
+        status = coffer_pycauset_changes_set_u64(into->changes, path, value.u64, into->err);
     H5Tclose(read_as);
     return status;
 }

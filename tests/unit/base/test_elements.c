@@ -685,7 +685,7 @@ static void types_have_names_and_sizes(void **state)
     assert_string_equal(coffer_dtype_name((coffer_dtype)99), "none");
     assert_int_equal(coffer_dtype_size(COFFER_DTYPE_C128), 16);
     assert_int_equal(coffer_dtype_size(COFFER_DTYPE_BIT), 0);
-    assert_true(coffer_dtype_is_quantised(COFFER_DTYPE_K4) && !coffer_dtype_is_integer(COFFER_DTYPE_INT8));
+    assert_true(coffer_dtype_is_quantized(COFFER_DTYPE_K4) && !coffer_dtype_is_integer(COFFER_DTYPE_INT8));
     assert_true(coffer_dtype_is_float(COFFER_DTYPE_BF16) && !coffer_dtype_is_float(COFFER_DTYPE_C64));
 }
 

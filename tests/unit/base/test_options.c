@@ -22,7 +22,7 @@ static void open_two_records(sample *scan)
 static void options_that_do_not_give_their_size_are_refused(void **state)
 {
     (void)state;
-    coffer_mscan_query query = { .by = COFFER_MSCAN_BY_PARAM };
+    coffer_mscan_stats_opts query = { .by = COFFER_MSCAN_BY_PARAM };
     coffer_mscan_grid_opts grid_opts = { .width = 1 };
     coffer_check_opts check_opts = { .full = true };
     coffer_list_opts list_opts = { .what = "params" };
@@ -30,7 +30,7 @@ static void options_that_do_not_give_their_size_are_refused(void **state)
     coffer_repair_opts repair_opts = { .keep_tail = true };
     coffer_convert_opts convert_opts = { .to = "csv" };
     coffer_mscan_open_opts open_opts = { .lenient = true };
-    coffer_mscan_write_opts write_opts = { .exclusive = true };
+    coffer_mscan_writer_opts write_opts = { .exclusive = true };
     coffer_source_opts source_opts = { .access = COFFER_ACCESS_READ };
     coffer_source_ops ops = { 0 };
     sample scan;
@@ -48,7 +48,7 @@ static void options_that_do_not_give_their_size_are_refused(void **state)
     assert_int_equal(coffer_repair(NULL, scan.source, "never", &repair_opts, NULL), expected);
     assert_int_equal(coffer_convert(scan.source, "never", &convert_opts, NULL), expected);
     assert_int_equal(coffer_mscan_open(NULL, scan.source, &open_opts, NULL), expected);
-    assert_int_equal(coffer_mscan_create(NULL, "never", &write_opts, NULL), expected);
+    assert_int_equal(coffer_mscan_writer_create(NULL, "never", &write_opts, NULL), expected);
     assert_int_equal(coffer_source_open(NULL, "never", &source_opts, NULL), expected);
     assert_int_equal(coffer_source_new(NULL, &ops, NULL, 0, "none", NULL), expected);
     sample_close(&scan);
@@ -57,11 +57,11 @@ static void options_that_do_not_give_their_size_are_refused(void **state)
 static void an_older_caller_gets_what_it_knows_and_the_defaults_of_the_rest(void **state)
 {
     (void)state;
-    coffer_mscan_query query;
+    coffer_mscan_stats_opts query;
     coffer_mscan_stats *stats = NULL;
     sample scan;
     memset(&query, 0xee, sizeof query);
-    query.struct_size = offsetof(coffer_mscan_query, param_glob);
+    query.struct_size = offsetof(coffer_mscan_stats_opts, param_glob);
     query.by = COFFER_MSCAN_BY_PARAM;
     open_two_records(&scan);
     assert_int_equal(coffer_mscan_stats_new(&stats, scan.scan, &query, NULL), COFFER_OK);
@@ -74,9 +74,9 @@ static void a_newer_caller_is_read_as_far_as_it_is_known(void **state)
 {
     (void)state;
     struct {
-        coffer_mscan_query known;
+        coffer_mscan_stats_opts known;
         const char *later;
-    } query = { COFFER_MSCAN_QUERY_INIT, "later" };
+    } query = { COFFER_MSCAN_STATS_OPTS_INIT, "later" };
     coffer_mscan_stats *stats = NULL;
     sample scan;
     query.known.struct_size = sizeof query;

@@ -16,9 +16,9 @@
 
 /* ---- What the tests pack ---- */
 
-static coffer__buffer tiny_png(uint8_t grey)
+static coffer__buffer tiny_png(uint8_t gray)
 {
-    uint8_t rows[4] = { 0, grey, grey, grey };
+    uint8_t rows[4] = { 0, gray, gray, gray };
     png_parts parts = { .width = 3, .height = 1, .bit_depth = 8, .rows = rows, .row_len = sizeof rows };
     return png_build(&parts);
 }
@@ -55,17 +55,17 @@ static void put_jpeg(const char *name, uint32_t width, uint32_t height)
 
 /* ---- Packing, and looking at the result ---- */
 
-static coffer_status pack(coffer_node **facts, const char *input, const coffer_dataset_opts *opts,
+static coffer_status pack(coffer_node **facts, const char *input, const coffer_mldf_pack_opts *opts,
                           coffer_error *err)
 {
     const char *path = temp_path(temp_folder, input);
     char out[512];
     snprintf(out, sizeof out, "%s/out.mldf", temp_folder);
     assert_int_equal(coffer_node_new(facts, NULL), COFFER_OK);
-    return coffer_dataset_pack(*facts, &path, 1, out, opts, err);
+    return coffer_mldf_pack(*facts, &path, 1, out, opts, err);
 }
 
-static void must_pack(const char *input, const coffer_dataset_opts *opts)
+static void must_pack(const char *input, const coffer_mldf_pack_opts *opts)
 {
     coffer_node *facts;
     coffer_error err = COFFER_ERROR_INIT;
@@ -74,7 +74,7 @@ static void must_pack(const char *input, const coffer_dataset_opts *opts)
     coffer_node_free(facts);
 }
 
-static void must_refuse(const char *input, const coffer_dataset_opts *opts, coffer_status status,
+static void must_refuse(const char *input, const coffer_mldf_pack_opts *opts, coffer_status status,
                         const char *part)
 {
     coffer_node *facts;
@@ -217,7 +217,7 @@ static void a_folder_of_pictures_has_its_folders_as_classes(void **state)
 static void pictures_can_be_made_smaller_encoded_again_or_decoded(void **state)
 {
     (void)state;
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     make_animals();
     opts.max_size = 8;
     must_pack("animals", &opts);
@@ -229,7 +229,7 @@ static void pictures_can_be_made_smaller_encoded_again_or_decoded(void **state)
     assert_int_equal(entry_of(2, "image").height, 4);
     close_result();
 
-    opts = (coffer_dataset_opts)COFFER_DATASET_OPTS_INIT;
+    opts = (coffer_mldf_pack_opts)COFFER_MLDF_PACK_OPTS_INIT;
     opts.jpeg_quality = 70;
     must_pack("animals", &opts);
     open_result();
@@ -251,7 +251,7 @@ static void pictures_can_be_made_smaller_encoded_again_or_decoded(void **state)
 static void a_broken_picture_is_named_or_left_out(void **state)
 {
     (void)state;
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *facts;
     make_animals();
     put_text("animals/cat/bad.jpg", "no picture at all");
@@ -291,7 +291,7 @@ static void links_are_refused(void **state)
 static void a_link_to_a_folder_is_not_passed_by_unsaid(void **state)
 {
     (void)state;
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *facts;
     make_animals();
     assert_int_equal(symlink("dog", temp_path(temp_folder, "animals/wolf")), 0);
@@ -307,7 +307,7 @@ static void a_link_to_a_folder_is_not_passed_by_unsaid(void **state)
 static void what_holds_nothing_to_pack_says_so(void **state)
 {
     (void)state;
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     make_folder("empty");
     must_refuse("empty", NULL, COFFER_E_NOT_FOUND, "no files in it");
     put_text("empty/1.txt", "one");
@@ -320,7 +320,7 @@ static void what_holds_nothing_to_pack_says_so(void **state)
 static void a_pack_that_a_file_has_stopped_can_go_on_without_it(void **state)
 {
     (void)state;
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *facts;
     make_animals();
     put_text("animals/dog/bad.jpg", "no picture at all");
@@ -358,7 +358,7 @@ static void sounds_are_stored_as_their_samples(void **state)
 static void texts_can_be_packed_with_a_dictionary(void **state)
 {
     (void)state;
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     char name[64], text[200];
     make_folder("texts");
     for (int i = 0; i < 200; i++) {
@@ -575,7 +575,7 @@ static void a_manifest_cannot_reach_outside_its_folder(void **state)
     must_refuse("m/b.csv", NULL, COFFER_E_UNSAFE_PATH, "/etc/x.png");
     put_text("m/c.csv", "file\nup/secret.png\n");
     must_refuse("m/c.csv", NULL, COFFER_E_UNSAFE_PATH, "up/secret.png");
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     opts.restart = true;
     put_text("m/d.csv", "file\n1.png\n../secret.png\n");
     must_refuse("m/d.csv", &opts, COFFER_E_UNSAFE_PATH, "line 3");
@@ -607,7 +607,7 @@ static void an_interrupted_pack_goes_on_where_it_was(void **state)
     (void)state;
     uint64_t at = 100;
     coffer_progress progress = { stop_at, &at };
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *facts;
     size_t whole_size, size;
     make_numbers(700);
@@ -637,7 +637,7 @@ static void another_input_is_not_resumed_into(void **state)
     (void)state;
     uint64_t at = 100;
     coffer_progress progress = { stop_at, &at };
-    coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     make_numbers(300);
     opts.progress = &progress;
     must_refuse("numbers", &opts, COFFER_E_CANCELLED, "stopped");
@@ -654,7 +654,7 @@ static void the_bytes_do_not_depend_on_the_number_of_threads(void **state)
     size_t first_size = 0;
     make_animals();
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        coffer_dataset_opts opts = COFFER_DATASET_OPTS_INIT;
+        coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
         size_t size;
         opts.jpeg_quality = 80;
         opts.write.threads = threads;

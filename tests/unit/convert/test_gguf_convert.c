@@ -282,9 +282,9 @@ static void assert_expected(const coffer_tensors *set, const char *name, const c
 
 static void q8_and_q4_become_blocks_with_the_same_numbers(void **state)
 {
-    const char *path = temp_path(temp_folder, "quantised.gguf");
+    const char *path = temp_path(temp_folder, "quantized.gguf");
     (void)state;
-    must_convert(MCF "quantised.mcf", path, NULL);
+    must_convert(MCF "quantized.mcf", path, NULL);
     coffer_tensors *set = open_set(path);
     assert_expected(set, "q8.4x512", "Q8_0");
     assert_expected(set, "q4.4x512", "Q4_0");
@@ -301,7 +301,7 @@ static void a_cast_decodes_everything(void **state)
 {
     const char *path = temp_path(temp_folder, "cast.gguf"), *mcf = temp_path(temp_folder, "cast.mcf");
     (void)state;
-    must_convert(MCF "quantised.mcf", path, "bf16");
+    must_convert(MCF "quantized.mcf", path, "bf16");
     coffer_tensors *set = open_set(path);
     for (size_t i = 0; i < coffer_tensors_count(set); i++)
         assert_string_equal(coffer_tensors_at(set, i)->type_name, "BF16");
@@ -331,11 +331,11 @@ static void write_model(const char *path, coffer_dtype dtype, uint32_t rank, con
     coffer_mcf_new_tensor tensor = { "w", 1, dtype, rank, dims, NULL };
     coffer_mcf_writer *writer = NULL;
     dims[0] = len / coffer_dtype_size(dtype);
-    assert_int_equal(coffer_mcf_create(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_write(writer, bytes, len, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_write(writer, bytes, len, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static void int8_of_three_dimensions_becomes_floats(void **state)
@@ -351,11 +351,11 @@ static void int8_of_three_dimensions_becomes_floats(void **state)
     coffer__store_u32(payload, 0x3F000000); /* 0.5 */
     for (size_t i = 0; i < 30; i++)
         payload[64 + i] = (uint8_t)i;
-    assert_int_equal(coffer_mcf_create(&writer, mcf, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_write(writer, payload, sizeof payload, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, mcf, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_write(writer, payload, sizeof payload, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     must_convert(mcf, gguf, NULL);
     coffer_tensors *set = open_set(gguf);
     assert_int_equal(coffer_tensors_at(set, 0)->rank, 3);
@@ -453,9 +453,9 @@ static void put_kv(const char *path, const char *key, const char *text)
     two[0].key = "gguf.a";
     info.kvs = two;
     info.kv_count = 2;
-    assert_int_equal(coffer_mcf_create(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_set_model_info(writer, &info, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_set_model_info(writer, &info, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static void keys_that_are_no_values_of_their_type_are_refused(void **state)

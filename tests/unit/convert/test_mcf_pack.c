@@ -96,13 +96,13 @@ static coffer_mcf_tensor find_tensor(const packed *of, const char *name)
     return coffer_mcf_tensor_at(of->model, index);
 }
 
-static coffer_status pack_one(const char *input, const char *out, const coffer_pack_opts *opts,
+static coffer_status pack_one(const char *input, const char *out, const coffer_mcf_pack_opts *opts,
                               coffer_error *err)
 {
-    return coffer_pack_mcf(in_folder(out), &input, 1, opts, err);
+    return coffer_mcf_pack(in_folder(out), &input, 1, opts, err);
 }
 
-static void must_pack(const char *input, const char *out, const coffer_pack_opts *opts)
+static void must_pack(const char *input, const char *out, const coffer_mcf_pack_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
     if (pack_one(input, out, opts, &err))
@@ -110,10 +110,10 @@ static void must_pack(const char *input, const char *out, const coffer_pack_opts
 }
 
 static void refused(coffer_status expected, const char *const *inputs, size_t count,
-                    const coffer_pack_opts *opts, const char *part)
+                    const coffer_mcf_pack_opts *opts, const char *part)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = coffer_pack_mcf(in_folder("out.mcf"), inputs, count, opts, &err);
+    coffer_status status = coffer_mcf_pack(in_folder("out.mcf"), inputs, count, opts, &err);
     if (status != expected || !strstr(err.text, part))
         fail_msg("%s, \"%s\" instead of %s, \"%s\"", coffer_status_name(status), err.text,
                  coffer_status_name(expected), part);
@@ -219,21 +219,21 @@ static void a_chat_template_goes_into_the_tokenizers_config(void **state)
 static void files_are_packed_together_and_named(void **state)
 {
     (void)state;
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     safetensors_write(in_folder("one.safetensors"), two_tensors, 20);
     safetensors_write(in_folder("two.safetensors"),
                       "{\"c\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
     write_text("config.json", "{\"model_type\":\"llama\"}");
     const char *inputs[] = { kept_path("one.safetensors"), kept_path("two.safetensors"),
                              kept_path("config.json") };
-    assert_int_equal(coffer_pack_mcf(in_folder("out.mcf"), inputs, 3, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_pack(in_folder("out.mcf"), inputs, 3, NULL, NULL), COFFER_OK);
     packed out = open_packed("out.mcf");
     assert_int_equal(coffer_mcf_tensor_count(out.model), 3);
     assert_string_equal(out.info->model_name, "one");
     assert_int_equal(out.info->arch, 1);
     close_packed(&out);
     opts.model_name = "mine";
-    assert_int_equal(coffer_pack_mcf(in_folder("out.mcf"), (const char *[]){ in_folder("one.safetensors") },
+    assert_int_equal(coffer_mcf_pack(in_folder("out.mcf"), (const char *[]){ in_folder("one.safetensors") },
                                      1, &opts, NULL),
                      COFFER_OK);
     out = open_packed("out.mcf");
@@ -245,7 +245,7 @@ static void globs_choose_tensors(void **state)
 {
     (void)state;
     static const char *const include[] = { "x.*", "y.1" }, *const exclude[] = { "*.2" };
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     opts.include = include;
     opts.include_count = 2;
     opts.exclude = exclude;
@@ -267,7 +267,7 @@ static void globs_choose_tensors(void **state)
 static void a_cast_changes_floats_and_nothing_else(void **state)
 {
     (void)state;
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     uint8_t bytes[200] = { 0 };
     static const float values[] = { 1.0f, -2.5f, 65504.0f, 1.00390625f };
     static const char header[] = "{\"f\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
@@ -293,7 +293,7 @@ static void a_large_tensor_is_cast_in_pieces(void **state)
 {
     (void)state;
     enum { COUNT = 3 * 131072 * 17 + 5 };
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     coffer_tensors *set = NULL;
     char header[200];
     size_t len;
@@ -323,7 +323,7 @@ static void a_large_tensor_is_cast_in_pieces(void **state)
 static void tied_tensors_share_a_payload_unless_told_otherwise(void **state)
 {
     (void)state;
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     uint8_t bytes[300] = { 0 };
     static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},"
                                  "\"b\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[8,16]}}";
@@ -386,7 +386,7 @@ static void a_glob_that_matches_nothing_is_refused(void **state)
 {
     (void)state;
     static const char *const include[] = { "a", "nothing*" }, *const all[] = { "*" };
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     safetensors_write(in_folder("m.safetensors"), two_tensors, 20);
     const char *input = kept_path("m.safetensors");
     opts.include = include;
@@ -458,7 +458,7 @@ static void a_config_nested_too_deep_is_refused(void **state)
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     safetensors_write(in_folder("m.safetensors"), two_tensors, 20);
     const char *input = kept_path("m.safetensors");
     refused(COFFER_E_INVALID_ARGUMENT, &input, 0, NULL, "nothing to pack");
@@ -482,7 +482,7 @@ static void a_caller_who_wants_no_more_is_heard(void **state)
     (void)state;
     int calls = 0;
     coffer_progress progress = { stop, &calls };
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     safetensors_write(in_folder("m.safetensors"), two_tensors, 20);
     const char *input = kept_path("m.safetensors");
     opts.progress = &progress;

@@ -137,29 +137,29 @@ static void fill_sample(coffer_mldf_writer *writer, uint64_t i)
     size_t flac_size;
     uint8_t *flac = temp_read(COFFER_TEST_DATA "/media/ramp.flac", &flac_size);
     coffer_mldf_entry entry = { .present = true, .width = 3, .height = 1, .channels = 1, .mode = 2 };
-    check(coffer_mldf_set_bytes(writer, F_IMAGE, png.data, png.len, &entry, &err), &err);
+    check(coffer_mldf_writer_set_bytes(writer, F_IMAGE, png.data, png.len, &entry, &err), &err);
     entry = (coffer_mldf_entry){ .present = true, .width = 1, .height = 2, .channels = 3 };
-    check(coffer_mldf_set_bytes(writer, F_RAW, "abcdef", 6, &entry, &err), &err);
+    check(coffer_mldf_writer_set_bytes(writer, F_RAW, "abcdef", 6, &entry, &err), &err);
     entry = (coffer_mldf_entry){
         .present = true, .num_samples = 2, .sample_rate = 8000, .channels = 2, .bit_depth = 16
     };
-    check(coffer_mldf_set_bytes(writer, F_AUDIO, sound, sizeof sound, &entry, &err), &err);
+    check(coffer_mldf_writer_set_bytes(writer, F_AUDIO, sound, sizeof sound, &entry, &err), &err);
     entry = (coffer_mldf_entry){
         .present = true, .num_samples = 200, .sample_rate = 8000, .channels = 2, .bit_depth = 16, .codec = 1
     };
-    check(coffer_mldf_set_bytes(writer, F_FLAC, flac, flac_size, &entry, &err), &err);
-    check(coffer_mldf_set_int(writer, F_LABEL, (int64_t)i * -1000000007, &err), &err);
-    check(coffer_mldf_set_float(writer, F_WEIGHT, 0.1 * (double)i, &err), &err);
+    check(coffer_mldf_writer_set_bytes(writer, F_FLAC, flac, flac_size, &entry, &err), &err);
+    check(coffer_mldf_writer_set_int(writer, F_LABEL, (int64_t)i * -1000000007, &err), &err);
+    check(coffer_mldf_writer_set_float(writer, F_WEIGHT, 0.1 * (double)i, &err), &err);
     if (i % 2)
-        check(coffer_mldf_set_text(writer, F_CAPTION, "größer \"n\"\n", 13, &err), &err);
-    check(coffer_mldf_set_bytes(writer, F_META, "{\"a\":[1,2.5,null]}", 18, NULL, &err), &err);
+        check(coffer_mldf_writer_set_text(writer, F_CAPTION, "größer \"n\"\n", 13, &err), &err);
+    check(coffer_mldf_writer_set_bytes(writer, F_META, "{\"a\":[1,2.5,null]}", 18, NULL, &err), &err);
     uint64_t dims[2] = { 2, 1 + i % 3 };
-    check(coffer_mldf_set_array(writer, F_FEATURES, dims, numbers, 8 * (1 + i % 3), &err), &err);
+    check(coffer_mldf_writer_set_array(writer, F_FEATURES, dims, numbers, 8 * (1 + i % 3), &err), &err);
     entry = (coffer_mldf_entry){ .present = true, .encoding = 1, .num_tokens = 3 };
-    check(coffer_mldf_set_bytes(writer, F_TOKENS, tokens, sizeof tokens, &entry, &err), &err);
+    check(coffer_mldf_writer_set_bytes(writer, F_TOKENS, tokens, sizeof tokens, &entry, &err), &err);
     if (i != 1)
-        check(coffer_mldf_set_bytes(writer, F_BLOB, "\0\xff", i == 0 ? 0 : 2, NULL, &err), &err);
-    check(coffer_mldf_end_sample(writer, &err), &err);
+        check(coffer_mldf_writer_set_bytes(writer, F_BLOB, "\0\xff", i == 0 ? 0 : 2, NULL, &err), &err);
+    check(coffer_mldf_writer_end_sample(writer, &err), &err);
     coffer__buffer_free(&png);
     free(flac);
 }
@@ -176,12 +176,12 @@ static void make_set(const char *name, uint64_t samples)
         "{\"name\":\"a blob\",\"type\":\"bytes\",\"optional\":true}]";
     coffer_mldf_writer *writer;
     coffer_error err = COFFER_ERROR_INIT;
-    check(coffer_mldf_create_json(&writer, temp_path(temp_folder, name), schema, sizeof schema - 1, NULL,
-                                  &err),
+    check(coffer_mldf_writer_create_json(&writer, temp_path(temp_folder, name), schema, sizeof schema - 1,
+                                         NULL, &err),
           &err);
     for (uint64_t i = 0; i < samples; i++)
         fill_sample(writer, i);
-    check(coffer_mldf_commit(writer, &err), &err);
+    check(coffer_mldf_writer_commit(writer, &err), &err);
 }
 
 /* ---- There and back ---- */

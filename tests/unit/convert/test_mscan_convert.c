@@ -276,8 +276,8 @@ static void columns_are_chosen_and_ordered_by_name(void **state)
         "activation,param_name,token_idx\n17611,model.layers.0.self_attn.q_proj.weight,0\n";
     assert_memory_equal(text, start, sizeof start - 1);
     free(text);
-    assert_fails(TWO_SEQUENCES, in_folder("b.csv"), WITH("only=colour"), COFFER_E_INVALID_ARGUMENT,
-                 "\"colour\"");
+    assert_fails(TWO_SEQUENCES, in_folder("b.csv"), WITH("only=color"), COFFER_E_INVALID_ARGUMENT,
+                 "\"color\"");
     assert_fails(TWO_SEQUENCES, in_folder("b.npy"), WITH("only=param_name"), COFFER_E_INVALID_ARGUMENT,
                  "param_name");
     assert_fails(TWO_SEQUENCES, in_folder("b.csv"), WITH("only=token_idx,token_idx"),
@@ -334,7 +334,7 @@ static void without_a_scale_there_are_no_real_units(void **state)
                  "quantization");
 }
 
-static void one_value_all_over_is_quantised_without_dividing_by_nothing(void **state)
+static void one_value_all_over_is_quantized_without_dividing_by_nothing(void **state)
 {
     (void)state;
     temp_empty(temp_folder);
@@ -642,7 +642,7 @@ int main(void)
         cmocka_unit_test(columns_are_chosen_and_ordered_by_name),
         cmocka_unit_test(real_values_become_raw_ones_and_back),
         cmocka_unit_test(without_a_scale_there_are_no_real_units),
-        cmocka_unit_test(one_value_all_over_is_quantised_without_dividing_by_nothing),
+        cmocka_unit_test(one_value_all_over_is_quantized_without_dividing_by_nothing),
         cmocka_unit_test(columns_come_in_any_order_and_any_spelling_of_a_number),
         cmocka_unit_test(arrays_of_other_types_and_byte_orders_come_in),
         cmocka_unit_test(lengths_and_names_can_be_given),

@@ -1,4 +1,4 @@
-/* Whole files quantised: which tensors become what, and that what is written is right. */
+/* Whole files quantized: which tensors become what, and that what is written is right. */
 #include "support/model.h"
 #include "support/weights.h"
 
@@ -19,26 +19,26 @@ static int fresh(void **state)
     return 0;
 }
 
-static coffer_quantize_opts with_rules(const coffer_quantize_rule *rules, size_t count)
+static coffer_mcf_quantize_opts with_rules(const coffer_mcf_quantize_rule *rules, size_t count)
 {
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
     opts.rules = rules;
     opts.rule_count = count;
     return opts;
 }
 
-static void must(const char *out, const char *in, const coffer_quantize_opts *opts)
+static void must(const char *out, const char *in, const coffer_mcf_quantize_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_quantize(NULL, out, in, opts, &err))
+    if (coffer_mcf_quantize(NULL, out, in, opts, &err))
         fail_msg("%s", err.text);
     model_assert_clean(out);
 }
 
-static void refused(coffer_status expected, const coffer_quantize_opts *opts, const char *part)
+static void refused(coffer_status expected, const coffer_mcf_quantize_opts *opts, const char *part)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = coffer_quantize(NULL, out_path, in_path, opts, &err);
+    coffer_status status = coffer_mcf_quantize(NULL, out_path, in_path, opts, &err);
     if (status != expected || !strstr(err.text, part))
         fail_msg("%s, \"%s\" instead of %s, \"%s\"", coffer_status_name(status), err.text,
                  coffer_status_name(expected), part);
@@ -67,10 +67,10 @@ static void assert_same_files(const char *a, const char *b)
 
 /* ---- What becomes of what ---- */
 
-static void float_tensors_of_two_dimensions_are_quantised_and_others_copied(void **state)
+static void float_tensors_of_two_dimensions_are_quantized_and_others_copied(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     (void)state;
     weights_model(in_path);
     must(out_path, in_path, &opts);
@@ -83,13 +83,13 @@ static void float_tensors_of_two_dimensions_are_quantised_and_others_copied(void
 
 static void the_last_rule_that_matches_counts(void **state)
 {
-    static const coffer_quantize_rule rules[] = {
+    static const coffer_mcf_quantize_rule rules[] = {
         { NULL, COFFER_DTYPE_K4 },
         { "*e*.weight", COFFER_DTYPE_Q8 },
         { "wide.*", COFFER_DTYPE_NONE },
         { "norm.*", COFFER_DTYPE_F16 },
     };
-    coffer_quantize_opts opts = with_rules(rules, 4);
+    coffer_mcf_quantize_opts opts = with_rules(rules, 4);
     (void)state;
     weights_model(in_path);
     must(out_path, in_path, &opts);
@@ -101,9 +101,9 @@ static void the_last_rule_that_matches_counts(void **state)
 
 static void what_include_and_exclude_leave_out_is_copied(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_Q4 };
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_Q4 };
     static const char *const include[] = { "*e*.weight" }, *const exclude[] = { "wide*" };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     (void)state;
     opts.include = include;
     opts.exclude = exclude;
@@ -116,9 +116,10 @@ static void what_include_and_exclude_leave_out_is_copied(void **state)
 
 static void a_glob_that_matches_nothing_is_an_error(void **state)
 {
-    static const coffer_quantize_rule rules[] = { { NULL, COFFER_DTYPE_K4 }, { "dep.*", COFFER_DTYPE_Q8 } };
+    static const coffer_mcf_quantize_rule rules[] = { { NULL, COFFER_DTYPE_K4 },
+                                                      { "dep.*", COFFER_DTYPE_Q8 } };
     static const char *const include[] = { "nothing" };
-    coffer_quantize_opts opts = with_rules(rules, 2);
+    coffer_mcf_quantize_opts opts = with_rules(rules, 2);
     (void)state;
     weights_model(in_path);
     refused(COFFER_E_INVALID_ARGUMENT, &opts, "\"dep.*\"");
@@ -130,20 +131,21 @@ static void a_glob_that_matches_nothing_is_an_error(void **state)
 
 static void types_that_nothing_can_become_are_refused(void **state)
 {
-    static const coffer_quantize_rule rules[] = { { NULL, COFFER_DTYPE_F64 }, { NULL, COFFER_DTYPE_K4 } };
-    coffer_quantize_opts opts = with_rules(rules, 1);
+    static const coffer_mcf_quantize_rule rules[] = { { NULL, COFFER_DTYPE_F64 }, { NULL, COFFER_DTYPE_K4 } };
+    coffer_mcf_quantize_opts opts = with_rules(rules, 1);
     (void)state;
     weights_model(in_path);
-    refused(COFFER_E_INVALID_ARGUMENT, &opts, "f64 is nothing to quantise to");
+    refused(COFFER_E_INVALID_ARGUMENT, &opts, "f64 is nothing to quantize to");
     opts = with_rules(rules + 1, 1);
     opts.activations = true;
     refused(COFFER_E_INVALID_ARGUMENT, &opts, "k4 is for weights");
 }
 
-static void quantised_tensors_are_copied_unless_asked_otherwise(void **state)
+static void quantized_tensors_are_copied_unless_asked_otherwise(void **state)
 {
-    static const coffer_quantize_rule first = { NULL, COFFER_DTYPE_Q8 }, second = { NULL, COFFER_DTYPE_K3 };
-    coffer_quantize_opts opts = with_rules(&first, 1);
+    static const coffer_mcf_quantize_rule first = { NULL, COFFER_DTYPE_Q8 },
+                                          second = { NULL, COFFER_DTYPE_K3 };
+    coffer_mcf_quantize_opts opts = with_rules(&first, 1);
     (void)state;
     weights_model(in_path);
     must(out_path, in_path, &opts);
@@ -168,8 +170,8 @@ static void payloads_are_those_of_the_encoder_whatever_the_bands(void **state)
     weights_fill(values, ROWS * COLS, 7);
     weights_one(in_path, ROWS, COLS, values);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        coffer_quantize_rule rule = { NULL, types[i] };
-        coffer_quantize_opts opts = with_rules(&rule, 1);
+        coffer_mcf_quantize_rule rule = { NULL, types[i] };
+        coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
         coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
         uint64_t size;
         tensor.dtype = types[i];
@@ -194,8 +196,8 @@ static void payloads_are_those_of_the_encoder_whatever_the_bands(void **state)
 
 static void the_bytes_do_not_depend_on_the_number_of_threads(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     (void)state;
     weights_model(in_path);
     opts.model_name = "m";
@@ -208,8 +210,8 @@ static void the_bytes_do_not_depend_on_the_number_of_threads(void **state)
 
 static void zeros_subnormals_and_rows_of_one_element_come_back(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_Q8 };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_Q8 };
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     static const float column[5] = { 0.0f, 1.0f, -2.0f, 1e-40f, 3e-30f };
     float back[5];
     (void)state;
@@ -226,8 +228,8 @@ static void zeros_subnormals_and_rows_of_one_element_come_back(void **state)
 
 static void numbers_that_are_not_finite_are_named_or_taken_for_zero(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     float values[3 * 40];
     (void)state;
     weights_fill(values, 120, 9);
@@ -255,14 +257,14 @@ static void numbers_that_are_not_finite_are_named_or_taken_for_zero(void **state
 
 static void the_input_is_never_the_output(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     coffer_error err = COFFER_ERROR_INIT;
     size_t len;
     (void)state;
     weights_model(in_path);
     uint8_t *before = temp_read(in_path, &len);
-    assert_int_equal(coffer_quantize(NULL, in_path, in_path, &opts, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_quantize(NULL, in_path, in_path, &opts, &err), COFFER_E_INVALID_ARGUMENT);
     assert_true(temp_holds(in_path, before, len));
     free(before);
 }
@@ -280,19 +282,19 @@ static const coffer_node *row_of(const coffer_node *root, const char *name)
 
 static void a_dry_run_gives_the_same_table_and_writes_nothing(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
-    coffer_quantize_opts opts = with_rules(&rule, 1);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     coffer_node *dry = NULL, *wet = NULL;
     (void)state;
     weights_model(in_path);
     assert_int_equal(coffer_node_new(&dry, NULL), COFFER_OK);
     assert_int_equal(coffer_node_new(&wet, NULL), COFFER_OK);
     opts.dry_run = true;
-    assert_int_equal(coffer_quantize(dry, out_path, in_path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_quantize(dry, out_path, in_path, &opts, NULL), COFFER_OK);
     temp_assert_only(temp_folder, "in.mcf", NULL);
-    assert_int_equal(coffer_quantize(dry, NULL, in_path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_quantize(dry, NULL, in_path, &opts, NULL), COFFER_OK);
     opts.dry_run = false;
-    assert_int_equal(coffer_quantize(wet, out_path, in_path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_quantize(wet, out_path, in_path, &opts, NULL), COFFER_OK);
     const coffer_node *a = row_of(dry, "deep.weight"), *b = row_of(wet, "deep.weight");
     /* Of a row: two super-scales, ten sub-scales, codes of half a byte. */
     assert_true(coffer_node_get_f64(coffer_node_find(a, "bits")) == 8.0 * (4 + 10 + 160) / 320);
@@ -307,12 +309,12 @@ static void a_dry_run_gives_the_same_table_and_writes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(float_tensors_of_two_dimensions_are_quantised_and_others_copied, fresh),
+        cmocka_unit_test_setup(float_tensors_of_two_dimensions_are_quantized_and_others_copied, fresh),
         cmocka_unit_test_setup(the_last_rule_that_matches_counts, fresh),
         cmocka_unit_test_setup(what_include_and_exclude_leave_out_is_copied, fresh),
         cmocka_unit_test_setup(a_glob_that_matches_nothing_is_an_error, fresh),
         cmocka_unit_test_setup(types_that_nothing_can_become_are_refused, fresh),
-        cmocka_unit_test_setup(quantised_tensors_are_copied_unless_asked_otherwise, fresh),
+        cmocka_unit_test_setup(quantized_tensors_are_copied_unless_asked_otherwise, fresh),
         cmocka_unit_test_setup(payloads_are_those_of_the_encoder_whatever_the_bands, fresh),
         cmocka_unit_test_setup(the_bytes_do_not_depend_on_the_number_of_threads, fresh),
         cmocka_unit_test_setup(zeros_subnormals_and_rows_of_one_element_come_back, fresh),

@@ -19,27 +19,27 @@ static int fresh(void **state)
     return 0;
 }
 
-static coffer_quantize_opts with_rule(const coffer_quantize_rule *rule)
+static coffer_mcf_quantize_opts with_rule(const coffer_mcf_quantize_rule *rule)
 {
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
     opts.rules = rule;
     opts.rule_count = rule ? 1 : 0;
     return opts;
 }
 
-static void must(coffer_node *node, const coffer_quantize_opts *opts)
+static void must(coffer_node *node, const coffer_mcf_quantize_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_quantize(node, out_path, in_path, opts, &err))
+    if (coffer_mcf_quantize(node, out_path, in_path, opts, &err))
         fail_msg("%s", err.text);
     if (!opts->dry_run)
         model_assert_clean(out_path);
 }
 
-static void refused(coffer_status expected, const coffer_quantize_opts *opts, const char *part)
+static void refused(coffer_status expected, const coffer_mcf_quantize_opts *opts, const char *part)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = coffer_quantize(NULL, out_path, in_path, opts, &err);
+    coffer_status status = coffer_mcf_quantize(NULL, out_path, in_path, opts, &err);
     if (status != expected || !strstr(err.text, part))
         fail_msg("%s, \"%s\" instead of %s, \"%s\"", coffer_status_name(status), err.text,
                  coffer_status_name(expected), part);
@@ -77,9 +77,9 @@ static double error_of_columns(const float *values, uint64_t first, uint64_t cou
 
 static void columns_that_count_more_come_out_better(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K3 };
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K3 };
     enum { ROWS = 64, COLS = 256 };
-    coffer_quantize_opts opts = with_rule(&rule);
+    coffer_mcf_quantize_opts opts = with_rule(&rule);
     float values[ROWS * COLS], weights[COLS];
     coffer_mcf_quality quality;
     (void)state;
@@ -104,9 +104,9 @@ static void columns_that_count_more_come_out_better(void **state)
 
 static void importances_that_fit_nothing_are_an_error(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
     static const float some[7] = { 1, 1, 1, 1, 1, 1, 1 };
-    coffer_quantize_opts opts = with_rule(&rule);
+    coffer_mcf_quantize_opts opts = with_rule(&rule);
     (void)state;
     weights_model(in_path);
     weights_one(weights_path, 1, 7, some);
@@ -115,7 +115,8 @@ static void importances_that_fit_nothing_are_an_error(void **state)
     float values[64] = { 1 };
     weights_one(in_path, 1, 64, values);
     refused(COFFER_E_SIZE_MISMATCH, &opts, "7 importances for \"w\", which has 64 columns");
-    assert_int_equal(coffer_quantize(NULL, weights_path, in_path, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_quantize(NULL, weights_path, in_path, &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
     opts.method = COFFER_QUANT_ABSMAX;
     refused(COFFER_E_INVALID_ARGUMENT, &opts, "absmax");
 }
@@ -124,7 +125,7 @@ static void importances_that_fit_nothing_are_an_error(void **state)
 
 static void a_target_is_reached_and_a_larger_one_costs_less(void **state)
 {
-    coffer_quantize_opts opts = with_rule(NULL);
+    coffer_mcf_quantize_opts opts = with_rule(NULL);
     double before = INFINITY;
     (void)state;
     weights_model(in_path);
@@ -153,8 +154,9 @@ static void a_target_is_reached_and_a_larger_one_costs_less(void **state)
 
 static void a_target_keeps_to_the_rules_and_chooses_the_same_again(void **state)
 {
-    static const coffer_quantize_rule rules[] = { { "wide*", COFFER_DTYPE_Q8 }, { NULL, COFFER_DTYPE_K4 } };
-    coffer_quantize_opts opts = with_rule(rules);
+    static const coffer_mcf_quantize_rule rules[] = { { "wide*", COFFER_DTYPE_Q8 },
+                                                      { NULL, COFFER_DTYPE_K4 } };
+    coffer_mcf_quantize_opts opts = with_rule(rules);
     size_t len;
     (void)state;
     weights_model(in_path);
@@ -202,8 +204,8 @@ static void whole_scales_are_the_bounds_over_the_largest_code(void **state)
     values[2000] = -0.125f;
     weights_one(in_path, ROWS, COLS, values);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        coffer_quantize_rule rule = { NULL, cases[c].dtype };
-        coffer_quantize_opts opts = with_rule(&rule);
+        coffer_mcf_quantize_rule rule = { NULL, cases[c].dtype };
+        coffer_mcf_quantize_opts opts = with_rule(&rule);
         coffer_mcf_quant quant;
         uint64_t rows, cols;
         opts.activations = cases[c].activations;
@@ -228,8 +230,8 @@ static void whole_scales_are_the_bounds_over_the_largest_code(void **state)
 
 static void a_percentile_is_exact_and_cuts_what_lies_beyond(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_INT8 };
-    coffer_quantize_opts opts = with_rule(&rule);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_INT8 };
+    coffer_mcf_quantize_opts opts = with_rule(&rule);
     float values[1000];
     coffer_mcf_quant quant;
     (void)state;
@@ -264,8 +266,8 @@ static void zeros_alone_have_a_scale_of_zero_and_stay_zeros(void **state)
     (void)state;
     weights_one(in_path, 3, 5, values);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        coffer_quantize_rule rule = { NULL, types[i] };
-        coffer_quantize_opts opts = with_rule(&rule);
+        coffer_mcf_quantize_rule rule = { NULL, types[i] };
+        coffer_mcf_quantize_opts opts = with_rule(&rule);
         uint64_t rows, cols;
         opts.activations = types[i] == COFFER_DTYPE_INT8;
         must(NULL, &opts);
@@ -277,8 +279,8 @@ static void zeros_alone_have_a_scale_of_zero_and_stay_zeros(void **state)
 
 static void numbers_that_are_not_finite_stop_whole_scales_too(void **state)
 {
-    static const coffer_quantize_rule rule = { NULL, COFFER_DTYPE_INT8 };
-    coffer_quantize_opts opts = with_rule(&rule);
+    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_INT8 };
+    coffer_mcf_quantize_opts opts = with_rule(&rule);
     float values[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
     (void)state;
     values[7] = INFINITY;

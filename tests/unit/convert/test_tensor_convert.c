@@ -301,7 +301,7 @@ static void arrays_of_numpy_become_a_model(void **state)
     coffer__buffer_free(&pairs);
 }
 
-static void a_quantised_model_is_decoded_on_its_way_out(void **state)
+static void a_quantized_model_is_decoded_on_its_way_out(void **state)
 {
     (void)state;
     temp_copy(COFFER_TEST_DATA "/compat/mcf/mantle-q8.mcf", in_folder("q.mcf"));
@@ -310,7 +310,7 @@ static void a_quantised_model_is_decoded_on_its_way_out(void **state)
     float a[256], b[256];
     for (size_t i = 0; i < coffer_tensors_count(model); i++) {
         const coffer_tensor *tensor = coffer_tensors_at(model, i);
-        if (!coffer_dtype_is_quantised(tensor->dtype) || tensor->dims[tensor->rank - 1] > 256)
+        if (!coffer_dtype_is_quantized(tensor->dtype) || tensor->dims[tensor->rank - 1] > 256)
             continue;
         uint64_t row = tensor->dims[tensor->rank - 1];
         assert_int_equal(coffer_tensors_at(out, i)->dtype, COFFER_DTYPE_F32);
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test_setup(settings_are_understood, fresh_folder),
         cmocka_unit_test_setup(settings_that_make_no_sense_are_refused, fresh_folder),
         cmocka_unit_test_setup(arrays_of_numpy_become_a_model, fresh_folder),
-        cmocka_unit_test_setup(a_quantised_model_is_decoded_on_its_way_out, fresh_folder),
+        cmocka_unit_test_setup(a_quantized_model_is_decoded_on_its_way_out, fresh_folder),
         cmocka_unit_test_setup(memory_does_not_grow_with_the_model, fresh_folder),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

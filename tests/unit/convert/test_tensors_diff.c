@@ -261,10 +261,10 @@ static gguf_set model_with(const char *path, const char *config)
 {
     gguf_set out = { COFFER__BUFFER_INIT, NULL, NULL };
     coffer_mcf_writer *writer = NULL;
-    assert_int_equal(coffer_mcf_create(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, config, strlen(config), NULL),
-                     COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(
+        coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, config, strlen(config), NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     assert_int_equal(coffer_tensors_open(&out.set, path, NULL, NULL), COFFER_OK);
     return out;
 }

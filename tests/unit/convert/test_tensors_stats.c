@@ -156,7 +156,7 @@ static void empty_constant_and_extreme_tensors_have_statistics(void **state)
     gguf_close_set(&open);
 }
 
-static void quantised_tensors_are_measured_by_what_they_decode_to(void **state)
+static void quantized_tensors_are_measured_by_what_they_decode_to(void **state)
 {
     enum { ROWS = 3, COLS = 70016, BLOCKS = ROWS * COLS / 32 }; /* a row is longer than a step */
     uint8_t *blocks = malloc((size_t)BLOCKS * 34);
@@ -233,7 +233,7 @@ int main(void)
         cmocka_unit_test(the_number_of_threads_changes_no_bit),
         cmocka_unit_test(what_is_not_finite_is_counted_apart),
         cmocka_unit_test(empty_constant_and_extreme_tensors_have_statistics),
-        cmocka_unit_test(quantised_tensors_are_measured_by_what_they_decode_to),
+        cmocka_unit_test(quantized_tensors_are_measured_by_what_they_decode_to),
         cmocka_unit_test(globs_choose_and_the_caller_can_stop),
         cmocka_unit_test(progress_can_cancel),
     };

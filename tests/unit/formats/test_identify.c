@@ -24,7 +24,7 @@ static void assert_says(const void *bytes, size_t len, coffer_status status, con
         fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 }
 
-static void a_scan_is_recognised_by_its_first_five_bytes(void **state)
+static void a_scan_is_recognized_by_its_first_five_bytes(void **state)
 {
     (void)state;
     assert_int_equal(identify("MSCAN", 5, NULL), COFFER_OK);
@@ -77,7 +77,7 @@ static void what_a_file_is_instead_is_named(void **state)
     assert_says(zeros, sizeof zeros, COFFER_E_NOT_RECOGNISED, "zeros");
 }
 
-static void a_near_miss_stays_unrecognised_but_is_mentioned(void **state)
+static void a_near_miss_stays_unrecognized_but_is_mentioned(void **state)
 {
     (void)state;
     assert_says("mscan", 5, COFFER_E_NOT_RECOGNISED, "in another case it would be mscan");
@@ -115,12 +115,12 @@ static void the_other_verbs_refuse_an_unknown_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_scan_is_recognised_by_its_first_five_bytes),
+        cmocka_unit_test(a_scan_is_recognized_by_its_first_five_bytes),
         cmocka_unit_test(the_table_is_found_by_name_and_by_number),
         cmocka_unit_test(unknown_bytes_are_shown_with_the_known_formats),
         cmocka_unit_test(what_a_transfer_did_to_a_magic_is_guessed),
         cmocka_unit_test(what_a_file_is_instead_is_named),
-        cmocka_unit_test(a_near_miss_stays_unrecognised_but_is_mentioned),
+        cmocka_unit_test(a_near_miss_stays_unrecognized_but_is_mentioned),
         cmocka_unit_test(check_of_an_unknown_file_is_a_finding_not_a_failure),
         cmocka_unit_test(the_other_verbs_refuse_an_unknown_file),
     };

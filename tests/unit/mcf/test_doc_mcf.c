@@ -115,9 +115,9 @@ static void add(coffer_mcf_writer *writer, const char *name)
 {
     static const uint64_t dims[] = { ROWS, COLUMNS };
     const coffer_mcf_new_tensor new = { name, strlen(name), COFFER_DTYPE_F32, 2, dims, NULL };
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &new, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_write(writer, values, sizeof values, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &new, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_write(writer, values, sizeof values, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
 }
 
 static void the_writer_lays_the_same_model_out_in_the_same_bytes(void **state)
@@ -134,12 +134,13 @@ static void the_writer_lays_the_same_model_out_in_the_same_bytes(void **state)
     info.model_name = "tiny";
     info.kvs = &epoch;
     info.kv_count = 1;
-    assert_int_equal(coffer_mcf_create(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_set_model_info(writer, &info, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, "{\"n\":1}", 7, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_set_model_info(writer, &info, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, "{\"n\":1}", 7, NULL),
+                     COFFER_OK);
     add(writer, "embed");
     add(writer, "head");
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     assert_true(temp_holds(path, example->dump.bytes, example->dump.size));
     temp_remove(folder);
 }

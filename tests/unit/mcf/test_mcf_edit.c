@@ -19,7 +19,7 @@ static coffer_mcf_editor *edit(void)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mcf_editor *editor = NULL;
-    if (coffer_mcf_edit(&editor, path, NULL, &err) != COFFER_OK)
+    if (coffer_mcf_editor_open(&editor, path, NULL, &err) != COFFER_OK)
         fail_msg("%s", err.text);
     return editor;
 }
@@ -27,16 +27,16 @@ static coffer_mcf_editor *edit(void)
 static void commit(coffer_mcf_editor *editor)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_mcf_edit_commit(editor, &err) != COFFER_OK)
+    if (coffer_mcf_editor_commit(editor, &err) != COFFER_OK)
         fail_msg("%s", err.text);
-    coffer_mcf_edit_close(editor);
+    coffer_mcf_editor_close(editor);
 }
 
 static void set_field(const char *field, const char *text, coffer_mcf_kv_type type)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mcf_editor *editor = edit();
-    if (coffer_mcf_edit_model_info(editor, field, text, type, &err) != COFFER_OK)
+    if (coffer_mcf_editor_set_model_info(editor, field, text, type, &err) != COFFER_OK)
         fail_msg("%s", err.text);
     commit(editor);
 }
@@ -76,8 +76,9 @@ static void a_section_is_replaced_and_payloads_stay_where_they_are(void **state)
     coffer_source_close(src);
 
     coffer_mcf_editor *editor = edit();
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, "{\"a\": 1}", 8, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_MERGES, "a b\n", 4, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{\"a\": 1}", 8, NULL),
+                     COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_MERGES, "a b\n", 4, NULL), COFFER_OK);
     commit(editor);
     assert_config("{\"a\": 1}");
     assert_no_errors();
@@ -129,20 +130,23 @@ static void wrong_changes_are_refused_and_leave_the_file_as_it_was(void **state)
     uint8_t *before = temp_read(path, &len);
     coffer_mcf_editor *editor = edit();
     (void)state;
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, "{", 1, &err), COFFER_E_BAD_JSON);
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_TENSOR_INDEX, "", 0, &err),
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{", 1, &err),
+                     COFFER_E_BAD_JSON);
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_TENSOR_INDEX, "", 0, &err),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_MODEL_INFO, "x", 1, &err),
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_MODEL_INFO, "x", 1, &err),
                      COFFER_E_OUT_OF_BOUNDS);
-    assert_int_equal(coffer_mcf_edit_remove(editor, COFFER_MCF_VOCAB, &err), COFFER_E_MISSING);
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "no_field", "1", 0, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_editor_remove_section(editor, COFFER_MCF_VOCAB, &err), COFFER_E_MISSING);
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "no_field", "1", 0, &err),
+                     COFFER_E_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "model_name"));
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "vocab_size", "-1", 0, &err),
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "vocab_size", "-1", 0, &err),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "vocab_size", "4294967296", 0, &err),
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "vocab_size", "4294967296", 0, &err),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "arch", "gpt9", 0, &err), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_edit_model_info(editor, "kv.none", NULL, 0, &err), COFFER_E_MISSING);
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "arch", "gpt9", 0, &err),
+                     COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_editor_set_model_info(editor, "kv.none", NULL, 0, &err), COFFER_E_MISSING);
     commit(editor);
     assert_true(temp_holds(path, before, len));
     free(before);
@@ -166,13 +170,13 @@ static void sums_can_be_removed_and_made_anew(void **state)
     coffer_mcf_editor *editor = edit();
     (void)state;
     opts.verify = true;
-    assert_int_equal(coffer_mcf_edit_remove(editor, COFFER_MCF_CHECKSUMS, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_remove_section(editor, COFFER_MCF_CHECKSUMS, NULL), COFFER_OK);
     commit(editor);
     coffer_source *src = model_source(path);
     assert_int_equal(coffer_mcf_open(&model, src, &opts, &err), COFFER_E_MISSING);
     coffer_source_close(src);
     editor = edit();
-    assert_int_equal(coffer_mcf_edit_checksums(editor, 1, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_checksums(editor, 1, NULL, NULL), COFFER_OK);
     commit(editor);
     src = model_source(path);
     assert_int_equal(coffer_mcf_open(&model, src, &opts, &err), COFFER_OK);
@@ -187,19 +191,19 @@ static void an_editor_holds_the_write_lock(void **state)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mcf_editor *first = edit(), *second = NULL;
     (void)state;
-    assert_int_equal(coffer_mcf_edit(&second, path, NULL, &err), COFFER_E_LOCKED);
-    coffer_mcf_edit_close(first);
+    assert_int_equal(coffer_mcf_editor_open(&second, path, NULL, &err), COFFER_E_LOCKED);
+    coffer_mcf_editor_close(first);
 }
 
 static void an_editor_commits_once(void **state)
 {
     coffer_mcf_editor *editor = edit();
     (void)state;
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, "[]", 2, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_commit(editor, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_edit_section(editor, COFFER_MCF_CONFIG, "{}", 2, NULL),
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "[]", 2, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_commit(editor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{}", 2, NULL),
                      COFFER_E_INVALID_ARGUMENT);
-    coffer_mcf_edit_close(editor);
+    coffer_mcf_editor_close(editor);
     assert_config("[]");
 }
 
@@ -229,7 +233,7 @@ static void compacting_drops_what_edits_left_behind(void **state)
     (void)state;
     content_hash(before, path);
     coffer_mcf_editor *editor = edit();
-    assert_int_equal(coffer_mcf_edit_section(editor, 0x7777, "from the future", 15, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_section(editor, 0x7777, "from the future", 15, NULL), COFFER_OK);
     commit(editor);
     set_field("model_name", "other", 0);
     src = model_source(path);
@@ -273,7 +277,7 @@ static void compacting_into_another_file_leaves_the_old_one(void **state)
 
 static void every_vector_that_opens_compacts_to_a_clean_file_of_the_same_content(void **state)
 {
-    static const char *const names[] = { "plain", "quantised", "directory-first", "minor-42", "only-config" };
+    static const char *const names[] = { "plain", "quantized", "directory-first", "minor-42", "only-config" };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char from[512];

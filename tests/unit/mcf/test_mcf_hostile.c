@@ -286,7 +286,7 @@ static void reserved_fields_types_ranks_and_text_are_looked_at(void **state)
     assert_found(of, COFFER_E_UNSUPPORTED_VERSION, "TensorIndex");
 }
 
-static void quantised_tensors_need_flag_record_and_alignment(void **state)
+static void quantized_tensors_need_flag_record_and_alignment(void **state)
 {
     tensor_row row = { "x", 0x21, 2, { 1, 32 }, DATA_AT, 80 };
     (void)state;
@@ -327,7 +327,7 @@ static void a_section_that_stands_twice_is_a_warning(void **state)
 }
 
 /* Nothing of the tensor is divided by or read; the others stay. */
-static void a_quantised_tensor_whose_shape_lies_outside_is_refused_not_decoded(void **state)
+static void a_quantized_tensor_whose_shape_lies_outside_is_refused_not_decoded(void **state)
 {
     static const uint32_t types[] = { 0x10, 0x11, 0x20, 0x31 };
     const tensor_row rows[2] = { { "bad", 0x20, 2, { 1, 32 }, DATA_AT, 96 }, good_row };
@@ -427,22 +427,22 @@ static void texts_that_all_keys_share_are_bounded(void **state)
     free(config);
 }
 
-/* ---- Payloads of quantised tensors ---- */
+/* ---- Payloads of quantized tensors ---- */
 
-static image quantised_image(uint32_t dtype, uint64_t rows, uint64_t cols, uint64_t size)
+static image quantized_image(uint32_t dtype, uint64_t rows, uint64_t cols, uint64_t size)
 {
     const char *path = temp_path(temp_folder, "q.mcf");
     const uint64_t dims[2] = { rows, cols };
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_mcf_writer *writer = NULL;
     uint8_t payload[1024] = { 0 };
     image of = { 0 };
     opts.no_checksums = true;
     assert_true(size <= sizeof payload);
-    assert_int_equal(coffer_mcf_create(&writer, path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &opts, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "q", coffer_mcf_dtype_from_code(dtype), 2, dims, payload, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     of.bytes = temp_read(path, &of.len);
     return of;
 }
@@ -450,7 +450,7 @@ static image quantised_image(uint32_t dtype, uint64_t rows, uint64_t cols, uint6
 static void assert_payload_found(uint32_t dtype, uint64_t rows, uint64_t cols, uint64_t at, uint8_t value,
                                  coffer_status code, coffer_severity severity, const char *text)
 {
-    image of = quantised_image(dtype, rows, cols, 0);
+    image of = quantized_image(dtype, rows, cols, 0);
     coffer_source *src = model_source_of(of.bytes, of.len);
     coffer_mcf *model = model_open(src);
     of.bytes[coffer_mcf_tensor_at(model, 0).offset + at] = value;
@@ -464,7 +464,7 @@ static void assert_payload_found(uint32_t dtype, uint64_t rows, uint64_t cols, u
     free(of.bytes);
 }
 
-static void what_quantised_payloads_may_not_hold_is_found(void **state)
+static void what_quantized_payloads_may_not_hold_is_found(void **state)
 {
     (void)state;
     /* 2 rows of 40: 2 blocks and 1 super a row. q: scales 8 bytes, codes at 64. k: supers 4, subs at 64,
@@ -576,14 +576,14 @@ int main(void)
         cmocka_unit_test(names_that_stand_twice_are_found),
         cmocka_unit_test(names_outside_of_the_strings_are_found),
         cmocka_unit_test(reserved_fields_types_ranks_and_text_are_looked_at),
-        cmocka_unit_test(quantised_tensors_need_flag_record_and_alignment),
+        cmocka_unit_test(quantized_tensors_need_flag_record_and_alignment),
         cmocka_unit_test(json_that_is_deep_broken_or_cut_is_found),
         cmocka_unit_test(a_section_that_stands_twice_is_a_warning),
-        cmocka_unit_test(a_quantised_tensor_whose_shape_lies_outside_is_refused_not_decoded),
+        cmocka_unit_test(a_quantized_tensor_whose_shape_lies_outside_is_refused_not_decoded),
         cmocka_unit_test(names_that_are_no_text_are_spelled_and_found),
         cmocka_unit_test(names_and_shapes_that_all_entries_share_are_bounded),
         cmocka_unit_test(texts_that_all_keys_share_are_bounded),
-        cmocka_unit_test(what_quantised_payloads_may_not_hold_is_found),
+        cmocka_unit_test(what_quantized_payloads_may_not_hold_is_found),
         cmocka_unit_test(a_million_tensors_take_no_quadratic_time),
         cmocka_unit_test(a_great_many_sections_take_no_quadratic_time),
     };

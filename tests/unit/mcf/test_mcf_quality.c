@@ -1,4 +1,4 @@
-/* What quantising has cost, in the file: written, found by name, kept, and checked against the original. */
+/* What quantizing has cost, in the file: written, found by name, kept, and checked against the original. */
 #include "base/bytes.h"
 #include "formats/mcf/mcf_layout.h"
 #include "support/model.h"
@@ -13,8 +13,9 @@ static char in_path[300], out_path[300], other_path[300];
 
 static int fresh(void **state)
 {
-    static const coffer_quantize_rule rules[] = { { NULL, COFFER_DTYPE_K4 }, { "wide*", COFFER_DTYPE_Q8 } };
-    coffer_quantize_opts opts = COFFER_QUANTIZE_OPTS_INIT;
+    static const coffer_mcf_quantize_rule rules[] = { { NULL, COFFER_DTYPE_K4 },
+                                                      { "wide*", COFFER_DTYPE_Q8 } };
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
     (void)state;
     temp_empty(temp_folder);
     snprintf(in_path, sizeof in_path, "%s/in.mcf", temp_folder);
@@ -23,7 +24,7 @@ static int fresh(void **state)
     weights_model(in_path);
     opts.rules = rules;
     opts.rule_count = 2;
-    assert_int_equal(coffer_quantize(NULL, out_path, in_path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_quantize(NULL, out_path, in_path, &opts, NULL), COFFER_OK);
     return 0;
 }
 
@@ -43,12 +44,12 @@ static coffer_report *against(const char *path, const char *original)
     coffer_report *report = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    if (coffer_quantize_check(report, path, original, NULL, &err))
+    if (coffer_mcf_quantize_check(report, path, original, NULL, &err))
         fail_msg("%s", err.text);
     return report;
 }
 
-static void every_quantised_tensor_has_its_quality_and_no_other(void **state)
+static void every_quantized_tensor_has_its_quality_and_no_other(void **state)
 {
     coffer_mcf_quality quality;
     (void)state;
@@ -66,13 +67,13 @@ static void it_is_kept_by_pack_and_compact_also_when_tensors_are_renumbered(void
 {
     static const char *const exclude[] = { "deep*" };
     const char *input = out_path;
-    coffer_pack_opts opts = COFFER_PACK_OPTS_INIT;
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     coffer_mcf_quality before, after;
     coffer_node *node = NULL;
     (void)state;
     opts.exclude = exclude;
     opts.exclude_count = 1;
-    assert_int_equal(coffer_pack_mcf(other_path, &input, 1, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_pack(other_path, &input, 1, &opts, NULL), COFFER_OK);
     model_assert_clean(other_path);
     assert_true(quality_of(&before, out_path, "tall.weight"));
     assert_true(quality_of(&after, other_path, "tall.weight"));
@@ -100,10 +101,10 @@ static void another_original_is_a_finding_for_each_tensor(void **state)
     coffer_mcf_writer *writer = NULL;
     (void)state;
     weights_fill(values, 64 * 320, 99);
-    assert_int_equal(coffer_mcf_create(&writer, other_path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, other_path, NULL, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "deep.weight", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "tall.weight", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     coffer_report *report = against(out_path, other_path);
     assert_true(strstr(model_text(report, COFFER_E_INCONSISTENT), "\"deep.weight\" is said to have"));
     assert_true(strstr(model_text(report, COFFER_E_MISSING), "\"wide.weight\" is not in the original"));
@@ -183,23 +184,23 @@ static void a_record_for_another_type_does_not_count(void **state)
     assert_true(quality_of(&quality, other_path, "tall.weight"));
 }
 
-static void only_quantised_tensors_have_a_quality(void **state)
+static void only_quantized_tensors_have_a_quality(void **state)
 {
     static const uint64_t dims[] = { 1 };
     const coffer_mcf_new_tensor tensor = { "a", 1, COFFER_DTYPE_F32, 1, dims, NULL };
     coffer_mcf_quality quality = { COFFER_QUANT_FIT, 1.0f, 1.0f, NULL, 0 };
     coffer_mcf_writer *writer = NULL;
     (void)state;
-    assert_int_equal(coffer_mcf_create(&writer, other_path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_set_quality(writer, &quality, NULL), COFFER_E_INVALID_ARGUMENT);
-    coffer_mcf_discard(writer);
+    assert_int_equal(coffer_mcf_writer_create(&writer, other_path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_set_quality(writer, &quality, NULL), COFFER_E_INVALID_ARGUMENT);
+    coffer_mcf_writer_discard(writer);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(every_quantised_tensor_has_its_quality_and_no_other, fresh),
+        cmocka_unit_test_setup(every_quantized_tensor_has_its_quality_and_no_other, fresh),
         cmocka_unit_test_setup(it_is_kept_by_pack_and_compact_also_when_tensors_are_renumbered, fresh),
         cmocka_unit_test_setup(the_original_confirms_it, fresh),
         cmocka_unit_test_setup(another_original_is_a_finding_for_each_tensor, fresh),
@@ -207,7 +208,7 @@ int main(void)
         cmocka_unit_test_setup(every_rule_of_the_section_is_checked_and_none_keeps_tensors_from_being_read,
                                fresh),
         cmocka_unit_test_setup(a_record_for_another_type_does_not_count, fresh),
-        cmocka_unit_test_setup(only_quantised_tensors_have_a_quality, fresh),
+        cmocka_unit_test_setup(only_quantized_tensors_have_a_quality, fresh),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

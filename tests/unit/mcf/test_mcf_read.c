@@ -37,13 +37,13 @@ static coffer_source *open_as(int kind, const char *path, uint8_t *bytes, size_t
     return src;
 }
 
-static void every_quantised_vector_decodes_bit_for_bit_over_every_source(void **state)
+static void every_quantized_vector_decodes_bit_for_bit_over_every_source(void **state)
 {
     size_t len = 0;
-    uint8_t *bytes = temp_read(VECTORS "quantised.mcf", &len);
+    uint8_t *bytes = temp_read(VECTORS "quantized.mcf", &len);
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
-        coffer_source *src = open_as(kind, VECTORS "quantised.mcf", bytes, len);
+        coffer_source *src = open_as(kind, VECTORS "quantized.mcf", bytes, len);
         coffer_mcf *model = model_open(src);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
             coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
@@ -214,12 +214,12 @@ static uint8_t *two_big_tensors(size_t *len)
     const char *path = temp_path(temp_folder, "big.mcf");
     uint8_t *payload = malloc(BIG);
     coffer_mcf_writer *writer = NULL;
-    assert_int_equal(coffer_mcf_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
     memset(payload, 1, BIG);
     assert_int_equal(model_add(writer, "one", COFFER_DTYPE_U8, 1, dims, payload, NULL), COFFER_OK);
     memset(payload, 2, BIG);
     assert_int_equal(model_add(writer, "two", COFFER_DTYPE_U8, 1, dims, payload, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     free(payload);
     return temp_read(path, len);
 }
@@ -281,7 +281,7 @@ static void a_damaged_table_of_sums_is_found_out(void **state)
 static void the_content_hash_does_not_depend_on_the_layout(void **state)
 {
     const char *narrow = temp_path(temp_folder, "narrow.mcf"), *wide = temp_path(temp_folder, "wide.mcf");
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     uint8_t hashes[3][32];
     const char *paths[] = { narrow, wide, VECTORS "plain.mcf" };
     (void)state;
@@ -303,7 +303,7 @@ static void the_content_hash_does_not_depend_on_the_layout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_quantised_vector_decodes_bit_for_bit_over_every_source),
+        cmocka_unit_test(every_quantized_vector_decodes_bit_for_bit_over_every_source),
         cmocka_unit_test(rows_of_plain_tensors_are_their_bytes_or_their_values),
         cmocka_unit_test(scalars_and_empty_tensors_are_single_rows),
         cmocka_unit_test(a_lookup_finds_every_name_though_the_claimed_order_is_a_lie),

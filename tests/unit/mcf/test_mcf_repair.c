@@ -27,18 +27,18 @@ static uint8_t *eight_tensors(size_t *len, bool index_in_front)
     info.model_name = "eight";
     info.kvs = &kv;
     info.kv_count = 1;
-    assert_int_equal(coffer_mcf_create(&writer, in_path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_set_model_info(writer, &info, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, "{}", 2, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, in_path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_set_model_info(writer, &info, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, "{}", 2, NULL), COFFER_OK);
     if (index_in_front)
-        assert_int_equal(coffer_mcf_reserve_index(writer, 8, 8, 16, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_writer_reserve_index(writer, 8, 8, 16, NULL), COFFER_OK);
     for (int i = 0; i < 8; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
         memset(bytes, 'a' + i, sizeof bytes);
         assert_int_equal(model_add(writer, name, COFFER_DTYPE_U8, 1, dims, bytes, NULL), COFFER_OK);
     }
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     return temp_read(in_path, len);
 }
 

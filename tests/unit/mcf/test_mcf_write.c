@@ -10,10 +10,10 @@ static const char *path_of(const char *name)
     return temp_path(temp_folder, name);
 }
 
-static coffer_mcf_writer *begin(const char *path, const coffer_mcf_create_opts *opts)
+static coffer_mcf_writer *begin(const char *path, const coffer_mcf_writer_opts *opts)
 {
     coffer_mcf_writer *writer = NULL;
-    assert_int_equal(coffer_mcf_create(&writer, path, opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, opts, NULL), COFFER_OK);
     return writer;
 }
 
@@ -47,7 +47,7 @@ static void what_was_written_reads_back(void **state)
 static void equal_payloads_are_written_once(void **state)
 {
     const char *once = path_of("once.mcf"), *twice = path_of("twice.mcf");
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     (void)state;
     opts.no_dedup = true;
     assert_int_equal(model_create(once, NULL, NULL), COFFER_OK);
@@ -83,7 +83,7 @@ static void payloads_that_differ_in_one_byte_are_told_apart(void **state)
         assert_int_equal(model_add(writer, tensors[i].name, COFFER_DTYPE_U8, 1, dims, payload, NULL),
                          COFFER_OK);
     }
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     model_assert_clean(path);
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
@@ -114,7 +114,7 @@ static void equal_calls_give_equal_bytes(void **state)
 static void the_layout_is_what_the_format_asks_of_writers(void **state)
 {
     const char *path = path_of("layout.mcf");
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     size_t len = 0;
     (void)state;
     opts.align = 4096;
@@ -145,9 +145,9 @@ static void a_reserved_index_stands_in_front_of_the_payloads(void **state)
     coffer_mcf_writer *writer = begin(path, NULL);
     coffer_mcf_section index, data;
     (void)state;
-    assert_int_equal(coffer_mcf_reserve_index(writer, 1, 1, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_reserve_index(writer, 1, 1, 1, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "x", COFFER_DTYPE_U8, 1, dims, "abcd", NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     model_assert_clean(path);
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
@@ -162,33 +162,34 @@ static void mistakes_of_the_caller_are_refused(void **state)
 {
     const uint64_t dims[2] = { 2, 2 };
     coffer_mcf_new_tensor tensor = { "x", 1, COFFER_DTYPE_U8, 2, dims, NULL };
-    coffer_mcf_create_opts opts = COFFER_MCF_CREATE_OPTS_INIT;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mcf_writer *writer;
     (void)state;
     opts.align = 96;
-    assert_int_equal(coffer_mcf_create(&writer, path_of("wrong.mcf"), &opts, &err),
+    assert_int_equal(coffer_mcf_writer_create(&writer, path_of("wrong.mcf"), &opts, &err),
                      COFFER_E_INVALID_ARGUMENT);
     writer = begin(path_of("wrong.mcf"), NULL);
-    assert_int_equal(coffer_mcf_write(writer, "a", 1, &err), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_TENSOR_DATA, 1, "", 0, &err),
+    assert_int_equal(coffer_mcf_writer_write(writer, "a", 1, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_writer_add_section(writer, COFFER_MCF_TENSOR_DATA, 1, "", 0, &err),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, "{}", 2, &err), COFFER_OK);
-    assert_int_equal(coffer_mcf_add_section(writer, COFFER_MCF_CONFIG, 1, "{}", 2, &err), COFFER_E_DUPLICATE);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, &err), COFFER_OK);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, &err), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mcf_write(writer, "abcde", 5, &err), COFFER_E_SIZE_MISMATCH);
-    assert_int_equal(coffer_mcf_write(writer, "abc", 3, &err), COFFER_OK);
-    assert_int_equal(coffer_mcf_end_tensor(writer, &err), COFFER_E_SIZE_MISMATCH);
-    assert_int_equal(coffer_mcf_write(writer, "d", 1, &err), COFFER_OK);
-    assert_int_equal(coffer_mcf_end_tensor(writer, &err), COFFER_OK);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, &err), COFFER_E_DUPLICATE);
+    assert_int_equal(coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, "{}", 2, &err), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, "{}", 2, &err),
+                     COFFER_E_DUPLICATE);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_writer_write(writer, "abcde", 5, &err), COFFER_E_SIZE_MISMATCH);
+    assert_int_equal(coffer_mcf_writer_write(writer, "abc", 3, &err), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, &err), COFFER_E_SIZE_MISMATCH);
+    assert_int_equal(coffer_mcf_writer_write(writer, "d", 1, &err), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, &err), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), COFFER_E_DUPLICATE);
     tensor.name = "\xff";
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, &err), COFFER_E_BAD_TEXT);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), COFFER_E_BAD_TEXT);
     tensor.name = "y";
     tensor.dtype = COFFER_DTYPE_C64;
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, &err), COFFER_E_BAD_VALUE);
-    coffer_mcf_discard(writer);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), COFFER_E_BAD_VALUE);
+    coffer_mcf_writer_discard(writer);
     assert_false(temp_exists(path_of("wrong.mcf")));
 }
 
@@ -209,16 +210,17 @@ static void scales_may_come_behind_their_codes_and_the_sums_are_right(void **sta
         coffer__store_u16(scales + i, 0x3C00);
     assert_int_equal(coffer_mcf_payload_size(&size, COFFER_DTYPE_Q8, 2, dims, false, NULL), COFFER_OK);
     codes_at = size - (dims[0] << 20);
-    assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_skip(writer, codes_at, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_skip(writer, codes_at, NULL), COFFER_OK);
     for (uint64_t r = 0; r < dims[0]; r++) {
-        assert_int_equal(coffer_mcf_write(writer, codes, (size_t)1 << 20, NULL), COFFER_OK);
-        assert_int_equal(coffer_mcf_write_at(writer, r * 65536, scales, sizeof scales, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_writer_write(writer, codes, (size_t)1 << 20, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_writer_write_at(writer, r * 65536, scales, sizeof scales, NULL),
+                         COFFER_OK);
     }
-    assert_int_equal(coffer_mcf_write_at(writer, size - 1, scales, 2, NULL), COFFER_E_OUT_OF_BOUNDS);
-    assert_int_equal(coffer_mcf_set_clip(writer, -5.0f, 5.0f, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_write_at(writer, size - 1, scales, 2, NULL), COFFER_E_OUT_OF_BOUNDS);
+    assert_int_equal(coffer_mcf_writer_set_clip(writer, -5.0f, 5.0f, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     model_assert_clean(path);
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
@@ -239,21 +241,22 @@ static void a_model_of_nothing_is_refused(void **state)
 {
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
-    assert_int_equal(coffer_mcf_commit(begin(path_of("nothing.mcf"), NULL), &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mcf_writer_commit(begin(path_of("nothing.mcf"), NULL), &err),
+                     COFFER_E_INVALID_ARGUMENT);
     assert_false(temp_exists(path_of("nothing.mcf")));
 }
 
-static void quantised_tensors_get_their_records(void **state)
+static void quantized_tensors_get_their_records(void **state)
 {
     const uint64_t dims[2] = { 3, 40 };
     uint8_t payload[512] = { 0 };
-    const char *path = path_of("quantised.mcf");
+    const char *path = path_of("quantized.mcf");
     coffer_mcf_writer *writer = begin(path, NULL);
     coffer_mcf_quant quant;
     (void)state;
     assert_int_equal(model_add(writer, "z", COFFER_DTYPE_K4, 2, dims, payload, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "a", COFFER_DTYPE_U8, 2, dims, payload, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     model_assert_clean(path);
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
@@ -286,12 +289,12 @@ static void large_payloads_from_any_source_have_right_sums(void **state)
         coffer_mcf_new_tensor tensor = { names[i], strlen(names[i]), COFFER_DTYPE_U8, 1, dims, NULL };
         if (i == 2)
             bytes[0] ^= 1;
-        assert_int_equal(coffer_mcf_begin_tensor(writer, &tensor, NULL), COFFER_OK);
-        assert_int_equal(coffer_mcf_write_from(writer, sources[i], 0, size, NULL), COFFER_OK);
-        assert_int_equal(coffer_mcf_end_tensor(writer, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_writer_write_from(writer, sources[i], 0, size, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
     }
     assert_int_equal(model_add(writer, "other", COFFER_DTYPE_U8, 1, dims, bytes, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
     coffer_source_close(file);
     coffer_source_close(memory);
     coffer_source *src = model_source(path);
@@ -322,7 +325,7 @@ int main(void)
         cmocka_unit_test(mistakes_of_the_caller_are_refused),
         cmocka_unit_test(a_model_of_nothing_is_refused),
         cmocka_unit_test(scales_may_come_behind_their_codes_and_the_sums_are_right),
-        cmocka_unit_test(quantised_tensors_get_their_records),
+        cmocka_unit_test(quantized_tensors_get_their_records),
         cmocka_unit_test(large_payloads_from_any_source_have_right_sums),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

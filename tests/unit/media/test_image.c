@@ -24,7 +24,7 @@ static int free_decoder(void **state)
 
 static coffer_status decode(coffer_pixels *out, const void *bytes, size_t size, uint32_t channels)
 {
-    coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     opts.channels = channels;
     coffer_status status = coffer_image_decode(out, decoder, bytes, size, &opts, &err);
@@ -65,7 +65,7 @@ static void a_png_of_16_bits_becomes_one_of_8(void **state)
     assert_pixels(png_build(&parts), 3, "\xff\x80\x00\x00\x12\x7f", 6);
 }
 
-static void palettes_become_colours_and_their_transparency_alpha(void **state)
+static void palettes_become_colors_and_their_transparency_alpha(void **state)
 {
     (void)state;
     static const uint8_t palette[] = { 1, 2, 3, 200, 100, 50 };
@@ -169,7 +169,7 @@ static void a_jpeg_is_decoded_at_the_smallest_scale_that_is_large_enough(void **
     size_t size;
     assert_int_equal(coffer_image_encode_jpeg(&bytes, &size, &pixels, 90, NULL), COFFER_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        coffer_decode_opts opts = COFFER_DECODE_OPTS_INIT;
+        coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
         opts.min_width = cases[i].min_width;
         opts.min_height = cases[i].min_height;
         assert_int_equal(coffer_image_decode(&back, decoder, bytes, size, &opts, NULL), COFFER_OK);
@@ -251,7 +251,7 @@ static void limits_bound_the_pixels(void **state)
     free(pixels.data);
 }
 
-static void colours_for_print_are_refused_by_name(void **state)
+static void colors_for_print_are_refused_by_name(void **state)
 {
     (void)state;
     /* SOI, a frame header of four components that ask for no subsampling, and a scan without data. */
@@ -268,7 +268,7 @@ static void colours_for_print_are_refused_by_name(void **state)
     assert_non_null(strstr(err.text, "CMYK"));
 }
 
-static void what_is_no_picture_is_not_recognised(void **state)
+static void what_is_no_picture_is_not_recognized(void **state)
 {
     (void)state;
     coffer_image_info info;
@@ -283,7 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_png_of_16_bits_becomes_one_of_8),
-        cmocka_unit_test(palettes_become_colours_and_their_transparency_alpha),
+        cmocka_unit_test(palettes_become_colors_and_their_transparency_alpha),
         cmocka_unit_test(grey_of_few_bits_is_stretched_and_becomes_any_number_of_channels),
         cmocka_unit_test(alpha_is_kept_where_it_is_asked_for),
         cmocka_unit_test(an_interlaced_png_is_put_together),
@@ -294,8 +294,8 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_in_the_pixels_of_a_png_is_an_error),
         cmocka_unit_test(a_header_that_claims_more_than_its_bytes_could_hold_takes_no_memory),
         cmocka_unit_test(limits_bound_the_pixels),
-        cmocka_unit_test(colours_for_print_are_refused_by_name),
-        cmocka_unit_test(what_is_no_picture_is_not_recognised),
+        cmocka_unit_test(colors_for_print_are_refused_by_name),
+        cmocka_unit_test(what_is_no_picture_is_not_recognized),
     };
     return cmocka_run_group_tests(tests, make_decoder, free_decoder);
 }

@@ -33,8 +33,8 @@ static double weight_of(size_t i, size_t k, double in, double out)
         double end = fmin((double)(i + 1) * in / out, (double)(k + 1));
         return end > begin ? (end - begin) * out / in : 0;
     }
-    double centre = fmin(fmax(((double)i + 0.5) * in / out - 0.5, 0), in - 1);
-    return fmax(0, 1 - fabs(centre - (double)k));
+    double center = fmin(fmax(((double)i + 0.5) * in / out - 0.5, 0), in - 1);
+    return fmax(0, 1 - fabs(center - (double)k));
 }
 
 static double expected_at(const coffer_pixels *in, const coffer_pixels *out, size_t x, size_t y, size_t c)
@@ -74,7 +74,7 @@ static void every_size_is_what_the_definition_says(void **state)
     coffer_pixels_free(&out);
 }
 
-static void one_colour_stays_that_colour(void **state)
+static void one_color_stays_that_color(void **state)
 {
     (void)state;
     coffer_pixels in = noise(97, 53, 3), out = COFFER_PIXELS_INIT;
@@ -130,7 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size_is_what_the_definition_says),
-        cmocka_unit_test(one_colour_stays_that_colour),
+        cmocka_unit_test(one_color_stays_that_color),
         cmocka_unit_test(every_instruction_set_gives_the_same_bytes),
         cmocka_unit_test(sizes_of_nothing_are_refused),
     };

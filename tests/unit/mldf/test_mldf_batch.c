@@ -78,7 +78,7 @@ static void assert_batch(fixture *of, const uint64_t *samples, size_t count, boo
         targets[f] = (coffer_mldf_target){ f, data[f], ROOM, 0, offsets[f], sizes[f] };
     for (size_t f = 0; strided && f < SMALL_FIELDS; f++)
         targets[f].stride = f == SMALL_LABEL || f == SMALL_SCORE ? 8 : 256;
-    if (coffer_mldf_read_batch(of->batch, samples, count, targets, SMALL_FIELDS, &of->err) != COFFER_OK)
+    if (coffer_mldf_batch_read(of->batch, samples, count, targets, SMALL_FIELDS, &of->err) != COFFER_OK)
         fail_msg("%s", of->err.text);
     for (size_t f = 0; f < SMALL_FIELDS; f++) {
         assert_int_equal(offsets[f][0], 0);
@@ -110,7 +110,7 @@ static void batches_give_every_value_whatever_the_source_the_layout_and_the_thre
     }
 }
 
-static void neighbours_are_read_together(void **state)
+static void neighbors_are_read_together(void **state)
 {
     uint64_t samples[SAMPLES];
     fixture of;
@@ -162,15 +162,15 @@ static void what_does_not_fit_is_an_error_and_never_damage(void **state)
         open_fixture(&of, &opts, i & 2, false);
         make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
         coffer_mldf_target target = { SMALL_IMAGE, data, 53, 0, offsets, NULL };
-        assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
         target = (coffer_mldf_target){ SMALL_IMAGE, data, 51, 17, NULL, NULL };
-        assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
         target = (coffer_mldf_target){ SMALL_CAPTION, data, 30, 10, NULL, NULL };
-        assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
         target = (coffer_mldf_target){ SMALL_LABEL, data, 23, 0, NULL, NULL };
-        assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
         target = (coffer_mldf_target){ SMALL_IMAGE, data, 100, 0, NULL, NULL };
-        assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 3, &target, 1, NULL),
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, NULL),
                          COFFER_E_INVALID_ARGUMENT);
         close_fixture(&of);
     }
@@ -185,11 +185,11 @@ static void samples_and_fields_that_are_not_there_are_errors(void **state)
     open_fixture(&of, NULL, false, false);
     make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
     coffer_mldf_target target = { SMALL_LABEL, data, sizeof data, 0, NULL, NULL };
-    assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 2, &target, 1, &of.err),
+    assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 2, &target, 1, &of.err),
                      COFFER_E_OUT_OF_BOUNDS);
     assert_string_equal(of.err.text, "sample 300 is not there: the set has 300");
     target.field = 5;
-    assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 1, &target, 1, NULL), COFFER_E_OUT_OF_BOUNDS);
+    assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL), COFFER_E_OUT_OF_BOUNDS);
     close_fixture(&of);
 }
 
@@ -245,7 +245,7 @@ static void damaged_values_are_skipped_and_told(void **state)
         coffer_mldf_target targets[SMALL_FIELDS];
         for (size_t f = 0; f < SMALL_FIELDS; f++)
             targets[f] = (coffer_mldf_target){ f, data[f], ROOM, 0, offsets[f], sizes[f] };
-        assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 20, targets, SMALL_FIELDS, &of.err),
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 20, targets, SMALL_FIELDS, &of.err),
                          COFFER_OK);
         for (size_t i = 0; i < 20; i++) {
             assert_int_equal(of.damaged[i], samples[i] >= 11 && samples[i] <= 13);
@@ -277,7 +277,7 @@ static void the_first_damaged_value_ends_a_call_that_skips_nothing(void **state)
     damage(&of);
     make_batch(&of, 2, COFFER_MLDF_POLICY_ERROR);
     coffer_mldf_target target = { SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
-    assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 3, &target, 1, &of.err),
+    assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err),
                      COFFER_E_BAD_CHECKSUM);
     assert_memory_equal(of.err.text, "sample 11, field image: ", 24);
     close_fixture(&of);
@@ -295,7 +295,7 @@ static void an_encrypted_field_without_a_key_is_an_error_even_when_skipping(void
     of.set = dataset_open(of.src);
     make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
     coffer_mldf_target target = { SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
-    assert_int_equal(coffer_mldf_read_batch(of.batch, samples, 1, &target, 1, NULL),
+    assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL),
                      COFFER_E_INVALID_ARGUMENT);
     close_fixture(&of);
 }
@@ -363,7 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_give_every_value_whatever_the_source_the_layout_and_the_threads),
-        cmocka_unit_test(neighbours_are_read_together),
+        cmocka_unit_test(neighbors_are_read_together),
         cmocka_unit_test(the_size_of_a_batch_is_what_reading_it_takes),
         cmocka_unit_test(what_does_not_fit_is_an_error_and_never_damage),
         cmocka_unit_test(samples_and_fields_that_are_not_there_are_errors),

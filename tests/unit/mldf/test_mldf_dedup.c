@@ -19,9 +19,9 @@ static void value_of(uint8_t out[SIZE], uint64_t sample)
         out[i] = (uint8_t)(i * 31 + sample % 10 * 7 + (i >> 5));
 }
 
-static coffer_mldf_write_opts sharing(bool dedup)
+static coffer_mldf_writer_opts sharing(bool dedup)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     opts.dedup = dedup;
     opts.threads = 2;
     return opts;
@@ -32,10 +32,10 @@ static void write_values(coffer_mldf_writer *writer, uint64_t count)
     uint8_t value[SIZE];
     for (uint64_t i = 0; i < count; i++) {
         value_of(value, i);
-        assert_int_equal(coffer_mldf_set_bytes(writer, 0, value, SIZE, NULL, NULL), COFFER_OK);
-        assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_set_bytes(writer, 0, value, SIZE, NULL, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
     }
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static size_t file_size(void)
@@ -45,11 +45,11 @@ static size_t file_size(void)
     return len;
 }
 
-static size_t create(uint16_t flags, const coffer_mldf_write_opts *opts)
+static size_t create(uint16_t flags, const coffer_mldf_writer_opts *opts)
 {
     coffer_mldf_field field = dataset_field_of("b", COFFER_MLDF_BYTES, flags);
     coffer_mldf_writer *writer = NULL;
-    assert_int_equal(coffer_mldf_create(&writer, path(), &field, 1, opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, opts, NULL), COFFER_OK);
     write_values(writer, SAMPLES);
     dataset_expect_clean(path());
     return file_size();
@@ -83,7 +83,7 @@ static void equal_payloads_are_stored_once(void **state)
     static const uint16_t kinds[] = { 0, COFFER_MLDF_FIELD_ZSTD };
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        coffer_mldf_write_opts opts = sharing(true);
+        coffer_mldf_writer_opts opts = sharing(true);
         assert_true(create(kinds[i], &opts) < 4096 + 10 * SIZE + SAMPLES * 16 + 64 + 10 * 16 + 1);
         expect_values(SAMPLES);
     }
@@ -91,7 +91,7 @@ static void equal_payloads_are_stored_once(void **state)
 
 static void they_are_stored_as_often_as_they_come_when_that_is_not_wanted(void **state)
 {
-    coffer_mldf_write_opts opts = sharing(false);
+    coffer_mldf_writer_opts opts = sharing(false);
     (void)state;
     assert_true(create(0, &opts) > SAMPLES * SIZE);
     expect_values(SAMPLES);
@@ -99,7 +99,7 @@ static void they_are_stored_as_often_as_they_come_when_that_is_not_wanted(void *
 
 static void encrypted_payloads_are_never_shared(void **state)
 {
-    coffer_mldf_write_opts opts = sharing(true);
+    coffer_mldf_writer_opts opts = sharing(true);
     (void)state;
     assert_true(create(COFFER_MLDF_FIELD_ENCRYPTED, &opts) > SAMPLES * SIZE);
     expect_values(SAMPLES);
@@ -107,7 +107,7 @@ static void encrypted_payloads_are_never_shared(void **state)
 
 static void a_full_memory_only_means_more_bytes(void **state)
 {
-    coffer_mldf_write_opts opts = sharing(true);
+    coffer_mldf_writer_opts opts = sharing(true);
     coffer_limits limits = COFFER_LIMITS_INIT;
     (void)state;
     limits.memory_bytes = 1;
@@ -121,10 +121,10 @@ static void appended_payloads_are_shared_with_the_old_ones(void **state)
     static const uint16_t kinds[] = { 0, COFFER_MLDF_FIELD_ZSTD };
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        coffer_mldf_write_opts opts = sharing(true);
+        coffer_mldf_writer_opts opts = sharing(true);
         coffer_mldf_writer *writer = NULL;
         size_t before = create(kinds[i], &opts);
-        assert_int_equal(coffer_mldf_append(&writer, path(), &opts, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_append_to(&writer, path(), &opts, NULL), COFFER_OK);
         write_values(writer, SAMPLES);
         assert_true(file_size() < before + 2 * SAMPLES * 16 + 64 + 10 * 16 + 1);
         expect_values(2 * SAMPLES);
@@ -135,7 +135,7 @@ static void appended_payloads_are_shared_with_the_old_ones(void **state)
 /* Entries of the old table that look the same must not be taken for the same. */
 static void equal_sums_of_different_payloads_do_not_share(void **state)
 {
-    coffer_mldf_write_opts opts = sharing(true);
+    coffer_mldf_writer_opts opts = sharing(true);
     coffer_mldf_writer *writer = NULL;
     size_t len = 0;
     (void)state;
@@ -144,7 +144,7 @@ static void equal_sums_of_different_payloads_do_not_share(void **state)
     /* The first payload is another one, while its sum is still the old one; nobody has noticed. */
     bytes[4096] ^= 1;
     temp_write(path(), bytes, len);
-    assert_int_equal(coffer_mldf_append(&writer, path(), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_append_to(&writer, path(), &opts, NULL), COFFER_OK);
     write_values(writer, SAMPLES);
     coffer_source *src = NULL;
     coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;

@@ -15,7 +15,7 @@ static const char *path(const char *name)
 static size_t text_of(char out[200], uint64_t sample)
 {
     return (size_t)snprintf(
-        out, 200, "{\"caption\": \"a photograph of a %s\", \"licence\": \"public domain\", \"id\": %llu}",
+        out, 200, "{\"caption\": \"a photograph of a %s\", \"license\": \"public domain\", \"id\": %llu}",
         sample % 3 ? "mountain" : "river", (unsigned long long)(sample * 7919));
 }
 
@@ -24,15 +24,15 @@ static void write_texts(coffer_mldf_writer *writer, uint64_t first, uint64_t cou
     for (uint64_t i = first; i < first + count; i++) {
         char text[200];
         size_t len = text_of(text, i);
-        assert_int_equal(coffer_mldf_set_text(writer, 0, text, len, NULL), COFFER_OK);
-        assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_set_text(writer, 0, text, len, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
     }
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static size_t create(const char *name, const coffer_mldf_bytes *dictionary)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field field = dataset_field_of("text", COFFER_MLDF_JSON, COFFER_MLDF_FIELD_ZSTD);
     coffer_mldf_writer *writer = NULL;
     size_t len = 0;
@@ -40,7 +40,7 @@ static size_t create(const char *name, const coffer_mldf_bytes *dictionary)
         field.dictionary = dictionary->data;
         field.dictionary_size = (uint32_t)dictionary->size;
     }
-    assert_int_equal(coffer_mldf_create(&writer, path(name), &field, 1, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(name), &field, 1, &opts, NULL), COFFER_OK);
     write_texts(writer, 0, SAMPLES);
     free(temp_read(path(name), &len));
     return len;
@@ -83,7 +83,7 @@ static coffer_status train(coffer_mldf_bytes *out, const char *name, size_t fiel
 static void a_trained_dictionary_makes_the_set_smaller_and_stays_with_it(void **state)
 {
     coffer_mldf_bytes dictionary = COFFER_MLDF_BYTES_INIT;
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     coffer_source *src = NULL;
     size_t plain = create("plain.mldf", NULL), smaller;
@@ -94,7 +94,7 @@ static void a_trained_dictionary_makes_the_set_smaller_and_stays_with_it(void **
     assert_true(smaller < plain * 8 / 10);
     expect_texts("small.mldf", SAMPLES);
     /* What is appended is compressed with it. */
-    assert_int_equal(coffer_mldf_append(&writer, path("small.mldf"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_append_to(&writer, path("small.mldf"), &opts, NULL), COFFER_OK);
     write_texts(writer, SAMPLES, 100);
     expect_texts("small.mldf", SAMPLES + 100);
     /* A part of the set takes it along. */

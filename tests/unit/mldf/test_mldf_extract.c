@@ -31,7 +31,7 @@ static const uint16_t kinds[] = { 0, COFFER_MLDF_FIELD_ZSTD,
 static void samples_are_taken_in_the_order_asked_for(void **state)
 {
     static const uint64_t order[] = { 17, 3, 3, 0, 29, 4 };
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (size_t k = 0; k < 3; k++) {
@@ -51,7 +51,7 @@ static void samples_are_taken_in_the_order_asked_for(void **state)
 static void fields_are_taken_in_the_order_asked_for(void **state)
 {
     static const size_t fields[] = { SMALL_BLOB, SMALL_LABEL };
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *src = NULL;
@@ -98,7 +98,7 @@ static void samples_and_fields_that_are_not_there_are_refused(void **state)
 static void sets_are_put_one_behind_the_other(void **state)
 {
     uint64_t which[35];
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (uint64_t i = 0; i < 35; i++)
@@ -124,7 +124,7 @@ static void sets_are_put_one_behind_the_other(void **state)
 
 static void sets_with_other_fields_are_refused_with_the_first_difference(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mldf_writer *writer = NULL;
@@ -135,9 +135,9 @@ static void sets_with_other_fields_are_refused_with_the_first_difference(void **
     assert_int_equal(dataset_create(path("a.mldf"), 10, 0, NULL, NULL), COFFER_OK);
     dataset_usual_fields(fields, 0);
     fields[SMALL_SCORE] = dataset_field_of("score", COFFER_MLDF_INT, 0);
-    assert_int_equal(coffer_mldf_create(&writer, path("b.mldf"), fields, SMALL_FIELDS, &opts, NULL),
+    assert_int_equal(coffer_mldf_writer_create(&writer, path("b.mldf"), fields, SMALL_FIELDS, &opts, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     sets[0] = open_set(&src[0], "a.mldf", NULL);
     sets[1] = open_set(&src[1], "b.mldf", NULL);
     assert_int_equal(coffer_mldf_concat(path("c.mldf"), sets, 2, &opts, NULL, &err), COFFER_E_INCONSISTENT);
@@ -181,7 +181,7 @@ static void a_damaged_payload_stops_the_copy(void **state)
 static void moving_encrypted_samples_needs_the_key(void **state)
 {
     static const uint64_t second = 1, first = 0;
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_source *src = NULL;
     (void)state;
     opts.key = NULL;

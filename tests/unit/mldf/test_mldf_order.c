@@ -93,7 +93,7 @@ static void small_shuffles_are_all_equally_likely(void **state)
     assert_true(surprise(dense, PERMUTATIONS, TRIALS / PERMUTATIONS) < 25);
 }
 
-/* Where a number goes must not tell where it was, nor where its neighbour goes. */
+/* Where a number goes must not tell where it was, nor where its neighbor goes. */
 static void places_are_independent_of_each_other(void **state)
 {
     enum { CELLS = 16 };

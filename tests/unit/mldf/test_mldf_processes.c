@@ -57,7 +57,7 @@ static int read_batches(coffer_mldf_batch *batch)
     for (int round = 0; round < ROUNDS; round++) {
         for (uint64_t i = 0; i < SAMPLES; i++)
             samples[i] = (i * 31 + (uint64_t)round) % SAMPLES;
-        if (coffer_mldf_read_batch(batch, samples, SAMPLES, &target, 1, NULL) != COFFER_OK)
+        if (coffer_mldf_batch_read(batch, samples, SAMPLES, &target, 1, NULL) != COFFER_OK)
             return SAMPLES;
         for (size_t i = 0; i < SAMPLES; i++) {
             uint8_t expected[256];

@@ -180,7 +180,7 @@ static void a_copy_with_other_bytes_or_fields_is_not_used(void **state)
     size_t len = 0;
     uint8_t *bytes = make(&len, 0);
     coffer_mldf_field field = dataset_field_of("image", COFFER_MLDF_INT, 0);
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     (void)state;
     bytes[entry_in(bytes, len, 4, SMALL_IMAGE).offset] ^= 1;
@@ -189,8 +189,8 @@ static void a_copy_with_other_bytes_or_fields_is_not_used(void **state)
     coffer_report *report = repair(second_copy(), NULL, COFFER_OK);
     expect_without(SAMPLES, gone, 1);
     coffer_report_free(report);
-    assert_int_equal(coffer_mldf_create(&writer, second_copy(), &field, 1, &opts, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, second_copy(), &field, 1, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     coffer_report_free(repair(second_copy(), NULL, COFFER_E_INCONSISTENT));
     free(bytes);
 }

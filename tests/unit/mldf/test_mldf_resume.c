@@ -21,34 +21,34 @@ static const char *partial_rows(void)
     return temp_path(temp_folder, "set.mldf.partial-rows");
 }
 
-static coffer_mldf_write_opts resumable(void)
+static coffer_mldf_writer_opts resumable(void)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     opts.resumable = true;
     opts.resume_tag = "the input";
     return opts;
 }
 
-static coffer_mldf_writer *create(uint16_t flags, const coffer_mldf_write_opts *opts)
+static coffer_mldf_writer *create(uint16_t flags, const coffer_mldf_writer_opts *opts)
 {
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     dataset_usual_fields(fields, flags);
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, SMALL_FIELDS, opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, SMALL_FIELDS, opts, NULL), COFFER_OK);
     return writer;
 }
 
-static coffer_status resume(coffer_mldf_writer **out, uint16_t flags, const coffer_mldf_write_opts *opts)
+static coffer_status resume(coffer_mldf_writer **out, uint16_t flags, const coffer_mldf_writer_opts *opts)
 {
     coffer_mldf_field fields[SMALL_FIELDS];
     dataset_usual_fields(fields, flags);
-    return coffer_mldf_resume(out, path(), fields, SMALL_FIELDS, opts, NULL);
+    return coffer_mldf_writer_resume(out, path(), fields, SMALL_FIELDS, opts, NULL);
 }
 
 /* The set as it is written without a break; the caller frees it. */
 static uint8_t *whole(size_t *len, uint16_t flags, bool dedup)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     opts.dedup = dedup;
     assert_int_equal(dataset_create(path(), SAMPLES, flags, &opts, NULL), COFFER_OK);
     uint8_t *bytes = temp_read(path(), len);
@@ -57,16 +57,16 @@ static uint8_t *whole(size_t *len, uint16_t flags, bool dedup)
 }
 
 /* As the crash of a process leaves the files: copies of them, taken while it was writing. */
-static void write_and_crash(uint16_t flags, const coffer_mldf_write_opts *opts, uint64_t samples)
+static void write_and_crash(uint16_t flags, const coffer_mldf_writer_opts *opts, uint64_t samples)
 {
     coffer_mldf_writer *writer = create(flags, opts);
     size_t data_len = 0, rows_len = 0;
     for (uint64_t i = 0; i < samples; i++) {
-        coffer_mldf_set_mark(writer, i + 1000);
+        coffer_mldf_writer_set_mark(writer, i + 1000);
         assert_int_equal(dataset_write_samples(writer, i, 1, NULL), COFFER_OK);
     }
     uint8_t *data = temp_read(partial(), &data_len), *rows = temp_read(partial_rows(), &rows_len);
-    coffer_mldf_discard(writer);
+    coffer_mldf_writer_discard(writer);
     temp_write(partial(), data, data_len);
     temp_write(partial_rows(), rows, rows_len);
     free(data);
@@ -77,7 +77,7 @@ static void finish(coffer_mldf_writer *writer)
 {
     uint64_t from = coffer_mldf_writer_sample(writer);
     assert_int_equal(dataset_write_samples(writer, from, SAMPLES - from, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
 static void a_resumed_set_is_the_one_that_was_never_cut_off(void **state)
@@ -85,7 +85,7 @@ static void a_resumed_set_is_the_one_that_was_never_cut_off(void **state)
     static const uint16_t kinds[] = { 0, COFFER_MLDF_FIELD_ZSTD };
     (void)state;
     for (int variant = 0; variant < 4; variant++) {
-        coffer_mldf_write_opts opts = resumable();
+        coffer_mldf_writer_opts opts = resumable();
         coffer_mldf_writer *writer = NULL;
         size_t len = 0;
         opts.dedup = (variant & 2) != 0;
@@ -104,14 +104,14 @@ static void a_resumed_set_is_the_one_that_was_never_cut_off(void **state)
 
 static void a_discarded_writer_keeps_every_finished_sample(void **state)
 {
-    coffer_mldf_write_opts opts = resumable();
+    coffer_mldf_writer_opts opts = resumable();
     coffer_mldf_writer *writer;
     (void)state;
     temp_empty(temp_folder);
     writer = create(COFFER_MLDF_FIELD_ENCRYPTED, &opts);
     assert_int_equal(dataset_write_samples(writer, 0, 123, NULL), COFFER_OK);
     assert_int_equal(dataset_set_sample(writer, 9, NULL), COFFER_OK); /* not finished */
-    coffer_mldf_discard(writer);
+    coffer_mldf_writer_discard(writer);
     assert_false(temp_exists(path()));
     assert_int_equal(resume(&writer, COFFER_MLDF_FIELD_ENCRYPTED, &opts), COFFER_OK);
     assert_int_equal(coffer_mldf_writer_sample(writer), 123);
@@ -123,7 +123,7 @@ static void a_discarded_writer_keeps_every_finished_sample(void **state)
 /* Whatever of the two files reached the disk. */
 static void damaged_leftovers_are_used_up_to_the_damage(void **state)
 {
-    coffer_mldf_write_opts opts = resumable();
+    coffer_mldf_writer_opts opts = resumable();
     size_t len = 0, data_len = 0, rows_len = 0;
     uint8_t *bytes = whole(&len, 0, false), *data, *rows;
     (void)state;
@@ -165,7 +165,7 @@ static void damaged_leftovers_are_used_up_to_the_damage(void **state)
 
 static void other_fields_options_keys_and_inputs_are_not_resumed(void **state)
 {
-    coffer_mldf_write_opts opts = resumable();
+    coffer_mldf_writer_opts opts = resumable();
     coffer_mldf_writer *writer = NULL;
     uint8_t other_key[COFFER_MLDF_KEY_SIZE] = { 3 };
     (void)state;
@@ -186,10 +186,10 @@ static void other_fields_options_keys_and_inputs_are_not_resumed(void **state)
     assert_int_equal(resume(&writer, 0, &opts), COFFER_OK);
     coffer_mldf_writer *second = NULL;
     assert_int_equal(resume(&second, 0, &opts), COFFER_E_LOCKED);
-    coffer_mldf_discard(writer);
-    assert_int_equal(coffer_mldf_drop_partial(path(), NULL), COFFER_OK);
+    coffer_mldf_writer_discard(writer);
+    assert_int_equal(coffer_mldf_writer_drop_partial(path(), NULL), COFFER_OK);
     temp_assert_only(temp_folder, NULL);
-    assert_int_equal(coffer_mldf_drop_partial(path(), NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_drop_partial(path(), NULL), COFFER_OK);
 }
 
 int main(void)

@@ -12,10 +12,10 @@ static const char *path(void)
 
 static coffer_status create(const char *json, coffer_error *err)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
-    coffer_status status = coffer_mldf_create_json(&writer, path(), json, strlen(json), &opts, err);
-    return status ? status : coffer_mldf_commit(writer, err);
+    coffer_status status = coffer_mldf_writer_create_json(&writer, path(), json, strlen(json), &opts, err);
+    return status ? status : coffer_mldf_writer_commit(writer, err);
 }
 
 static void expect_refused(const char *json, coffer_status code, const char *words)
@@ -134,19 +134,20 @@ static void as_many_fields_as_the_format_allows_are_written(void **state)
     enum { MOST = 65535 };
     coffer_mldf_field *fields = calloc(MOST + 1, sizeof *fields);
     char(*names)[8] = calloc(MOST + 1, sizeof *names);
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     (void)state;
     for (size_t i = 0; i <= MOST; i++) {
         snprintf(names[i], sizeof names[i], "%zu", i);
         fields[i] = dataset_field_of(names[i], COFFER_MLDF_INT, 0);
     }
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, MOST + 1, &opts, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, MOST + 1, &opts, NULL),
+                     COFFER_E_LIMIT);
     temp_assert_only(temp_folder, NULL);
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, MOST, &opts, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_set_int(writer, MOST - 1, -5, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, MOST, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_set_int(writer, MOST - 1, -5, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     dataset_expect_clean(path());
     free(fields);
     free(names);

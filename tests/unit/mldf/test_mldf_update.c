@@ -88,7 +88,7 @@ static void sums_of_other_writers_go_on_where_they_ended(void **state)
     dataset_expect_clean(path());
     /* And when nothing but rows is new. */
     temp_write(path(), bytes, len);
-    assert_int_equal(coffer_mldf_delete(path(), &last, 1, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_update_delete(path(), &last, 1, NULL, NULL), COFFER_OK);
     dataset_expect(path(), NULL, 11);
     dataset_expect_clean(path());
     free(bytes);
@@ -111,17 +111,17 @@ static void appending_nothing_leaves_the_file_as_it_was(void **state)
 
 static void a_discarded_append_leaves_the_file_as_it_was(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     size_t len = 0;
     uint8_t *bytes;
     (void)state;
     create(10, 0);
     bytes = temp_read(path(), &len);
-    assert_int_equal(coffer_mldf_append(&writer, path(), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_append_to(&writer, path(), &opts, NULL), COFFER_OK);
     assert_int_equal(dataset_write_samples(writer, 10, 100000, NULL), COFFER_OK);
     dataset_expect(path(), NULL, 10); /* a reader beside the writer */
-    coffer_mldf_discard(writer);
+    coffer_mldf_writer_discard(writer);
     assert_true(temp_holds(path(), bytes, len));
     temp_assert_only(temp_folder, "set.mldf", NULL);
     free(bytes);
@@ -150,12 +150,12 @@ static coffer_status fill_square(void *context, coffer_mldf_writer *writer, uint
 {
     char text[32];
     (void)context;
-    assert_int_equal(coffer_mldf_set_int(writer, SMALL_LABEL, 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_set_int(writer, SMALL_LABEL, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_E_INVALID_ARGUMENT);
     if (sample % 4 == 3)
         return COFFER_OK;
     int len = snprintf(text, sizeof text, "%llu squared", (unsigned long long)sample);
-    return coffer_mldf_set_text(writer, field, text, (size_t)len, err);
+    return coffer_mldf_writer_set_text(writer, field, text, (size_t)len, err);
 }
 
 static void expect_squares(uint64_t samples)
@@ -189,7 +189,7 @@ static void a_field_is_added_with_its_values(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         create(50, kinds[i]);
-        must(coffer_mldf_add_field(path(), &field, fill_square, NULL, NULL, NULL, &err), &err);
+        must(coffer_mldf_update_add_field(path(), &field, fill_square, NULL, NULL, NULL, &err), &err);
         dataset_expect(path(), NULL, 50);
         expect_squares(50);
         dataset_expect_clean(path());
@@ -198,7 +198,7 @@ static void a_field_is_added_with_its_values(void **state)
         dataset_expect(path(), NULL, 60);
         dataset_expect_clean(path());
     }
-    assert_int_equal(coffer_mldf_add_field(path(), &field, fill_square, NULL, NULL, NULL, &err),
+    assert_int_equal(coffer_mldf_update_add_field(path(), &field, fill_square, NULL, NULL, NULL, &err),
                      COFFER_E_DUPLICATE);
 }
 
@@ -224,7 +224,7 @@ static void a_field_whose_values_cannot_be_had_is_not_added(void **state)
     (void)state;
     create(10, 0);
     bytes = temp_read(path(), &len);
-    assert_int_equal(coffer_mldf_add_field(path(), &field, fill_nothing, NULL, NULL, NULL, &err),
+    assert_int_equal(coffer_mldf_update_add_field(path(), &field, fill_nothing, NULL, NULL, NULL, &err),
                      COFFER_E_NOT_FOUND);
     assert_string_equal(err.text, "no value for sample 5");
     assert_true(temp_holds(path(), bytes, len));
@@ -242,34 +242,35 @@ static coffer_status fill_other(void *context, coffer_mldf_writer *writer, uint6
     size_t len = dataset_small_value(value, sample + *shift, field);
     int64_t number;
     if (field != SMALL_LABEL)
-        return len == SIZE_MAX ? COFFER_OK : coffer_mldf_set_bytes(writer, field, value, len, NULL, err);
+        return len == SIZE_MAX ? COFFER_OK
+                               : coffer_mldf_writer_set_bytes(writer, field, value, len, NULL, err);
     memcpy(&number, value, sizeof number);
-    return coffer_mldf_set_int(writer, field, number, err);
+    return coffer_mldf_writer_set_int(writer, field, number, err);
 }
 
 static void values_are_replaced_in_one_go(void **state)
 {
     uint64_t shift = 7, samples[] = { 9, 2, 2, 49 };
     size_t fields[] = { SMALL_CAPTION, SMALL_LABEL, SMALL_BLOB, SMALL_BLOB };
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         create(50, kinds[i]);
-        must(coffer_mldf_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err), &err);
+        must(coffer_mldf_update_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err), &err);
         dataset_expect_clean(path());
         shift = 0; /* and back */
-        must(coffer_mldf_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err), &err);
+        must(coffer_mldf_update_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err), &err);
         dataset_expect(path(), NULL, 50);
         dataset_expect_clean(path());
         shift = 7;
     }
     samples[1] = 50;
-    assert_int_equal(coffer_mldf_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err),
+    assert_int_equal(coffer_mldf_update_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err),
                      COFFER_E_OUT_OF_BOUNDS);
     samples[1] = 2;
     fields[1] = SMALL_BLOB;
-    assert_int_equal(coffer_mldf_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err),
+    assert_int_equal(coffer_mldf_update_replace(path(), samples, fields, 4, fill_other, &shift, &opts, &err),
                      COFFER_E_DUPLICATE);
     dataset_expect(path(), NULL, 50);
 }
@@ -290,12 +291,12 @@ static void compact(void)
 static void deleted_samples_are_gone_and_the_others_move_up(void **state)
 {
     static const uint64_t gone[] = { 3, 0, 9 }, left[] = { 1, 2, 4, 5, 6, 7, 8 };
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         create(10, kinds[i]);
-        must(coffer_mldf_delete(path(), gone, 3, &opts, &err), &err);
+        must(coffer_mldf_update_delete(path(), gone, 3, &opts, &err), &err);
         dataset_expect(path(), left, 7);
         dataset_expect_clean(path());
         compact();
@@ -309,7 +310,7 @@ static void a_set_may_lose_all_its_samples(void **state)
     static const uint64_t all[] = { 0, 1, 2 };
     (void)state;
     create(3, 0);
-    assert_int_equal(coffer_mldf_delete(path(), all, 3, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_update_delete(path(), all, 3, NULL, NULL), COFFER_OK);
     dataset_expect(path(), NULL, 0);
     dataset_expect_clean(path());
     append(0, 5);
@@ -323,15 +324,15 @@ static void a_set_may_lose_all_its_samples(void **state)
 static void deleting_from_an_encrypted_set_needs_the_key(void **state)
 {
     static const uint64_t first[] = { 0 };
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_error err = COFFER_ERROR_INIT;
     uint8_t wrong[COFFER_MLDF_KEY_SIZE] = { 7 };
     (void)state;
     create(10, COFFER_MLDF_FIELD_ENCRYPTED);
     opts.key = NULL;
-    assert_int_equal(coffer_mldf_delete(path(), first, 1, &opts, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_INVALID_ARGUMENT);
     opts.key = wrong;
-    assert_int_equal(coffer_mldf_delete(path(), first, 1, &opts, &err), COFFER_E_BAD_CHECKSUM);
+    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_BAD_CHECKSUM);
     assert_non_null(strstr(err.text, "authentication failed for sample 1"));
     dataset_expect(path(), NULL, 10);
     temp_assert_only(temp_folder, "set.mldf", NULL);

@@ -11,7 +11,7 @@ static const char *path(void)
     return temp_path(temp_folder, "set.mldf");
 }
 
-static void write_usual(uint64_t samples, uint16_t flags, const coffer_mldf_write_opts *opts)
+static void write_usual(uint64_t samples, uint16_t flags, const coffer_mldf_writer_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
     if (dataset_create(path(), samples, flags, opts, &err) != COFFER_OK)
@@ -25,7 +25,7 @@ static void every_value_is_read_back(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         for (int variant = 0; variant < 4; variant++) {
-            coffer_mldf_write_opts opts = dataset_small_pages();
+            coffer_mldf_writer_opts opts = dataset_small_pages();
             opts.no_checksums = (variant & 1) != 0;
             opts.dedup = (variant & 2) != 0;
             opts.descriptor_stride = variant & 1 ? 204 : 208;
@@ -50,7 +50,7 @@ static void the_bytes_do_not_depend_on_the_threads(void **state)
     size_t first_len = 0;
     (void)state;
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        coffer_mldf_write_opts opts = dataset_small_pages();
+        coffer_mldf_writer_opts opts = dataset_small_pages();
         opts.threads = threads;
         write_usual(SAMPLES, COFFER_MLDF_FIELD_ZSTD, &opts);
         if (threads == 1)
@@ -63,7 +63,7 @@ static void the_bytes_do_not_depend_on_the_threads(void **state)
 
 static void rows_and_tables_spill_without_changing_the_file(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_limits limits = COFFER_LIMITS_INIT;
     uint8_t *bytes;
     size_t len = 0;
@@ -114,7 +114,7 @@ static void the_parts_stand_where_the_format_wants_them(void **state)
 
 static void absent_and_empty_are_told_apart(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[2] = { dataset_field_of("a", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD),
                                     dataset_field_of("n", COFFER_MLDF_INT, 0) };
     coffer_mldf_writer *writer = NULL;
@@ -123,11 +123,11 @@ static void absent_and_empty_are_told_apart(void **state)
     coffer_mldf *set;
     int64_t number = -1;
     (void)state;
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, 2, &opts, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_set_bytes(writer, 0, "", 0, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, 2, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_set_bytes(writer, 0, "", 0, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     assert_int_equal(coffer_source_open(&src, path(), NULL, NULL), COFFER_OK);
     set = dataset_open(src);
     assert_int_equal(coffer_mldf_entry_at(&entry, set, 0, 0, NULL), COFFER_OK);
@@ -149,7 +149,7 @@ static void absent_and_empty_are_told_apart(void **state)
 static void large_values_and_small_ones_keep_their_order(void **state)
 {
     enum { LARGE = 9 << 20 };
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[2] = { dataset_field_of("small", COFFER_MLDF_BYTES, 0),
                                     dataset_field_of("large", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD) };
     coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
@@ -158,14 +158,14 @@ static void large_values_and_small_ones_keep_their_order(void **state)
     coffer_mldf *set;
     uint8_t *large = malloc(LARGE);
     (void)state;
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, 2, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, 2, &opts, NULL), COFFER_OK);
     for (int i = 0; i < 3; i++) {
         memset(large, 'a' + i, LARGE);
-        assert_int_equal(coffer_mldf_set_bytes(writer, 0, &"xyz"[i], 1, NULL, NULL), COFFER_OK);
-        assert_int_equal(coffer_mldf_set_bytes(writer, 1, large, LARGE, NULL, NULL), COFFER_OK);
-        assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_set_bytes(writer, 0, &"xyz"[i], 1, NULL, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_set_bytes(writer, 1, large, LARGE, NULL, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
     }
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     assert_int_equal(coffer_source_open(&src, path(), NULL, NULL), COFFER_OK);
     set = dataset_open(src);
     for (uint64_t i = 0; i < 3; i++) {
@@ -184,21 +184,22 @@ static void large_values_and_small_ones_keep_their_order(void **state)
 
 static void a_value_set_again_takes_the_place_of_the_first(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     (void)state;
     dataset_usual_fields(fields, 0);
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL),
+                     COFFER_OK);
     for (uint64_t i = 0; i < 20; i++) {
         assert_int_equal(dataset_set_sample(writer, i + 7, NULL), COFFER_OK);
-        coffer_mldf_cancel_sample(writer);
-        assert_int_equal(coffer_mldf_set_text(writer, SMALL_CAPTION, "other", 5, NULL), COFFER_OK);
+        coffer_mldf_writer_cancel_sample(writer);
+        assert_int_equal(coffer_mldf_writer_set_text(writer, SMALL_CAPTION, "other", 5, NULL), COFFER_OK);
         assert_int_equal(dataset_set_sample(writer, i, NULL), COFFER_OK);
-        assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
     }
     assert_int_equal(dataset_set_sample(writer, 3, NULL), COFFER_OK); /* never ended */
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     dataset_expect(path(), NULL, 20);
     dataset_expect_clean(path());
 }
@@ -207,7 +208,7 @@ static void expect_refused(coffer_mldf_writer *writer, size_t field, const void 
                            const coffer_mldf_entry *entry, const char *words)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    assert_int_equal(coffer_mldf_set_bytes(writer, field, bytes, size, entry, &err),
+    assert_int_equal(coffer_mldf_writer_set_bytes(writer, field, bytes, size, entry, &err),
                      COFFER_E_INVALID_ARGUMENT);
     if (!strstr(err.text, words))
         fail_msg("\"%s\" does not say \"%s\"", err.text, words);
@@ -221,13 +222,13 @@ static void values_that_do_not_fit_their_field_are_refused_and_change_nothing(vo
         "{\"name\": \"a\", \"type\": \"ndarray\", \"dtype\": \"f32\", \"shape\": [2, 0]},"
         "{\"name\": \"r\", \"type\": \"image-raw\"}, {\"name\": \"w\", \"type\": \"audio\"},"
         "{\"name\": \"h\", \"type\": \"text-hierarchical\"}, {\"name\": \"m\", \"type\": \"multimodal\"}]}";
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     coffer_mldf_entry entry = { .height = 2, .width = 2, .channels = 3 };
     uint64_t dims[2] = { 2, 3 }, wrong[2] = { 3, 3 };
     float elements[6] = { 1, 2, 3, 4, 5, 6 };
     (void)state;
-    assert_int_equal(coffer_mldf_create_json(&writer, path(), schema, strlen(schema), &opts, NULL),
+    assert_int_equal(coffer_mldf_writer_create_json(&writer, path(), schema, strlen(schema), &opts, NULL),
                      COFFER_OK);
     expect_refused(writer, 99, "", 0, NULL, "9 fields");
     expect_refused(writer, 0, "x", 1, NULL, "field i");
@@ -239,72 +240,79 @@ static void values_that_do_not_fit_their_field_are_refused_and_change_nothing(vo
     expect_refused(writer, 6, "12345", 5, NULL, "field w");
     expect_refused(writer, 7, "\5\0\0\0", 4, NULL, "field h");
     expect_refused(writer, 8, "\1\0\0\0\1\0", 6, NULL, "field m");
-    assert_int_equal(coffer_mldf_set_float(writer, 0, 1.0, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mldf_set_array(writer, 4, wrong, elements, sizeof elements, NULL),
+    assert_int_equal(coffer_mldf_writer_set_float(writer, 0, 1.0, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_set_array(writer, 4, wrong, elements, sizeof elements, NULL),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mldf_set_array(writer, 4, dims, elements, sizeof elements, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_set_bytes(writer, 7, "\2\0\0\0\1\0\0\0\3\0\0\0abc", 15, NULL, NULL),
+    assert_int_equal(coffer_mldf_writer_set_array(writer, 4, dims, elements, sizeof elements, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_mldf_set_bytes(writer, 8, "\1\0\0\0\x28\0\1\0\2\0\0\0nhi", 15, NULL, NULL),
+    assert_int_equal(coffer_mldf_writer_set_bytes(writer, 7, "\2\0\0\0\1\0\0\0\3\0\0\0abc", 15, NULL, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_mldf_end_sample(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_set_bytes(writer, 8, "\1\0\0\0\x28\0\1\0\2\0\0\0nhi", 15, NULL, NULL),
+                     COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_end_sample(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     dataset_expect_clean(path());
 }
 
 static void a_value_over_four_gigabytes_is_refused_without_being_looked_at(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[2] = { dataset_field_of("b", COFFER_MLDF_BYTES, 0),
                                     dataset_field_of("e", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ENCRYPTED) };
     coffer_mldf_writer *writer = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, 2, &opts, NULL), COFFER_OK);
-    assert_int_equal(coffer_mldf_set_bytes(writer, 0, "", (size_t)UINT32_MAX + 1, NULL, &err),
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, 2, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_set_bytes(writer, 0, "", (size_t)UINT32_MAX + 1, NULL, &err),
                      COFFER_E_LIMIT);
     assert_non_null(strstr(err.text, "4294967296"));
-    assert_int_equal(coffer_mldf_set_bytes(writer, 1, "", UINT32_MAX, NULL, &err), COFFER_E_LIMIT);
-    coffer_mldf_discard(writer);
+    assert_int_equal(coffer_mldf_writer_set_bytes(writer, 1, "", UINT32_MAX, NULL, &err), COFFER_E_LIMIT);
+    coffer_mldf_writer_discard(writer);
 }
 
 static void options_that_make_no_sense_are_refused(void **state)
 {
     coffer_mldf_field field = dataset_field_of("b", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ENCRYPTED);
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     (void)state;
     temp_empty(temp_folder);
     opts.page_size = 5000;
-    assert_int_equal(coffer_mldf_create(&writer, path(), &field, 1, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
     opts.page_size = 2048;
-    assert_int_equal(coffer_mldf_create(&writer, path(), &field, 1, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
     opts = dataset_small_pages();
     opts.descriptor_stride = 200;
-    assert_int_equal(coffer_mldf_create(&writer, path(), &field, 1, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
     opts = dataset_small_pages();
     opts.key = NULL;
-    assert_int_equal(coffer_mldf_create(&writer, path(), &field, 1, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
     assert_null(writer);
     temp_assert_only(temp_folder, NULL);
 }
 
 static void a_discarded_set_leaves_nothing_and_the_old_one_as_it_was(void **state)
 {
-    coffer_mldf_write_opts opts = dataset_small_pages();
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_mldf_writer *writer = NULL;
     (void)state;
     temp_empty(temp_folder);
     write_usual(3, 0, NULL);
     dataset_usual_fields(fields, 0);
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL),
+                     COFFER_OK);
     assert_int_equal(dataset_write_samples(writer, 0, 9, NULL), COFFER_OK);
-    coffer_mldf_discard(writer);
+    coffer_mldf_writer_discard(writer);
     temp_assert_only(temp_folder, "set.mldf", NULL);
     dataset_expect(path(), NULL, 3);
     opts.exclusive = true;
-    assert_int_equal(coffer_mldf_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL),
+                     COFFER_E_EXISTS);
 }
 
 int main(void)

@@ -154,7 +154,7 @@ typedef struct model_block {
 
 typedef struct model_state {
     const model_trace *trace;
-    const coffer_mlyze_query *query;
+    const coffer_mlyze_stats_opts *query;
     model_result *out;
     model_block *blocks; /* by address */
     uint64_t level, allocs;
@@ -224,7 +224,7 @@ static inline void model_alloc(model_state *at, const model_event *event, size_t
 static inline bool model_is_temporary(const model_state *at, const model_block *block,
                                       const model_event *event)
 {
-    const coffer_mlyze_query *query = at->query;
+    const coffer_mlyze_stats_opts *query = at->query;
     if (!block->in_window)
         return false;
     if (query->temporary_allocs == 0 && query->temporary_us == 0)
@@ -373,7 +373,7 @@ static inline void model_walk(model_state *at, uint64_t *peak_event, bool keep)
         model_keep_live(at, time);
 }
 
-static inline model_result *model_analyse(const model_trace *trace, const coffer_mlyze_query *query)
+static inline model_result *model_analyze(const model_trace *trace, const coffer_mlyze_stats_opts *query)
 {
     model_result *out = NULL;
     uint64_t peak_event = 0;
@@ -454,12 +454,12 @@ static inline void model_same_stack(const coffer_mlyze_stack_row *a, const coffe
     MODEL_SAME(a, b, lifetime_us);
 }
 
-static inline void model_same(const coffer_mlyze_analysis *a, model_result *b)
+static inline void model_same(const coffer_mlyze_stats *a, model_result *b)
 {
     uint64_t before = 0, allocs = 0;
-    model_same_totals(coffer_mlyze_analysis_totals(a), &b->totals);
-    for (size_t i = 0; i < coffer_mlyze_analysis_stack_count(a); i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_analysis_stack_at(a, i);
+    model_same_totals(coffer_mlyze_stats_totals(a), &b->totals);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(a); i++) {
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(a, i);
         assert_true(i == 0 || row->id > before);
         before = row->id;
         allocs += row->allocs;
@@ -467,42 +467,42 @@ static inline void model_same(const coffer_mlyze_analysis *a, model_result *b)
         model_same_stack(row, &b->stacks[model_stack_number(row->id)]);
     }
     assert_int_equal(allocs, b->totals.allocs);
-    for (size_t i = 0; i < coffer_mlyze_analysis_thread_count(a); i++) {
-        const coffer_mlyze_thread_row *row = coffer_mlyze_analysis_thread_at(a, i);
+    for (size_t i = 0; i < coffer_mlyze_stats_thread_count(a); i++) {
+        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(a, i);
         MODEL_SAME(row, &b->threads[row->thread], allocs);
         MODEL_SAME(row, &b->threads[row->thread], allocated_bytes);
         MODEL_SAME(row, &b->threads[row->thread], live_allocs);
         MODEL_SAME(row, &b->threads[row->thread], live_bytes);
         MODEL_SAME(row, &b->threads[row->thread], peak_bytes);
     }
-    assert_memory_equal(coffer_mlyze_analysis_sizes(a), &b->sizes, sizeof b->sizes);
-    assert_memory_equal(coffer_mlyze_analysis_lifetimes(a), &b->lifetimes, sizeof b->lifetimes);
-    assert_int_equal(coffer_mlyze_analysis_mark_count(a), b->mark_count);
+    assert_memory_equal(coffer_mlyze_stats_sizes(a), &b->sizes, sizeof b->sizes);
+    assert_memory_equal(coffer_mlyze_stats_lifetimes(a), &b->lifetimes, sizeof b->lifetimes);
+    assert_int_equal(coffer_mlyze_stats_mark_count(a), b->mark_count);
     for (size_t i = 0; i < b->mark_count; i++) {
-        MODEL_SAME(coffer_mlyze_analysis_mark_at(a, i), &b->marks[i], type);
-        MODEL_SAME(coffer_mlyze_analysis_mark_at(a, i), &b->marks[i], event);
-        MODEL_SAME(coffer_mlyze_analysis_mark_at(a, i), &b->marks[i], time_us);
-        MODEL_SAME(coffer_mlyze_analysis_mark_at(a, i), &b->marks[i], id);
-        MODEL_SAME(coffer_mlyze_analysis_mark_at(a, i), &b->marks[i], bytes);
-        MODEL_SAME(coffer_mlyze_analysis_mark_at(a, i), &b->marks[i], live_bytes);
+        MODEL_SAME(coffer_mlyze_stats_mark_at(a, i), &b->marks[i], type);
+        MODEL_SAME(coffer_mlyze_stats_mark_at(a, i), &b->marks[i], event);
+        MODEL_SAME(coffer_mlyze_stats_mark_at(a, i), &b->marks[i], time_us);
+        MODEL_SAME(coffer_mlyze_stats_mark_at(a, i), &b->marks[i], id);
+        MODEL_SAME(coffer_mlyze_stats_mark_at(a, i), &b->marks[i], bytes);
+        MODEL_SAME(coffer_mlyze_stats_mark_at(a, i), &b->marks[i], live_bytes);
     }
 }
 
-/* Analyses with each number of threads and holds every number against the model. */
-static inline void model_hold(const model_trace *trace, const coffer_mlyze_query *query)
+/* Analyzes with each number of threads and holds every number against the model. */
+static inline void model_hold(const model_trace *trace, const coffer_mlyze_stats_opts *query)
 {
     coffer_source *src = trace_source(&trace->built);
     coffer_mlyze *opened = trace_open(src, NULL);
-    model_result *expected = model_analyse(trace, query);
+    model_result *expected = model_analyze(trace, query);
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        coffer_mlyze_query with_threads = *query;
-        coffer_mlyze_analysis *analysis = NULL;
+        coffer_mlyze_stats_opts with_threads = *query;
+        coffer_mlyze_stats *analysis = NULL;
         coffer_error err = COFFER_ERROR_INIT;
         with_threads.threads = threads;
-        if (coffer_mlyze_analyse(&analysis, opened, &with_threads, &err))
+        if (coffer_mlyze_stats_new(&analysis, opened, &with_threads, &err))
             fail_msg("%s", err.text);
         model_same(analysis, expected);
-        coffer_mlyze_analysis_free(analysis);
+        coffer_mlyze_stats_free(analysis);
     }
     model_result_free(expected);
     coffer_mlyze_close(opened);

@@ -66,9 +66,9 @@ static void ids_may_be_sparse_and_as_large_as_64_bits(void **state)
     assert_int_equal(index, 1);
     const coffer_mlyze_frame *frame = coffer_mlyze_frames(&depth, trace, index);
     assert_int_equal(depth, 1);
-    assert_string_equal(coffer_mlyze_file(trace, frame->file_id), "far");
-    assert_string_equal(coffer_mlyze_function(trace, frame->func_id), "f");
-    assert_string_equal(coffer_mlyze_function(trace, 0), "");
+    assert_string_equal(coffer_mlyze_file_name(trace, frame->file_id), "far");
+    assert_string_equal(coffer_mlyze_function_name(trace, frame->func_id), "f");
+    assert_string_equal(coffer_mlyze_function_name(trace, 0), "");
     assert_int_equal(coffer_mlyze_find_stack(trace, UINT64_MAX), 0);
     assert_int_equal(coffer_mlyze_find_stack(trace, 7), 2);
     assert_int_equal(coffer_mlyze_find_stack(trace, 8), SIZE_MAX);
@@ -86,7 +86,7 @@ static void the_json_may_stand_in_any_order_with_any_spaces_and_other_keys(void 
         "{\"2\": "
         "\"a\"} }  \n   ");
     assert_string_equal(coffer_mlyze_thread_name(trace, 3), "worker");
-    assert_string_equal(coffer_mlyze_function(trace, 1), "caf\xc3\xa9 \"q\"");
+    assert_string_equal(coffer_mlyze_function_name(trace, 1), "caf\xc3\xa9 \"q\"");
     const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, coffer_mlyze_find_stack(trace, 5));
     assert_int_equal(depth, 2);
     for (size_t i = 0; i < depth; i++) {
@@ -106,7 +106,7 @@ static void tables_may_be_missing(void **state)
     use("{}");
     assert_int_equal(coffer_mlyze_stack_count(trace), 0);
     assert_int_equal(coffer_mlyze_find_stack(trace, 0), SIZE_MAX);
-    assert_null(coffer_mlyze_file(trace, 0));
+    assert_null(coffer_mlyze_file_name(trace, 0));
     drop();
     assert_found("{}", COFFER_E_MISSING, COFFER_WARNING, "stack_traces");
 }
@@ -152,7 +152,7 @@ static void entries_that_make_no_sense_are_passed_over_and_told(void **state)
     const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, coffer_mlyze_find_stack(trace, 2));
     assert_int_equal(depth, 3);
     for (size_t i = 0; i < depth; i++)
-        assert_null(coffer_mlyze_file(trace, frames[i].file_id));
+        assert_null(coffer_mlyze_file_name(trace, frames[i].file_id));
     coffer_mlyze_frames(&depth, trace, coffer_mlyze_find_stack(trace, 1));
     assert_int_equal(depth, 0);
     drop();

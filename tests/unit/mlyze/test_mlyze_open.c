@@ -43,10 +43,10 @@ static void a_trace_says_what_its_header_and_tables_say(void **state)
     assert_null(coffer_mlyze_profile_name(trace));
     assert_string_equal(coffer_mlyze_metadata(trace, &len), trace_tables);
     assert_int_equal(len, strlen(trace_tables));
-    assert_string_equal(coffer_mlyze_file(trace, 1), "work.c");
-    assert_null(coffer_mlyze_file(trace, 2));
-    assert_string_equal(coffer_mlyze_function(trace, 2), "phase two");
-    assert_null(coffer_mlyze_function(trace, UINT64_MAX));
+    assert_string_equal(coffer_mlyze_file_name(trace, 1), "work.c");
+    assert_null(coffer_mlyze_file_name(trace, 2));
+    assert_string_equal(coffer_mlyze_function_name(trace, 2), "phase two");
+    assert_null(coffer_mlyze_function_name(trace, UINT64_MAX));
     assert_null(coffer_mlyze_thread_name(trace, 0));
     assert_int_equal(coffer_mlyze_stack_count(trace), 2);
     assert_int_equal(coffer_mlyze_stack_id(trace, 1), 1);

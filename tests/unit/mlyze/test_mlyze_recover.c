@@ -32,9 +32,9 @@ static const char *in_folder(const char *name)
     return temp_path(folder, name);
 }
 
-static coffer_mlyze_write_opts options(void)
+static coffer_mlyze_writer_opts options(void)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     opts.recording = true;
     opts.no_index = true;
     opts.start_time_us = 77;
@@ -49,34 +49,34 @@ static void record(coffer_mlyze_writer *writer, size_t flushes, bool sync)
         char name[32];
         uint64_t function, file, stack;
         snprintf(name, sizeof name, "f%zu", i);
-        assert_int_equal(coffer_mlyze_add_function(&function, writer, name, NULL), COFFER_OK);
-        assert_int_equal(coffer_mlyze_add_file(&file, writer, name, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_add_function(&function, writer, name, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_add_file(&file, writer, name, NULL), COFFER_OK);
         coffer_mlyze_frame frame = { file, i, function };
-        assert_int_equal(coffer_mlyze_add_call(&stack, writer, i ? i - 1 : COFFER_MLYZE_NO_STACK, &frame,
-                                               NULL),
+        assert_int_equal(coffer_mlyze_writer_add_call(&stack, writer, i ? i - 1 : COFFER_MLYZE_NO_STACK,
+                                                      &frame, NULL),
                          COFFER_OK);
-        assert_int_equal(coffer_mlyze_put_alloc(writer, i, 4096 + i, 10, stack, 1, NULL), COFFER_OK);
-        assert_int_equal(coffer_mlyze_put_marker(writer, i, function, NULL), COFFER_OK);
-        assert_int_equal(coffer_mlyze_put_free(writer, i, 4096 + i, NULL), COFFER_OK);
-        assert_int_equal(coffer_mlyze_flush(writer, sync, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_alloc(writer, i, 4096 + i, 10, stack, 1, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_marker(writer, i, function, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_free(writer, i, 4096 + i, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_flush(writer, sync, NULL), COFFER_OK);
     }
 }
 
 /* Leaves the parts of a recording of three flushes, as if the process had been killed. */
 static void leave_parts(void)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     coffer_mlyze_writer *writer = NULL;
-    assert_int_equal(coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
     record(writer, 3, false);
     temp_copy(in_folder("t.mlyze.part"), in_folder("part"));
     temp_copy(in_folder("t.mlyze.strings"), in_folder("strings"));
-    coffer_mlyze_discard(writer);
+    coffer_mlyze_writer_discard(writer);
     assert_int_equal(rename(in_folder("part"), in_folder("t.mlyze.part")), 0);
     assert_int_equal(rename(in_folder("strings"), in_folder("t.mlyze.strings")), 0);
 }
 
-static coffer_report *recover(const coffer_mlyze_write_opts *opts)
+static coffer_report *recover(const coffer_mlyze_writer_opts *opts)
 {
     coffer_report *report = NULL;
     coffer_error err = COFFER_ERROR_INIT;
@@ -111,9 +111,9 @@ static void expect_trace(const char *name, size_t flushes)
         assert_true(stack != SIZE_MAX);
         const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, stack);
         assert_int_equal(depth, i + 1);
-        assert_string_equal(coffer_mlyze_function(trace, frames[0].func_id), expected);
-        assert_string_equal(coffer_mlyze_file(trace, frames[0].file_id), expected);
-        assert_string_equal(coffer_mlyze_function(trace, all.id[3 * i + 1]), expected);
+        assert_string_equal(coffer_mlyze_function_name(trace, frames[0].func_id), expected);
+        assert_string_equal(coffer_mlyze_file_name(trace, frames[0].file_id), expected);
+        assert_string_equal(coffer_mlyze_function_name(trace, all.id[3 * i + 1]), expected);
     }
     if (flushes > 0)
         assert_non_null(strstr(coffer_mlyze_metadata(trace, NULL), "\"pid\":5"));
@@ -126,7 +126,7 @@ static void expect_trace(const char *name, size_t flushes)
 
 static void a_killed_recording_becomes_a_trace(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     (void)state;
     leave_parts();
     coffer_report *report = recover(&opts);
@@ -138,7 +138,7 @@ static void a_killed_recording_becomes_a_trace(void **state)
 
 static void a_process_that_is_really_killed_leaves_what_it_flushed(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     int ready[2], status;
     char byte;
     (void)state;
@@ -146,9 +146,9 @@ static void a_process_that_is_really_killed_leaves_what_it_flushed(void **state)
     pid_t child = fork();
     if (child == 0) {
         coffer_mlyze_writer *writer = NULL;
-        if (coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, NULL) == COFFER_OK) {
+        if (coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL) == COFFER_OK) {
             record(writer, 5, false);
-            coffer_mlyze_put_free(writer, 99, 1, NULL); /* not flushed */
+            coffer_mlyze_writer_put_free(writer, 99, 1, NULL); /* not flushed */
             if (write(ready[1], "x", 1) == 1)
                 pause();
         }
@@ -181,7 +181,7 @@ static size_t whole_blocks(const uint8_t *bytes, size_t len)
 
 static void a_recording_cut_at_any_byte_keeps_every_whole_block(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     size_t len, strings_len;
     (void)state;
     leave_parts();
@@ -214,7 +214,7 @@ static void a_recording_cut_at_any_byte_keeps_every_whole_block(void **state)
 
 static void any_byte_of_the_parts_may_be_wrong(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     size_t len[2];
     const char *const names[] = { "t.mlyze.part", "t.mlyze.strings" };
     uint8_t *bytes[2];
@@ -242,7 +242,7 @@ static void any_byte_of_the_parts_may_be_wrong(void **state)
 
 static void a_damaged_block_does_not_take_those_behind_it_along(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     size_t len;
     (void)state;
     for (int header = 0; header < 2; header++) {
@@ -260,17 +260,17 @@ static void a_damaged_block_does_not_take_those_behind_it_along(void **state)
 
 static void blocks_that_were_not_compressed_are_and_a_plain_trace_can_be_asked_for(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     coffer_mlyze_writer *writer = NULL;
     size_t len, stored;
     (void)state;
-    assert_int_equal(coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
     for (uint64_t i = 0; i < 1000; i++)
-        assert_int_equal(coffer_mlyze_put_free(writer, i, 4096, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_flush(writer, true, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_free(writer, i, 4096, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_flush(writer, true, NULL), COFFER_OK);
     uint8_t *part = temp_read(in_folder("t.mlyze.part"), NULL);
     uint8_t *strings = temp_read(in_folder("t.mlyze.strings"), &stored);
-    coffer_mlyze_discard(writer);
+    coffer_mlyze_writer_discard(writer);
 
     /* The same block as a program without LZ4 would write it. */
     uint8_t *plain = calloc(1, 24 + 24 + 10000), event[10] = { 1, 1, 0, 16 };
@@ -298,28 +298,28 @@ static void blocks_that_were_not_compressed_are_and_a_plain_trace_can_be_asked_f
 
 static void another_recording_is_not_begun_over_the_parts_of_the_first(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     coffer_mlyze_writer *writer = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     leave_parts();
-    assert_int_equal(coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, &err), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, &err), COFFER_E_EXISTS);
     assert_non_null(strstr(err.text, "coffer repair"));
     assert_int_equal(remove(in_folder("t.mlyze.part")), 0);
-    assert_int_equal(coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, &err), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, &err), COFFER_E_EXISTS);
     temp_assert_only(folder, "t.mlyze.strings", NULL);
 }
 
 static void parts_whose_last_step_failed_are_known_to_be_complete(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     coffer_mlyze_writer *writer = NULL;
     (void)state;
     opts.exclusive = true;
-    assert_int_equal(coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
     record(writer, 3, true);
     temp_write(in_folder("t.mlyze"), "taken", 5);
-    assert_int_equal(coffer_mlyze_commit(writer, NULL), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_E_EXISTS);
     assert_true(temp_holds(in_folder("t.mlyze"), "taken", 5));
     temp_assert_only(folder, "t.mlyze", "t.mlyze.part", "t.mlyze.strings", NULL);
     opts.exclusive = false;
@@ -331,15 +331,15 @@ static void parts_whose_last_step_failed_are_known_to_be_complete(void **state)
 
 static void names_that_a_finished_trace_left_are_just_removed(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     coffer_mlyze_writer *writer = NULL;
     size_t len;
     (void)state;
     opts.exclusive = true;
-    assert_int_equal(coffer_mlyze_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
     record(writer, 3, true);
     temp_write(in_folder("t.mlyze"), "taken", 5);
-    assert_int_equal(coffer_mlyze_commit(writer, NULL), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_E_EXISTS);
     assert_int_equal(remove(in_folder("t.mlyze.part")), 0);
     uint8_t *before = temp_read(in_folder("t.mlyze"), &len);
     coffer_report_free(recover(&opts));
@@ -363,7 +363,7 @@ static void where_there_are_no_parts_nothing_is_recovered(void **state)
 
 static void entries_of_later_versions_are_passed_over(void **state)
 {
-    coffer_mlyze_write_opts opts = options();
+    coffer_mlyze_writer_opts opts = options();
     static const uint8_t entries[] = { 77, 3, 1, 2, 3, 2, 3, 9, 'h', 'i' };
     uint8_t chunk[8 + sizeof entries];
     size_t len;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static coffer_status rewrite(const char *from, const char *to, const coffer_mlyze_write_opts *opts,
+static coffer_status rewrite(const char *from, const char *to, const coffer_mlyze_writer_opts *opts,
                              coffer_error *err)
 {
     coffer_source *src = NULL;
@@ -23,16 +23,16 @@ out:
     return status;
 }
 
-static void must_rewrite(const char *from, const char *to, const coffer_mlyze_write_opts *opts)
+static void must_rewrite(const char *from, const char *to, const coffer_mlyze_writer_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
     if (rewrite(from, to, opts, &err) != COFFER_OK)
         fail_msg("%s: %s", from, err.text);
 }
 
-static coffer_mlyze_write_opts options(bool plain, int level)
+static coffer_mlyze_writer_opts options(bool plain, int level)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     opts.plain = plain;
     opts.level = level;
     opts.no_index = true;
@@ -47,7 +47,7 @@ static void expect_round_trip(const char *plain)
     size_t len;
     uint8_t *bytes = temp_read(plain, &len);
     for (int level = 0; level < 12; level += 9) {
-        coffer_mlyze_write_opts pack = options(false, level), unpack = options(true, 0);
+        coffer_mlyze_writer_opts pack = options(false, level), unpack = options(true, 0);
         must_rewrite(plain, packed, &pack);
         must_rewrite(packed, back, &unpack);
         assert_true(temp_holds(back, bytes, len));
@@ -131,7 +131,7 @@ static void times_of_blocks_that_do_not_meet_are_kept_in_a_plain_trace(void **st
 {
     const char *blocks = temp_path(temp_folder, "blocks.mlyze");
     const char *plain = temp_path(temp_folder, "plain.mlyze");
-    coffer_mlyze_write_opts unpack = options(true, 0);
+    coffer_mlyze_writer_opts unpack = options(true, 0);
     static const uint64_t later[] = { 10, 20, 1005, 1010 }, earlier[] = { 10, 20, 20, 23 };
     trace_builder made;
     (void)state;
@@ -158,7 +158,7 @@ static void times_of_blocks_that_do_not_meet_are_kept_in_a_plain_trace(void **st
 static void extension_events_are_carried_into_blocks_and_refused_by_a_plain_trace(void **state)
 {
     const char *from = temp_path(temp_folder, "from.mlyze"), *to = temp_path(temp_folder, "to.mlyze");
-    coffer_mlyze_write_opts pack = options(false, 3), unpack = options(true, 0);
+    coffer_mlyze_writer_opts pack = options(false, 3), unpack = options(true, 0);
     coffer_error err = COFFER_ERROR_INIT;
     trace_builder made;
     size_t len;
@@ -180,7 +180,7 @@ static void extension_events_are_carried_into_blocks_and_refused_by_a_plain_trac
 static void the_flag_of_extension_events_goes_with_the_last_of_them(void **state)
 {
     const char *from = temp_path(temp_folder, "from.mlyze"), *to = temp_path(temp_folder, "to.mlyze");
-    coffer_mlyze_write_opts pack = options(false, 0);
+    coffer_mlyze_writer_opts pack = options(false, 0);
     trace_builder made;
     (void)state;
     trace_begin(&made, COFFER__MLYZE_FLAG_EXTENSIONS, NULL);
@@ -195,7 +195,7 @@ static void the_flag_of_extension_events_goes_with_the_last_of_them(void **state
 static void an_event_that_no_block_can_hold_is_refused(void **state)
 {
     const char *from = temp_path(temp_folder, "from.mlyze"), *to = temp_path(temp_folder, "large.mlyze");
-    coffer_mlyze_write_opts pack = options(false, 0);
+    coffer_mlyze_writer_opts pack = options(false, 0);
     coffer_error err = COFFER_ERROR_INIT;
     uint8_t *body = calloc(1, 70000);
     trace_builder made;
@@ -213,7 +213,7 @@ static void an_event_that_no_block_can_hold_is_refused(void **state)
 static void a_damaged_trace_is_not_rewritten_without_a_word(void **state)
 {
     const char *from = temp_path(temp_folder, "from.mlyze"), *to = temp_path(temp_folder, "damaged.mlyze");
-    coffer_mlyze_write_opts pack = options(false, 0);
+    coffer_mlyze_writer_opts pack = options(false, 0);
     trace_builder made;
     (void)state;
     trace_sample(&made, COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_CHECKSUMS, 1000, 100);

@@ -17,7 +17,7 @@ static void a_table_that_does_not_fit_gives_the_same_answers(void **state)
         model_trace trace;
         model_trace_new(&trace, &kinds[i], 3 + i);
         for (size_t k = 0; k < 4; k++) {
-            coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+            coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
             query.begin = windows[k % 2][0];
             query.end = windows[k % 2][1];
             query.temporary_allocs = k == 3 ? 4 : 0;
@@ -49,8 +49,8 @@ static void a_tiny_limit_costs_few_passes(void **state)
     (void)state;
     static const model_kind kind = { 90000, 60000, 1, 1, BLOCKS, 2500, true };
     coffer_limits limits = COFFER_LIMITS_INIT;
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer_mlyze_stats *analysis = NULL;
     pass_counter counter = { 1, 0 };
     coffer_progress progress = { count_passes, &counter };
     model_trace trace;
@@ -62,9 +62,9 @@ static void a_tiny_limit_costs_few_passes(void **state)
     query.reuse = true;
     query.threads = 2;
     query.progress = &progress;
-    assert_int_equal(coffer_mlyze_analyse(&analysis, opened, &query, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, opened, &query, NULL), COFFER_OK);
     assert_in_range(counter.passes, 3, 40);
-    coffer_mlyze_analysis_free(analysis);
+    coffer_mlyze_stats_free(analysis);
     coffer_mlyze_close(opened);
     coffer_source_close(src);
     model_trace_free(&trace);
@@ -75,8 +75,8 @@ static void without_a_place_to_spill_to_it_is_an_error(void **state)
     (void)state;
     static const model_kind kind = { 40000, 40000, 1, 1, BLOCKS, 2500, true };
     coffer_limits limits = COFFER_LIMITS_INIT;
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer_mlyze_stats *analysis = NULL;
     model_trace trace;
     const char *before = getenv("TMPDIR");
     char *kept = before ? strdup(before) : NULL;
@@ -86,11 +86,11 @@ static void without_a_place_to_spill_to_it_is_an_error(void **state)
     query.limits = &limits;
     limits.memory_bytes = 1;
     setenv("TMPDIR", "/nowhere/to/be/found", 1);
-    assert_int_equal(coffer_mlyze_analyse(&analysis, opened, &query, NULL), COFFER_E_IO);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, opened, &query, NULL), COFFER_E_IO);
     assert_null(analysis);
     limits.memory_bytes = 64 << 20;
-    assert_int_equal(coffer_mlyze_analyse(&analysis, opened, &query, NULL), COFFER_OK);
-    coffer_mlyze_analysis_free(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, opened, &query, NULL), COFFER_OK);
+    coffer_mlyze_stats_free(analysis);
     if (kept)
         setenv("TMPDIR", kept, 1);
     else

@@ -81,18 +81,18 @@ static coffer_mlyze_events columns_of(rows *from, size_t first, size_t count)
     return events;
 }
 
-static coffer_mlyze_write_opts quiet(void)
+static coffer_mlyze_writer_opts quiet(void)
 {
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     opts.no_index = true;
     return opts;
 }
 
-static coffer_mlyze_writer *create(const char *path, const coffer_mlyze_write_opts *opts)
+static coffer_mlyze_writer *create(const char *path, const coffer_mlyze_writer_opts *opts)
 {
     coffer_mlyze_writer *writer = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_mlyze_create(&writer, path, opts, &err) != COFFER_OK)
+    if (coffer_mlyze_writer_create(&writer, path, opts, &err) != COFFER_OK)
         fail_msg("%s", err.text);
     return writer;
 }
@@ -100,7 +100,7 @@ static coffer_mlyze_writer *create(const char *path, const coffer_mlyze_write_op
 static void commit(coffer_mlyze_writer *writer)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_mlyze_commit(writer, &err) != COFFER_OK)
+    if (coffer_mlyze_writer_commit(writer, &err) != COFFER_OK)
         fail_msg("%s", err.text);
 }
 
@@ -142,12 +142,12 @@ static void expect_rows(const char *path, rows *expected, size_t count)
 
 /* ---- Events ---- */
 
-static void write_many(const char *path, const coffer_mlyze_write_opts *opts, size_t at_once)
+static void write_many(const char *path, const coffer_mlyze_writer_opts *opts, size_t at_once)
 {
     coffer_mlyze_writer *writer = create(path, opts);
     for (size_t done = 0; done < MANY; done += at_once) {
         coffer_mlyze_events part = columns_of(many, done, MANY - done < at_once ? MANY - done : at_once);
-        assert_int_equal(coffer_mlyze_write(writer, &part, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_events(writer, &part, NULL), COFFER_OK);
     }
     commit(writer);
 }
@@ -155,7 +155,7 @@ static void write_many(const char *path, const coffer_mlyze_write_opts *opts, si
 static void what_is_written_is_read_back_plain_fast_and_at_every_level(void **state)
 {
     const char *path = temp_path(temp_folder, "t.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     (void)state;
     opts.plain = true;
     write_many(path, &opts, MANY);
@@ -170,7 +170,7 @@ static void what_is_written_is_read_back_plain_fast_and_at_every_level(void **st
 static void the_bytes_do_not_depend_on_how_the_events_were_handed_over(void **state)
 {
     const char *a = temp_path(temp_folder, "a.mlyze"), *b = temp_path(temp_folder, "b.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     (void)state;
     for (int plain = 0; plain < 2; plain++) {
         size_t len;
@@ -197,13 +197,15 @@ static void single_events_are_what_their_names_say(void **state)
     uint64_t stack, name;
     coffer_mlyze_frame frame = { 0, 12, 0 };
     (void)state;
-    assert_int_equal(coffer_mlyze_add_call(&stack, writer, COFFER_MLYZE_NO_STACK, &frame, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_add_function(&name, writer, "phase", NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_alloc(writer, 1, UINT64_MAX, UINT64_MAX, stack, 65535, NULL),
+    assert_int_equal(coffer_mlyze_writer_add_call(&stack, writer, COFFER_MLYZE_NO_STACK, &frame, NULL),
                      COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_free(writer, 1, UINT64_MAX, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_gc(writer, 7, 200, 300, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_marker(writer, 3, name, NULL), COFFER_OK); /* time does not go back */
+    assert_int_equal(coffer_mlyze_writer_add_function(&name, writer, "phase", NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_alloc(writer, 1, UINT64_MAX, UINT64_MAX, stack, 65535, NULL),
+                     COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_free(writer, 1, UINT64_MAX, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_gc(writer, 7, 200, 300, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_marker(writer, 3, name, NULL),
+                     COFFER_OK); /* time does not go back */
     commit(writer);
     expect_rows(path, &expected, 4);
 }
@@ -222,7 +224,7 @@ static void extension_events_are_written_and_announced(void **state)
     coffer_mlyze_events events = columns_of(&all, 0, 8);
     coffer_mlyze_writer *writer = create(path, NULL);
     (void)state;
-    assert_int_equal(coffer_mlyze_write(writer, &events, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_events(writer, &events, NULL), COFFER_OK);
     commit(writer);
     expect_rows(path, &all, 8);
     opened it = open_trace(path);
@@ -233,14 +235,14 @@ static void extension_events_are_written_and_announced(void **state)
 static void what_a_trace_cannot_hold_is_refused_and_changes_nothing(void **state)
 {
     const char *path = temp_path(temp_folder, "t.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     coffer_error err = COFFER_ERROR_INIT;
     static rows bad = { .type = { COFFER_MLYZE_FREE, COFFER_MLYZE_RSS } }, end = { .size = { 2 } };
     coffer_mlyze_events events = columns_of(&bad, 0, 2);
     (void)state;
     opts.plain = true;
     coffer_mlyze_writer *writer = create(path, &opts);
-    assert_int_equal(coffer_mlyze_write(writer, &events, &err), COFFER_E_UNSUPPORTED);
+    assert_int_equal(coffer_mlyze_writer_put_events(writer, &events, &err), COFFER_E_UNSUPPORTED);
     assert_string_equal(err.text, "event 1 is an extension of type 8: a plain trace cannot have it");
     commit(writer);
     expect_rows(path, &bad, 0);
@@ -248,20 +250,20 @@ static void what_a_trace_cannot_hold_is_refused_and_changes_nothing(void **state
     opts.plain = false;
     writer = create(path, &opts);
     bad.type[1] = 9;
-    assert_int_equal(coffer_mlyze_write(writer, &events, &err), COFFER_E_UNSUPPORTED);
+    assert_int_equal(coffer_mlyze_writer_put_events(writer, &events, &err), COFFER_E_UNSUPPORTED);
     end.type[0] = COFFER_MLYZE_SNAPSHOT;
     events = columns_of(&end, 0, 1);
-    assert_int_equal(coffer_mlyze_write(writer, &events, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mlyze_writer_put_events(writer, &events, &err), COFFER_E_INVALID_ARGUMENT);
     commit(writer);
     expect_rows(path, &bad, 0);
     opts.level = 13;
-    assert_int_equal(coffer_mlyze_create(&writer, path, &opts, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, path, &opts, &err), COFFER_E_INVALID_ARGUMENT);
 }
 
 static void blocks_hold_whole_events_up_to_the_last_byte_that_fits(void **state)
 {
     const char *path = temp_path(temp_folder, "t.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     size_t blocks;
     (void)state;
     write_many(path, &opts, MANY);
@@ -281,7 +283,7 @@ static void blocks_hold_whole_events_up_to_the_last_byte_that_fits(void **state)
 static void the_header_says_what_follows(void **state)
 {
     const char *path = temp_path(temp_folder, "t.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     size_t len;
     (void)state;
     opts.start_time_us = 1700000000000000;
@@ -310,7 +312,7 @@ static void the_header_says_what_follows(void **state)
 static void a_plain_trace_says_nothing_past_byte_20(void **state)
 {
     const char *path = temp_path(temp_folder, "t.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     (void)state;
     opts.plain = true;
     write_many(path, &opts, MANY);
@@ -325,15 +327,15 @@ static void a_plain_trace_says_nothing_past_byte_20(void **state)
 static void extra_keys_markers_and_collections_are_in_the_metadata(void **state)
 {
     const char *path = temp_path(temp_folder, "t.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     uint64_t name;
     (void)state;
     opts.extra_json = "{\"command\": [\"a\\u00e9\", \"-x\"], \"pid\": 7}";
     coffer_mlyze_writer *writer = create(path, &opts);
-    assert_int_equal(coffer_mlyze_add_function(&name, writer, "load", NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_free(writer, 3, 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_marker(writer, 8, name, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_put_gc(writer, 9, 1, 2, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_add_function(&name, writer, "load", NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_free(writer, 3, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_marker(writer, 8, name, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_gc(writer, 9, 1, 2, NULL), COFFER_OK);
     commit(writer);
     opened it = open_trace(path);
     assert_string_equal(coffer_mlyze_metadata(it.trace, NULL),
@@ -350,9 +352,9 @@ static void extra_keys_that_are_written_anyway_are_refused(void **state)
     coffer_mlyze_writer *writer = NULL;
     (void)state;
     for (size_t i = 0; i < 4; i++) {
-        coffer_mlyze_write_opts opts = quiet();
+        coffer_mlyze_writer_opts opts = quiet();
         opts.extra_json = refused[i];
-        assert_true(coffer_mlyze_create(&writer, path, &opts, NULL) < 0);
+        assert_true(coffer_mlyze_writer_create(&writer, path, &opts, NULL) < 0);
         assert_null(writer);
     }
     assert_false(temp_exists(path));
@@ -366,7 +368,7 @@ static void only_the_first_ten_thousand_markers_are_listed(void **state)
     size_t len;
     (void)state;
     for (size_t i = 0; i < 10010; i++)
-        assert_int_equal(coffer_mlyze_put_marker(writer, i, 0, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_marker(writer, i, 0, NULL), COFFER_OK);
     commit(writer);
     opened it = open_trace(path);
     const char *text = coffer_mlyze_metadata(it.trace, &len);
@@ -377,17 +379,17 @@ static void only_the_first_ten_thousand_markers_are_listed(void **state)
 }
 
 /* More than a megabyte of events, and then names. */
-static void write_large(const char *path, const coffer_mlyze_write_opts *opts, size_t names)
+static void write_large(const char *path, const coffer_mlyze_writer_opts *opts, size_t names)
 {
     coffer_mlyze_writer *writer = create(path, opts);
     coffer_mlyze_events events = columns_of(many, 0, MANY);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(coffer_mlyze_write(writer, &events, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_put_events(writer, &events, NULL), COFFER_OK);
     for (size_t i = 0; i < names; i++) {
         char name[64];
         uint64_t id;
         snprintf(name, sizeof name, "a function with the number %zu", i);
-        assert_int_equal(coffer_mlyze_add_function(&id, writer, name, NULL), COFFER_OK);
+        assert_int_equal(coffer_mlyze_writer_add_function(&id, writer, name, NULL), COFFER_OK);
     }
     commit(writer);
 }
@@ -400,7 +402,7 @@ static void metadata_that_comes_after_many_events_finds_room_or_the_events_are_m
     for (int plain = 0; plain < 2; plain++) {
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
             const char *path = temp_path(folder, "t.mlyze");
-            coffer_mlyze_write_opts opts = quiet();
+            coffer_mlyze_writer_opts opts = quiet();
             coffer_error err = COFFER_ERROR_INIT;
             uint64_t events;
             opts.plain = plain;
@@ -411,8 +413,8 @@ static void metadata_that_comes_after_many_events_finds_room_or_the_events_are_m
             assert_int_equal(coffer_mlyze_event_count(&events, it.trace, NULL), COFFER_OK);
             assert_int_equal(events, 4 * MANY);
             if (names[i] > 0)
-                assert_non_null(coffer_mlyze_function(it.trace, names[i] - 1));
-            assert_null(coffer_mlyze_function(it.trace, names[i]));
+                assert_non_null(coffer_mlyze_function_name(it.trace, names[i] - 1));
+            assert_null(coffer_mlyze_function_name(it.trace, names[i]));
             close_trace(&it);
         }
     }
@@ -425,31 +427,31 @@ static void metadata_that_comes_after_many_events_finds_room_or_the_events_are_m
 static void an_exclusive_trace_does_not_replace_a_file(void **state)
 {
     const char *path = temp_path(temp_folder, "mine.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     coffer_mlyze_writer *writer = NULL;
     (void)state;
     temp_write(path, "mine", 4);
     opts.exclusive = true;
-    assert_int_equal(coffer_mlyze_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
     opts.recording = true;
-    assert_int_equal(coffer_mlyze_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
+    assert_int_equal(coffer_mlyze_writer_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
     assert_true(temp_holds(path, "mine", 4));
 }
 
 static void what_is_discarded_leaves_nothing(void **state)
 {
     char *folder = temp_make();
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     coffer_mlyze_events events = columns_of(many, 0, MANY);
     (void)state;
     for (int recording = 0; recording < 2; recording++) {
         opts.recording = recording;
         coffer_mlyze_writer *writer = create(temp_path(folder, "t.mlyze"), &opts);
-        assert_int_equal(coffer_mlyze_write(writer, &events, NULL), COFFER_OK);
-        coffer_mlyze_discard(writer);
+        assert_int_equal(coffer_mlyze_writer_put_events(writer, &events, NULL), COFFER_OK);
+        coffer_mlyze_writer_discard(writer);
         temp_assert_only(folder, NULL);
     }
-    coffer_mlyze_discard(NULL);
+    coffer_mlyze_writer_discard(NULL);
     temp_remove(folder);
 }
 
@@ -457,7 +459,7 @@ static void a_recording_ends_as_the_file_that_would_have_been_written(void **sta
 {
     char *folder = temp_make();
     const char *a = temp_path(folder, "a.mlyze"), *b = temp_path(folder, "b.mlyze");
-    coffer_mlyze_write_opts opts = quiet();
+    coffer_mlyze_writer_opts opts = quiet();
     (void)state;
     for (int plain = 0; plain < 2; plain++) {
         size_t len;
@@ -477,7 +479,7 @@ static void a_recording_ends_as_the_file_that_would_have_been_written(void **sta
 static void the_index_is_written_beside_the_trace(void **state)
 {
     char *folder = temp_make();
-    coffer_mlyze_write_opts opts = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     (void)state;
     write_many(temp_path(folder, "t.mlyze"), &opts, MANY);
     temp_assert_only(folder, "t.mlyze", "t.mlyze.idx", NULL);

@@ -21,7 +21,7 @@ typedef struct doc_example {
 static int set_up(void **state)
 {
     doc_example *example = calloc(1, sizeof *example);
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     assert_non_null(example);
     doc_parse_dump(&example->dump, PAGE);
     assert_int_equal(coffer_source_from_memory(&example->source, example->dump.bytes, example->dump.size,

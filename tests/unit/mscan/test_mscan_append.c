@@ -52,7 +52,7 @@ static void a_sequence_is_appended_in_place(void **state)
 static void many_appends_outgrow_the_room_and_move_the_file(void **state)
 {
     const char *path = temp_path(temp_folder, "hundred.mscan");
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     unsigned moves = 0;
     (void)state;
     opts.reserve_bytes = 64;
@@ -119,8 +119,8 @@ static void an_append_of_nothing_changes_nothing(void **state)
     (void)state;
     assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
     uint8_t *before = temp_read(path, &len);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
     assert_true(temp_holds(path, before, len));
     free(before);
 }
@@ -132,10 +132,10 @@ static void a_parameter_alone_can_be_appended(void **state)
     uint16_t id;
     (void)state;
     assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_add_param(&id, writer, "c", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param(&id, writer, "c", NULL), COFFER_OK);
     assert_int_equal(id, 2);
-    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
     coffer_source *src = scan_source(path);
     coffer_mscan *scan = scan_open(src);
     assert_string_equal(coffer_mscan_param_name(scan, 2), "c");
@@ -151,10 +151,10 @@ static void what_is_discarded_leaves_the_file_as_it_was(void **state)
     (void)state;
     assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
     uint8_t *before = temp_read(path, &len);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_OK);
     assert_int_equal(scan_add_sequence(writer, NULL, 1000, NULL), COFFER_OK);
     assert_int_equal(records_in(path), 2); /* a reader beside it sees the old state */
-    coffer_mscan_discard(writer);
+    coffer_mscan_writer_discard(writer);
     assert_true(temp_holds(path, before, len));
     temp_assert_no_litter(temp_folder, "discard.mscan", "place.mscan", "hundred.mscan", "keys.mscan",
                           "tail.mscan", "nothing.mscan", "param.mscan", NULL);
@@ -168,7 +168,7 @@ static void a_reader_beside_a_writer_is_told_of_the_unfinished_update(void **sta
     coffer_node *info = NULL;
     (void)state;
     assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_OK);
     assert_int_equal(scan_add_sequence(writer, NULL, 100000, NULL), COFFER_OK);
     coffer_source *src = scan_source(path);
     coffer_report *report = scan_check(src, true);
@@ -182,7 +182,7 @@ static void a_reader_beside_a_writer_is_told_of_the_unfinished_update(void **sta
     coffer_node_free(info);
     coffer_report_free(report);
     coffer_source_close(src);
-    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
     assert_int_equal(records_in(path), 200002);
     scan_assert_clean(path);
 }
@@ -193,11 +193,11 @@ static void there_is_one_writer_at_a_time(void **state)
     coffer_mscan_writer *writer, *second;
     (void)state;
     assert_int_equal(scan_create(path, NULL, 1, 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_append(&second, path, NULL, NULL), COFFER_E_LOCKED);
-    coffer_mscan_discard(writer);
-    assert_int_equal(coffer_mscan_append(&second, path, NULL, NULL), COFFER_OK);
-    coffer_mscan_discard(second);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_append_to(&second, path, NULL, NULL), COFFER_E_LOCKED);
+    coffer_mscan_writer_discard(writer);
+    assert_int_equal(coffer_mscan_writer_append_to(&second, path, NULL, NULL), COFFER_OK);
+    coffer_mscan_writer_discard(second);
 }
 
 static void damaged_files_are_refused_with_a_hint(void **state)
@@ -212,7 +212,7 @@ static void damaged_files_are_refused_with_a_hint(void **state)
         char from[4096];
         snprintf(from, sizeof from, "%s/vectors/mscan/%s.mscan", COFFER_TEST_DATA, names[i]);
         temp_copy(from, path);
-        assert_int_not_equal(coffer_mscan_append(&writer, path, NULL, &err), COFFER_OK);
+        assert_int_not_equal(coffer_mscan_writer_append_to(&writer, path, NULL, &err), COFFER_OK);
         if (!strstr(err.text, "repair"))
             fail_msg("%s: %s", names[i], err.text);
     }
@@ -228,7 +228,7 @@ static void records_without_a_sequence_are_not_appended_to(void **state)
     (void)state;
     temp_write(path, bytes, len);
     free(bytes);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_E_INCONSISTENT);
 }
 
 static void the_last_sequence_id_of_all_has_no_next(void **state)
@@ -242,7 +242,7 @@ static void the_last_sequence_id_of_all_has_no_next(void **state)
     (void)state;
     temp_write(path, bytes, len);
     free(bytes);
-    assert_int_equal(coffer_mscan_append(&writer, path, NULL, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mscan_writer_append_to(&writer, path, NULL, NULL), COFFER_E_LIMIT);
 }
 
 int main(void)

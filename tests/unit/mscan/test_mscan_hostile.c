@@ -12,7 +12,7 @@ static size_t original_len;
 
 static int make_original(void **state)
 {
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     const char *path;
     (void)state;
     folder = temp_make();

@@ -62,7 +62,7 @@ static void a_reader_beside_an_appending_process_sees_whole_states_only(void **s
 {
     (void)state;
     const char *path = temp_path(temp_folder, "s.mscan");
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     uint64_t before = 1, now = 1, looks = 0;
     int result = 0;
     opts.reserve_bytes = 1; /* so that some appends move the file */

@@ -130,7 +130,7 @@ static void assert_scores_are_right(const sample *s, coffer_mscan_scope scope)
     for (int layer = -1; layer < 15; layer++)
         by_layer[layer + 1] = moments_of(s, scope, layer);
     for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_scores *scores = NULL;
         size_t expected_groups = 0;
         query.by = (coffer_mscan_by)by;
@@ -181,7 +181,7 @@ static void little_memory_changes_no_score(void **state)
     for (int sorted = 0; sorted < 2; sorted++) {
         sample near, far;
         coffer_limits tight = COFFER_LIMITS_INIT;
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_scores *expected = NULL, *scores = NULL;
         coffer_mscan_record *records = malloc(5000 * sizeof *records);
         open_random(&near, 5000, sorted);
@@ -212,7 +212,7 @@ static void little_memory_changes_no_score(void **state)
 static void a_selection_has_means_of_its_own(void **state)
 {
     sample s;
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_scores *scores = NULL;
     (void)state;
     open_random(&s, 5000, true);
@@ -235,7 +235,7 @@ static void a_scan_without_layers_has_no_scores_in_layer_scope(void **state)
     sample s;
     (void)state;
     for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_scores *scores = NULL;
         coffer_mscan_record *records = calloc(3, sizeof *records);
         sample_open(&s, "{\"0\": \"w\"}", sequences_json, records, 3);

@@ -101,7 +101,7 @@ static void assert_same_group(const coffer_mscan_group *a, const coffer_mscan_gr
     }
 }
 
-static void assert_stats_are_right(const sample *s, const coffer_mscan_query *query, chooser chosen)
+static void assert_stats_are_right(const sample *s, const coffer_mscan_stats_opts *query, chooser chosen)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mscan_stats *stats = NULL;
@@ -141,7 +141,7 @@ static bool is_in_sequence_2_and_layer_0(const coffer_mscan_record *record)
 static void assert_every_grouping_is_right(const sample *s)
 {
     for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         query.by = (coffer_mscan_by)by;
         assert_stats_are_right(s, &query, NULL);
         query.param_glob = "model.layers.0.*";
@@ -191,7 +191,7 @@ static void an_empty_scan_has_no_groups(void **state)
     (void)state;
     for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
         sample s;
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_stats *stats = NULL;
         open_random(&s, 0, SORTED);
         query.by = (coffer_mscan_by)by;
@@ -210,7 +210,7 @@ static void tokens_past_65536_are_grouped_sorted_or_not(void **state)
         sample s;
         const size_t count = 300000;
         coffer_mscan_record *records = malloc(count * sizeof *records);
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_stats *stats = NULL;
         uint64_t seed = 7;
         for (size_t i = 0; i < count; i++)
@@ -244,7 +244,7 @@ static void more_than_65536_sequences_are_grouped(void **state)
     sample s;
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_mscan_record *records = malloc(2 * SEQUENCES * sizeof *records);
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     uint64_t seed = 3;
     (void)state;
@@ -277,7 +277,7 @@ static void long_runs_of_one_parameter_overflow_nothing(void **state)
         const size_t count = 1000003;
         sample s;
         coffer_mscan_record *records = malloc(count * sizeof *records);
-        coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+        coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_stats *stats = NULL;
         for (size_t i = 0; i < count; i++)
             records[i] = (coffer_mscan_record){ 0, 65535, 0, 65535, 0 };
@@ -339,7 +339,7 @@ static void the_number_of_threads_changes_nothing(void **state)
     open_random(&s, 600000, SORTED);
     for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
         for (uint32_t i = 0; i < 2; i++) {
-            coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+            coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
             query.by = (coffer_mscan_by)by;
             query.threads = 1 + 3 * i;
             assert_int_equal(coffer_mscan_stats_new(&stats[i], s.scan, &query, NULL), COFFER_OK);
@@ -357,7 +357,7 @@ static void tokens_beyond_the_memory_limit_are_refused_by_name(void **state)
 {
     sample s;
     coffer_mscan_record *records = malloc(2 * sizeof *records);
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
@@ -378,7 +378,7 @@ static void tokens_beyond_the_memory_limit_are_refused_by_name(void **state)
 static void questions_that_make_no_sense_are_refused(void **state)
 {
     sample s;
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_limits tight = COFFER_LIMITS_INIT;
@@ -410,7 +410,7 @@ static void a_progress_callback_can_stop_the_work(void **state)
     sample s;
     uint64_t seen = 0;
     coffer_progress progress = { stop_at_once, &seen };
-    coffer_mscan_query query = COFFER_MSCAN_QUERY_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     (void)state;
     open_random(&s, 100000, SORTED);

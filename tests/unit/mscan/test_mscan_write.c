@@ -12,14 +12,15 @@
 static coffer_mscan_writer *create(const char *name)
 {
     coffer_mscan_writer *writer = NULL;
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, name), NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, name), NULL, NULL),
+                     COFFER_OK);
     return writer;
 }
 
 static void what_is_written_is_read_back(void **state)
 {
     const char *path = temp_path(temp_folder, "back.mscan");
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_quantization scale;
     coffer_mscan_record records[4];
     (void)state;
@@ -51,7 +52,7 @@ static void what_is_written_is_read_back(void **state)
 static void records_start_at_a_multiple_of_64_after_the_room_asked_for(void **state)
 {
     const char *path = temp_path(temp_folder, "room.mscan");
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     size_t len;
     (void)state;
     opts.reserve_bytes = 100000;
@@ -79,7 +80,7 @@ static void the_same_input_gives_the_same_bytes(void **state)
 static void metadata_that_outgrows_its_room_moves_the_records(void **state)
 {
     const char *path = temp_path(temp_folder, "moved.mscan");
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     (void)state;
     opts.reserve_bytes = 1;
     assert_int_equal(scan_create(path, &opts, 40, 3, NULL), COFFER_OK);
@@ -97,9 +98,9 @@ static void a_scan_without_records_is_a_scan(void **state)
     const char *path = temp_path(temp_folder, "none.mscan");
     coffer_mscan_writer *writer = create("none.mscan");
     (void)state;
-    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_end_sequence(writer, 12, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_end_sequence(writer, 12, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
     scan_assert_clean(path);
     coffer_source *src = scan_source(path);
     coffer_mscan *scan = scan_open(src);
@@ -138,17 +139,17 @@ static void parameters_have_one_id_each(void **state)
     coffer_mscan_writer *writer = create("params.mscan");
     uint16_t first, again, other;
     (void)state;
-    assert_int_equal(coffer_mscan_add_param_id(writer, 1, "x", NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_add_param_id(writer, 1, "x", NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_add_param_id(writer, 1, "y", NULL), COFFER_E_DUPLICATE);
-    assert_int_equal(coffer_mscan_add_param(&first, writer, "x", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param_id(writer, 1, "x", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param_id(writer, 1, "x", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param_id(writer, 1, "y", NULL), COFFER_E_DUPLICATE);
+    assert_int_equal(coffer_mscan_writer_add_param(&first, writer, "x", NULL), COFFER_OK);
     assert_int_equal(first, 1);
-    assert_int_equal(coffer_mscan_add_param(&again, writer, "new", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param(&again, writer, "new", NULL), COFFER_OK);
     assert_int_equal(again, 0);
-    assert_int_equal(coffer_mscan_add_param(&other, writer, "newer", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param(&other, writer, "newer", NULL), COFFER_OK);
     assert_int_equal(other, 2);
-    assert_int_equal(coffer_mscan_add_param(&other, writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
-    coffer_mscan_discard(writer);
+    assert_int_equal(coffer_mscan_writer_add_param(&other, writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
+    coffer_mscan_writer_discard(writer);
     assert_false(temp_exists(temp_path(temp_folder, "params.mscan")));
 }
 
@@ -160,13 +161,13 @@ static void a_65537th_parameter_is_refused(void **state)
     for (uint32_t i = 0; i < 65536; i++) {
         char name[16];
         snprintf(name, sizeof name, "p%u", i);
-        assert_int_equal(coffer_mscan_add_param(&id, writer, name, NULL), COFFER_OK);
+        assert_int_equal(coffer_mscan_writer_add_param(&id, writer, name, NULL), COFFER_OK);
         assert_int_equal(id, i);
     }
-    assert_int_equal(coffer_mscan_add_param(&id, writer, "p7", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_add_param(&id, writer, "p7", NULL), COFFER_OK);
     assert_int_equal(id, 7);
-    assert_int_equal(coffer_mscan_add_param(&id, writer, "one more", NULL), COFFER_E_LIMIT);
-    coffer_mscan_discard(writer);
+    assert_int_equal(coffer_mscan_writer_add_param(&id, writer, "one more", NULL), COFFER_E_LIMIT);
+    coffer_mscan_writer_discard(writer);
 }
 
 static void wrong_records_are_refused_before_anything_is_written(void **state)
@@ -175,18 +176,18 @@ static void wrong_records_are_refused_before_anything_is_written(void **state)
     coffer_mscan_record record = { 0, 0, 0, 0, 0 };
     uint16_t id;
     (void)state;
-    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mscan_end_sequence(writer, 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mscan_begin_sequence(writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
-    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_DANGLING_REFERENCE);
-    assert_int_equal(coffer_mscan_add_param(&id, writer, "a", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_records(writer, &record, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_writer_end_sequence(writer, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, "bad \xff", NULL), COFFER_E_BAD_TEXT);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, NULL, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_writer_put_records(writer, &record, 1, NULL), COFFER_E_DANGLING_REFERENCE);
+    assert_int_equal(coffer_mscan_writer_add_param(&id, writer, "a", NULL), COFFER_OK);
     record.token_idx = 9;
-    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_end_sequence(writer, 9, NULL), COFFER_E_INCONSISTENT);
-    assert_int_equal(coffer_mscan_end_sequence(writer, 10, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_records(writer, &record, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_end_sequence(writer, 9, NULL), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_mscan_writer_end_sequence(writer, 10, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
     scan_assert_clean(temp_path(temp_folder, "wrong.mscan"));
 }
 
@@ -196,26 +197,27 @@ static void counts_and_tokens_stop_at_what_the_file_can_say(void **state)
     coffer_mscan_record record = { 0, 0, 0, 0, 0 };
     uint16_t id;
     (void)state;
-    assert_int_equal(coffer_mscan_add_param(&id, writer, "a", NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_end_sequence(writer, (UINT64_C(1) << 32) + 1, NULL), COFFER_E_LIMIT);
-    assert_int_equal(coffer_mscan_end_sequence(writer, (UINT64_C(1) << 32) - 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_OK); /* token 2^32 - 1 */
+    assert_int_equal(coffer_mscan_writer_add_param(&id, writer, "a", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_end_sequence(writer, (UINT64_C(1) << 32) + 1, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mscan_writer_end_sequence(writer, (UINT64_C(1) << 32) - 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_records(writer, &record, 1, NULL),
+                     COFFER_OK); /* token 2^32 - 1 */
     record.token_idx = 1;
-    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mscan_writer_put_records(writer, &record, 1, NULL), COFFER_E_LIMIT);
     record.token_idx = 0;
     writer->record_count = UINT32_MAX;
-    assert_int_equal(coffer_mscan_write(writer, &record, 1, NULL), COFFER_E_LIMIT);
-    coffer_mscan_discard(writer);
+    assert_int_equal(coffer_mscan_writer_put_records(writer, &record, 1, NULL), COFFER_E_LIMIT);
+    coffer_mscan_writer_discard(writer);
 }
 
 static void a_sequence_left_open_is_not_committed(void **state)
 {
     coffer_mscan_writer *writer = create("open.mscan");
     (void)state;
-    assert_int_equal(coffer_mscan_begin_sequence(writer, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_commit(writer, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mscan_writer_begin_sequence(writer, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_E_INVALID_ARGUMENT);
     assert_false(temp_exists(temp_path(temp_folder, "open.mscan")));
 }
 
@@ -223,26 +225,26 @@ static void options_that_make_no_sense_are_refused(void **state)
 {
     static const char *const extras[] = { "[1]", "{\"sequences\": []}", "{\"format_version\": 2}",
                                           "{\"block_size\": 1}" };
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_writer *writer;
     (void)state;
     opts.block_size = 64;
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
         opts.extra_json = extras[i];
-        assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+        assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                          COFFER_E_INVALID_ARGUMENT);
     }
     opts.extra_json = "{";
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+    assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_BAD_JSON);
     opts.extra_json = NULL;
     opts.quantized = true;
     opts.quantization[0].scale = NAN;
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+    assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_INVALID_ARGUMENT);
     opts.quantized = false;
     opts.model_name = "\xc3";
-    assert_int_equal(coffer_mscan_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+    assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_BAD_TEXT);
     assert_false(temp_exists(temp_path(temp_folder, "no")));
 }
@@ -250,7 +252,7 @@ static void options_that_make_no_sense_are_refused(void **state)
 static void an_exclusive_writer_leaves_an_old_file_alone(void **state)
 {
     const char *path = temp_path(temp_folder, "taken");
-    coffer_mscan_write_opts opts = COFFER_MSCAN_WRITE_OPTS_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     (void)state;
     temp_write(path, "mine", 4);
     opts.exclusive = true;

@@ -17,7 +17,7 @@
 
 static coffer_tensors *open_set(const char *path, coffer_access access)
 {
-    coffer_tensors_opts opts = COFFER_TENSORS_OPTS_INIT;
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_tensors *set = NULL;
     opts.access = access;

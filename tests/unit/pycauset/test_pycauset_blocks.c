@@ -143,10 +143,10 @@ static void set_view(const char *path, bool transposed, double scalar)
     coffer_pycauset_changes *changes;
     coffer_pycauset_editor *editor;
     must(coffer_pycauset_changes_new(&changes, &err), &err);
-    must(coffer_pycauset_set_bool(changes, "view.is_transposed", transposed, &err), &err);
-    must(coffer_pycauset_set_f64(changes, "view.scalar", scalar, &err), &err);
-    must(coffer_pycauset_edit(&editor, path, NULL, &err), &err);
-    must(coffer_pycauset_commit_changes(NULL, editor, changes, &err), &err);
+    must(coffer_pycauset_changes_set_bool(changes, "view.is_transposed", transposed, &err), &err);
+    must(coffer_pycauset_changes_set_f64(changes, "view.scalar", scalar, &err), &err);
+    must(coffer_pycauset_editor_open(&editor, path, NULL, &err), &err);
+    must(coffer_pycauset_editor_commit(NULL, editor, changes, &err), &err);
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);
 }
@@ -452,14 +452,15 @@ static void write_manifest(const char *path, const char *manifest, uint64_t rows
     const coffer_pycauset_value *root;
     uint8_t header[COFFER__PYCAUSET_HEADER_SIZE];
     must(coffer__pycauset_system_changes_new(&says, &err), &err);
-    must(coffer_pycauset_set_u64(says, "rows", rows, &err), &err);
-    must(coffer_pycauset_set_u64(says, "cols", cols, &err), &err);
-    must(coffer_pycauset_set_string(says, "matrix_type", "BLOCK", 5, &err), &err);
-    must(coffer_pycauset_set_string(says, "data_type", "MIXED", 5, &err), &err);
-    must(coffer_pycauset_set_string(says, "payload_layout.kind", "none", 4, &err), &err);
-    must(coffer_pycauset_set_string(says, "payload_uuid", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 32, &err),
+    must(coffer_pycauset_changes_set_u64(says, "rows", rows, &err), &err);
+    must(coffer_pycauset_changes_set_u64(says, "cols", cols, &err), &err);
+    must(coffer_pycauset_changes_set_string(says, "matrix_type", "BLOCK", 5, &err), &err);
+    must(coffer_pycauset_changes_set_string(says, "data_type", "MIXED", 5, &err), &err);
+    must(coffer_pycauset_changes_set_string(says, "payload_layout.kind", "none", 4, &err), &err);
+    must(coffer_pycauset_changes_set_string(says, "payload_uuid", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 32,
+                                            &err),
          &err);
-    must(coffer_pycauset_set_json(says, "block_manifest", manifest, strlen(manifest), &err), &err);
+    must(coffer_pycauset_changes_set_json(says, "block_manifest", manifest, strlen(manifest), &err), &err);
     must(coffer__pycauset_apply(&root, &memory, NULL, says, NULL, &err), &err);
     assert_true(coffer__buffer_fill(&bytes, 0, sizeof header));
     must(coffer__pycauset_encode_block(&bytes, root, &err), &err);

@@ -28,7 +28,7 @@ static coffer_pycauset_editor *edit(const char *path)
 {
     coffer_pycauset_editor *editor = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_pycauset_edit(&editor, path, NULL, &err))
+    if (coffer_pycauset_editor_open(&editor, path, NULL, &err))
         fail_msg("%s", err.text);
     return editor;
 }
@@ -37,7 +37,7 @@ static coffer_pycauset_editor *edit(const char *path)
 static coffer_status commit(const char *path, coffer_pycauset_changes *changes, coffer_error *err)
 {
     coffer_pycauset_editor *editor = edit(path);
-    coffer_status status = coffer_pycauset_commit_changes(NULL, editor, changes, err);
+    coffer_status status = coffer_pycauset_editor_commit(NULL, editor, changes, err);
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);
     return status;
@@ -46,7 +46,7 @@ static coffer_status commit(const char *path, coffer_pycauset_changes *changes, 
 static coffer_status set_json(const char *path, const char *key, const char *json, coffer_error *err)
 {
     coffer_pycauset_changes *changes = list();
-    coffer_status status = coffer_pycauset_set_json(changes, key, json, strlen(json), err);
+    coffer_status status = coffer_pycauset_changes_set_json(changes, key, json, strlen(json), err);
     if (status == COFFER_OK)
         return commit(path, changes, err);
     coffer_pycauset_changes_free(changes);
@@ -105,16 +105,16 @@ static void many_changes_of_every_kind_are_one_commit(void **state)
     const char *path = fresh("{\"properties\":{\"old\":1,\"list\":[1,2,3]}}");
     coffer_pycauset_changes *changes = list();
     (void)state;
-    assert_int_equal(coffer_pycauset_set_bool(changes, "properties.b", true, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_i64(changes, "properties.i", -5, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_i64(changes, "properties.p", 5, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_f64(changes, "properties.f", 0.5, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_string(changes, "properties.s", "a\0b", 3, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_bytes(changes, "a.b.c\\.d", "\xff", 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.list.1", 22, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.list.3", 44, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_delete(changes, "properties.list.0", NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_delete(changes, "properties.old", NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_bool(changes, "properties.b", true, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_i64(changes, "properties.i", -5, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_i64(changes, "properties.p", 5, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_f64(changes, "properties.f", 0.5, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_string(changes, "properties.s", "a\0b", 3, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_bytes(changes, "a.b.c\\.d", "\xff", 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.list.1", 22, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.list.3", 44, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_delete(changes, "properties.list.0", NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_delete(changes, "properties.old", NULL), COFFER_OK);
     assert_int_equal(commit(path, changes, NULL), COFFER_OK);
 
     coffer_source *src = scan_source(path);
@@ -148,7 +148,7 @@ static void a_thousand_keys_in_one_commit_are_sorted(void **state)
     (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "properties.k%u", i * 7919 % 1000);
-        assert_int_equal(coffer_pycauset_set_u64(changes, key, i, NULL), COFFER_OK);
+        assert_int_equal(coffer_pycauset_changes_set_u64(changes, key, i, NULL), COFFER_OK);
     }
     assert_int_equal(commit(path, changes, NULL), COFFER_OK);
     for (unsigned i = 0; i < 1000; i += 111) {
@@ -169,14 +169,14 @@ static void when_one_change_cannot_be_applied_nothing_is_written(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         coffer_pycauset_changes *changes = list();
-        assert_int_equal(coffer_pycauset_set_u64(changes, "properties.good", 1, NULL), COFFER_OK);
-        assert_int_equal(coffer_pycauset_set_u64(changes, wrong[i], 1, NULL), COFFER_OK);
+        assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.good", 1, NULL), COFFER_OK);
+        assert_int_equal(coffer_pycauset_changes_set_u64(changes, wrong[i], 1, NULL), COFFER_OK);
         assert_int_equal(commit(path, changes, &err), COFFER_E_INVALID_ARGUMENT);
         assert_unchanged(path, before, len);
     }
     coffer_pycauset_changes *changes = list();
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.good", 1, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_delete(changes, "properties.missing", NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.good", 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_delete(changes, "properties.missing", NULL), COFFER_OK);
     assert_int_equal(commit(path, changes, &err), COFFER_E_NOT_FOUND);
     assert_non_null(strstr(err.text, "missing"));
     assert_unchanged(path, before, len);
@@ -199,11 +199,12 @@ static void what_says_what_the_payload_is_cannot_be_set(void **state)
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
-        assert_int_equal(coffer_pycauset_set_u64(changes, reserved[i], 1, &err), COFFER_E_INVALID_ARGUMENT);
+        assert_int_equal(coffer_pycauset_changes_set_u64(changes, reserved[i], 1, &err),
+                         COFFER_E_INVALID_ARGUMENT);
         assert_non_null(strstr(err.text, "is reserved: "));
     }
-    assert_int_equal(coffer_pycauset_delete(changes, "rows", &err), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "rows_of_mine", 1, &err), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_delete(changes, "rows", &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "rows_of_mine", 1, &err), COFFER_OK);
     coffer_pycauset_changes_free(changes);
 }
 
@@ -217,16 +218,17 @@ static void paths_and_texts_that_cannot_be_are_refused(void **state)
     for (size_t i = 0; i < sizeof deep - 1; i++)
         deep[i] = i % 2 ? '.' : 'a';
     deep[sizeof deep - 1] = '\0';
-    assert_int_equal(coffer_pycauset_set_u64(changes, "", 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "a..b", 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "a.", 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_set_u64(changes, "\xff", 1, NULL), COFFER_E_BAD_TEXT);
-    assert_int_equal(coffer_pycauset_set_u64(changes, long_key, 1, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_set_u64(changes, deep, 1, NULL), COFFER_E_LIMIT);
-    assert_int_equal(coffer_pycauset_set_string(changes, "s", "\xff", 1, NULL), COFFER_E_BAD_TEXT);
-    assert_int_equal(coffer_pycauset_set_json(changes, "s", "null", 4, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_set_json(changes, "s", "[1,", 3, NULL), COFFER_E_BAD_JSON);
-    assert_int_equal(coffer_pycauset_set_cached(changes, "", 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "", 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "a..b", 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "a.", 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "\xff", 1, NULL), COFFER_E_BAD_TEXT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, long_key, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, deep, 1, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_pycauset_changes_set_string(changes, "s", "\xff", 1, NULL), COFFER_E_BAD_TEXT);
+    assert_int_equal(coffer_pycauset_changes_set_json(changes, "s", "null", 4, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_changes_set_json(changes, "s", "[1,", 3, NULL), COFFER_E_BAD_JSON);
+    assert_int_equal(coffer_pycauset_changes_set_cached(changes, "", 1, NULL), COFFER_E_INVALID_ARGUMENT);
     coffer_pycauset_changes_free(changes);
     free(long_key);
 }
@@ -281,8 +283,8 @@ static void a_cached_value_is_signed_for_the_view_after_the_commit(void **state)
     coffer_pycauset_changes *changes = list();
     bool stale;
     (void)state;
-    assert_int_equal(coffer_pycauset_set_cached(changes, "tr.ace", 1.5, NULL), COFFER_OK);
-    assert_int_equal(coffer_pycauset_set_f64(changes, "view.scalar", 3, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_cached(changes, "tr.ace", 1.5, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_f64(changes, "view.scalar", 3, NULL), COFFER_OK);
     assert_int_equal(commit(path, changes, NULL), COFFER_OK);
     coffer_source *src = scan_source(path);
     coffer_pycauset *matrix = container_open(src);
@@ -291,7 +293,7 @@ static void a_cached_value_is_signed_for_the_view_after_the_commit(void **state)
     coffer_source_close(src);
 
     changes = list();
-    assert_int_equal(coffer_pycauset_set_f64(changes, "view.scalar", 4, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_f64(changes, "view.scalar", 4, NULL), COFFER_OK);
     assert_int_equal(commit(path, changes, NULL), COFFER_OK);
     src = scan_source(path);
     matrix = container_open(src);
@@ -330,7 +332,7 @@ static void transposing_the_view_turns_rows_and_cols_and_leaves_the_values(void 
     coffer_pycauset_changes *changes = list();
     double real, imag;
     (void)state;
-    assert_int_equal(coffer_pycauset_set_bool(changes, "view.is_transposed", true, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_bool(changes, "view.is_transposed", true, NULL), COFFER_OK);
     assert_int_equal(commit(path, changes, NULL), COFFER_OK);
     coffer_source *src = scan_source(path);
     coffer_pycauset *matrix = container_open(src);
@@ -348,7 +350,7 @@ static void checksums_are_kept_and_verified(void **state)
     coffer_pycauset_changes *changes = list();
     size_t len;
     (void)state;
-    assert_int_equal(coffer_pycauset_set_checksums(changes, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_checksums(changes, NULL), COFFER_OK);
     assert_int_equal(commit(path, changes, NULL), COFFER_OK);
     container_assert_sound(path);
     uint8_t *bytes = temp_read(path, &len);
@@ -364,7 +366,7 @@ static void a_second_writer_is_told_of_the_first(void **state)
     coffer_pycauset_editor *first = edit(path), *second = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
-    assert_int_equal(coffer_pycauset_edit(&second, path, NULL, &err), COFFER_E_LOCKED);
+    assert_int_equal(coffer_pycauset_editor_open(&second, path, NULL, &err), COFFER_E_LOCKED);
     assert_non_null(strstr(err.text, "locked by another writer"));
     coffer_pycauset_editor_close(first);
     second = edit(path);
@@ -390,17 +392,17 @@ static void a_file_that_another_replaced_or_wrote_to_is_not_committed_to(void **
     coffer_pycauset_editor *editor = edit(path);
     coffer_pycauset_changes *changes = list();
     (void)state;
-    assert_int_equal(coffer_pycauset_set_u64(changes, "properties.v", 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_changes_set_u64(changes, "properties.v", 1, NULL), COFFER_OK);
     temp_copy(path, aside);
     assert_int_equal(rename(aside, path), 0);
-    assert_int_equal(coffer_pycauset_commit_changes(NULL, editor, changes, NULL), COFFER_E_CHANGED);
+    assert_int_equal(coffer_pycauset_editor_commit(NULL, editor, changes, NULL), COFFER_E_CHANGED);
     coffer_pycauset_editor_close(editor);
 
     editor = edit(path);
     int fd = open(path, O_WRONLY | O_APPEND);
     assert_int_equal(write(fd, "x", 1), 1);
     close(fd);
-    assert_int_equal(coffer_pycauset_commit_changes(NULL, editor, changes, NULL), COFFER_E_CHANGED);
+    assert_int_equal(coffer_pycauset_editor_commit(NULL, editor, changes, NULL), COFFER_E_CHANGED);
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);
 }

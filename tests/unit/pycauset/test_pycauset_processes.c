@@ -18,26 +18,26 @@ static coffer_status commit(coffer_pycauset_editor *editor, uint64_t number, cof
     memset(text, 'x', sizeof text);
     coffer_status status = coffer_pycauset_changes_new(&changes, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_u64(changes, "properties.first", number, err);
+        status = coffer_pycauset_changes_set_u64(changes, "properties.first", number, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_u64(changes, "a_key_at_the_front", number, err);
+        status = coffer_pycauset_changes_set_u64(changes, "a_key_at_the_front", number, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_u64(changes, "zz.at.the.end", number, err);
+        status = coffer_pycauset_changes_set_u64(changes, "zz.at.the.end", number, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_set_string(changes, "properties.text", text, len, err);
+        status = coffer_pycauset_changes_set_string(changes, "properties.text", text, len, err);
     if (status == COFFER_OK)
-        status = coffer_pycauset_commit_changes(NULL, editor, changes, err);
+        status = coffer_pycauset_editor_commit(NULL, editor, changes, err);
     coffer_pycauset_changes_free(changes);
     return status;
 }
 
 static void commit_all(const char *path)
 {
-    coffer_pycauset_edit_opts opts = COFFER_PYCAUSET_EDIT_OPTS_INIT;
+    coffer_pycauset_editor_opts opts = COFFER_PYCAUSET_EDITOR_OPTS_INIT;
     coffer_pycauset_editor *editor = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     opts.durability = COFFER_DURABILITY_NONE; /* as fast as can be: the readers have it hardest */
-    coffer_status status = coffer_pycauset_edit(&editor, path, &opts, &err);
+    coffer_status status = coffer_pycauset_editor_open(&editor, path, &opts, &err);
     for (uint64_t i = 2; i <= COMMITS + 1 && status == COFFER_OK; i++) {
         status = commit(editor, i, &err);
         if (i % 4 == 0) /* bursts, between which a reader on the same core gets its turn */

@@ -292,7 +292,7 @@ static void compact_waits_for_no_writer(void **state)
     coffer_node *said = NULL;
     (void)state;
     temp_write(path, file.bytes, file.len);
-    assert_int_equal(coffer_pycauset_edit(&editor, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_pycauset_editor_open(&editor, path, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_node_new(&said, NULL), COFFER_OK);
     assert_int_equal(coffer_compact(said, path, NULL, NULL, NULL), COFFER_E_LOCKED);
     assert_true(temp_holds(path, file.bytes, file.len));

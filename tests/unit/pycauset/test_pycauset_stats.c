@@ -137,9 +137,9 @@ static void nans_and_infinities_are_counted_apart(void **state)
     const char *path = temp_path(temp_folder, "n.pycauset");
     shape.rows = 2;
     shape.cols = 3;
-    must(coffer_pycauset_create(&writer, path, &shape, NULL, &err), &err);
-    must(coffer_pycauset_write_rows(writer, rows, 2, &err), &err);
-    must(coffer_pycauset_commit(writer, &err), &err);
+    must(coffer_pycauset_writer_create(&writer, path, &shape, NULL, &err), &err);
+    must(coffer_pycauset_writer_put_rows(writer, rows, 2, &err), &err);
+    must(coffer_pycauset_writer_commit(writer, &err), &err);
     open_file(&file, path, COFFER_ACCESS_AUTO);
     must(coffer_pycauset_compute_stats(&stats, file.m, NULL, &err), &err);
     assert_true(stats.nans == 1 && stats.infinities == 2 && stats.nonzero == 5 && stats.elements == 6);
@@ -405,7 +405,7 @@ static void metadata_is_compared_without_what_the_payload_implies(void **state)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(11, 5, 5);
     const char *a = temp_path(temp_folder, "a"), *b = temp_path(temp_folder, "b");
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_changes *changes;
     coffer_pycauset_editor *editor;
     test_matrix matrix;
@@ -418,9 +418,9 @@ static void metadata_is_compared_without_what_the_payload_implies(void **state)
     assert_true(coffer_node_get_bool(find(diff, "equal", NULL)));
     coffer_node_free(diff);
     must(coffer_pycauset_changes_new(&changes, &err), &err);
-    must(coffer_pycauset_set_string(changes, "properties.label", "x", 1, &err), &err);
-    must(coffer_pycauset_edit(&editor, b, NULL, &err), &err);
-    must(coffer_pycauset_commit_changes(NULL, editor, changes, &err), &err);
+    must(coffer_pycauset_changes_set_string(changes, "properties.label", "x", 1, &err), &err);
+    must(coffer_pycauset_editor_open(&editor, b, NULL, &err), &err);
+    must(coffer_pycauset_editor_commit(NULL, editor, changes, &err), &err);
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);
     diff = diff_files(a, b, NULL);

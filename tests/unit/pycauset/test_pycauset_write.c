@@ -15,11 +15,11 @@ static void must(coffer_status status, const coffer_error *err)
 }
 
 static coffer_pycauset_writer *create(const char *path, const coffer_pycauset_shape *shape,
-                                      const coffer_pycauset_create_opts *opts)
+                                      const coffer_pycauset_writer_opts *opts)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_writer *writer = NULL;
-    must(coffer_pycauset_create(&writer, path, shape, opts, &err), &err);
+    must(coffer_pycauset_writer_create(&writer, path, shape, opts, &err), &err);
     return writer;
 }
 
@@ -75,7 +75,7 @@ static void a_fresh_file_has_two_slots_that_name_the_same(void **state)
 static void every_kind_that_is_written_checks_clean(void **state)
 {
     (void)state;
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *path = temp_path(temp_folder, "k.pycauset");
     opts.checksums = true;
     for (size_t i = 0; i < test_matrix_kinds(); i++) {
@@ -93,7 +93,7 @@ static void every_kind_that_is_written_checks_clean(void **state)
 static void equal_input_gives_equal_bytes_however_it_is_cut(void **state)
 {
     (void)state;
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *a = temp_path(temp_folder, "a"), *b = temp_path(temp_folder, "b");
     opts.checksums = true;
     for (size_t i = 0; i < test_matrix_kinds(); i++) {
@@ -131,7 +131,7 @@ static void the_payload_uuid_comes_from_the_content_alone(void **state)
     (void)state;
     char first[33], other[33];
     coffer_pycauset_shape shape = test_matrix_kind(11, 10, 10);
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *path = temp_path(temp_folder, "u.pycauset");
     test_matrix matrix;
     test_matrix_make(&matrix, &shape, 1);
@@ -163,13 +163,13 @@ static void metadata_of_the_caller_is_in_the_file(void **state)
     coffer_pycauset_writer *writer = create(path, &shape, NULL);
     must(coffer_pycauset_changes_new(&changes, &err), &err);
     static const char json[] = "{\"label\": \"x\", \"list\": [1, {\"a\": -2}]}";
-    must(coffer_pycauset_set_json(changes, "properties", json, sizeof json - 1, &err), &err);
-    must(coffer_pycauset_set_cached(changes, "trace", 2.5, &err), &err);
-    must(coffer_pycauset_writer_metadata(writer, changes, &err), &err);
-    assert_int_equal(coffer_pycauset_writer_metadata(writer, changes, &err), COFFER_E_INVALID_ARGUMENT);
+    must(coffer_pycauset_changes_set_json(changes, "properties", json, sizeof json - 1, &err), &err);
+    must(coffer_pycauset_changes_set_cached(changes, "trace", 2.5, &err), &err);
+    must(coffer_pycauset_writer_set_metadata(writer, changes, &err), &err);
+    assert_int_equal(coffer_pycauset_writer_set_metadata(writer, changes, &err), COFFER_E_INVALID_ARGUMENT);
     coffer_pycauset_changes_free(changes); /* borrowed for the call only */
-    must(coffer_pycauset_write_rows(writer, row, 1, &err), &err);
-    must(coffer_pycauset_commit(writer, &err), &err);
+    must(coffer_pycauset_writer_put_rows(writer, row, 1, &err), &err);
+    must(coffer_pycauset_writer_commit(writer, &err), &err);
     must(coffer_source_open(&src, path, NULL, &err), &err);
     must(coffer_pycauset_open(&m, src, NULL, &err), &err);
     const coffer_pycauset_value *root = coffer_pycauset_metadata(m);
@@ -185,7 +185,7 @@ static void a_flipped_bit_is_found_by_its_checksum(void **state)
 {
     (void)state;
     coffer_pycauset_shape shape = test_matrix_kind(11, 600, 500); /* 2.3 MiB: three groups */
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *path = temp_path(temp_folder, "c.pycauset");
     static const size_t places[] = { 4096, 4096 + (1 << 20) - 1, 4096 + (1 << 20), 4096 + 600 * 500 * 8 - 1 };
     test_matrix matrix;
@@ -212,7 +212,7 @@ static void checksums_added_later_are_those_of_the_writer(void **state)
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(11, 600, 500);
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *a = temp_path(temp_folder, "a"), *b = temp_path(temp_folder, "b");
     coffer_pycauset_changes *changes;
     coffer_pycauset_editor *editor;
@@ -224,9 +224,9 @@ static void checksums_added_later_are_those_of_the_writer(void **state)
     test_matrix_write(&matrix, a, 7, &opts);
     test_matrix_write(&matrix, b, 7, NULL);
     must(coffer_pycauset_changes_new(&changes, &err), &err);
-    must(coffer_pycauset_set_checksums(changes, &err), &err);
-    must(coffer_pycauset_edit(&editor, b, NULL, &err), &err);
-    must(coffer_pycauset_commit_changes(NULL, editor, changes, &err), &err);
+    must(coffer_pycauset_changes_set_checksums(changes, &err), &err);
+    must(coffer_pycauset_editor_open(&editor, b, NULL, &err), &err);
+    must(coffer_pycauset_editor_commit(NULL, editor, changes, &err), &err);
     coffer_pycauset_editor_close(editor);
     coffer_pycauset_changes_free(changes);
     for (int i = 0; i < 2; i++) {
@@ -253,17 +253,17 @@ static void what_the_layout_does_not_store_has_to_be_zero(void **state)
     double rows[9] = { 0, 1, 2, 0, -0.0, 3, 0, 5, 0 };
     const char *path = temp_path(temp_folder, "t.pycauset");
     coffer_pycauset_writer *writer = create(path, &shape, NULL);
-    must(coffer_pycauset_write_rows(writer, rows, 2, &err), &err);
-    assert_int_equal(coffer_pycauset_write_rows(writer, rows + 6, 1, &err), COFFER_E_INVALID_ARGUMENT);
+    must(coffer_pycauset_writer_put_rows(writer, rows, 2, &err), &err);
+    assert_int_equal(coffer_pycauset_writer_put_rows(writer, rows + 6, 1, &err), COFFER_E_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "(2, 1)"));
     rows[7] = 0;
-    must(coffer_pycauset_write_rows(writer, rows + 6, 1, &err), &err); /* the mistake cost nothing */
-    must(coffer_pycauset_commit(writer, &err), &err);
+    must(coffer_pycauset_writer_put_rows(writer, rows + 6, 1, &err), &err); /* the mistake cost nothing */
+    must(coffer_pycauset_writer_commit(writer, &err), &err);
     shape = test_matrix_kind(2 * 15 + 14, 2, 2); /* complex */
     double pairs[8] = { 0, 1, 5, 5, 0, 0, 0, 0 };
     writer = create(path, &shape, NULL);
-    assert_int_equal(coffer_pycauset_write_rows(writer, pairs, 2, &err), COFFER_E_INVALID_ARGUMENT);
-    coffer_pycauset_discard(writer);
+    assert_int_equal(coffer_pycauset_writer_put_rows(writer, pairs, 2, &err), COFFER_E_INVALID_ARGUMENT);
+    coffer_pycauset_writer_discard(writer);
 }
 
 static void too_few_and_too_many_rows_are_refused(void **state)
@@ -274,9 +274,9 @@ static void too_few_and_too_many_rows_are_refused(void **state)
     double rows[8] = { 0 };
     const char *path = temp_path(temp_folder, "few.pycauset");
     coffer_pycauset_writer *writer = create(path, &shape, NULL);
-    assert_int_equal(coffer_pycauset_write_rows(writer, rows, 4, &err), COFFER_E_INVALID_ARGUMENT);
-    must(coffer_pycauset_write_rows(writer, rows, 2, &err), &err);
-    assert_int_equal(coffer_pycauset_commit(writer, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_writer_put_rows(writer, rows, 4, &err), COFFER_E_INVALID_ARGUMENT);
+    must(coffer_pycauset_writer_put_rows(writer, rows, 2, &err), &err);
+    assert_int_equal(coffer_pycauset_writer_commit(writer, &err), COFFER_E_INVALID_ARGUMENT);
     assert_string_equal(err.text, "2 of 3 rows were written");
     assert_false(temp_exists(path));
 }
@@ -298,12 +298,13 @@ static void shapes_that_cannot_be_are_refused(void **state)
     shapes[5].type = COFFER_PYCAUSET_VECTOR;
     shapes[6].type = (coffer_pycauset_type)77;
     for (size_t i = 0; i < 7; i++)
-        assert_int_equal(coffer_pycauset_create(&writer, path, &shapes[i], NULL, &err),
+        assert_int_equal(coffer_pycauset_writer_create(&writer, path, &shapes[i], NULL, &err),
                          COFFER_E_INVALID_ARGUMENT);
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_shape good = test_matrix_kind(11, 3, 2);
     opts.payload_uuid = "abc";
-    assert_int_equal(coffer_pycauset_create(&writer, path, &good, &opts, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_writer_create(&writer, path, &good, &opts, &err),
+                     COFFER_E_INVALID_ARGUMENT);
     assert_null(writer);
     temp_assert_no_litter(temp_folder, "f.pycauset", "k.pycauset", "a", "b", "u.pycauset", "m.pycauset",
                           "c.pycauset", "t.pycauset", NULL);
@@ -314,17 +315,17 @@ static void discarding_leaves_nothing_and_exclusive_replaces_nothing(void **stat
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(12, 3, 2); /* in two planes */
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *path = temp_path(temp_folder, "d.pycauset");
     uint8_t rows[24] = { 0 };
     coffer_pycauset_writer *writer = create(path, &shape, NULL);
-    must(coffer_pycauset_write_rows(writer, rows, 2, &err), &err);
-    coffer_pycauset_discard(writer);
-    coffer_pycauset_discard(NULL);
+    must(coffer_pycauset_writer_put_rows(writer, rows, 2, &err), &err);
+    coffer_pycauset_writer_discard(writer);
+    coffer_pycauset_writer_discard(NULL);
     assert_false(temp_exists(path));
     temp_write(path, "old", 3);
     opts.exclusive = true;
-    assert_int_equal(coffer_pycauset_create(&writer, path, &shape, &opts, &err), COFFER_E_EXISTS);
+    assert_int_equal(coffer_pycauset_writer_create(&writer, path, &shape, &opts, &err), COFFER_E_EXISTS);
     assert_true(temp_holds(path, "old", 3));
 }
 
@@ -336,8 +337,8 @@ static void what_has_no_payload_takes_no_rows(void **state)
     const char *path = temp_path(temp_folder, "i.pycauset");
     double rows[16] = { 0 };
     coffer_pycauset_writer *writer = create(path, &shape, NULL);
-    assert_int_equal(coffer_pycauset_write_rows(writer, rows, 1, &err), COFFER_E_INVALID_ARGUMENT);
-    must(coffer_pycauset_commit(writer, &err), &err);
+    assert_int_equal(coffer_pycauset_writer_put_rows(writer, rows, 1, &err), COFFER_E_INVALID_ARGUMENT);
+    must(coffer_pycauset_writer_commit(writer, &err), &err);
     assert_int_equal(errors_in(path, NULL), 0);
 }
 
@@ -346,7 +347,7 @@ static void a_stream_gets_the_same_bytes_as_a_file(void **state)
     (void)state;
     char pipe_path[300], command[700];
     const char *copy = temp_path(temp_folder, "copy"), *path = temp_path(temp_folder, "s.pycauset");
-    coffer_pycauset_create_opts opts = COFFER_PYCAUSET_CREATE_OPTS_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(12, 30, 20);
     test_matrix matrix;
     size_t len;

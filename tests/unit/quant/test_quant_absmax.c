@@ -16,18 +16,18 @@ static coffer_mcf *open_model(coffer_source **src, const char *name)
     return model;
 }
 
-static void compare_tensor(const coffer_mcf *plain, const coffer_mcf *quantised, size_t index)
+static void compare_tensor(const coffer_mcf *plain, const coffer_mcf *quantized, size_t index)
 {
     coffer_quant_encode_opts opts = COFFER_QUANT_ENCODE_OPTS_INIT;
     coffer_quant_tensor here = COFFER_QUANT_TENSOR_INIT;
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(quantised, index);
+    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(quantized, index);
     size_t original = coffer_mcf_find_tensor(plain, tensor.name, tensor.name_len);
     float *values = malloc((size_t)tensor.elements * sizeof *values);
     uint8_t *stored = malloc((size_t)tensor.size), *payload = malloc((size_t)tensor.size);
     uint64_t size = 0;
     assert_true(values && stored && payload);
     assert_int_equal(coffer_mcf_read_rows_f32(values, plain, original, 0, tensor.dims[0], NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_read(stored, quantised, index, 0, (size_t)tensor.size, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_read(stored, quantized, index, 0, (size_t)tensor.size, NULL), COFFER_OK);
     here.dtype = tensor.dtype;
     here.rows = tensor.dims[0];
     here.cols = tensor.dims[1];
@@ -53,7 +53,7 @@ static void absmax_gives_the_bytes_of_the_first_program(void **state)
         coffer_mcf *model = open_model(&src, names[i]);
         size_t compared = 0;
         for (size_t t = 0; t < coffer_mcf_tensor_count(model); t++) {
-            if (coffer_dtype_is_quantised(coffer_mcf_tensor_at(model, t).dtype)) {
+            if (coffer_dtype_is_quantized(coffer_mcf_tensor_at(model, t).dtype)) {
                 compare_tensor(plain, model, t);
                 compared++;
             }
@@ -71,5 +71,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(absmax_gives_the_bytes_of_the_first_program),
     };
-    return cmocka_run_group_tests_name("the first program's quantiser", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("the first program's quantizer", tests, NULL, NULL);
 }

@@ -126,5 +126,5 @@ int main(void)
         cmocka_unit_test(threads_do_not_change_a_product),
         cmocka_unit_test(what_cannot_be_done_is_refused_with_its_numbers),
     };
-    return cmocka_run_group_tests_name("quantised tensors in memory", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("quantized tensors in memory", tests, NULL, NULL);
 }

@@ -297,5 +297,5 @@ int main(void)
         cmocka_unit_test(every_method_decodes_to_finite_numbers_at_the_edges),
         cmocka_unit_test(a_block_of_equal_numbers_is_held_as_well_as_f16_can),
     };
-    return cmocka_run_group_tests_name("encoding of quantised payloads", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("encoding of quantized payloads", tests, NULL, NULL);
 }

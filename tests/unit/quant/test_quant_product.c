@@ -146,5 +146,5 @@ int main(void)
         cmocka_unit_test(products_of_every_type_keep_the_bound_on_every_instruction_set),
         cmocka_unit_test(a_tensor_without_columns_gives_zeros),
     };
-    return cmocka_run_group_tests_name("products with quantised rows", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("products with quantized rows", tests, NULL, NULL);
 }

@@ -247,7 +247,7 @@ coffer_status coffer__mldf_batch_failed(coffer_mldf_batch *batch, coffer__mldf_w
     return coffer__fail(err, failure->status, failure->offset, "%s", failure->text);
 }
 
-coffer_status coffer_mldf_read_batch(coffer_mldf_batch *batch, const uint64_t *samples, size_t count,
+coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *samples, size_t count,
                                      const coffer_mldf_target *targets, size_t target_count,
                                      coffer_error *err)
 {

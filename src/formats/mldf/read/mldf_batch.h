@@ -38,7 +38,7 @@ typedef struct coffer__mldf_key {
     uint64_t index;
 } coffer__mldf_key;
 
-/* Neighbouring values in the order of the file. */
+/* Neighboring values in the order of the file. */
 typedef struct coffer__mldf_run {
     size_t first, count; /* of the sorted keys */
     uint64_t from, to;   /* bytes of the file */

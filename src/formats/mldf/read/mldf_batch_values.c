@@ -78,7 +78,7 @@ static coffer_status check_room(const coffer_mldf_batch *batch, const coffer__ml
     return plain && wanted->size > wanted->room ? fail_room(batch, wanted, err) : COFFER_OK;
 }
 
-/* ---- One run of neighbours ---- */
+/* ---- One run of neighbors ---- */
 
 /* The stored bytes of a value: mapped, or out of what was read for the run. */
 static coffer_status read_value(coffer_mldf_batch *batch, coffer__mldf_batch_worker *worker,
@@ -187,7 +187,7 @@ static uint64_t end_of(const coffer_mldf_batch *batch, size_t key)
     return wanted->offset + wanted->size;
 }
 
-/* Neighbours until they are enough work, and, where they are read, as long as they are close. */
+/* Neighbors until they are enough work, and, where they are read, as long as they are close. */
 static void make_runs(coffer_mldf_batch *batch)
 {
     batch->run_count = 0;

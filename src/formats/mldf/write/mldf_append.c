@@ -68,8 +68,8 @@ void coffer__mldf_base_free(coffer__mldf_base *base)
     coffer__free(base);
 }
 
-coffer_status coffer_mldf_append(coffer_mldf_writer **out, const char *path,
-                                 const coffer_mldf_write_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char *path,
+                                           const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
     coffer_status status;

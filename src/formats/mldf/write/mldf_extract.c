@@ -9,7 +9,7 @@
 #define STEP 256
 
 coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
-                                      const size_t *fields, size_t count, const coffer_mldf_write_opts *opts,
+                                      const size_t *fields, size_t count, const coffer_mldf_writer_opts *opts,
                                       coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
@@ -30,8 +30,8 @@ coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path
 static coffer_status finish(coffer_mldf_writer *writer, coffer_status status, coffer_error *err)
 {
     if (status == COFFER_OK)
-        return coffer_mldf_commit(writer, err);
-    coffer_mldf_discard(writer);
+        return coffer_mldf_writer_commit(writer, err);
+    coffer_mldf_writer_discard(writer);
     return status;
 }
 
@@ -71,7 +71,7 @@ static coffer_status copy_samples(coffer_mldf_writer *writer, const coffer_mldf 
 
 coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set, const uint64_t *samples,
                                   uint64_t count, const size_t *fields, size_t field_count,
-                                  const coffer_mldf_write_opts *opts, const coffer_progress *progress,
+                                  const coffer_mldf_writer_opts *opts, const coffer_progress *progress,
                                   coffer_error *err)
 {
     uint64_t wanted = samples ? count : set->header.samples;
@@ -157,7 +157,7 @@ coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, cons
 }
 
 coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,
-                                 const coffer_mldf_write_opts *opts, const coffer_progress *progress,
+                                 const coffer_mldf_writer_opts *opts, const coffer_progress *progress,
                                  coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
@@ -182,9 +182,9 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
 
 /* ---- Without dead bytes ---- */
 
-coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set)
+coffer_mldf_writer_opts coffer__mldf_settings_of(const coffer_mldf *set)
 {
-    coffer_mldf_write_opts options = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts options = COFFER_MLDF_WRITER_OPTS_INIT;
     uint32_t page = set->header.page_size;
     uint64_t data = set->header.data;
     /* Pages that we would not write, or that the data does not keep to, are not taken over: a number alone
@@ -201,7 +201,7 @@ coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set,
                                    const coffer_limits *limits, const coffer_progress *progress,
                                    coffer_error *err)
 {
-    coffer_mldf_write_opts options = coffer__mldf_settings_of(set);
+    coffer_mldf_writer_opts options = coffer__mldf_settings_of(set);
     options.exclusive = exclusive;
     options.limits = limits;
     return coffer_mldf_extract(out_path, set, NULL, 0, NULL, 0, &options, progress, err);

@@ -194,11 +194,11 @@ void coffer__mldf_field_list_free(coffer__mldf_field_list *list)
     coffer__free(list);
 }
 
-coffer_status coffer_mldf_create_json(coffer_mldf_writer **out, const char *path, const char *schema,
-                                      size_t schema_len, const coffer_mldf_write_opts *opts,
-                                      coffer_error *err)
+coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path, const char *schema,
+                                             size_t schema_len, const coffer_mldf_writer_opts *opts,
+                                             coffer_error *err)
 {
-    coffer_mldf_write_opts options = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts options = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer__mldf_field_list *list = NULL;
     const coffer_mldf_field *fields;
     size_t count;
@@ -207,7 +207,7 @@ coffer_status coffer_mldf_create_json(coffer_mldf_writer **out, const char *path
         (status = coffer__mldf_parse_fields(&list, schema, schema_len, options.limits, err)))
         return status;
     fields = coffer__mldf_listed_fields(list, &count);
-    status = coffer_mldf_create(out, path, fields, count, &options, err);
+    status = coffer_mldf_writer_create(out, path, fields, count, &options, err);
     coffer__mldf_field_list_free(list);
     return status;
 }

@@ -19,11 +19,11 @@ typedef struct change {
 static void change_end(change *of)
 {
     coffer__mldf_row_reader_free(&of->rows);
-    coffer_mldf_discard(of->writer);
+    coffer_mldf_writer_discard(of->writer);
 }
 
 static coffer_status change_begin(change *of, const char *path, const coffer_mldf_field *added,
-                                  const coffer_mldf_write_opts *opts, coffer_error *err)
+                                  const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_status status;
     memset(of, 0, sizeof *of);
@@ -45,7 +45,7 @@ static coffer_status change_commit(change *of, coffer_status status, coffer_erro
 {
     if (status == COFFER_OK) {
         of->writer->only_field = SIZE_MAX;
-        status = coffer_mldf_commit(of->writer, err);
+        status = coffer_mldf_writer_commit(of->writer, err);
         of->writer = NULL;
     }
     change_end(of);
@@ -84,9 +84,10 @@ static coffer_status call_fill(change *of, coffer_mldf_fill fill, void *context,
 
 /* ---- A field more ---- */
 
-coffer_status coffer_mldf_add_field(const char *path, const coffer_mldf_field *field, coffer_mldf_fill fill,
-                                    void *context, const coffer_mldf_write_opts *opts,
-                                    const coffer_progress *progress, coffer_error *err)
+coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_field *field,
+                                           coffer_mldf_fill fill, void *context,
+                                           const coffer_mldf_writer_opts *opts,
+                                           const coffer_progress *progress, coffer_error *err)
 {
     change of;
     uint64_t samples;
@@ -176,9 +177,9 @@ static coffer_status replace_all(change *of, const place *places, size_t count, 
     return status;
 }
 
-coffer_status coffer_mldf_replace(const char *path, const uint64_t *samples, const size_t *fields,
-                                  size_t count, coffer_mldf_fill fill, void *context,
-                                  const coffer_mldf_write_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_update_replace(const char *path, const uint64_t *samples, const size_t *fields,
+                                         size_t count, coffer_mldf_fill fill, void *context,
+                                         const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     change of;
     place *places = NULL;
@@ -232,8 +233,8 @@ static coffer_status delete_all(change *of, const place *places, size_t count, c
     return status;
 }
 
-coffer_status coffer_mldf_delete(const char *path, const uint64_t *samples, size_t count,
-                                 const coffer_mldf_write_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
+                                        const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     change of;
     place *places = NULL;

@@ -20,7 +20,7 @@
 
 /* ---- Life ---- */
 
-static coffer_status check_options(coffer_mldf_write_opts *options, coffer_error *err)
+static coffer_status check_options(coffer_mldf_writer_opts *options, coffer_error *err)
 {
     if (options->page_size == 0)
         options->page_size = COFFER__MLDF_PAGE_SIZE_DEFAULT;
@@ -59,9 +59,9 @@ static void share_memory(coffer_mldf_writer *writer)
 }
 
 coffer_status coffer__mldf_writer_new(coffer_mldf_writer **out, const char *path,
-                                      const coffer_mldf_write_opts *opts, coffer_error *err)
+                                      const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
-    coffer_mldf_write_opts options = COFFER_MLDF_WRITE_OPTS_INIT;
+    coffer_mldf_writer_opts options = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_mldf_writer *writer;
     coffer_status status;
     if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
@@ -114,11 +114,11 @@ void coffer__mldf_writer_free(coffer_mldf_writer *writer)
     coffer__free(writer);
 }
 
-void coffer_mldf_discard(coffer_mldf_writer *writer)
+void coffer_mldf_writer_discard(coffer_mldf_writer *writer)
 {
     int fd;
     if (writer && writer->checkpoint && writer->failure.status == COFFER_OK) {
-        coffer_mldf_cancel_sample(writer);
+        coffer_mldf_writer_cancel_sample(writer);
         if (coffer__mldf_flush(writer, NULL) == COFFER_OK)
             coffer__sink_read_back(&fd, writer->out.sink, NULL);
     }
@@ -208,8 +208,9 @@ coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *e
     return status;
 }
 
-coffer_status coffer_mldf_create(coffer_mldf_writer **out, const char *path, const coffer_mldf_field *fields,
-                                 size_t field_count, const coffer_mldf_write_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
+                                        const coffer_mldf_field *fields, size_t field_count,
+                                        const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
     coffer_status status;
@@ -359,12 +360,12 @@ size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *writer)
     return writer->column_count;
 }
 
-const coffer_mldf_field *coffer_mldf_writer_field(const coffer_mldf_writer *writer, size_t index)
+const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *writer, size_t index)
 {
     return &writer->columns[index].field;
 }
 
-void coffer_mldf_set_mark(coffer_mldf_writer *writer, uint64_t mark)
+void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark)
 {
     writer->next_mark = mark;
 }
@@ -480,12 +481,14 @@ static coffer_status set_scalar(coffer_mldf_writer *writer, size_t field, coffer
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_set_int(coffer_mldf_writer *writer, size_t field, int64_t value, coffer_error *err)
+coffer_status coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
+                                         coffer_error *err)
 {
     return set_scalar(writer, field, COFFER_MLDF_ENTRY_INT, (uint64_t)value, err);
 }
 
-coffer_status coffer_mldf_set_float(coffer_mldf_writer *writer, size_t field, double value, coffer_error *err)
+coffer_status coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
+                                           coffer_error *err)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -509,8 +512,8 @@ static coffer_status set_row_bytes(coffer_mldf_writer *writer, const coffer_mldf
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes, size_t size,
-                                    const coffer_mldf_entry *entry, coffer_error *err)
+coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes,
+                                           size_t size, const coffer_mldf_entry *entry, coffer_error *err)
 {
     coffer_mldf_entry known = { 0 };
     const coffer_mldf_field *of;
@@ -536,8 +539,8 @@ coffer_status coffer_mldf_set_bytes(coffer_mldf_writer *writer, size_t field, co
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_set_text(coffer_mldf_writer *writer, size_t field, const char *text, size_t len,
-                                   coffer_error *err)
+coffer_status coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t field, const char *text,
+                                          size_t len, coffer_error *err)
 {
     coffer_mldf_entry entry = { 0 };
     coffer_status status = expect_field(writer, field, err);
@@ -547,7 +550,7 @@ coffer_status coffer_mldf_set_text(coffer_mldf_writer *writer, size_t field, con
         writer->columns[field].field.type != COFFER_MLDF_TEXT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s holds no text",
                             writer->columns[field].name);
-    return coffer_mldf_set_bytes(writer, field, text, len, &entry, err);
+    return coffer_mldf_writer_set_bytes(writer, field, text, len, &entry, err);
 }
 
 coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err)
@@ -571,7 +574,7 @@ coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err
     return batch_is_full(batch) ? coffer__mldf_flush(writer, err) : COFFER_OK;
 }
 
-coffer_status coffer_mldf_end_sample(coffer_mldf_writer *writer, coffer_error *err)
+coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err)
 {
     coffer_status status = expect_field(writer, 0, err);
     if (status == COFFER_OK && writer->only_field != SIZE_MAX)
@@ -580,7 +583,7 @@ coffer_status coffer_mldf_end_sample(coffer_mldf_writer *writer, coffer_error *e
     return status ? status : coffer__mldf_end_row(writer, err);
 }
 
-void coffer_mldf_cancel_sample(coffer_mldf_writer *writer)
+void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer)
 {
     coffer__mldf_batch_out *batch = &writer->batch;
     while (batch->item_count > 0 && batch->items[batch->item_count - 1].row == batch->row_count)

@@ -95,7 +95,7 @@ typedef struct coffer__mldf_checkpoint {
 } coffer__mldf_checkpoint;
 
 struct coffer_mldf_writer {
-    coffer_mldf_write_opts opts;
+    coffer_mldf_writer_opts opts;
     coffer_limits limits;
     bool has_key;
     uint8_t key[COFFER_MLDF_KEY_SIZE];
@@ -131,7 +131,7 @@ struct coffer_mldf_writer {
 
 /* A writer with fields and memory, but nothing to write to. opts : taken, checked. */
 coffer_status coffer__mldf_writer_new(coffer_mldf_writer **out, const char *path,
-                                      const coffer_mldf_write_opts *opts, coffer_error *err);
+                                      const coffer_mldf_writer_opts *opts, coffer_error *err);
 void coffer__mldf_writer_free(coffer_mldf_writer *writer);
 coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coffer_mldf_field *fields,
                                           size_t count, coffer_error *err);
@@ -264,10 +264,10 @@ coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, 
 coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
                                           const coffer_mldf *set, coffer_error *err);
 /* The settings with which a set was written. */
-coffer_mldf_write_opts coffer__mldf_settings_of(const coffer_mldf *set);
+coffer_mldf_writer_opts coffer__mldf_settings_of(const coffer_mldf *set);
 /* A writer of a new file with fields of a set (NULL = all). */
 coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
-                                      const size_t *fields, size_t count, const coffer_mldf_write_opts *opts,
+                                      const size_t *fields, size_t count, const coffer_mldf_writer_opts *opts,
                                       coffer_error *err);
 /* The same set, written anew. */
 coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,

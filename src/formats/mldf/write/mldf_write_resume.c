@@ -50,7 +50,7 @@ static coffer_status hash_settings(coffer__mldf_checkpoint *checkpoint, const co
                                    coffer_error *err)
 {
     coffer__buffer bytes = COFFER__BUFFER_INIT;
-    const coffer_mldf_write_opts *opts = &writer->opts;
+    const coffer_mldf_writer_opts *opts = &writer->opts;
     const char *tag = opts->resume_tag ? opts->resume_tag : "";
     uint8_t field[COFFER__MLDF_STRIDE_TUTORIAL], numbers[16];
     coffer_status status = COFFER_OK;
@@ -423,8 +423,9 @@ static coffer_status expect(const char *path, const char *ending, coffer_error *
     return status;
 }
 
-coffer_status coffer_mldf_resume(coffer_mldf_writer **out, const char *path, const coffer_mldf_field *fields,
-                                 size_t field_count, const coffer_mldf_write_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *path,
+                                        const coffer_mldf_field *fields, size_t field_count,
+                                        const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
     coffer_status status;
@@ -442,7 +443,7 @@ coffer_status coffer_mldf_resume(coffer_mldf_writer **out, const char *path, con
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_drop_partial(const char *path, coffer_error *err)
+coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *err)
 {
     static const char *const endings[] = { ".partial-rows", ".partial" };
     coffer_status status = COFFER_OK;

@@ -88,8 +88,8 @@ static bool shape_varies(const coffer_mldf_field *field)
     return false;
 }
 
-coffer_status coffer_mldf_set_array(coffer_mldf_writer *writer, size_t field, const uint64_t *dims,
-                                    const void *elements, size_t size, coffer_error *err)
+coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t field, const uint64_t *dims,
+                                           const void *elements, size_t size, coffer_error *err)
 {
     const coffer_mldf_field *of;
     const coffer__mldf_type_info *info;
@@ -110,7 +110,7 @@ coffer_status coffer_mldf_set_array(coffer_mldf_writer *writer, size_t field, co
                                 (unsigned long long)dims[i], (unsigned long long)of->dims[i]);
     }
     if (!shape_varies(of))
-        return coffer_mldf_set_bytes(writer, field, elements, size, NULL, err);
+        return coffer_mldf_writer_set_bytes(writer, field, elements, size, NULL, err);
     front = 8 * (size_t)of->ndim;
     if (size > COFFER__MLDF_PAYLOAD_MAX - front)
         return fail_value(err, of, "the array is too large for a payload");
@@ -121,7 +121,7 @@ coffer_status coffer_mldf_set_array(coffer_mldf_writer *writer, size_t field, co
         coffer__store_u64(value + 8 * (size_t)i, dims[i]);
     if (size > 0)
         memcpy(value + front, elements, size);
-    status = coffer_mldf_set_bytes(writer, field, value, front + size, NULL, err);
+    status = coffer_mldf_writer_set_bytes(writer, field, value, front + size, NULL, err);
     coffer__free(value);
     return status;
 }

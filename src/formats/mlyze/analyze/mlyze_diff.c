@@ -56,8 +56,8 @@ static void put_frames(coffer_node *map, const coffer__mlyze_comparison *cmp,
     if (depth == 0)
         coffer__node_text(list, NULL, "?");
     for (size_t i = 0; i < depth; i++) {
-        const char *function = coffer_mlyze_function(trace, frames[i].func_id);
-        const char *file = coffer_mlyze_file(trace, frames[i].file_id);
+        const char *function = coffer_mlyze_function_name(trace, frames[i].func_id);
+        const char *file = coffer_mlyze_file_name(trace, frames[i].file_id);
         if (!function || !*function)
             function = "?";
         if (!file || !*file)
@@ -135,7 +135,7 @@ static const total totals[] = {
 static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, const total *which)
 {
     uint64_t value;
-    memcpy(&value, (const char *)coffer_mlyze_analysis_totals(cmp->side[side].analysis) + which->offset,
+    memcpy(&value, (const char *)coffer_mlyze_stats_totals(cmp->side[side].analysis) + which->offset,
            sizeof value);
     return value;
 }
@@ -159,15 +159,15 @@ static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
 
 /* ---- The call ---- */
 
-static coffer_status analyse_sides(coffer__mlyze_comparison *cmp, coffer_error *err)
+static coffer_status analyze_sides(coffer__mlyze_comparison *cmp, coffer_error *err)
 {
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     coffer_status status = COFFER_OK;
     query.threads = cmp->opts.threads;
     query.limits = cmp->opts.limits;
     query.progress = cmp->opts.progress;
     for (unsigned side = 0; side < 2 && !status; side++)
-        status = coffer_mlyze_analyse(&cmp->side[side].analysis, cmp->side[side].trace, &query, err);
+        status = coffer_mlyze_stats_new(&cmp->side[side].analysis, cmp->side[side].trace, &query, err);
     return status;
 }
 
@@ -197,7 +197,7 @@ coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const c
     if (!status && (unsigned)cmp.opts.measure > COFFER_MLYZE_MEASURE_TEMPORARY)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no measure %u",
                               (unsigned)cmp.opts.measure);
-    if (status || (status = analyse_sides(&cmp, err)) || (status = coffer__mlyze_number_names(&cmp, err)) ||
+    if (status || (status = analyze_sides(&cmp, err)) || (status = coffer__mlyze_number_names(&cmp, err)) ||
         (status = coffer__mlyze_match_stacks(&matches, &count, &cmp, err)))
         goto out;
     put_result(out, &cmp, matches, count);
@@ -208,8 +208,8 @@ coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const c
 out:
     coffer__free(matches);
     coffer__mlyze_free_names(&cmp);
-    coffer_mlyze_analysis_free(cmp.side[0].analysis);
-    coffer_mlyze_analysis_free(cmp.side[1].analysis);
+    coffer_mlyze_stats_free(cmp.side[0].analysis);
+    coffer_mlyze_stats_free(cmp.side[1].analysis);
     return status;
 }
 

@@ -15,12 +15,12 @@ typedef struct pairing {
 
 static size_t phase_count(const coffer__mlyze_comparison *cmp, unsigned side)
 {
-    return coffer_mlyze_analysis_phase_count(cmp->side[side].analysis);
+    return coffer_mlyze_stats_phase_count(cmp->side[side].analysis);
 }
 
 static const coffer_mlyze_phase *phase_at(const coffer__mlyze_comparison *cmp, unsigned side, size_t index)
 {
-    return coffer_mlyze_analysis_phase_at(cmp->side[side].analysis, index);
+    return coffer_mlyze_stats_phase_at(cmp->side[side].analysis, index);
 }
 
 static bool same_marker(const coffer__mlyze_comparison *cmp, size_t a, size_t b)
@@ -97,7 +97,7 @@ static void put_phase(coffer_node *list, const coffer__mlyze_comparison *cmp,
                       const coffer_mlyze_phase phase[2])
 {
     coffer_node *map = coffer__node_map(list, NULL);
-    const char *name = coffer_mlyze_function(cmp->side[0].trace, phase[0].id);
+    const char *name = coffer_mlyze_function_name(cmp->side[0].trace, phase[0].id);
     coffer__node_text(map, "phase", phase[0].id == UINT64_MAX ? "" : name ? name : "?");
     coffer__node_u64(map, "peak_a", phase[0].peak_bytes, COFFER_UNIT_BYTES);
     coffer__node_u64(map, "peak_b", phase[1].peak_bytes, COFFER_UNIT_BYTES);

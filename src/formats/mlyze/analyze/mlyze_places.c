@@ -145,7 +145,7 @@ static void keep_seen(coffer_mlyze_places *places, summing *sums)
 }
 
 coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
-                                      const coffer_mlyze_analysis *analysis, coffer_mlyze_by by,
+                                      const coffer_mlyze_stats *analysis, coffer_mlyze_by by,
                                       coffer_error *err)
 {
     const coffer__mlyze_metadata *metadata = &trace->metadata;
@@ -159,8 +159,8 @@ coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_ml
                             (unsigned)by);
     coffer__mlyze_numbers_init(&sums.numbers, listed[by], coffer__mlyze_new_key(), UINT64_MAX);
     status = make_rows(&sums, listed[by]->count, err);
-    for (size_t i = 0; i < coffer_mlyze_analysis_stack_count(analysis) && !status; i++)
-        status = add_stack(&sums, trace, coffer_mlyze_analysis_stack_at(analysis, i), i, err);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(analysis) && !status; i++)
+        status = add_stack(&sums, trace, coffer_mlyze_stats_stack_at(analysis, i), i, err);
     if (status)
         goto out;
     places = coffer__calloc(1, sizeof *places);

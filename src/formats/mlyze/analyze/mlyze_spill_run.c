@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_analyze.h"
 
 #include "base/array.h"
 #include "base/fail.h"

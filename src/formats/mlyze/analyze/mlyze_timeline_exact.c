@@ -1,7 +1,7 @@
 /* A timeline from the events themselves. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_analyze.h"
 #include "formats/mlyze/analyze/mlyze_timeline.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
 static coffer_status draw_anew(coffer_mlyze_timeline *to, bool *again, const coffer_mlyze *trace,
                                const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     coffer__mlyze_pass *pass = coffer__malloc(sizeof *pass);
     query.threads = opts->threads;
     query.limits = opts->limits;

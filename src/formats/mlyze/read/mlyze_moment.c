@@ -101,7 +101,7 @@ static coffer_status fail_not_found(const marker_search *search, const char *tex
     coffer__buffer names = COFFER__BUFFER_INIT;
     coffer_status status;
     for (size_t i = 0; i < search->shown; i++) {
-        const char *name = coffer_mlyze_function(search->trace, search->shown_ids[i]);
+        const char *name = coffer_mlyze_function_name(search->trace, search->shown_ids[i]);
         coffer__buffer_printf(&names, "%s%.40s", i ? ", " : "", name ? name : "?");
     }
     if (search->seen > 0)

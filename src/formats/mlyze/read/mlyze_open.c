@@ -134,12 +134,12 @@ const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *len)
     return trace->metadata.text;
 }
 
-const char *coffer_mlyze_file(const coffer_mlyze *trace, uint64_t id)
+const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_t id)
 {
     return coffer__mlyze_name(&trace->metadata.files, id, NULL);
 }
 
-const char *coffer_mlyze_function(const coffer_mlyze *trace, uint64_t id)
+const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id)
 {
     return coffer__mlyze_name(&trace->metadata.functions, id, NULL);
 }

@@ -11,7 +11,7 @@
 
 typedef struct recovery {
     coffer_report *report;
-    coffer_mlyze_write_opts opts;
+    coffer_mlyze_writer_opts opts;
     coffer_limits limits;
     coffer__mlyze_parts parts;
     coffer__mlyze_strings strings;
@@ -204,10 +204,10 @@ static bool is_leftover(const recovery *work, const char *path)
     return work->parts.part < 0 && work->strings.has_end && coffer__os_stat(path, &st) == 0;
 }
 
-coffer_status coffer_mlyze_recover(coffer_report *out, const char *path, const coffer_mlyze_write_opts *opts,
+coffer_status coffer_mlyze_recover(coffer_report *out, const char *path, const coffer_mlyze_writer_opts *opts,
                                    coffer_error *err)
 {
-    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     recovery work = { .report = out, .parts = COFFER__MLYZE_PARTS_INIT };
     coffer_status status = coffer__mlyze_take_opts(&options, opts, err);
     if (status)
@@ -237,7 +237,7 @@ out:
 coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
                                           const coffer_repair_opts *opts, coffer_error *err)
 {
-    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     options.exclusive = !opts->overwrite;
     options.limits = opts->limits;
     return coffer_mlyze_recover(out, path, &options, err);

@@ -7,7 +7,7 @@
 
 typedef struct rewriting {
     const coffer_mlyze *trace;
-    const coffer_mlyze_write_opts *opts;
+    const coffer_mlyze_writer_opts *opts;
     const coffer_progress *progress;
     coffer__sink *sink;
     coffer__mlyze_front front;
@@ -100,10 +100,10 @@ out:
 }
 
 coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
-                                   const coffer_mlyze_write_opts *opts, const coffer_progress *progress,
+                                   const coffer_mlyze_writer_opts *opts, const coffer_progress *progress,
                                    coffer_error *err)
 {
-    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
     rewriting work = { .trace = trace, .opts = &options, .progress = progress };
     coffer_status status = coffer__mlyze_take_opts(&options, opts, err);

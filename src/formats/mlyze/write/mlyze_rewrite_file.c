@@ -51,7 +51,7 @@ static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const
 coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const char *out_path,
                                      const coffer_compress_opts *opts, coffer_error *err)
 {
-    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_mlyze_open_opts open_options = COFFER_MLYZE_OPEN_OPTS_INIT;
     const char *to = out_path ? out_path : path;
     coffer_source *src = NULL;

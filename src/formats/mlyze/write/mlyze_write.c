@@ -14,7 +14,7 @@
 
 /* ---- Creating ---- */
 
-coffer_status coffer__mlyze_take_opts(coffer_mlyze_write_opts *out, const coffer_mlyze_write_opts *given,
+coffer_status coffer__mlyze_take_opts(coffer_mlyze_writer_opts *out, const coffer_mlyze_writer_opts *given,
                                       coffer_error *err)
 {
     coffer_status status = coffer__take_options(out, sizeof *out, given, err);
@@ -59,7 +59,7 @@ void coffer__mlyze_writer_free(coffer_mlyze_writer *writer)
 }
 
 static coffer_status new_writer(coffer_mlyze_writer **out, const char *path,
-                                const coffer_mlyze_write_opts *opts, coffer_error *err)
+                                const coffer_mlyze_writer_opts *opts, coffer_error *err)
 {
     coffer_mlyze_writer *writer = coffer__calloc(1, sizeof *writer);
     coffer_status status = COFFER_OK;
@@ -121,10 +121,10 @@ static coffer_status begin_file(coffer_mlyze_writer *writer, coffer_error *err)
     return coffer__mlyze_area_init(&writer->area, writer->sink, err);
 }
 
-coffer_status coffer_mlyze_create(coffer_mlyze_writer **out, const char *path,
-                                  const coffer_mlyze_write_opts *opts, coffer_error *err)
+coffer_status coffer_mlyze_writer_create(coffer_mlyze_writer **out, const char *path,
+                                         const coffer_mlyze_writer_opts *opts, coffer_error *err)
 {
-    coffer_mlyze_write_opts options = COFFER_MLYZE_WRITE_OPTS_INIT;
+    coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_mlyze_writer *writer = NULL;
     coffer_status status;
     if ((status = coffer__mlyze_take_opts(&options, opts, err)) ||
@@ -262,8 +262,8 @@ static coffer_status remember(coffer_mlyze_writer *writer, coffer_status status,
     return status;
 }
 
-coffer_status coffer_mlyze_write(coffer_mlyze_writer *writer, const coffer_mlyze_events *events,
-                                 coffer_error *err)
+coffer_status coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer, const coffer_mlyze_events *events,
+                                             coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     uint8_t highest = highest_type(events);
@@ -285,38 +285,38 @@ static coffer_status put(coffer_mlyze_writer *writer, coffer__mlyze_row row, cof
                                 .id = &row.id,
                                 .thread = &row.thread,
                                 .type = &row.type };
-    return coffer_mlyze_write(writer, &one, err);
+    return coffer_mlyze_writer_put_events(writer, &one, err);
 }
 
-coffer_status coffer_mlyze_put_alloc(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
-                                     uint64_t size, uint64_t stack, uint16_t thread, coffer_error *err)
+coffer_status coffer_mlyze_writer_put_alloc(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
+                                            uint64_t size, uint64_t stack, uint16_t thread, coffer_error *err)
 {
     coffer__mlyze_row row = { time, address, size, stack, thread, COFFER_MLYZE_ALLOC };
     return put(writer, row, err);
 }
 
-coffer_status coffer_mlyze_put_free(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
-                                    coffer_error *err)
+coffer_status coffer_mlyze_writer_put_free(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
+                                           coffer_error *err)
 {
     coffer__mlyze_row row = { time, address, 0, 0, 0, COFFER_MLYZE_FREE };
     return put(writer, row, err);
 }
 
-coffer_status coffer_mlyze_put_gc(coffer_mlyze_writer *writer, uint64_t time, uint64_t objects,
-                                  uint64_t bytes, coffer_error *err)
+coffer_status coffer_mlyze_writer_put_gc(coffer_mlyze_writer *writer, uint64_t time, uint64_t objects,
+                                         uint64_t bytes, coffer_error *err)
 {
     coffer__mlyze_row row = { time, 0, bytes, objects, 0, COFFER_MLYZE_GC };
     return put(writer, row, err);
 }
 
-coffer_status coffer_mlyze_put_marker(coffer_mlyze_writer *writer, uint64_t time, uint64_t name,
-                                      coffer_error *err)
+coffer_status coffer_mlyze_writer_put_marker(coffer_mlyze_writer *writer, uint64_t time, uint64_t name,
+                                             coffer_error *err)
 {
     coffer__mlyze_row row = { time, 0, 0, name, 0, COFFER_MLYZE_MARKER };
     return put(writer, row, err);
 }
 
-coffer_status coffer_mlyze_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err)
+coffer_status coffer_mlyze_writer_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status = writer->failure.status;

@@ -53,7 +53,7 @@ typedef struct coffer__mlyze_front {
 
 void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const coffer__mlyze_front *front);
 /* The flags of a trace that is written with these options. */
-uint32_t coffer__mlyze_flags_of(const coffer_mlyze_write_opts *opts, bool extensions, bool complete);
+uint32_t coffer__mlyze_flags_of(const coffer_mlyze_writer_opts *opts, bool extensions, bool complete);
 /* Header and metadata of a draft; the length and checksum of the metadata are filled in. */
 coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
                                         const coffer__mlyze_draft *draft, coffer_error *err);
@@ -62,12 +62,12 @@ coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front 
                                         const coffer__mlyze_draft *draft, coffer_error *err);
 
 /* Checks the options and fills in the defaults. */
-coffer_status coffer__mlyze_take_opts(coffer_mlyze_write_opts *out, const coffer_mlyze_write_opts *given,
+coffer_status coffer__mlyze_take_opts(coffer_mlyze_writer_opts *out, const coffer_mlyze_writer_opts *given,
                                       coffer_error *err);
 
 /* Writes PATH.idx beside a finished trace, unless the options or the path say otherwise. Derived data: when
  * it cannot be written, the trace is none the worse. */
-void coffer__mlyze_write_index(const char *path, const coffer_mlyze_write_opts *opts);
+void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts *opts);
 
 /* ---- The event area, while the metadata before it is not known ---- */
 
@@ -97,7 +97,7 @@ coffer_status coffer__mlyze_area_copy(coffer__sink *sink, const coffer__mlyze_ar
 
 struct coffer_mlyze_writer {
     char *path;
-    coffer_mlyze_write_opts opts;
+    coffer_mlyze_writer_opts opts;
     coffer_limits limits;
     coffer_error failure; /* the first one; sticks */
     coffer__json *extra;

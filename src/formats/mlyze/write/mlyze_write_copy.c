@@ -20,7 +20,7 @@ void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, const c
 }
 
 coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *sink, const coffer_mlyze *from,
-                                      const coffer_mlyze_write_opts *opts, coffer_error *err)
+                                      const coffer_mlyze_writer_opts *opts, coffer_error *err)
 {
     copy->sink = sink;
     copy->from = from;

@@ -8,7 +8,7 @@
 typedef struct coffer__mlyze_copy {
     coffer__sink *sink;
     const coffer_mlyze *from;
-    const coffer_mlyze_write_opts *opts;
+    const coffer_mlyze_writer_opts *opts;
     bool keep_packed;   /* blocks that are compressed stay as they are */
     bool keep_unpacked; /* so do those that are not */
     bool sorts;         /* no event is earlier than the one before it, whatever the blocks say */
@@ -23,7 +23,7 @@ typedef struct coffer__mlyze_copy {
 
 /* Zeroed before; free it whether this succeeds or not. The sink is where the events begin. */
 coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *sink, const coffer_mlyze *from,
-                                      const coffer_mlyze_write_opts *opts, coffer_error *err);
+                                      const coffer_mlyze_writer_opts *opts, coffer_error *err);
 void coffer__mlyze_copy_free(coffer__mlyze_copy *copy);
 coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
                                        coffer_error *err);

@@ -146,7 +146,7 @@ static coffer_status finish(coffer_mlyze_writer *writer, coffer_error *err)
     return status;
 }
 
-coffer_status coffer_mlyze_commit(coffer_mlyze_writer *writer, coffer_error *err)
+coffer_status coffer_mlyze_writer_commit(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer_status status = writer->failure.status;
     if (status && err)
@@ -159,7 +159,7 @@ coffer_status coffer_mlyze_commit(coffer_mlyze_writer *writer, coffer_error *err
     return status;
 }
 
-void coffer_mlyze_discard(coffer_mlyze_writer *writer)
+void coffer_mlyze_writer_discard(coffer_mlyze_writer *writer)
 {
     if (!writer)
         return;
@@ -168,7 +168,7 @@ void coffer_mlyze_discard(coffer_mlyze_writer *writer)
     coffer__mlyze_writer_free(writer);
 }
 
-void coffer__mlyze_write_index(const char *path, const coffer_mlyze_write_opts *opts)
+void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts *opts)
 {
     coffer_mlyze_open_opts options = COFFER_MLYZE_OPEN_OPTS_INIT;
     const coffer_mlyze_index_entry *entries;

@@ -223,7 +223,7 @@ coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__
 
 /* ---- The header ---- */
 
-uint32_t coffer__mlyze_flags_of(const coffer_mlyze_write_opts *opts, bool extensions, bool complete)
+uint32_t coffer__mlyze_flags_of(const coffer_mlyze_writer_opts *opts, bool extensions, bool complete)
 {
     if (opts->plain)
         return 0;

@@ -24,31 +24,31 @@ static coffer_status check_name(const coffer_mlyze_writer *writer, const char *w
                         "the name of a %s is not UTF-8 from byte %zu on", what, valid);
 }
 
-coffer_status coffer_mlyze_add_file(uint64_t *id, coffer_mlyze_writer *writer, const char *path,
-                                    coffer_error *err)
+coffer_status coffer_mlyze_writer_add_file(uint64_t *id, coffer_mlyze_writer *writer, const char *path,
+                                           coffer_error *err)
 {
     coffer_status status = check_name(writer, "file", path, err);
     return status ? status : coffer__mlyze_name_pool_add(id, &writer->pools.files, path, strlen(path), err);
 }
 
-coffer_status coffer_mlyze_add_function(uint64_t *id, coffer_mlyze_writer *writer, const char *name,
-                                        coffer_error *err)
+coffer_status coffer_mlyze_writer_add_function(uint64_t *id, coffer_mlyze_writer *writer, const char *name,
+                                               coffer_error *err)
 {
     coffer_status status = check_name(writer, "function", name, err);
     return status ? status
                   : coffer__mlyze_name_pool_add(id, &writer->pools.functions, name, strlen(name), err);
 }
 
-coffer_status coffer_mlyze_add_file_id(coffer_mlyze_writer *writer, uint64_t id, const char *path,
-                                       coffer_error *err)
+coffer_status coffer_mlyze_writer_add_file_id(coffer_mlyze_writer *writer, uint64_t id, const char *path,
+                                              coffer_error *err)
 {
     coffer_status status = check_name(writer, "file", path, err);
     return status ? status
                   : coffer__mlyze_name_pool_add_id(&writer->pools.files, id, path, strlen(path), "file", err);
 }
 
-coffer_status coffer_mlyze_add_function_id(coffer_mlyze_writer *writer, uint64_t id, const char *name,
-                                           coffer_error *err)
+coffer_status coffer_mlyze_writer_add_function_id(coffer_mlyze_writer *writer, uint64_t id, const char *name,
+                                                  coffer_error *err)
 {
     coffer_status status = check_name(writer, "function", name, err);
     return status ? status
@@ -56,8 +56,8 @@ coffer_status coffer_mlyze_add_function_id(coffer_mlyze_writer *writer, uint64_t
                                                    "function", err);
 }
 
-coffer_status coffer_mlyze_add_call(uint64_t *id, coffer_mlyze_writer *writer, uint64_t caller,
-                                    const coffer_mlyze_frame *frame, coffer_error *err)
+coffer_status coffer_mlyze_writer_add_call(uint64_t *id, coffer_mlyze_writer *writer, uint64_t caller,
+                                           const coffer_mlyze_frame *frame, coffer_error *err)
 {
     coffer__mlyze_stack_pool *stacks = &writer->pools.stacks;
     uint32_t from = 0, call;
@@ -75,8 +75,8 @@ coffer_status coffer_mlyze_add_call(uint64_t *id, coffer_mlyze_writer *writer, u
     return status ? status : coffer__mlyze_stack_pool_id(id, stacks, call, false, err);
 }
 
-coffer_status coffer_mlyze_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
-                                     const coffer_mlyze_frame *frames, size_t depth, coffer_error *err)
+coffer_status coffer_mlyze_writer_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
+                                            const coffer_mlyze_frame *frames, size_t depth, coffer_error *err)
 {
     uint32_t call;
     coffer_status status = still_good(writer, err);
@@ -85,8 +85,9 @@ coffer_status coffer_mlyze_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
     return status ? status : coffer__mlyze_stack_pool_id(id, &writer->pools.stacks, call, true, err);
 }
 
-coffer_status coffer_mlyze_add_stack_id(coffer_mlyze_writer *writer, uint64_t id,
-                                        const coffer_mlyze_frame *frames, size_t depth, coffer_error *err)
+coffer_status coffer_mlyze_writer_add_stack_id(coffer_mlyze_writer *writer, uint64_t id,
+                                               const coffer_mlyze_frame *frames, size_t depth,
+                                               coffer_error *err)
 {
     uint32_t call;
     coffer_status status = still_good(writer, err);

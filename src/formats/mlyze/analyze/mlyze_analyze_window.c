@@ -1,5 +1,5 @@
 /* Where the window of a query and the windows of the growth test begin and end. */
-#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_analyze.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_analyze.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct coffer_mlyze_analysis {
+struct coffer_mlyze_stats {
     coffer_mlyze_totals totals;
     coffer_mlyze_histogram sizes, lifetimes;
     coffer_mlyze_stack_row *stacks;
@@ -20,7 +20,7 @@ struct coffer_mlyze_analysis {
     size_t phase_count;
 };
 
-void coffer_mlyze_analysis_free(coffer_mlyze_analysis *analysis)
+void coffer_mlyze_stats_free(coffer_mlyze_stats *analysis)
 {
     if (!analysis)
         return;
@@ -48,7 +48,7 @@ static void add_first(uint64_t *count, uint64_t *first, uint64_t more, uint64_t 
     *count += more;
 }
 
-static void sum_shards(coffer_mlyze_analysis *out, const coffer__mlyze_pass *pass)
+static void sum_shards(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
 {
     out->totals = pass->totals;
     for (size_t i = 0; i < pass->shard_count; i++) {
@@ -112,8 +112,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static coffer_status fill_stacks(coffer_mlyze_analysis *out, const coffer__mlyze_pass *pass,
-                                 coffer_error *err)
+static coffer_status fill_stacks(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass, coffer_error *err)
 {
     size_t rows = coffer__mlyze_numbers_count(&pass->stacks), used = 0;
     for (size_t row = 0; row < rows; row++) {
@@ -146,8 +145,7 @@ static coffer__mlyze_row sum_thread(const coffer__mlyze_pass *pass, size_t threa
     return sum;
 }
 
-static coffer_status fill_threads(coffer_mlyze_analysis *out, const coffer__mlyze_pass *pass,
-                                  coffer_error *err)
+static coffer_status fill_threads(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass, coffer_error *err)
 {
     size_t used = 0;
     for (size_t thread = 0; thread < COFFER__MLYZE_THREADS; thread++) {
@@ -171,15 +169,15 @@ static coffer_status fill_threads(coffer_mlyze_analysis *out, const coffer__mlyz
     return COFFER_OK;
 }
 
-static coffer_status make_analysis(coffer_mlyze_analysis **out, coffer__mlyze_pass *pass, coffer_error *err)
+static coffer_status make_analysis(coffer_mlyze_stats **out, coffer__mlyze_pass *pass, coffer_error *err)
 {
-    coffer_mlyze_analysis *analysis = coffer__calloc(1, sizeof *analysis);
+    coffer_mlyze_stats *analysis = coffer__calloc(1, sizeof *analysis);
     coffer_status status;
     if (!analysis)
         return coffer__fail_no_memory(err, sizeof *analysis);
     sum_shards(analysis, pass);
     if ((status = fill_stacks(analysis, pass, err)) || (status = fill_threads(analysis, pass, err))) {
-        coffer_mlyze_analysis_free(analysis);
+        coffer_mlyze_stats_free(analysis);
         return status;
     }
     analysis->marks = pass->marks;
@@ -194,8 +192,8 @@ static coffer_status make_analysis(coffer_mlyze_analysis **out, coffer__mlyze_pa
 
 /* ---- The call ---- */
 
-static coffer_status analyse(coffer_mlyze_analysis **out, bool *again, const coffer_mlyze *trace,
-                             const coffer_mlyze_query *query, coffer_error *err)
+static coffer_status analyze(coffer_mlyze_stats **out, bool *again, const coffer_mlyze *trace,
+                             const coffer_mlyze_stats_opts *query, coffer_error *err)
 {
     coffer__mlyze_pass *pass = coffer__malloc(sizeof *pass);
     coffer_status status =
@@ -212,74 +210,72 @@ out:
     return status;
 }
 
-coffer_status coffer_mlyze_analyse(coffer_mlyze_analysis **out, const coffer_mlyze *trace,
-                                   const coffer_mlyze_query *query, coffer_error *err)
+coffer_status coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyze *trace,
+                                     const coffer_mlyze_stats_opts *query, coffer_error *err)
 {
-    coffer_mlyze_query options = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_stats_opts options = COFFER_MLYZE_STATS_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, query, err);
     bool again = !status;
     while (again) {
         again = false;
-        status = analyse(out, &again, trace, &options, err);
+        status = analyze(out, &again, trace, &options, err);
     }
     return status;
 }
 
 /* ---- Looking at it ---- */
 
-const coffer_mlyze_totals *coffer_mlyze_analysis_totals(const coffer_mlyze_analysis *analysis)
+const coffer_mlyze_totals *coffer_mlyze_stats_totals(const coffer_mlyze_stats *analysis)
 {
     return &analysis->totals;
 }
 
-size_t coffer_mlyze_analysis_stack_count(const coffer_mlyze_analysis *analysis)
+size_t coffer_mlyze_stats_stack_count(const coffer_mlyze_stats *analysis)
 {
     return analysis->stack_count;
 }
 
-const coffer_mlyze_stack_row *coffer_mlyze_analysis_stack_at(const coffer_mlyze_analysis *analysis,
-                                                             size_t index)
+const coffer_mlyze_stack_row *coffer_mlyze_stats_stack_at(const coffer_mlyze_stats *analysis, size_t index)
 {
     return &analysis->stacks[index];
 }
 
-size_t coffer_mlyze_analysis_thread_count(const coffer_mlyze_analysis *analysis)
+size_t coffer_mlyze_stats_thread_count(const coffer_mlyze_stats *analysis)
 {
     return analysis->thread_count;
 }
 
-const coffer_mlyze_thread_row *coffer_mlyze_analysis_thread_at(const coffer_mlyze_analysis *analysis,
-                                                               size_t index)
+const coffer_mlyze_thread_row *coffer_mlyze_stats_thread_at(const coffer_mlyze_stats *analysis, size_t index)
 {
     return &analysis->threads[index];
 }
 
-const coffer_mlyze_histogram *coffer_mlyze_analysis_sizes(const coffer_mlyze_analysis *analysis)
+const coffer_mlyze_histogram *coffer_mlyze_stats_sizes(const coffer_mlyze_stats *analysis)
 {
     return &analysis->sizes;
 }
 
-const coffer_mlyze_histogram *coffer_mlyze_analysis_lifetimes(const coffer_mlyze_analysis *analysis)
+const coffer_mlyze_histogram *coffer_mlyze_stats_lifetimes(const coffer_mlyze_stats *analysis)
 {
     return &analysis->lifetimes;
 }
 
-size_t coffer_mlyze_analysis_mark_count(const coffer_mlyze_analysis *analysis)
+size_t coffer_mlyze_stats_mark_count(const coffer_mlyze_stats *analysis)
 {
     return analysis->mark_count;
 }
 
-const coffer_mlyze_mark *coffer_mlyze_analysis_mark_at(const coffer_mlyze_analysis *analysis, size_t index)
+const coffer_mlyze_mark *coffer_mlyze_stats_mark_at(const coffer_mlyze_stats *analysis, size_t index)
 {
     return &analysis->marks[index];
 }
 
-size_t coffer_mlyze_analysis_phase_count(const coffer_mlyze_analysis *analysis)
+size_t coffer_mlyze_stats_phase_count(const coffer_mlyze_stats *analysis)
 {
     return analysis->phase_count;
 }
 
-const coffer_mlyze_phase *coffer_mlyze_analysis_phase_at(const coffer_mlyze_analysis *analysis, size_t index)
+const coffer_mlyze_phase *coffer_mlyze_stats_phase_at(const coffer_mlyze_stats *analysis, size_t index)
 {
     return &analysis->phases[index];
 }

@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_analyze.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -94,7 +94,7 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
 /* ---- Beginning ---- */
 
 coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
-                                      const coffer_mlyze_query *query, coffer_error *err)
+                                      const coffer_mlyze_stats_opts *query, coffer_error *err)
 {
     coffer_status status;
     memset(pass, 0, sizeof *pass);

@@ -8,8 +8,8 @@
  *   settle   one thread: levels of the whole, a new high-water mark; then the rows of what came after it
  *
  * Everything that is summed is a sum of integers, so that nothing depends on the number of threads. */
-#ifndef COFFER_FORMATS_MLYZE_ANALYSE_H
-#define COFFER_FORMATS_MLYZE_ANALYSE_H
+#ifndef COFFER_FORMATS_MLYZE_ANALYZE_H
+#define COFFER_FORMATS_MLYZE_ANALYZE_H
 
 #include "base/limits.h"
 #include "base/pool.h"
@@ -110,7 +110,7 @@ typedef struct coffer__mlyze_leftover {
 
 typedef struct coffer__mlyze_pass {
     const coffer_mlyze *trace;
-    coffer_mlyze_query query;
+    coffer_mlyze_stats_opts query;
     coffer_limits limits;
     coffer__mlyze_pass_kind kind;
     coffer__pool *pool;
@@ -165,7 +165,7 @@ typedef struct coffer__mlyze_pass {
     void *observe_context;
 } coffer__mlyze_pass;
 
-/* ---- Batches (mlyze_analyse_batch.c) ---- */
+/* ---- Batches (mlyze_analyze_batch.c) ---- */
 
 /* The next pieces, up to a boundary; none at the end. */
 void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass);
@@ -176,14 +176,14 @@ coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *
 void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch);
 void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
 
-/* ---- Shards (mlyze_analyse_shard.c) ---- */
+/* ---- Shards (mlyze_analyze_shard.c) ---- */
 
 coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                        size_t shard, coffer_error *err);
 /* Takes what came after the high-water mark of the batch out of what the rows keep for it. */
 void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard);
 
-/* ---- In order (mlyze_analyse_level.c) ---- */
+/* ---- In order (mlyze_analyze_level.c) ---- */
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
 /* Ends the phase under way and begins another. */
@@ -197,15 +197,15 @@ coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t
 coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                    coffer_error *err);
 
-/* ---- One pass (mlyze_analyse_pass.c) ---- */
+/* ---- One pass (mlyze_analyze_pass.c) ---- */
 
 /* Goes through the trace once, after coffer__mlyze_pass_begin. */
 coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err);
 
-/* ---- Setting up (mlyze_analyse_setup.c) ---- */
+/* ---- Setting up (mlyze_analyze_setup.c) ---- */
 
 coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
-                                      const coffer_mlyze_query *query, coffer_error *err);
+                                      const coffer_mlyze_stats_opts *query, coffer_error *err);
 /* At the first event again, with empty tables and sums. */
 coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_pass_kind kind,
                                        size_t shard_count, coffer_error *err);

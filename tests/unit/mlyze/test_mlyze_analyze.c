@@ -2,7 +2,7 @@
 
 #define BLOCKS (COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_CHECKSUMS)
 
-static void hold_kind(const model_kind *kind, uint64_t seed, const coffer_mlyze_query *query)
+static void hold_kind(const model_kind *kind, uint64_t seed, const coffer_mlyze_stats_opts *query)
 {
     model_trace trace;
     model_trace_new(&trace, kind, seed);
@@ -23,7 +23,7 @@ static void a_random_trace_is_what_a_plain_array_says(void **state)
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
-            coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+            coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
             query.reuse = seed % 2;
             hold_kind(&kinds[i], seed * 100 + i, &query);
         }
@@ -40,7 +40,7 @@ static void windows_count_what_lies_in_them(void **state)
         { 9000, 9999 }, { 0, 1 },       { 3000, 3500 }, { 10, 9 }
     };
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
-        coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+        coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
         query.begin = windows[i][0];
         query.end = windows[i][1];
         query.min_age_us = i % 3 * 500;
@@ -55,7 +55,7 @@ static void temporary_allocations_are_told_in_each_way(void **state)
     static const model_kind kind = { 8000, 40, 8, 6, BLOCKS, 131, false };
     static const uint64_t ways[][2] = { { 1, 0 }, { 5, 0 }, { 0, 10 }, { 0, 300 }, { 3, 50 }, { 0, 0 } };
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+        coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
         query.temporary_allocs = ways[i][0];
         query.temporary_us = ways[i][1];
         hold_kind(&kind, 40 + i, &query);
@@ -68,7 +68,7 @@ static void damaged_blocks_are_passed_over(void **state)
 {
     (void)state;
     static const model_kind kind = { 4000, 200, 7, 3, BLOCKS, 100, false };
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     model_trace trace;
     model_trace_new(&trace, &kind, 5);
     coffer_source *src = trace_source(&trace.built);
@@ -103,13 +103,13 @@ static void an_analysis_can_be_cancelled(void **state)
     (void)state;
     trace_builder built;
     coffer_progress progress = { stop_at_once, NULL };
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer_mlyze_stats *analysis = NULL;
     trace_sample(&built, BLOCKS, 2000, 100);
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, NULL);
     query.progress = &progress;
-    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, &query, NULL), COFFER_E_CANCELLED);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, NULL), COFFER_E_CANCELLED);
     assert_null(analysis);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
@@ -121,8 +121,8 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
     (void)state;
     trace_builder built;
     coffer_limits limits = COFFER_LIMITS_INIT;
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer_mlyze_stats *analysis = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     trace_begin(&built, 0, NULL);
     for (uint64_t i = 0; i < 100; i++)
@@ -132,12 +132,12 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
     coffer_mlyze *trace = trace_open(src, NULL);
     query.limits = &limits;
     limits.entries = 100;
-    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, &query, &err), COFFER_OK);
-    assert_int_equal(coffer_mlyze_analysis_stack_count(analysis), 100);
-    coffer_mlyze_analysis_free(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, &err), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_stack_count(analysis), 100);
+    coffer_mlyze_stats_free(analysis);
     analysis = NULL;
     limits.entries = 99;
-    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, &query, &err), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, &err), COFFER_E_LIMIT);
     assert_null(analysis);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
@@ -147,17 +147,17 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
 static coffer_mlyze_totals totals_of(trace_builder *built, uint64_t *index_high)
 {
     const coffer_mlyze_index_entry *entries = NULL;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats *analysis = NULL;
     size_t count = 0;
     trace_finish(built);
     coffer_source *src = trace_source(built);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_index(&entries, &count, trace, NULL, NULL), COFFER_OK);
     assert_int_equal(count, 1);
-    coffer_mlyze_totals totals = *coffer_mlyze_analysis_totals(analysis);
+    coffer_mlyze_totals totals = *coffer_mlyze_stats_totals(analysis);
     *index_high = entries[0].high_bytes;
-    coffer_mlyze_analysis_free(analysis);
+    coffer_mlyze_stats_free(analysis);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(built);
@@ -204,7 +204,7 @@ static void no_block_lives_shorter_than_no_time(void **state)
 {
     (void)state;
     trace_builder built;
-    coffer_mlyze_analysis *analysis = NULL;
+    coffer_mlyze_stats *analysis = NULL;
     trace_begin(&built, BLOCKS, NULL);
     for (uint64_t i = 1; i <= 100; i++)
         trace_alloc(&built, 1000, 16 * i, 5, 0, 0);
@@ -215,11 +215,11 @@ static void no_block_lives_shorter_than_no_time(void **state)
     trace_finish(&built);
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_analyse(&analysis, trace, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_analysis_lifetimes(analysis)->count[0], 99);
-    assert_int_equal(coffer_mlyze_analysis_stack_at(analysis, 0)->lifetime_us, 0);
-    assert_int_equal(coffer_mlyze_analysis_stack_at(analysis, 0)->oldest_us, 0);
-    coffer_mlyze_analysis_free(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_lifetimes(analysis)->count[0], 99);
+    assert_int_equal(coffer_mlyze_stats_stack_at(analysis, 0)->lifetime_us, 0);
+    assert_int_equal(coffer_mlyze_stats_stack_at(analysis, 0)->oldest_us, 0);
+    coffer_mlyze_stats_free(analysis);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(&built);

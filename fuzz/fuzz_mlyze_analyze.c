@@ -1,12 +1,12 @@
-/* Does analysing survive any trace, with the same answers on one thread and on two; do places, timelines and
+/* Does analyzing survive any trace, with the same answers on one thread and on two; do places, timelines and
  * comparisons of it hold together? */
 #include "mlyze_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_places(const coffer_mlyze *trace, const coffer_mlyze_analysis *analysis)
+static void check_places(const coffer_mlyze *trace, const coffer_mlyze_stats *analysis)
 {
-    const coffer_mlyze_totals *totals = coffer_mlyze_analysis_totals(analysis);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(analysis);
     for (int by = COFFER_MLYZE_BY_STACK; by <= COFFER_MLYZE_BY_FILE; by++) {
         coffer_mlyze_places *places = NULL;
         uint64_t allocs = 0;
@@ -19,24 +19,23 @@ static void check_places(const coffer_mlyze *trace, const coffer_mlyze_analysis 
     }
 }
 
-static void check_same(const coffer_mlyze_analysis *a, const coffer_mlyze_analysis *b)
+static void check_same(const coffer_mlyze_stats *a, const coffer_mlyze_stats *b)
 {
-    size_t stacks = coffer_mlyze_analysis_stack_count(a), threads = coffer_mlyze_analysis_thread_count(a);
-    MUST(!memcmp(coffer_mlyze_analysis_totals(a), coffer_mlyze_analysis_totals(b),
-                 sizeof(coffer_mlyze_totals)));
-    MUST(stacks == coffer_mlyze_analysis_stack_count(b));
+    size_t stacks = coffer_mlyze_stats_stack_count(a), threads = coffer_mlyze_stats_thread_count(a);
+    MUST(!memcmp(coffer_mlyze_stats_totals(a), coffer_mlyze_stats_totals(b), sizeof(coffer_mlyze_totals)));
+    MUST(stacks == coffer_mlyze_stats_stack_count(b));
     for (size_t i = 0; i < stacks; i++)
-        MUST(!memcmp(coffer_mlyze_analysis_stack_at(a, i), coffer_mlyze_analysis_stack_at(b, i),
+        MUST(!memcmp(coffer_mlyze_stats_stack_at(a, i), coffer_mlyze_stats_stack_at(b, i),
                      sizeof(coffer_mlyze_stack_row)));
-    MUST(threads == coffer_mlyze_analysis_thread_count(b));
-    MUST(coffer_mlyze_analysis_mark_count(a) == coffer_mlyze_analysis_mark_count(b));
-    MUST(coffer_mlyze_analysis_phase_count(a) == coffer_mlyze_analysis_phase_count(b));
+    MUST(threads == coffer_mlyze_stats_thread_count(b));
+    MUST(coffer_mlyze_stats_mark_count(a) == coffer_mlyze_stats_mark_count(b));
+    MUST(coffer_mlyze_stats_phase_count(a) == coffer_mlyze_stats_phase_count(b));
 }
 
 /* The window and the rest come from the bytes. */
-static coffer_mlyze_query query_of(const uint8_t *data, size_t size, const coffer_limits *limits)
+static coffer_mlyze_stats_opts query_of(const uint8_t *data, size_t size, const coffer_limits *limits)
 {
-    coffer_mlyze_query query = COFFER_MLYZE_QUERY_INIT;
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     query.limits = limits;
     if (size > 4 && data[size - 2] % 2) {
         query.begin = data[size - 3] % 16;
@@ -71,16 +70,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_input input;
     coffer_mlyze *trace = NULL;
     coffer_mlyze_open_opts opts = COFFER_MLYZE_OPEN_OPTS_INIT;
-    coffer_mlyze_analysis *found[2] = { NULL, NULL };
+    coffer_mlyze_stats *found[2] = { NULL, NULL };
     if (!fuzz_input_open(&input, data, size))
         return 0;
     opts.limits = &input.limits;
     if (!coffer_mlyze_open(&trace, input.source, &opts, NULL)) {
-        coffer_mlyze_query query = query_of(data, size, &input.limits);
+        coffer_mlyze_stats_opts query = query_of(data, size, &input.limits);
         for (uint32_t i = 0; i < 2; i++) {
             coffer_error err = COFFER_ERROR_INIT;
             query.threads = i + 1;
-            coffer_status status = coffer_mlyze_analyse(&found[i], trace, &query, &err);
+            coffer_status status = coffer_mlyze_stats_new(&found[i], trace, &query, &err);
             MUST(status == COFFER_OK ? found[i] != NULL : err.text[0] != '\0');
         }
         if (found[0] && found[1]) {
@@ -89,8 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         draw_and_compare(trace, &input.limits);
     }
-    coffer_mlyze_analysis_free(found[0]);
-    coffer_mlyze_analysis_free(found[1]);
+    coffer_mlyze_stats_free(found[0]);
+    coffer_mlyze_stats_free(found[1]);
     coffer_mlyze_close(trace);
     fuzz_input_close(&input);
     return 0;

@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyse.h"
+#include "formats/mlyze/analyze/mlyze_analyze.h"
 
 #include "base/array.h"
 #include "base/fail.h"
@@ -84,7 +84,7 @@ __attribute__((always_inline)) static inline bool is_temporary(const work *at,
                                                                const coffer__mlyze_held *block, size_t event,
                                                                uint64_t is_free)
 {
-    const coffer_mlyze_query *query = &at->pass->query;
+    const coffer_mlyze_stats_opts *query = &at->pass->query;
     if (query->temporary_allocs == 0 && query->temporary_us == 0)
         return (block->order >= at->pass->window_piece << 16) & is_last_of_thread(at, block, event, is_free) &
                (bool)is_free;
