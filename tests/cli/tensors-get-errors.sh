@@ -13,8 +13,8 @@ say get "$model" model.norm.weight --rows 0..100000
 say get "$model" model.norm.weight --as colors
 say get "$model" config.json --rows 1
 say get "$model" model.norm.weight --param x
-say get "$DATA/vectors/mcf/quantized.mcf" q4.3x300
-say get "$DATA/vectors/mcf/quantized.mcf" q4.3x300 --rows 1 --as raw
+say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300
+say get "$DATA/vectors/mcf/quantised.mcf" q4.3x300 --rows 1 --as raw
 : >there.npy
 say get "$model" model.norm.weight -o there.npy
 say get "$model" model.norm.weight -o there.npy --force

@@ -16,11 +16,11 @@ coffer get "$model" '名前.weight' --rows 0 | head -c 40; echo
 echo "quantized tensors decode to the bit"
 for expected in "$vectors"/quant-expected/*.f32; do
     name=$(basename "$expected" .f32)
-    coffer get "$vectors/quantized.mcf" "$name" --dequantize -o "$name.npy" || echo "$name: exit $?"
+    coffer get "$vectors/quantised.mcf" "$name" --dequantize -o "$name.npy" || echo "$name: exit $?"
     tail -c +129 "$name.npy" | cmp - "$expected" || echo "$name differs"
 done
-coffer get "$vectors/quantized.mcf" k4.3x300 --dequantize --rows 1..2 --as raw | cmp - k4.3x300.npy | head -c 0
-coffer get "$vectors/quantized.mcf" k4.3x300 --as raw | wc -c
+coffer get "$vectors/quantised.mcf" k4.3x300 --dequantize --rows 1..2 --as raw | cmp - k4.3x300.npy | head -c 0
+coffer get "$vectors/quantised.mcf" k4.3x300 --as raw | wc -c
 echo "texts"
 coffer get "$DATA/compat/mcf/mantle-pack.mcf" config.json | head -c 60; echo
 coffer get "$model" model_name

@@ -14,7 +14,7 @@ static void setup(const char *folder, void *context)
     const char *const *files = context;
     temp_copy(COFFER_TEST_DATA "/compat/gguf/plain.gguf", temp_path(folder, "plain.gguf"));
     temp_copy(COFFER_TEST_DATA "/compat/gguf/blocks.gguf", temp_path(folder, "blocks.gguf"));
-    temp_copy(COFFER_TEST_DATA "/vectors/mcf/quantized.mcf", temp_path(folder, "quantized.mcf"));
+    temp_copy(COFFER_TEST_DATA "/vectors/mcf/quantised.mcf", temp_path(folder, "quantised.mcf"));
     temp_copy(COFFER_TEST_DATA "/compat/mcf/mantle-pack.mcf", temp_path(folder, "pack.mcf"));
     if (files[1])
         temp_write(temp_path(folder, files[1]), old_bytes, sizeof old_bytes);
@@ -38,7 +38,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
     const char *out = temp_path(folder, files[1]);
     coffer_tensors *set = NULL;
     if (which->fault != SHIM_DEAD_DISK && strcmp(which->function, "coffer__os_unlink") != 0)
-        temp_assert_no_litter(folder, "plain.gguf", "blocks.gguf", "quantized.mcf", "pack.mcf", files[1],
+        temp_assert_no_litter(folder, "plain.gguf", "blocks.gguf", "quantised.mcf", "pack.mcf", files[1],
                               NULL);
     if (temp_holds(out, old_bytes, sizeof old_bytes))
         return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
@@ -66,7 +66,7 @@ static void gguf_to_a_model_fails_cleanly(void **state)
 static void a_model_to_gguf_fails_cleanly(void **state)
 {
     (void)state;
-    fails_cleanly("quantized.mcf", "out.gguf");
+    fails_cleanly("quantised.mcf", "out.gguf");
     fails_cleanly("pack.mcf", "out.gguf");
 }
 

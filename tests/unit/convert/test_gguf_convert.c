@@ -284,7 +284,7 @@ static void q8_and_q4_become_blocks_with_the_same_numbers(void **state)
 {
     const char *path = temp_path(temp_folder, "quantized.gguf");
     (void)state;
-    must_convert(MCF "quantized.mcf", path, NULL);
+    must_convert(MCF "quantised.mcf", path, NULL);
     coffer_tensors *set = open_set(path);
     assert_expected(set, "q8.4x512", "Q8_0");
     assert_expected(set, "q4.4x512", "Q4_0");
@@ -301,7 +301,7 @@ static void a_cast_decodes_everything(void **state)
 {
     const char *path = temp_path(temp_folder, "cast.gguf"), *mcf = temp_path(temp_folder, "cast.mcf");
     (void)state;
-    must_convert(MCF "quantized.mcf", path, "bf16");
+    must_convert(MCF "quantised.mcf", path, "bf16");
     coffer_tensors *set = open_set(path);
     for (size_t i = 0; i < coffer_tensors_count(set); i++)
         assert_string_equal(coffer_tensors_at(set, i)->type_name, "BF16");

@@ -40,10 +40,10 @@ static coffer_source *open_as(int kind, const char *path, uint8_t *bytes, size_t
 static void every_quantized_vector_decodes_bit_for_bit_over_every_source(void **state)
 {
     size_t len = 0;
-    uint8_t *bytes = temp_read(VECTORS "quantized.mcf", &len);
+    uint8_t *bytes = temp_read(VECTORS "quantised.mcf", &len);
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
-        coffer_source *src = open_as(kind, VECTORS "quantized.mcf", bytes, len);
+        coffer_source *src = open_as(kind, VECTORS "quantised.mcf", bytes, len);
         coffer_mcf *model = model_open(src);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
             coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);

@@ -250,7 +250,7 @@ static void quantized_tensors_get_their_records(void **state)
 {
     const uint64_t dims[2] = { 3, 40 };
     uint8_t payload[512] = { 0 };
-    const char *path = path_of("quantized.mcf");
+    const char *path = path_of("quantised.mcf");
     coffer_mcf_writer *writer = begin(path, NULL);
     coffer_mcf_quant quant;
     (void)state;

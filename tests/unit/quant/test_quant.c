@@ -32,7 +32,7 @@ typedef struct stored_tensor {
     uint64_t size;
 } stored_tensor;
 
-/* The index of quantized.mcf, read as its description has it: this test stands on quant alone. */
+/* The index of quantised.mcf, read as its description has it: this test stands on quant alone. */
 static stored_tensor vector_at(const uint8_t *file, uint32_t number, uint32_t *count)
 {
     static const struct {
@@ -100,7 +100,7 @@ static void assert_rows_decode(const stored_tensor *vector, const uint8_t *expec
 
 static void any_range_of_rows_of_the_vectors_decodes_bit_for_bit(void **state)
 {
-    uint8_t *file = temp_read(COFFER_TEST_DATA "/vectors/mcf/quantized.mcf", NULL);
+    uint8_t *file = temp_read(COFFER_TEST_DATA "/vectors/mcf/quantised.mcf", NULL);
     uint32_t count = 1;
     (void)state;
     assert_non_null(file);
