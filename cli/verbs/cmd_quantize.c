@@ -164,7 +164,7 @@ static void print_for_people(const quantize_job *job, const coffer_node *root)
     print_tensors(tensors);
     term_print_text(stdout, path, strlen(path), 0);
     printf(": %s of %s tensors %squantized, %s of payload, %.3f bits per weight\n",
-           term_count(quantized, coffer_node_get_u64(coffer_node_find(root, "quantized"))),
+           term_count(quantized, coffer_node_get_u64(coffer_node_find(root, "quantised"))),
            term_count(all, coffer_node_count(tensors)), job->opts.dry_run ? "would be " : "",
            term_bytes(size, coffer_node_get_u64(coffer_node_find(root, "size"))),
            coffer_node_get_f64(coffer_node_find(root, "bits_per_weight")));

@@ -14,6 +14,9 @@
 #define COFFER_PRINTF(format_index, first_argument)
 #endif
 
+/* Returned by functions that look up an index and do not find it. */
+#define COFFER_INDEX_NONE SIZE_MAX
+
 #ifdef __cplusplus
 #define COFFER_BEGIN_DECLS extern "C" {
 #define COFFER_END_DECLS }
@@ -21,5 +24,12 @@
 #define COFFER_BEGIN_DECLS
 #define COFFER_END_DECLS
 #endif
+
+COFFER_BEGIN_DECLS
+
+/* Frees bytes that a function of the library handed to the caller. Accepts NULL. */
+COFFER_API void coffer_free(void *bytes);
+
+COFFER_END_DECLS
 
 #endif

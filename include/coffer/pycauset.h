@@ -235,12 +235,6 @@ COFFER_API coffer_status coffer_pycauset_changes_delete(coffer_pycauset_changes 
 COFFER_API coffer_status coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes,
                                                                coffer_error *err);
 
-typedef enum coffer_durability {
-    COFFER_DURABILITY_FULL = 0, /* both barriers: on disk when the call returns */
-    COFFER_DURABILITY_ORDERED,  /* the first barrier: a crash leaves old or new, perhaps old */
-    COFFER_DURABILITY_NONE      /* no barrier: scratch files */
-} coffer_durability;
-
 typedef struct coffer_pycauset_editor_opts {
     uint32_t struct_size;
     coffer_durability durability;

@@ -30,6 +30,13 @@ typedef struct coffer_source_opts {
         sizeof(coffer_source_opts), COFFER_ACCESS_AUTO, false \
     }
 
+/* What a commit waits for. */
+typedef enum coffer_durability {
+    COFFER_DURABILITY_FULL = 0, /* the data is on disk when the call returns */
+    COFFER_DURABILITY_ORDERED,  /* a crash leaves the old or the new state, perhaps the old one */
+    COFFER_DURABILITY_NONE      /* for scratch files */
+} coffer_durability;
+
 /* Opens a file for reading. "-" is standard input; pipes are spooled to an unnamed temporary file first.
  * When a whole rollback journal lies beside the file, the source shows the state before the interrupted
  * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that

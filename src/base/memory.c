@@ -1,6 +1,7 @@
 #include "base/memory.h"
 
 #include "base/checked.h"
+#include "coffer/api.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,4 +53,9 @@ char *coffer__strndup(const char *text, size_t len)
 char *coffer__strdup(const char *text)
 {
     return coffer__strndup(text, strlen(text));
+}
+
+void coffer_free(void *bytes)
+{
+    coffer__free(bytes);
 }

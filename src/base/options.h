@@ -27,9 +27,51 @@ static inline coffer_status coffer__take_options(void *defaults, uint32_t defaul
         memcpy(&size, given, sizeof size);
     if (size < sizeof size)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "struct_size is %u: the options have to begin as their _INIT macro says", size);
+                            "struct_size is %u: initialize the options with their _INIT macro", size);
     coffer__copy_options(defaults, default_size, given);
     return COFFER_OK;
 }
+
+/* The other direction: fills a struct of the caller's, which may be shorter or longer than ours. Members
+ * that only the caller's header knows become 0. */
+static inline coffer_status coffer__give_struct(void *out, const void *value, uint32_t value_size,
+                                                coffer_error *err)
+{
+    uint32_t size;
+    memcpy(&size, out, sizeof size);
+    if (size < sizeof size)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "struct_size is %u: initialize the struct with its _INIT macro", size);
+    if (size > value_size)
+        memset((char *)out + value_size, 0, size - value_size);
+    memcpy(out, value, size < value_size ? size : value_size);
+    memcpy(out, &size, sizeof size);
+    return COFFER_OK;
+}
+
+/* Element `index` of an array of the caller's structs, whose size is that of the first one. */
+static inline const void *coffer__stride_at(const void *array, size_t index)
+{
+    uint32_t size;
+    memcpy(&size, array, sizeof size);
+    return (const char *)array + index * size;
+}
+
+static inline void coffer__init_struct(void *out, uint32_t out_size, const void *defaults, uint32_t size)
+{
+    if (out_size < sizeof out_size)
+        return;
+    memset(out, 0, out_size);
+    memcpy(out, defaults, out_size < size ? out_size : size);
+    memcpy(out, &out_size, sizeof out_size);
+}
+
+/* Defines void TYPE_init(TYPE *, uint32_t struct_size), for callers that cannot use the _INIT macro. */
+#define COFFER__INIT_FUNCTION(type, init_macro)                            \
+    void type##_init(type *out, uint32_t struct_size)                      \
+    {                                                                      \
+        static const type defaults = init_macro;                           \
+        coffer__init_struct(out, struct_size, &defaults, sizeof defaults); \
+    }
 
 #endif

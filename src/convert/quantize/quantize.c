@@ -236,7 +236,7 @@ static void describe(coffer_node *out, const coffer__quantize_job *job, const co
         elements += selection->items[i].tensor->elements;
         quantized += selection->items[i].quantize;
     }
-    coffer__node_u64(out, "quantized", quantized, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "quantised", quantized, COFFER_UNIT_NONE);
     coffer__node_u64(out, "weights", elements, COFFER_UNIT_NONE);
     coffer__node_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
     coffer__node_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);

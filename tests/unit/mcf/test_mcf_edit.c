@@ -277,7 +277,7 @@ static void compacting_into_another_file_leaves_the_old_one(void **state)
 
 static void every_vector_that_opens_compacts_to_a_clean_file_of_the_same_content(void **state)
 {
-    static const char *const names[] = { "plain", "quantized", "directory-first", "minor-42", "only-config" };
+    static const char *const names[] = { "plain", "quantised", "directory-first", "minor-42", "only-config" };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char from[512];
