@@ -44,6 +44,15 @@ coffer_status coffer__work_new(coffer__work **out, const coffer__work_opts *opts
     return COFFER_OK;
 }
 
+coffer_status coffer__work_new_pieces(coffer__work **out, uint64_t pieces, const coffer__work_opts *opts,
+                                      coffer_error *err)
+{
+    coffer__work_opts settings = opts ? *opts : (coffer__work_opts){ 0 };
+    settings.total = settings.pieces = pieces;
+    settings.piece = 1;
+    return coffer__work_new(out, &settings, err);
+}
+
 void coffer__work_free(coffer__work *work)
 {
     if (!work)

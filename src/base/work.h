@@ -22,6 +22,10 @@ typedef struct coffer__work coffer__work;
 
 /* opts : NULL = defaults. */
 coffer_status coffer__work_new(coffer__work **out, const coffer__work_opts *opts, coffer_error *err);
+/* The same for one run of `pieces`, each of which counts as 1 in the progress. opts : threads and progress.
+ */
+coffer_status coffer__work_new_pieces(coffer__work **out, uint64_t pieces, const coffer__work_opts *opts,
+                                      coffer_error *err);
 void coffer__work_free(coffer__work *work);
 uint32_t coffer__work_threads(const coffer__work *work);
 

@@ -99,6 +99,21 @@ static void no_more_threads_than_pieces_are_started(void **state)
     coffer__work_free(work);
 }
 
+static void the_pieces_of_one_run_count_one_each(void **state)
+{
+    watched seen = { .caller = pthread_self() };
+    coffer_progress progress = { .step = watch, .context = &seen };
+    coffer__work_opts opts = { .progress = &progress };
+    coffer__work *work = NULL;
+    atomic_uint_least64_t pieces = 0;
+    (void)state;
+    assert_int_equal(coffer__work_new_pieces(&work, 77, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer__work_run(work, 77, count_piece, &pieces, NULL), COFFER_OK);
+    assert_int_equal(seen.last, 77);
+    assert_int_equal(seen.total, 77);
+    coffer__work_free(work);
+}
+
 static coffer_status fail_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     (void)context;
@@ -225,6 +240,7 @@ int main(void)
         cmocka_unit_test(a_step_that_is_not_zero_cancels),
         cmocka_unit_test(tasks_can_count_their_own_progress),
         cmocka_unit_test(no_more_threads_than_pieces_are_started),
+        cmocka_unit_test(the_pieces_of_one_run_count_one_each),
         cmocka_unit_test(the_failure_of_a_piece_is_returned),
         cmocka_unit_test(batches_are_consumed_whole_and_in_order),
         cmocka_unit_test(a_pipeline_without_batches_does_nothing),
