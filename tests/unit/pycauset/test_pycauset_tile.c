@@ -62,7 +62,7 @@ static void check_tile(const open_matrix *m, const test_matrix *matrix, const co
                          coffer_dtype_name(matrix->shape.dtype), (unsigned long long)(tile->row + i),
                          (unsigned long long)(tile->col + j), pair[0], pair[1], expected[0], expected[1]);
         }
-        for (int k = 0; k < 8; k++)
+        for (uint64_t k = 0; k < 8; k++)
             assert_int_equal(row[16 * tile->cols + k], 0xAA);
     }
     free(got);
