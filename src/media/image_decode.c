@@ -13,24 +13,20 @@
 #define PNG_PIXELS_PER_BYTE (1032 * 8)
 #define JPEG_PIXELS_PER_BYTE (8 * 64)
 
-void coffer_pixels_free(coffer_pixels *pixels)
-{
-    if (!pixels)
-        return;
-    coffer__free(pixels->data);
-    *pixels = (coffer_pixels)COFFER_PIXELS_INIT;
-}
-
-void coffer_media_free(void *bytes)
-{
-    coffer__free(bytes);
-}
+COFFER__INIT_FUNCTION(coffer_image_info, COFFER_IMAGE_INFO_INIT)
+COFFER__INIT_FUNCTION(coffer_pixels, COFFER_PIXELS_INIT)
+COFFER__INIT_FUNCTION(coffer_image_decoder_opts, COFFER_IMAGE_DECODER_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_image_decode_opts, COFFER_IMAGE_DECODE_OPTS_INIT)
 
 coffer_status coffer__pixels_reserve(coffer_pixels *pixels, uint32_t width, uint32_t height,
                                      uint32_t channels, uint64_t max_bytes, coffer_error *err)
 {
     uint64_t bytes;
     size_t size;
+    if (pixels->struct_size < sizeof *pixels)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "struct_size is %" PRIu32 ": initialize the pixels with COFFER_PIXELS_INIT",
+                            pixels->struct_size);
     if (!coffer__mul_u64(&bytes, (uint64_t)width * channels, height) || bytes > max_bytes ||
         !coffer__to_size(&size, bytes))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -51,13 +47,17 @@ coffer_status coffer__pixels_reserve(coffer_pixels *pixels, uint32_t width, uint
     return COFFER_OK;
 }
 
-coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_limits *limits,
+coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_image_decoder_opts *opts,
                                        coffer_error *err)
 {
+    coffer_image_decoder_opts options = COFFER_IMAGE_DECODER_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
     coffer_image_decoder *decoder = coffer__calloc(1, sizeof *decoder);
     if (!decoder)
         return coffer__fail_no_memory(err, sizeof *decoder);
-    decoder->limits = coffer__limits(limits);
+    decoder->limits = coffer__limits(options.limits);
     *out = decoder;
     return COFFER_OK;
 }
@@ -92,7 +92,7 @@ coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *deco
                                   size_t size, const coffer_image_decode_opts *opts, coffer_error *err)
 {
     coffer_image_decode_opts options = COFFER_IMAGE_DECODE_OPTS_INIT;
-    coffer_image_info info;
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status && (options.channels > 4 || options.channels == 2))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
