@@ -8,9 +8,12 @@
 #include "base/options.h"
 #include "convert/models/gguf_model_info.h"
 #include "convert/tensors/gguf_tensors.h"
+#include "io/os.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+COFFER__INIT_FUNCTION(coffer_mcf_pack_opts, COFFER_MCF_PACK_OPTS_INIT)
 
 coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pack_opts *opts,
                                     coffer_error *err)
@@ -90,8 +93,8 @@ coffer_status coffer__mcf_pack_name(coffer__mcf_pack *pack, const char *path, bo
     const char *name = last_part(&len, path);
     if (!is_folder)
         return coffer__mcf_info_set_name(&pack->info.model_name, name, without_extension(name, len), err);
-    /* "." and ".." have a name when seen from outside. */
-    char *real = strspn(name, ".") >= len ? realpath(path, NULL) : NULL;
+    /* "." and ".." have a name only in their absolute path. */
+    char *real = strspn(name, ".") >= len ? coffer__os_real_path(path) : NULL;
     if (real)
         name = last_part(&len, real);
     coffer_status status = coffer__mcf_info_set_name(&pack->info.model_name, name, len, err);

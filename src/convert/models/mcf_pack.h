@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "convert/models/mcf_info.h"
 #include "convert/tensors/tensor_selection.h"
+#include "convert/tensors/tensor_stream.h"
 
 /* A file that becomes a section. */
 typedef struct coffer__mcf_resource {
@@ -13,6 +14,11 @@ typedef struct coffer__mcf_resource {
     uint8_t *bytes;
     size_t len;
 } coffer__mcf_resource;
+
+/* Writes the payload of a tensor that was begun. position : of the tensor in the selection. */
+typedef coffer_status (*coffer__mcf_put_tensor)(void *context, const coffer__chosen_tensor *chosen,
+                                                size_t position, coffer__tensor_stream *stream,
+                                                coffer_mcf_writer *writer, coffer_error *err);
 
 typedef struct coffer__mcf_pack {
     coffer_tensors **sets;
@@ -26,9 +32,9 @@ typedef struct coffer__mcf_pack {
     bool has_info;             /* a model that is packed again brought its own */
     coffer_mcf_pack_opts opts; /* all members there */
     coffer_limits limits;
-    const char *also_read; /* a file besides, that cannot be the output either; NULL = none */
-    struct coffer__quantize_job
-        *quantize; /* writes the tensors that are chosen for it; NULL = there are none */
+    const char *also_read;             /* a file besides, that cannot be the output either; NULL = none */
+    coffer__mcf_put_tensor put_tensor; /* for the tensors whose `quantize` is set; NULL = there are none */
+    void *put_context;
 } coffer__mcf_pack;
 
 coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pack_opts *opts,

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/models/mcf_stand_in.h"
-#include "convert/quantize/quantize.h"
 #include "convert/tensors/mcf_tensors.h"
 #include "convert/tensors/tensor_stream.h"
 #include "io/os.h"
@@ -286,7 +285,7 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
         else if (!status && chosen->quantize)
-            status = coffer__quantize_put(pack->quantize, chosen, i, stream, writer, err);
+            status = pack->put_tensor(pack->put_context, chosen, i, stream, writer, err);
         else if (!status)
             status = coffer__tensor_stream_run(stream, chosen, put, writer, err);
         if (!status)

@@ -127,10 +127,11 @@ static coffer_status note(const coffer__quantize_job *job, const coffer__quantiz
     return status ? status : coffer_mcf_writer_set_quality(writer, &quality, err);
 }
 
-coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
-                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
-                                   coffer_error *err)
+/* writer : NULL = only measure. */
+static coffer_status put_tensor(void *context, const coffer__chosen_tensor *chosen, size_t position,
+                                coffer__tensor_stream *stream, coffer_mcf_writer *writer, coffer_error *err)
 {
+    coffer__quantize_job *job = context;
     coffer__quantize_result *result = &job->results[position];
     coffer__quantize_task task;
     float *weights = NULL;
@@ -194,7 +195,7 @@ static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *
                                                      pack->opts.progress, total, err);
     for (size_t i = 0; !status && i < selection->count; i++) {
         if (selection->items[i].quantize)
-            status = coffer__quantize_put(job, &selection->items[i], i, stream, NULL, err);
+            status = put_tensor(job, &selection->items[i], i, stream, NULL, err);
     }
     coffer__tensor_stream_free(stream);
     return status;
@@ -273,7 +274,8 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
     }
     if ((status = plan(&job, &selection, &pack, err)))
         goto out;
-    pack.quantize = &job;
+    pack.put_tensor = put_tensor;
+    pack.put_context = &job;
     status = job.opts.dry_run ? measure(&job, &pack, &selection, err)
                               : coffer__mcf_pack_write_chosen(out_path, &pack, &selection, err);
     if (!status && out) {

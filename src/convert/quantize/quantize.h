@@ -79,10 +79,6 @@ typedef struct coffer__quantize_job {
 coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
                                         const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
                                         coffer_error *err);
-/* A tensor that the selection wants quantized; position : in the selection. */
-coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
-                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
-                                   coffer_error *err);
 
 /* ---- quantize_plan.c: which type for which tensor ---- */
 

@@ -7,7 +7,7 @@
 #include "base/real.h"
 #include "io/sink.h"
 #include "outside/arrays/npy.h"
-#include "outside/models/safetensors_write.h"
+#include "outside/models/safetensors.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -82,6 +82,10 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
 /* The reader for a kind of file; NULL when it has no tensors. */
 const coffer__tensor_reader *coffer__tensors_reader(const char *kind);
 
+struct coffer__safetensors_metadata;
+/* Of a set of safetensors; NULL when it is of another kind. */
+const struct coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set);
+
 /* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, numpy_tensors.c. */
 extern const coffer__tensor_reader coffer__tensors_mcf;
 extern const coffer__tensor_reader coffer__tensors_safetensors;

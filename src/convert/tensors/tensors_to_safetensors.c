@@ -11,7 +11,7 @@
 #include "io/os.h"
 #include "io/sink.h"
 #include "io/source_private.h"
-#include "outside/models/safetensors_write.h"
+#include "outside/models/safetensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
