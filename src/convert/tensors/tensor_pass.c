@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/memory.h"
-#include "base/pool.h"
+#include "base/work.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -68,11 +68,8 @@ void coffer__tensor_workers_free(coffer__tensor_workers *workers)
 
 static coffer_status tell(coffer__tensor_workers *workers, uint64_t bytes, coffer_error *err)
 {
-    const coffer_progress *progress = workers->progress;
     workers->done += bytes;
-    if (progress && progress->step(progress->context, workers->done, workers->total) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
+    return coffer__progress_step(workers->progress, workers->done, workers->total, err);
 }
 
 static coffer_status make_room(worker_memory *memory, uint64_t size, const coffer_limits *limits,

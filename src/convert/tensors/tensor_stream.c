@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/work.h"
 
 #include <inttypes.h>
 
@@ -69,10 +70,7 @@ void coffer__tensor_stream_free(coffer__tensor_stream *stream)
 coffer_status coffer__tensor_stream_count(coffer__tensor_stream *stream, uint64_t bytes, coffer_error *err)
 {
     stream->done += bytes;
-    if (!stream->progress ||
-        stream->progress->step(stream->progress->context, stream->done, stream->total) == 0)
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "stopped by the caller");
+    return coffer__progress_step(stream->progress, stream->done, stream->total, err);
 }
 
 uint32_t coffer__tensor_stream_pieces(const coffer__tensor_stream *stream)

@@ -4,6 +4,7 @@
 
 #include "base/report.h"
 #include "formats/mcf/mcf_private.h"
+#include "quant/quant.h"
 
 typedef struct coffer__mcf_checker {
     coffer_report *report;
@@ -23,7 +24,6 @@ typedef struct coffer__mcf_checker {
     uint32_t *quant_of; /* by tensor: 1 + number of its first record; NULL when there is no index */
 } coffer__mcf_checker;
 
-/* The tensor's record says that it holds activations; only int8 and int4 can. */
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type);
 bool coffer__mcf_checker_activations(const coffer__mcf_checker *check, size_t tensor);
 
@@ -37,5 +37,33 @@ coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error 
 coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err);
 /* Sums and the bytes of quantized payloads: all of them, or what costs next to nothing. */
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err);
+
+/* ---- Invalid values in quantized payloads, found in pieces on any number of threads (mcf_scan.c) ---- */
+
+typedef enum coffer__mcf_fault {
+    COFFER__MCF_FAULT_CODE,    /* the most negative one */
+    COFFER__MCF_FAULT_TAIL,    /* past the last column of a row */
+    COFFER__MCF_FAULT_SUB,     /* sub-scale over 63 */
+    COFFER__MCF_FAULT_SCALE,   /* NaN or infinite */
+    COFFER__MCF_FAULT_PADDING, /* between regions */
+    COFFER__MCF_FAULT_HALF,    /* int4: after the last code */
+    COFFER__MCF_FAULT_COUNT
+} coffer__mcf_fault;
+
+typedef struct coffer__mcf_faults {
+    atomic_uint_least64_t count[COFFER__MCF_FAULT_COUNT];
+    atomic_uint_least64_t first[COFFER__MCF_FAULT_COUNT]; /* place in the payload; UINT64_MAX = none */
+} coffer__mcf_faults;
+
+#define COFFER__MCF_SCAN_PIECE ((uint64_t)768 << 10) /* whole blocks of every type, whole words of codes */
+#define COFFER__MCF_SCAN_SCRATCH ((size_t)COFFER__MCF_SCAN_PIECE + 8)
+
+void coffer__mcf_faults_init(coffer__mcf_faults *faults);
+/* How many pieces a payload has: those of its codes, and one for everything before them. */
+uint64_t coffer__mcf_scan_pieces(const coffer__quant_layout *layout);
+/* offset : of the payload. scratch : COFFER__MCF_SCAN_SCRATCH bytes. */
+coffer_status coffer__mcf_scan_piece(coffer__mcf_faults *faults, coffer_source *src, uint64_t offset,
+                                     const coffer__quant_layout *layout, uint64_t piece, uint8_t *scratch,
+                                     coffer_error *err);
 
 #endif

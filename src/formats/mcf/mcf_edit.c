@@ -8,7 +8,6 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mcf/mcf_model_fields.h"
 #include "io/journal.h"
 
 #include <stdlib.h>
@@ -219,7 +218,7 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
                                               coffer_error *err)
 {
     coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
-    coffer__mcf_sums sums = { 0 };
+    coffer__chunk_sums sums = { 0 };
     coffer__buffer encoded = COFFER__BUFFER_INIT;
     const uint32_t needed = COFFER_MCF_TENSOR_DATA;
     uint8_t *bytes;
@@ -230,11 +229,12 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
     if (status)
         return status;
     const coffer_mcf_section *data = coffer_mcf_find_section(editor->model, COFFER_MCF_TENSOR_DATA);
-    status = coffer__mcf_sums_compute(&sums, coffer__update_source(editor->update), data->offset, data->size,
-                                      options.threads, options.progress, err);
+    coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
+    status = coffer__chunk_sums_compute(&sums, coffer__update_source(editor->update), data->offset,
+                                        data->size, &work, err);
     if (status == COFFER_OK)
         status = coffer__mcf_sums_encode(&encoded, &sums, err);
-    coffer__mcf_sums_free(&sums);
+    coffer__chunk_sums_free(&sums);
     bytes = coffer__buffer_release(&encoded, &len);
     if (status) {
         coffer__free(bytes);

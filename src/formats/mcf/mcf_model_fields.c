@@ -1,10 +1,11 @@
-#include "formats/mcf/mcf_model_fields.h"
+/* Changes fields of a ModelInfo by name. */
+#include "formats/mcf/mcf_private.h"
 
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "base/utf8.h"
-#include "formats/mcf/mcf_private.h"
 
 #include <math.h>
 #include <string.h>

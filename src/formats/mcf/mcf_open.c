@@ -132,14 +132,14 @@ static coffer_status load_tensors(coffer_mcf *model, coffer_error *err)
 static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
 {
     const coffer_mcf_section *section = coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
-    coffer__mcf_sums sums = { 0 };
+    coffer__chunk_sums sums = { 0 };
     if (!section)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "section missing: Checksums; nothing to verify the payloads with");
     coffer_status status = coffer__mcf_sums_load(&sums, model->source, section, &model->limits, err);
     if (status == COFFER_OK)
-        status = coffer__mcf_verifier_new(&model->verifier, model->source, &sums, err);
-    coffer__mcf_sums_free(&sums);
+        status = coffer__chunk_verifier_new(&model->verifier, model->source, &sums, err);
+    coffer__chunk_sums_free(&sums);
     return status;
 }
 
@@ -218,7 +218,7 @@ void coffer_mcf_close(coffer_mcf *model)
         return;
     if (model->owns_source)
         coffer_source_close(model->source);
-    coffer__mcf_verifier_free(model->verifier);
+    coffer__chunk_verifier_free(model->verifier);
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));
     coffer__free(model->qualities);

@@ -5,6 +5,7 @@
 #include "coffer/format.h"
 #include "coffer/mcf.h"
 #include "formats/mcf/mcf_layout.h"
+#include "io/chunk_sums.h"
 
 #include <stdatomic.h>
 
@@ -127,34 +128,30 @@ struct coffer__buffer;
 coffer_status coffer__mcf_encode_model_info(struct coffer__buffer *out, const coffer_mcf_model_info *info,
                                             coffer_error *err);
 
-/* ---- Sums (mcf_checksum.c) ---- */
+/* ---- Checksums (mcf_checksum.c) ---- */
 
-typedef struct coffer__mcf_sums {
-    uint64_t offset, size; /* the payload area */
-    size_t count;
-    uint32_t *sums;
-} coffer__mcf_sums;
-
-coffer_status coffer__mcf_sums_load(coffer__mcf_sums *out, coffer_source *src,
+coffer_status coffer__mcf_sums_load(coffer__chunk_sums *out, coffer_source *src,
                                     const coffer_mcf_section *section, const coffer_limits *limits,
                                     coffer_error *err);
-void coffer__mcf_sums_free(coffer__mcf_sums *sums);
-/* The whole section. */
-coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__mcf_sums *sums,
+/* Appends the whole section. */
+coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__chunk_sums *sums,
                                       coffer_error *err);
-/* Sums of an area, in parallel. */
-coffer_status coffer__mcf_sums_compute(coffer__mcf_sums *out, coffer_source *src, uint64_t offset,
-                                       uint64_t size, uint32_t threads, const coffer_progress *progress,
-                                       coffer_error *err);
 
-typedef struct coffer__mcf_verifier coffer__mcf_verifier;
-/* sums : passes to the verifier on success. */
-coffer_status coffer__mcf_verifier_new(coffer__mcf_verifier **out, coffer_source *src, coffer__mcf_sums *sums,
-                                       coffer_error *err);
-void coffer__mcf_verifier_free(coffer__mcf_verifier *verifier);
-/* Checks the chunks of a range that were not checked before. May run in several threads. */
-coffer_status coffer__mcf_verify(coffer__mcf_verifier *verifier, uint64_t offset, uint64_t len,
-                                 coffer_error *err);
+/* Fields of a ModelInfo by name, for edits (mcf_model_fields.c): encodes `info` with one field or key
+ * changed, as coffer_mcf_editor_set_model_info describes. May change `info`. */
+coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_mcf_model_info *info,
+                                            const char *field, const char *text, coffer_mcf_kv_type type,
+                                            coffer_error *err);
+
+/* ---- Sections of a model without a directory (mcf_search.c) ---- */
+
+/* Searches the beginning and the end of a file for a TensorIndex: 8-aligned, with plausible entries.
+ * found->size : 0 when there is none. Takes linear time. */
+coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source *src,
+                                       const coffer_limits *limits, coffer_error *err);
+/* The same for a ModelInfo. */
+coffer_status coffer__mcf_search_model_info(coffer_mcf_section *found, coffer_source *src,
+                                            const coffer_limits *limits, coffer_error *err);
 
 /* ---- The handle (mcf_open.c, mcf_read.c) ---- */
 
@@ -180,7 +177,7 @@ struct coffer_mcf {
     char *importances;
     uint32_t *quality_of; /* by tensor: 1 + position in qualities, 0 = none; NULL without a QuantQuality */
     coffer_mcf_model_info *_Atomic model_info;
-    coffer__mcf_verifier *verifier; /* when the caller asked for verification */
+    coffer__chunk_verifier *verifier; /* NULL unless the caller asked for verification */
 };
 
 /* Reads the QuantInfo of a model that has its sections and index. */

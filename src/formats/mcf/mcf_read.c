@@ -176,7 +176,7 @@ coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor,
                             "%zu bytes at %llu of tensor %s asked for, it has %llu", len,
                             (unsigned long long)begin, coffer__mcf_entry_name(&model->index, tensor).text,
                             (unsigned long long)entry.size);
-    if (model->verifier && (status = coffer__mcf_verify(model->verifier, entry.offset + begin, len, err)))
+    if (model->verifier && (status = coffer__chunk_verify(model->verifier, entry.offset + begin, len, err)))
         return status;
     return coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
 }
@@ -189,7 +189,7 @@ const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)
         return NULL;
     entry = coffer__mcf_index_entry(&model->index, tensor);
     if (!coffer__to_size(&len, entry.size) ||
-        (model->verifier && coffer__mcf_verify(model->verifier, entry.offset, len, NULL) != COFFER_OK))
+        (model->verifier && coffer__chunk_verify(model->verifier, entry.offset, len, NULL) != COFFER_OK))
         return NULL;
     return coffer_source_view(model->source, entry.offset, len);
 }

@@ -5,8 +5,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/mcf/mcf_rewrite.h"
-#include "formats/mcf/mcf_search.h"
+#include "formats/mcf/mcf_writer.h"
 
 typedef struct rescue {
     coffer_report *report;

@@ -1,4 +1,4 @@
-#include "formats/mcf/mcf_scan.h"
+#include "formats/mcf/mcf_check.h"
 
 #include "base/bytes.h"
 

@@ -1,4 +1,4 @@
-#include "formats/mcf/mcf_search.h"
+#include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"

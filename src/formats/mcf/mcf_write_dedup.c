@@ -88,7 +88,7 @@ static coffer_status is_same(bool *same, coffer__mcf_new *a, coffer__mcf_new *b,
     return compare(same, a, b, fd, path, piece, err);
 }
 
-/* *original : UINT32_MAX when no other tensor has the payload. */
+/* *original : COFFER__TABLE_NONE when no other tensor has the payload. */
 static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer, uint64_t hash, int fd,
                                    coffer_error *err)
 {
@@ -96,11 +96,10 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
     uint8_t *piece = NULL;
     coffer_status status = COFFER_OK;
     bool same = false, first = true;
-    size_t at = 0;
+    coffer__table_probe probe = coffer__table_begin(&writer->by_sample, hash);
     uint32_t item;
-    *original = UINT32_MAX;
-    while (status == COFFER_OK && !same &&
-           (item = coffer__mcf_table_next(&writer->by_sample, hash, &at)) != UINT32_MAX) {
+    *original = COFFER__TABLE_NONE;
+    while (status == COFFER_OK && !same && (item = coffer__table_next(&probe)) != COFFER__TABLE_NONE) {
         if (!piece && !(piece = coffer__malloc(PIECE)))
             status = coffer__fail_no_memory(err, PIECE);
         else
@@ -115,7 +114,7 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
 
 coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *err)
 {
-    uint32_t last = (uint32_t)writer->tensor_count - 1, original = UINT32_MAX;
+    uint32_t last = (uint32_t)writer->tensor_count - 1, original = COFFER__TABLE_NONE;
     coffer__mcf_new *tensor = &writer->tensors[last];
     uint64_t hash = 0;
     coffer_status status;
@@ -126,8 +125,8 @@ coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *e
         (status = sample(&hash, fd, writer->path, tensor, err)) ||
         (status = find_original(&original, writer, hash, fd, err)))
         return status;
-    if (original == UINT32_MAX)
-        return coffer__mcf_table_add(&writer->by_sample, hash, last, err);
+    if (original == COFFER__TABLE_NONE)
+        return coffer__table_add(&writer->by_sample, hash, last, err);
     tensor->offset = writer->tensors[original].offset;
     coffer__mcf_forget_sums(writer, writer->payload_end);
     return coffer__sink_cut(writer->sink, writer->payload_end, err);

@@ -193,7 +193,7 @@ static coffer_status put_tensors(coffer_mcf_writer *writer, coffer_error *err)
 
 static coffer_status put_sums(coffer_mcf_writer *writer, uint64_t area_size, coffer_error *err)
 {
-    coffer__mcf_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
+    coffer__chunk_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
     coffer__buffer bytes = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mcf_sums_encode(&bytes, &sums, err);
     if (status == COFFER_OK)

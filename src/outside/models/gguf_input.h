@@ -3,7 +3,11 @@
 #ifndef COFFER_CONVERT_GGUF_INPUT_H
 #define COFFER_CONVERT_GGUF_INPUT_H
 
-#include "coffer/source.h"
+#include "outside/models/gguf.h"
+
+/* The least that a value takes: larger counts cannot be true. */
+#define COFFER__GGUF_MIN_STRING 8
+#define COFFER__GGUF_MIN_ARRAY 12
 
 #define COFFER__GGUF_WINDOW ((size_t)65536)
 
@@ -29,5 +33,8 @@ coffer_status coffer__gguf_take_string_length(uint64_t *len, coffer__gguf_input 
 /* A name (coffer__free): UTF-8 without NULs, with a NUL behind it. */
 coffer_status coffer__gguf_take_name(char **out, size_t *out_len, coffer__gguf_input *input,
                                      coffer_error *err);
+
+/* Reads a key and skips its value (gguf_values.c). */
+coffer_status coffer__gguf_take_key(coffer__gguf_key *key, coffer__gguf_input *input, coffer_error *err);
 
 #endif
