@@ -606,7 +606,7 @@ static void an_interrupted_pack_goes_on_where_it_was(void **state)
 {
     (void)state;
     uint64_t at = 100;
-    coffer_progress progress = { stop_at, &at };
+    coffer_progress progress = { sizeof progress, stop_at, &at };
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *facts;
     size_t whole_size, size;
@@ -636,7 +636,7 @@ static void another_input_is_not_resumed_into(void **state)
 {
     (void)state;
     uint64_t at = 100;
-    coffer_progress progress = { stop_at, &at };
+    coffer_progress progress = { sizeof progress, stop_at, &at };
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     make_numbers(300);
     opts.progress = &progress;

@@ -481,7 +481,7 @@ static void a_caller_who_wants_no_more_is_heard(void **state)
 {
     (void)state;
     int calls = 0;
-    coffer_progress progress = { stop, &calls };
+    coffer_progress progress = { sizeof progress, stop, &calls };
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     safetensors_write(in_folder("m.safetensors"), two_tensors, 20);
     const char *input = kept_path("m.safetensors");

@@ -216,7 +216,7 @@ static void progress_can_cancel(void **state)
 {
     float values[] = { 1, 2 };
     gguf_set open = floats(values, 2);
-    coffer_progress progress = { stop, NULL };
+    coffer_progress progress = { sizeof progress, stop, NULL };
     coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
     taken got = { .count = 0 };
     (void)state;

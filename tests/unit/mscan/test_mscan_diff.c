@@ -346,7 +346,7 @@ static void a_caller_can_stop_the_comparison(void **state)
     (void)state;
     sample a, b;
     coffer_node *root = NULL;
-    coffer_progress progress = { stop, NULL };
+    coffer_progress progress = { sizeof progress, stop, NULL };
     coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
     opts.progress = &progress;
     sample_open(&a, PARAMS, SEQUENCES, grid(100), 100);
