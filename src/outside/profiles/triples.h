@@ -1,7 +1,7 @@
 /* A set of triples of numbers, each with an index: frames by function, file and line, calls by caller and
  * frame. */
-#ifndef COFFER_CONVERT_TRIPLES_H
-#define COFFER_CONVERT_TRIPLES_H
+#ifndef COFFER_OUTSIDE_TRIPLES_H
+#define COFFER_OUTSIDE_TRIPLES_H
 
 #include "base/table.h"
 
