@@ -1,3 +1,6 @@
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "unit/mscan/mscan_sample.h"
 
 #include "coffer/format.h"
