@@ -27,7 +27,7 @@ bool cli_takes_file(const cli_option *option)
 
 static int fail(const char *path)
 {
-    coffer_error err = { COFFER_E_IO, COFFER_OFFSET_NONE, "" };
+    coffer_error err = { .status = COFFER_E_IO, .offset = COFFER_OFFSET_NONE };
     snprintf(err.text, sizeof err.text, "cannot be written: %s", strerror(errno));
     return cli_fail(path, &err, NULL);
 }

@@ -60,7 +60,7 @@ static coffer_status add_source(pack *work, const char *path, coffer_error *err)
         return status;
     work->sources[work->source_count++] = src;
     if (coffer__os_stat(path, &st) != 0)
-        return coffer__fail_errno(err, "cannot examine", path, errno);
+        return coffer__fail_errno(err, "cannot examine", errno);
     return COFFER_OK;
 }
 
@@ -218,9 +218,9 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
     if (partial.failed)
         status = coffer__fail_no_memory(err, strlen(out_path));
     else if (!opts->resume && coffer__os_stat(coffer__buffer_text(&partial), &st) == 0)
-        status = coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                              "%s is what an interrupted pack left: resume it, or restart without it",
-                              coffer__buffer_text(&partial));
+        status = coffer__fail_output(err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
+                                                       "an interrupted pack left a partial file: resume it, "
+                                                       "or restart without it"));
     coffer__buffer_free(&partial);
     return status;
 }
@@ -239,7 +239,7 @@ static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t inp
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "resume and restart exclude each other");
     if (opts->encrypt && !opts->write.key)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "encryption wants a key");
+        return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE, "encryption requires a key");
     return COFFER_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "convert/quantize/imatrix.h"
 #include "io/file.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,16 +37,18 @@ static coffer_status open_set(coffer__importance *of, const coffer_limits *limit
     if (status == COFFER_OK || (status != COFFER_E_NOT_RECOGNISED && status != COFFER_E_UNSUPPORTED)) {
         if (err && status)
             *err = unknown;
-        return status;
+        return coffer__fail_other(err, status, of->path);
     }
-    if ((status = coffer_source_open(&of->src, of->path, NULL, err)))
+    if ((status = coffer__source_open_other(&of->src, of->path, NULL, err)))
         return status;
     of->calls = true;
     status = coffer__tensors_open_with(&of->set, &coffer__tensors_imatrix, of->src, false, &opts, &failure);
     if (!status)
         return COFFER_OK;
-    return coffer__fail(err, status, failure.offset, "%s: neither vectors nor an importance matrix: %s",
-                        of->path, failure.text);
+    if (err)
+        *err = failure;
+    return coffer__fail_other(
+        err, coffer__fail_prefix(err, status, "neither vectors nor an importance matrix"), of->path);
 }
 
 coffer_status coffer__importance_open(coffer__importance **out, const char *path, const coffer_limits *limits,

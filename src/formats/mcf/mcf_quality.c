@@ -116,7 +116,7 @@ coffer_status coffer__mcf_load_quality(coffer_mcf *model, coffer_error *err)
     coffer_status status =
         coffer__mcf_quality_load(&model->qualities, model->source, &section, &model->limits, err);
     if (status) /* check says what is wrong; tensors can be read all the same */
-        return status > COFFER_E_IO ? COFFER_OK : status;
+        return coffer__is_about_file(status) ? COFFER_OK : status;
     model->quality_of = coffer__calloc(model->index.count, sizeof *model->quality_of);
     if (!model->quality_of)
         return coffer__fail_no_memory(err, model->index.count * sizeof *model->quality_of);

@@ -113,7 +113,7 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t
     else if (handle->src)
         status = coffer_source_read_at(out, handle->src, some ? offset : 0, some, &handle->failure);
     else
-        status = coffer__file_read_at(handle->fd, out, some, offset, handle->name, &handle->failure);
+        status = coffer__file_read_at(handle->fd, out, some, offset, NULL, &handle->failure);
     memset((uint8_t *)out + some, 0, len - some);
     return status ? -1 : 0;
 }
@@ -130,7 +130,7 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_
     if (handle->src || !coffer__add_u64(&end, offset, len))
         return -1;
     if (!handle->failure.status)
-        coffer__file_write_at(handle->fd, bytes, len, offset, handle->name, &handle->failure);
+        coffer__file_write_at(handle->fd, bytes, len, offset, NULL, &handle->failure);
     if (end > handle->size)
         handle->size = end;
     return 0;
@@ -144,7 +144,7 @@ static herr_t driver_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
     (void)transfer, (void)closing;
     if (handle->src || handle->failure.status || handle->size == end)
         return 0;
-    coffer__file_truncate(handle->fd, end, handle->name, &handle->failure);
+    coffer__file_truncate(handle->fd, end, NULL, &handle->failure);
     handle->size = end;
     return 0;
 }
