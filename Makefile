@@ -35,7 +35,7 @@ check:
 	@echo '== clang' && $(call build,clang) --target coffer_shared coffer_command examples/all
 	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call configure,tsan) && \
-	    cmake --build --preset tsan -j$(JOBS) --target threaded_tests && scripts/without-aslr $(CTEST) tsan
+	    cmake --build --preset tsan -j$(JOBS) && scripts/without-aslr $(CTEST) tsan
 	@echo '== all tests' && $(CTEST) dev
 
 ##install        build and install the release: PREFIX=/usr/local DESTDIR=

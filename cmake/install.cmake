@@ -15,7 +15,7 @@ endforeach()
 
 # The pkg-config file finds its prefix from where it lies, so that the tree may be moved; not so where the packager
 # names folders outright.
-set(COFFER_MODULES simdjson libisal libxxhash libsodium liblz4 libzstd libdeflate libarchive)
+set(COFFER_MODULES simdjson libisal libxxhash libsodium liblz4 libzstd)
 set(media_flags "")
 foreach(module libturbojpeg:turbojpeg libpng:png sndfile:sndfile)
     string(REPLACE ":" ";" module ${module})
@@ -46,7 +46,7 @@ foreach(folder LIBDIR INCLUDEDIR)
         set(COFFER_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
     endif()
 endforeach()
-set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lsodium -llz4 -lzstd -ldeflate -larchive${media_flags} ${hdf5_flag} -lstdc++ -lpthread -lm")
+set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lsodium -llz4 -lzstd${media_flags} ${hdf5_flag} -lstdc++ -lpthread -lm")
 configure_file(cmake/coffer.pc.in coffer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/coffer.pc DESTINATION ${pkgconfig_dir})
 

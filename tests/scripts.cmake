@@ -1,32 +1,18 @@
 # Tests that are scripts: the command's, the documentation's, the examples', and the style of the sources.
 set(scripts ${PROJECT_SOURCE_DIR}/scripts)
 
-# Programs that use threads run under the thread sanitizer; that they do is read from their source.
-set(threaded_programs "")
-file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} test_*.c)
-foreach(source IN LISTS sources)
-    string(REGEX REPLACE "^([^/]+)/(.*/)?test_([^/]+)\\.c$" "\\1;\\3" folder_and_name ${source})
-    list(JOIN folder_and_name "_" program)
-    list(JOIN folder_and_name "." test)
-    file(STRINGS ${source} mentions REGEX "thread|coffer__pool" LIMIT_COUNT 1)
-    if(mentions AND TARGET test_${program})
-        set_property(TEST ${test} APPEND PROPERTY LABELS threads)
-        list(APPEND threaded_programs test_${program})
-    endif()
-endforeach()
-
 # tests/cli/NAME.sh with the expected output beside it.
 file(GLOB cli_tests CONFIGURE_DEPENDS cli/*.sh)
 foreach(script IN LISTS cli_tests)
     get_filename_component(name ${script} NAME_WE)
     add_test(NAME cli.${name} COMMAND ${scripts}/run-cli-test ${PROJECT_BINARY_DIR} ${script})
-    file(STRINGS ${script} mentions REGEX "coffer stats|--threads" LIMIT_COUNT 1)
-    if(mentions)
-        set_property(TEST cli.${name} APPEND PROPERTY LABELS threads)
-    endif()
     set_tests_properties(cli.${name} PROPERTIES TIMEOUT 120)
 endforeach()
-add_custom_target(threaded_tests DEPENDS coffer_command ${threaded_programs})
+
+# Tests of code that runs on several threads: these run under the thread sanitizer.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS threaded.txt)
+file(STRINGS threaded.txt threaded)
+set_property(TEST ${threaded} APPEND PROPERTY LABELS threads)
 
 # Each example runs in an empty folder; examples/NAME.expected is what it prints, where that is fixed.
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)

@@ -105,7 +105,7 @@ static uint32_t set_transforms(png_work *work, uint32_t channels)
         png_set_strip_alpha(png);
     if (!has_alpha && wants_alpha)
         png_set_add_alpha(png, 0xff, PNG_FILLER_AFTER);
-    return (wants_color ? 3 : 1) + (wants_alpha ? 1 : 0);
+    return (wants_color ? 3u : 1u) + (wants_alpha ? 1u : 0u);
 }
 
 /* Leaves by longjmp where libpng fails. */

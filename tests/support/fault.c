@@ -47,12 +47,15 @@ static bool run_once(const fault_test *test, shim_fault fault, uint64_t nth)
 
 void fault_each(const fault_test *test)
 {
-    uint64_t runs = 0;
+    uint64_t runs = 0, fired = 0;
     for (shim_fault fault = SHIM_NO_MEMORY; fault <= SHIM_SHORT; fault++) {
         uint64_t nth = 1;
         while (run_once(test, fault, nth))
             nth++;
         runs += nth;
+        fired += nth - 1;
     }
+    if (fired == 0)
+        fail_msg("no fault reached the scenario: it makes no call that the shim sees");
     print_message("             %llu faults\n", (unsigned long long)runs);
 }

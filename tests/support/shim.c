@@ -204,6 +204,31 @@ WRAPPED(int, os_make_folder, const char *path, mode_t mode)
     return __real_coffer__os_make_folder(path, mode);
 }
 
+WRAPPED(int, os_remove_folder, const char *path)
+{
+    return fails(ME, EVERY) ? -1 : __real_coffer__os_remove_folder(path);
+}
+
+WRAPPED(void *, os_open_folder, const char *path)
+{
+    return fails(ME, EVERY) ? NULL : __real_coffer__os_open_folder(path);
+}
+
+WRAPPED(const char *, os_next_name, void *folder, unsigned char *type)
+{
+    return fails(ME, EVERY) ? NULL : __real_coffer__os_next_name(folder, type);
+}
+
+WRAPPED(int, os_stat_in, void *folder, const char *name, struct stat *out)
+{
+    return fails(ME, EVERY) ? -1 : __real_coffer__os_stat_in(folder, name, out);
+}
+
+WRAPPED(void, os_close_folder, void *folder)
+{
+    __real_coffer__os_close_folder(folder);
+}
+
 WRAPPED(int, os_close, int fd)
 {
     TELL(closed, fd);
@@ -238,6 +263,11 @@ WRAPPED(void *, os_map, int fd, size_t len, int writable_copy)
 WRAPPED(int, os_protect, void *address, size_t len)
 {
     return fails(ME, EVERY) ? -1 : __real_coffer__os_protect(address, len);
+}
+
+WRAPPED(int, os_unmap, void *address, size_t len)
+{
+    return __real_coffer__os_unmap(address, len);
 }
 
 /* ---- Transfers ---- */

@@ -86,6 +86,7 @@ static coffer_status select_tile(coffer__pycauset_export *export, coffer_error *
 {
     const coffer_pycauset_info *info = export->info;
     coffer_pycauset_tile *tile = &export->selection;
+    *tile = (coffer_pycauset_tile)COFFER_PYCAUSET_TILE_INIT;
     coffer_status status = select_range(&tile->row, &tile->rows, export->job, "rows", info->rows, err);
     if (!status)
         status = select_range(&tile->col, &tile->cols, export->job, "cols", info->cols, err);

@@ -59,7 +59,7 @@ static coffer_status place_changed(block_job *job, const coffer_pycauset *child,
 {
     for (uint64_t i = 0; i < inside->rows; i += BAND_ROWS) {
         for (uint64_t j = 0; j < inside->cols; j += BAND_COLS) {
-            coffer_pycauset_tile part = { inside->row + i, inside->rows - i, inside->col + j,
+            coffer_pycauset_tile part = { sizeof part, inside->row + i, inside->rows - i, inside->col + j,
                                           inside->cols - j };
             part.rows = part.rows < BAND_ROWS ? part.rows : BAND_ROWS;
             part.cols = part.cols < BAND_COLS ? part.cols : BAND_COLS;
@@ -92,7 +92,8 @@ static coffer_status place_block(block_job *job, size_t block_row, size_t block_
     uint64_t row = tile->row > rows[0] ? tile->row : rows[0], col = tile->col > cols[0] ? tile->col : cols[0];
     uint64_t row_end = tile->row + tile->rows < rows[1] ? tile->row + tile->rows : rows[1];
     uint64_t col_end = tile->col + tile->cols < cols[1] ? tile->col + tile->cols : cols[1];
-    coffer_pycauset_tile inside = { row - rows[0], row_end - row, col - cols[0], col_end - col };
+    coffer_pycauset_tile inside =
+        COFFER_PYCAUSET_TILE(row - rows[0], row_end - row, col - cols[0], col_end - col);
     coffer__open_child *child;
     size_t index = manifest->child_of[block_row * manifest->block_cols + block_col];
     coffer_status status = coffer__blocks_acquire(&child, job->blocks, job->matrix, index, err);
@@ -166,7 +167,7 @@ coffer_status coffer__pycauset_read_blocks(uint8_t *out, size_t out_stride, cons
     job.size = coffer_dtype_size(dtype);
     choose_recipe(&job, &matrix->info, dtype);
     if (job.transposed)
-        job.stored = (coffer_pycauset_tile){ tile->col, tile->cols, tile->row, tile->rows };
+        job.stored = (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(tile->col, tile->cols, tile->row, tile->rows);
     if (!job.straight) {
         job.band = coffer__malloc((size_t)BAND_ROWS * BAND_STRIDE);
         job.line = coffer__malloc((size_t)BAND_COLS * 16);

@@ -160,7 +160,7 @@ static char *path_of(const block_writer *writer, const char *name)
 
 static coffer_status copy_block(block_writer *writer, block_source *block, coffer_error *err)
 {
-    coffer__sink_opts sink_opts = { .no_sync = writer->opts.no_sync };
+    coffer__sink_opts sink_opts = { .no_sync = writer->opts.durability == COFFER_DURABILITY_NONE };
     coffer__sink *sink = NULL;
     struct stat before;
     char *path = path_of(writer, block->name);
@@ -328,9 +328,9 @@ static void writer_close(block_writer *writer)
     coffer__free(writer->folder);
 }
 
-coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
-                                            uint64_t block_rows, uint64_t block_cols,
-                                            const coffer_pycauset_writer_opts *opts, coffer_error *err)
+coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *children, uint64_t block_rows,
+                                           uint64_t block_cols, const coffer_pycauset_writer_opts *opts,
+                                           coffer_error *err)
 {
     block_writer writer = { .path = path, .rows = block_rows, .cols = block_cols };
     named_matrix old = { .source = NULL };

@@ -33,8 +33,9 @@ static coffer_pycauset_tile tile_at(const value_job *job, uint64_t first, uint64
     uint64_t row = first / job->cols, col = first % job->cols,
              count = end - first < PIECE ? end - first : PIECE;
     if (col == 0 && count >= job->cols)
-        return (coffer_pycauset_tile){ row, count / job->cols, 0, job->cols };
-    return (coffer_pycauset_tile){ row, 1, col, job->cols - col < count ? job->cols - col : count };
+        return (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(row, count / job->cols, 0, job->cols);
+    return (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(row, 1, col,
+                                                      job->cols - col < count ? job->cols - col : count);
 }
 
 /* Reads a tile of both; the values of b lie PIECE × 16 bytes behind those of a. */

@@ -57,7 +57,10 @@ coffer_status coffer__payload_output_open(coffer__payload_output *output, const 
                                           const coffer_pycauset_writer_opts *opts, unsigned planes,
                                           coffer_error *err)
 {
-    coffer__sink_opts sink_options = { .exclusive = opts->exclusive, .no_sync = opts->no_sync };
+    coffer__sink_opts sink_options = {
+        .exclusive = !opts->overwrite,
+        .no_sync = opts->durability == COFFER_DURABILITY_NONE,
+    };
     coffer_status status;
     *output = (coffer__payload_output){
         .digest_wanted = !opts->payload_uuid,

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_pycauset_open_opts, COFFER_PYCAUSET_OPEN_OPTS_INIT)
+
 static coffer_status check_payload(const coffer_pycauset *matrix, coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
@@ -91,6 +93,20 @@ coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
     return coffer__pycauset_open_child(out, src, opts, NULL, err);
 }
 
+coffer_status coffer_pycauset_open_path(coffer_pycauset **out, const char *path,
+                                        const coffer_pycauset_open_opts *opts, coffer_error *err)
+{
+    coffer_source *source = NULL;
+    coffer_status status = coffer_source_open(&source, path, NULL, err);
+    if (!status)
+        status = coffer_pycauset_open(out, source, opts, err);
+    if (status)
+        coffer_source_close(source);
+    else
+        (*out)->owns_source = true;
+    return status;
+}
+
 void coffer_pycauset_close(coffer_pycauset *matrix)
 {
     if (!matrix)
@@ -98,6 +114,8 @@ void coffer_pycauset_close(coffer_pycauset *matrix)
     coffer__pycauset_blocks_free(atomic_load(&matrix->blocks));
     coffer__pycauset_tree_free(&matrix->metadata);
     coffer__free(matrix->blocks_folder);
+    if (matrix->owns_source)
+        coffer_source_close(matrix->source);
     coffer__free(matrix);
 }
 

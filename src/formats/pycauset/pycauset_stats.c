@@ -18,6 +18,12 @@
 #define PIECE ((uint64_t)(COFFER__PAYLOAD_WINDOW / 16)) /* elements whose bytes fit a window */
 #define CHUNK 4096
 
+COFFER__INIT_FUNCTION(coffer_pycauset_stats_opts, COFFER_PYCAUSET_STATS_OPTS_INIT)
+
+struct coffer_pycauset_stats {
+    coffer_pycauset_summary total;
+};
+
 /* How values are looked at: times a factor, as signed numbers or as magnitudes. */
 typedef struct outlook {
     double factor;
@@ -319,21 +325,24 @@ static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matr
     return status;
 }
 
-coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out, const coffer_pycauset *matrix,
-                                            const coffer_pycauset_stats_opts *opts, coffer_error *err)
+coffer_status coffer_pycauset_stats_new(coffer_pycauset_stats **out, const coffer_pycauset *matrix,
+                                        const coffer_pycauset_stats_opts *opts, coffer_error *err)
 {
     coffer_pycauset_stats_opts options = COFFER_PYCAUSET_STATS_OPTS_INIT;
-    outlook how = { 1.0, coffer_dtype_is_complex(matrix->info.value_dtype) };
-    coffer__summary all;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
     coffer__work_opts work = { options.threads, options.progress };
+    outlook how = { 1.0, coffer_dtype_is_complex(matrix->info.value_dtype) };
+    coffer__summary all;
     coffer__summary_init(&all);
     status = summarize(&all, matrix, &how, &work, err);
     if (status)
         return status;
-    *out = (coffer_pycauset_stats){
+    coffer_pycauset_stats *stats = coffer__malloc(sizeof *stats);
+    if (!stats)
+        return coffer__fail_no_memory(err, sizeof *stats);
+    stats->total = (coffer_pycauset_summary){
         .elements = all.count,
         .nonzero = all.count - all.zeros,
         .nans = all.nans,
@@ -346,5 +355,16 @@ coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out, const co
         .frobenius = coffer__summary_norm(&all),
         .complex_values = how.magnitudes,
     };
+    *out = stats;
     return COFFER_OK;
+}
+
+void coffer_pycauset_stats_free(coffer_pycauset_stats *stats)
+{
+    coffer__free(stats);
+}
+
+const coffer_pycauset_summary *coffer_pycauset_stats_total(const coffer_pycauset_stats *stats)
+{
+    return &stats->total;
 }

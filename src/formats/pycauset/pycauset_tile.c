@@ -5,8 +5,12 @@
 #include "base/elements.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <string.h>
+
+COFFER__INIT_FUNCTION(coffer_pycauset_tile, COFFER_PYCAUSET_TILE_INIT)
+COFFER__INIT_FUNCTION(coffer_pycauset_view, COFFER_PYCAUSET_VIEW_INIT)
 
 /* Elements of a row that are made at a time: none is wider than 16 bytes, so their bytes fit a window. */
 #define PIECE ((uint64_t)(COFFER__PAYLOAD_WINDOW / 16))
@@ -281,9 +285,14 @@ coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride, const coff
                                         coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
+    coffer_pycauset_tile wanted = COFFER_PYCAUSET_TILE_INIT;
+    coffer_status status = coffer__take_options(&wanted, sizeof wanted, tile, err);
+    if (status)
+        return status;
+    tile = &wanted;
     if (dtype == COFFER_DTYPE_NONE)
         dtype = info->value_dtype;
-    coffer_status status = check_tile(&out_stride, matrix, tile, dtype, err);
+    status = check_tile(&out_stride, matrix, tile, dtype, err);
     if (status || tile->rows == 0 || tile->cols == 0)
         return status;
     switch (info->type) {
@@ -301,14 +310,14 @@ coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride, const coff
 coffer_status coffer_pycauset_read_rows(void *out, const coffer_pycauset *matrix, uint64_t first,
                                         uint64_t count, coffer_dtype dtype, coffer_error *err)
 {
-    coffer_pycauset_tile tile = { first, count, 0, matrix->info.cols };
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(first, count, 0, matrix->info.cols);
     return coffer_pycauset_read_tile(out, 0, matrix, &tile, dtype, err);
 }
 
 coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix, uint64_t row,
                                   uint64_t col, coffer_error *err)
 {
-    coffer_pycauset_tile tile = { row, 1, col, 1 };
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(row, 1, col, 1);
     double pair[2] = { 0, 0 };
     coffer_status status = coffer_pycauset_read_tile(pair, 0, matrix, &tile, COFFER_DTYPE_C128, err);
     if (status)
@@ -337,7 +346,7 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
                             coffer_source_name(matrix->source));
     int64_t element = (int64_t)coffer_dtype_size(info->dtype);
     int64_t line = (int64_t)info->stored_cols * element;
-    *out = (coffer_pycauset_view){
+    coffer_pycauset_view view = {
         .data = payload.view,
         .dtype = info->dtype,
         .rows = info->rows,
@@ -345,5 +354,5 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
         .row_stride = info->transposed ? element : line,
         .col_stride = info->transposed ? line : element,
     };
-    return COFFER_OK;
+    return coffer__give_struct(out, &view, sizeof view, err);
 }

@@ -11,6 +11,9 @@
 
 #define PIECE 4096 /* elements that are packed or taken apart at a time */
 
+COFFER__INIT_FUNCTION(coffer_pycauset_shape, COFFER_PYCAUSET_SHAPE_INIT)
+COFFER__INIT_FUNCTION(coffer_pycauset_writer_opts, COFFER_PYCAUSET_WRITER_OPTS_INIT)
+
 /* ---- What the file is to say ---- */
 
 static coffer_status say_view(coffer_pycauset_changes *says, const coffer_pycauset_shape *shape,
