@@ -93,7 +93,7 @@ static const char *hint_for_system_error(const char *path, const coffer_error *e
         if (err->system_error == hints[i].number)
             return hints[i].hint;
     if (!path || err->subject == COFFER_SUBJECT_OTHER)
-        return NULL;
+        return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder" : NULL;
     return err->subject == COFFER_SUBJECT_OUTPUT ? hint_for_output(path, err->system_error)
                                                  : hint_for_path(path);
 }

@@ -2,6 +2,7 @@
 #include "generate.h"
 
 #include "args.h"
+#include "base/fail.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ bool cli_takes_file(const cli_option *option)
 
 static int fail(const char *path)
 {
-    coffer_error err = { .status = COFFER_E_IO, .offset = COFFER_OFFSET_NONE };
-    snprintf(err.text, sizeof err.text, "cannot be written: %s", strerror(errno));
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__fail_errno(&err, "cannot write", errno);
     return cli_fail(path, &err, NULL);
 }
 

@@ -66,7 +66,8 @@ static coffer_status create_one(int *fd, const char *part, coffer_error *err)
     if (errno == EEXIST)
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                                               "belongs to another recording, running or killed"),
+                                               "belongs to another recording, running or killed; "
+                                               "'coffer repair' saves it"),
                                   part);
     return coffer__fail_output(err, coffer__fail_errno(err, "cannot create a file in the folder", errno));
 }
