@@ -74,6 +74,10 @@ COFFER_API const char *coffer_pycauset_value_key_at(const coffer_pycauset_value 
 COFFER_API const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_pycauset_value *map,
                                                                    const char *path);
 
+/* Adds the children of a MAP to out, a map of nodes; bytes become hexadecimal digits. */
+COFFER_API coffer_status coffer_pycauset_value_to_node(coffer_node *out, const coffer_pycauset_value *map,
+                                                       coffer_error *err);
+
 /* ---- Reading ---- */
 
 typedef struct coffer_pycauset coffer_pycauset;
@@ -84,11 +88,12 @@ typedef struct coffer_pycauset_open_opts {
     /* The folder of a block matrix's children; NULL = NAME.blocks next to the file. */
     const char *blocks_folder;
     const coffer_limits *limits;
+    bool ignore_view; /* read the values as stored: not transposed, conjugated or scaled */
 } coffer_pycauset_open_opts;
 
-#define COFFER_PYCAUSET_OPEN_OPTS_INIT                   \
-    {                                                    \
-        sizeof(coffer_pycauset_open_opts), 0, NULL, NULL \
+#define COFFER_PYCAUSET_OPEN_OPTS_INIT                          \
+    {                                                           \
+        sizeof(coffer_pycauset_open_opts), 0, NULL, NULL, false \
     }
 
 COFFER_API void coffer_pycauset_open_opts_init(coffer_pycauset_open_opts *opts, uint32_t struct_size);

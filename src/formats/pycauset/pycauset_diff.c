@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/pycauset/pycauset_work.h"
+#include "base/work.h"
 
 #include <stdio.h>
 
@@ -204,27 +204,27 @@ typedef struct matrix_diff {
     coffer__comparison all;
     uint64_t units;
     bool same_shape, same_type;
-    coffer__diffed_metadata metadata;
+    coffer__pycauset_diffed_metadata metadata;
 } matrix_diff;
 
 static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
 {
     value_job *job = &diff->values;
-    coffer__work_opts work_opts = { diff->opts->threads, diff->opts->progress };
+    coffer__work_opts work_opts = { .threads = diff->opts->threads, .progress = diff->opts->progress };
     coffer__work *work = NULL;
     coffer_status status = check_size(job, err);
     if (status)
         return status;
     job->unit = (job->elements / MAX_UNITS / UNIT + 1) * UNIT;
     diff->units = job->elements / job->unit + (job->elements % job->unit != 0);
-    if ((status = coffer__work_new(&work, diff->units, &work_opts, err)))
+    if ((status = coffer__work_new_pieces(&work, diff->units, &work_opts, err)))
         return status;
     job->scratch = coffer__alloc_array(coffer__work_threads(work), 2 * PIECE * 16);
     job->found = coffer__alloc_array((size_t)diff->units, sizeof *job->found);
     if (!job->scratch || !job->found)
         status = coffer__fail_no_memory(err, diff->units * sizeof *job->found);
     else
-        status = coffer__work_run(work, compare_unit, job, err);
+        status = coffer__work_run(work, diff->units, compare_unit, job, err);
     for (uint64_t i = 0; status == COFFER_OK && i < diff->units; i++)
         coffer__comparison_merge(&diff->all, &job->found[i]);
     coffer__work_free(work);
@@ -245,7 +245,7 @@ static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_
     else
         coffer__node_null(out, "values");
     coffer__node_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
-    if ((status = coffer__diffed_metadata_put(out, "metadata", &diff->metadata, err)))
+    if ((status = coffer__pycauset_diffed_metadata_put(out, "metadata", &diff->metadata, err)))
         return status;
     if (diff->same_shape)
         status = list_differences(coffer__node_list(out, "differences"), &diff->values, diff->units,
@@ -270,10 +270,10 @@ static coffer_status compare(coffer_node *out, const coffer_pycauset *a, const c
     if (diff.same_shape)
         status = compare_values(&diff, err);
     if (status == COFFER_OK)
-        status = coffer__diffed_metadata_compare(&diff.metadata, a, b, err);
+        status = coffer__pycauset_diffed_metadata_compare(&diff.metadata, a, b, err);
     if (status == COFFER_OK)
         status = put_diff(out, &diff, err);
-    coffer__diffed_metadata_free(&diff.metadata);
+    coffer__pycauset_diffed_metadata_free(&diff.metadata);
     coffer__free(diff.values.scratch);
     coffer__free(diff.values.found);
     return status;

@@ -58,6 +58,17 @@ static coffer_status open_state(coffer_pycauset *matrix, uint64_t generation, co
     return read_state(matrix, err);
 }
 
+static void ignore_view(coffer_pycauset_info *info)
+{
+    info->transposed = info->conjugated = false;
+    info->scalar_real = 1;
+    info->scalar_imag = 0;
+    info->rows = info->stored_rows;
+    info->cols = info->stored_cols;
+    if (info->type != COFFER_PYCAUSET_BLOCK)
+        info->value_dtype = info->dtype == COFFER_DTYPE_BIT ? COFFER_DTYPE_BOOL : info->dtype;
+}
+
 coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *src,
                                           const coffer_pycauset_open_opts *opts,
                                           const coffer_pycauset *parent, coffer_error *err)
@@ -83,6 +94,8 @@ coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *
         return status;
     }
     coffer__pycauset_settle_value_dtype(matrix);
+    if (options.ignore_view)
+        ignore_view(&matrix->info);
     *out = matrix;
     return COFFER_OK;
 }

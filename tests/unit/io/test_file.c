@@ -62,7 +62,7 @@ static void errors_name_the_file_and_the_reason(void **state)
     assert_string_equal(err.text, "f: cannot write: Bad file descriptor");
     assert_int_equal(coffer__file_write_at(-1, &byte, 1, 0, "f", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_truncate(-1, 0, "f", &err), COFFER_E_IO);
-    assert_string_equal(err.text, "f: cannot cut: Bad file descriptor");
+    assert_string_equal(err.text, "f: cannot truncate: Bad file descriptor");
     assert_int_equal(coffer__file_sync(-1, "f", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_sync_data(-1, "f", &err), COFFER_E_IO);
     assert_string_equal(err.text, "f: cannot sync: Bad file descriptor");

@@ -462,11 +462,11 @@ static void a_whole_journal_that_makes_no_sense_is_an_error(void **state)
     assert_refused(&made, COFFER_E_OVERLAP, "the range at 5 begins before the one before it ends at 6");
 
     made = make_journal(1, OLD_SIZE + 1, 0);
-    assert_refused(&made, COFFER_E_TRUNCATED, "the journal says it had 21 bytes, the file has 20");
+    assert_refused(&made, COFFER_E_TRUNCATED, "the journal was written for 21 bytes, the file has 20");
 
     made = make_journal(1, OLD_SIZE + 4, 1);
     make_range(&made, OLD_SIZE + 1, "AAA", 3);
-    assert_refused(&made, COFFER_E_TRUNCATED, "the journal says it had 24 bytes, the file has 20");
+    assert_refused(&made, COFFER_E_TRUNCATED, "the journal was written for 24 bytes, the file has 20");
 }
 
 static void bytes_that_the_file_lost_come_from_the_journal(void **state)
