@@ -69,7 +69,7 @@ static void errors_name_the_file_and_the_reason(void **state)
     assert_int_equal(coffer__file_size(&size, -1, "f", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_unlink("/no/such", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_sync_folder("/no/such", &err), COFFER_E_IO);
-    assert_string_equal(err.text, "/no/: cannot open: No such file or directory");
+    assert_string_equal(err.text, "cannot open the folder: No such file or directory");
 }
 
 static void the_folder_of_a_bare_name_is_synced(void **state)
