@@ -1,28 +1,41 @@
 /* get, for matrices: a value of the metadata by its path, or values of the matrix. */
-#include "get_pycauset.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
 #include "pycauset_verbs.h"
 #include "term.h"
-#include "value_text.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
     { "as", 0, "KIND", NULL,
-      "values: csv, npy, raw … (by FILE's extension, else csv); metadata: text, json, raw" },
-    { "part", 0, "PART", "real|imag|abs", "values: this part of complex numbers" },
-    { "dtype", 0, "TYPE", NULL, "values: as f32, i64 … (their own)" },
-    { "stored", 0, NULL, NULL, "values: as they are stored, without transposition, conjugation and scalar" },
-    { "json", 0, NULL, NULL, "metadata: the same as --as json" },
-    { "stale", 0, NULL, NULL, "also cached results that do not fit the payload or view any more" },
-    { "generation", 'g', "N", NULL, "metadata: as it was then; 'coffer log' lists them" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
+      "values: csv, npy, raw … (default: by the extension of FILE, else csv); metadata: text, json or raw" },
+    { "part", 0, "PART", "real|imag|abs", "values: one part of complex numbers" },
+    { "dtype", 0, "TYPE", NULL, "values: convert to f32, i64 … (default: their own type)" },
+    { "stored", 0, NULL, NULL, "values: as stored, without transposition, conjugation and scalar" },
+    { "json", 0, NULL, NULL, "metadata: same as --as json" },
+    { "stale", 0, NULL, NULL, "include cached results that do not match the payload or view" },
+    { "generation", 'g', "N", NULL,
+      "metadata: the state of generation N; 'coffer log' lists the generations" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { 0 },
 };
+
+typedef struct get_job {
+    const cli_args *args;
+    const char *path, *what, *output, *as;
+    bool force, stale;
+} get_job;
+
+/* Options that apply to values only. */
+enum { VALUE_OPTIONS = 3 };
+static const char *const value_options[VALUE_OPTIONS] = { "part", "dtype", "stored" };
 
 /* ---- Metadata ---- */
 
@@ -32,10 +45,10 @@ typedef struct metadata_job {
     get_job get;
     enum as as;
     coffer__buffer out;
-    size_t left_out; /* stale results */
+    size_t stale_skipped;
 } metadata_job;
 
-/* The results that can be trusted, or all of them. */
+/* The results that are not stale, or all of them with --stale. */
 static void put_cached(metadata_job *job, coffer__json_writer *json, const coffer_pycauset *matrix,
                        const coffer_pycauset_value *cached)
 {
@@ -46,16 +59,16 @@ static void put_cached(metadata_job *job, coffer__json_writer *json, const coffe
         const char *name = coffer_pycauset_value_key_at(cached, i, &len);
         coffer_pycauset_cached(matrix, name, &stale);
         if (stale && !job->get.stale) {
-            job->left_out++;
+            job->stale_skipped++;
             continue;
         }
         coffer__json_key_len(json, name, len);
-        value_put_json(json, coffer_pycauset_value_at(cached, i));
+        pycauset_put_json(json, coffer_pycauset_value_at(cached, i));
     }
     coffer__json_close_object(json);
 }
 
-/* The whole map, or the part of it that holds results: each of them is looked at. */
+/* The whole metadata or its map "cached", without stale results. */
 static void put_map(metadata_job *job, const coffer_pycauset *matrix, const coffer_pycauset_value *value)
 {
     const coffer_pycauset_value *root = coffer_pycauset_metadata(matrix);
@@ -74,7 +87,7 @@ static void put_map(metadata_job *job, const coffer_pycauset *matrix, const coff
             if (member == cached && coffer_pycauset_value_kind(cached) == COFFER_PYCAUSET_MAP)
                 put_cached(job, &json, matrix, member);
             else
-                value_put_json(&json, member);
+                pycauset_put_json(&json, member);
         }
         coffer__json_close_object(&json);
     }
@@ -89,17 +102,17 @@ static void put_value(metadata_job *job, const coffer_pycauset_value *value)
     bool is_text = coffer_pycauset_value_kind(value) == COFFER_PYCAUSET_STRING;
     if (job->as == AS_JSON) {
         coffer__json_writer_init(&json, &job->out, 2);
-        value_put_json(&json, value);
+        pycauset_put_json(&json, value);
         coffer__buffer_append(&job->out, "\n", 1);
     } else if (is_bytes ? job->as == AS_RAW || job->get.output : is_text && job->as == AS_RAW) {
         const char *bytes = coffer_pycauset_value_text(value, &len);
         coffer__buffer_append(&job->out, bytes, len);
     } else {
-        value_put_text(&job->out, value);
+        pycauset_put_text(&job->out, value);
     }
 }
 
-/* The map that the path leads to before it leads nowhere; `path` is cut to it. */
+/* The deepest map on the path that exists; `path` is shortened to it. */
 static const coffer_pycauset_value *find_parent(const coffer_pycauset_value *root, char *path)
 {
     for (char *dot; (dot = strrchr(path, '.'));) {
@@ -128,9 +141,9 @@ static int fail_unknown(const get_job *job, const coffer_pycauset *matrix)
     return status;
 }
 
-/* "cached.NAME" stands for the result itself. *stale tells of one that may not be given out. */
+/* "cached.NAME" is the result itself. *stale: it exists but is not returned. */
 static const coffer_pycauset_value *find_cached(const coffer_pycauset *matrix, const char *what,
-                                                bool trusting, bool *stale)
+                                                bool with_stale, bool *stale)
 {
     static const char prefix[] = "cached.";
     const coffer_pycauset_value *value = coffer_pycauset_value_find(coffer_pycauset_metadata(matrix), what);
@@ -144,8 +157,8 @@ static const coffer_pycauset_value *find_cached(const coffer_pycauset *matrix, c
     }
     const coffer_pycauset_value *result = coffer_pycauset_cached(matrix, coffer__buffer_text(&name), stale);
     coffer__buffer_free(&name);
-    *stale = *stale && !trusting;
-    if (!result && trusting && !*at)
+    *stale = *stale && !with_stale;
+    if (!result && with_stale && !*at)
         result = coffer_pycauset_value_find(value, "value");
     return *at ? value : result;
 }
@@ -155,15 +168,15 @@ static int fail_stale(const get_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     coffer__fail(&err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                  "%s is stale: it was computed for another payload or view", job->what);
-    return cli_fail(job->path, &err, "compute it again, or --stale shows it as it is");
+    return cli_fail(job->path, &err, "compute it again, or add --stale to print it anyway");
 }
 
-static void tell_left_out(const metadata_job *job)
+static void print_skipped(const metadata_job *job)
 {
-    if (job->left_out)
-        fprintf(stderr, "%scoffer:%s %zu stale cached result%s left out; --stale shows %s\n",
-                term_on(stderr, TERM_YELLOW), term_off(stderr), job->left_out, job->left_out == 1 ? "" : "s",
-                job->left_out == 1 ? "it" : "them");
+    if (job->stale_skipped)
+        fprintf(stderr, "%scoffer:%s skipped %zu stale cached result%s; --stale includes %s\n",
+                term_on(stderr, TERM_YELLOW), term_off(stderr), job->stale_skipped,
+                job->stale_skipped == 1 ? "" : "s", job->stale_skipped == 1 ? "it" : "them");
 }
 
 static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
@@ -183,11 +196,124 @@ static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
     else
         put_value(job, value);
     int result = cli_write_out(job->get.output, job->get.force, job->out.data, job->out.len);
-    tell_left_out(job);
+    print_skipped(job);
     return result;
 }
 
-/* ---- Which of the two ---- */
+/* ---- Values, written by the conversions ---- */
+
+/* "3,4", "10..20,0..5", "7", "..,2" or "values"; keys do not begin with a digit. */
+static bool is_tile(const char *what)
+{
+    return isdigit((unsigned char)what[0]) || strncmp(what, "..", 2) == 0 || strcmp(what, "values") == 0;
+}
+
+static bool is_everything(const char *range)
+{
+    return !*range || strcmp(range, "..") == 0;
+}
+
+static int convert(const get_job *job, coffer_source *src, const char *rows, const char *cols)
+{
+    coffer_setting settings[VALUE_OPTIONS + 2];
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    opts.to = job->as ? job->as : job->output ? NULL : "csv";
+    if (!job->output && term_is_terminal(stdout) && !coffer_convert_is_text(opts.to))
+        return cli_usage(job->args, "refusing to write binary %s to a terminal; use -o FILE or redirect",
+                         opts.to);
+    if (!is_everything(rows))
+        settings[opts.setting_count++] = (coffer_setting){ "rows", rows };
+    if (!is_everything(cols))
+        settings[opts.setting_count++] = (coffer_setting){ "cols", cols };
+    for (size_t i = 0; i < VALUE_OPTIONS; i++)
+        if (cli_has(job->args, value_options[i]))
+            settings[opts.setting_count++] =
+                (coffer_setting){ value_options[i], cli_value(job->args, value_options[i]) };
+    opts.settings = settings;
+    opts.exclusive = !job->force;
+    term_progress_start(&bar, "writing", NULL);
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_convert(src, job->output ? job->output : "-", &opts, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    return cli_fail_between(job->path, job->output, &err, NULL);
+}
+
+/* ---- One complex number ---- */
+
+/* "3,4". CSV has no complex numbers, but a single one is printed as Python writes it. */
+static bool is_element(uint64_t *row, uint64_t *col, const char *what)
+{
+    char *comma, *end;
+    errno = 0;
+    *row = strtoull(what, &comma, 10);
+    if (!isdigit((unsigned char)what[0]) || *comma != ',' || !isdigit((unsigned char)comma[1]))
+        return false;
+    *col = strtoull(comma + 1, &end, 10);
+    return !*end && !errno;
+}
+
+static void put_real(coffer__buffer *out, double value, bool always_signed)
+{
+    coffer__json_writer json;
+    coffer__buffer_printf(out, "%s", always_signed && (isnan(value) || !signbit(value)) ? "+" : "");
+    coffer__json_writer_init(&json, out, 0);
+    if (isfinite(value))
+        coffer__json_write_f64(&json, value);
+    else
+        coffer__buffer_printf(out, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+}
+
+static int print_complex(const cli_args *args, const coffer_pycauset *matrix)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    uint64_t row = 0, col = 0;
+    double real, imag;
+    is_element(&row, &col, cli_operand(args, 1));
+    if (coffer_pycauset_get(&real, &imag, matrix, row, col, &err) != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    put_real(&text, real, false);
+    put_real(&text, imag, true);
+    printf("%sj\n", coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
+    return CLI_OK;
+}
+
+static bool holds_complex(coffer_source *src)
+{
+    coffer_pycauset *matrix = NULL;
+    bool complex_values = coffer_pycauset_open(&matrix, src, NULL, NULL) == COFFER_OK &&
+                          coffer_dtype_is_complex(coffer_pycauset_get_info(matrix)->value_dtype);
+    coffer_pycauset_close(matrix);
+    return complex_values;
+}
+
+static int get_tile(const get_job *job, coffer_source *src)
+{
+    uint64_t row, col;
+    bool as_text = !job->as && !job->output && !cli_has(job->args, "part") && !cli_has(job->args, "stored");
+    static const char *const others[] = { "generation", "stale", "json" };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (cli_has(job->args, others[i]))
+            return cli_usage(job->args, "--%s applies to metadata only, and %s selects values", others[i],
+                             job->what);
+    if (as_text && is_element(&row, &col, job->what) && holds_complex(src))
+        return pycauset_with_matrix(job->args, src, 0, print_complex);
+    if (strcmp(job->what, "values") == 0)
+        return convert(job, src, "", "");
+    coffer__buffer rows = COFFER__BUFFER_INIT;
+    const char *comma = strchr(job->what, ',');
+    coffer__buffer_append(&rows, job->what, comma ? (size_t)(comma - job->what) : strlen(job->what));
+    int result = convert(job, src, coffer__buffer_text(&rows), comma ? comma + 1 : "");
+    coffer__buffer_free(&rows);
+    return result;
+}
+
+/* ---- The verb ---- */
 
 static get_job read_job(const cli_args *args)
 {
@@ -208,12 +334,12 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
     const char *as = cli_has(args, "json") ? "json" : job.get.as ? job.get.as : "text";
     while (job.as < AS_RAW && strcmp(names[job.as], as) != 0)
         job.as++;
-    for (size_t i = 0; i < GET_VALUE_OPTIONS; i++)
-        if (cli_has(args, get_value_options[i]))
-            return cli_usage(args, "--%s is about values, and %s is none", get_value_options[i],
+    for (size_t i = 0; i < VALUE_OPTIONS; i++)
+        if (cli_has(args, value_options[i]))
+            return cli_usage(args, "--%s applies to values only, and %s is metadata", value_options[i],
                              job.get.what);
     if (strcmp(names[job.as], as) != 0)
-        return cli_usage(args, "metadata can be had as text, json or raw, not as %s", as);
+        return cli_usage(args, "--as must be text, json or raw for metadata, not %s", as);
     int result = get_metadata(&job, matrix);
     coffer__buffer_free(&job.out);
     return result;
@@ -225,7 +351,7 @@ static int run(const cli_args *args, coffer_source *src)
     uint64_t generation;
     if (!cli_number(&generation, args, "generation", 0, 1, UINT64_MAX))
         return CLI_USAGE;
-    return get_is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
+    return is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
 }
 
 const cli_format_verb cli_pycauset_get = {
