@@ -3,6 +3,7 @@
 
 #include "draw/picture.h"
 
+#include <errno.h>
 #include <cairo.h>
 #include <stdlib.h>
 #include <string.h>
