@@ -10,7 +10,7 @@
     { "cast", "TYPE", "f16 or bf16: real floats of other types become this (keep)" }, \
         { "include", "GLOB", "only tensors whose name matches" },                     \
     {                                                                                 \
-        "exclude", "GLOB", "no tensors whose name matches"                            \
+        "exclude", "GLOB", "leave out tensors whose name matches"                     \
     }
 
 typedef struct coffer__tensor_settings {

@@ -1,4 +1,4 @@
-/* A check under way: what its parts share. Each part adds findings and fails only when it cannot go on. */
+/* The state of a check. Each part adds findings and fails only when it cannot continue. */
 #ifndef COFFER_FORMATS_MCF_CHECK_H
 #define COFFER_FORMATS_MCF_CHECK_H
 
@@ -21,21 +21,21 @@ typedef struct coffer__mcf_checker {
     coffer__mcf_quant_record *quants;
     size_t quant_count;
     uint64_t quants_at; /* place of the first record in the file */
-    uint32_t *quant_of; /* by tensor: 1 + number of its first record; NULL when there is no index */
+    uint32_t *quant_of; /* by tensor: 1 + number of its first record; NULL without an index */
 } coffer__mcf_checker;
 
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type);
 bool coffer__mcf_checker_activations(const coffer__mcf_checker *check, size_t tensor);
 
-/* Entries, names and where payloads lie. */
+/* Checks entries, names and the places of payloads. */
 coffer_status coffer__mcf_check_index(coffer__mcf_checker *check, coffer_error *err);
-/* What shares bytes with what, and bytes that belong to nothing. */
+/* Reports overlaps, and bytes that belong to nothing. */
 coffer_status coffer__mcf_check_places(coffer__mcf_checker *check, coffer_error *err);
-/* Loads the records; says what is wrong with them. */
+/* Loads and checks the records. */
 coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error *err);
-/* What quantizing is said to have cost. */
+/* Checks the QuantQuality section. */
 coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err);
-/* Sums and the bytes of quantized payloads: all of them, or what costs next to nothing. */
+/* Checks checksums and quantized payloads: all of them, or those that cost next to nothing. */
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err);
 
 /* ---- Invalid values in quantized payloads, found in pieces on any number of threads (mcf_scan.c) ---- */

@@ -70,7 +70,7 @@ static coffer_status check_layout(const uint8_t *bytes, size_t len, uint64_t bas
     seal(found, bytes, len);
     if (memcmp(found, bytes + COFFER__MCF_SUMS_SHA_AT, sizeof found) != 0)
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, base + COFFER__MCF_SUMS_SHA_AT,
-                            "the SHA-256 of the table of sums does not match: the table is damaged");
+                            "the SHA-256 of the checksum table does not match: the table is damaged");
     return COFFER_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "formats/mcf/mcf_private.h"
 
+#include "base/fail.h"
 #include "base/report.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static void describe_model_info(coffer_node *out, const coffer_mcf_model_info *i
     coffer__node_u64(map, "keys", info->kv_count, COFFER_UNIT_NONE);
 }
 
-/* A ModelInfo that cannot be read is said to be so, and the rest is described all the same. */
+/* A damaged ModelInfo is reported, and the rest is described anyway. */
 static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, coffer_error *err)
 {
     const coffer_mcf_model_info *info;
@@ -36,11 +37,8 @@ static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, c
         describe_model_info(out, info);
         return COFFER_OK;
     }
-    if (status <= COFFER_E_IO) {
-        if (err)
-            *err = cause;
-        return status;
-    }
+    if (!coffer__is_about_file(status))
+        return coffer__fail_copy(err, &cause);
     coffer__node_null(out, "model_name");
     coffer__node_null(out, "arch");
     if (status != COFFER_E_MISSING)

@@ -1,5 +1,5 @@
-/* A hash of the tensors that does not depend on where they stand: a SHA-256 over each one's name, type, shape
- * and the digests of its payload's blocks, in the order of the names. */
+/* A hash of the tensors that does not depend on the layout: SHA-256 over the name, type, shape and payload
+ * block digests of each tensor, in the order of the names. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"

@@ -21,7 +21,7 @@ coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *sr
         return status;
     if (have < COFFER__MCF_MAGIC_SIZE || memcmp(bytes, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE) != 0)
         return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0,
-                            "not a model container: it does not begin with MCF and a zero byte");
+                            "not an MCF file: it does not begin with \"MCF\" and a zero byte");
     if (have < sizeof bytes)
         return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
                             COFFER__MCF_HEADER_SIZE, (unsigned long long)size);
@@ -154,8 +154,9 @@ coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const
                             (unsigned long long)section->size, (unsigned long long)section->offset,
                             (unsigned long long)header->directory);
     if (section->offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
-        return coffer__fail(err, COFFER_E_MISALIGNED, section->offset, "%s begins at %llu, no multiple of %d",
-                            label.text, (unsigned long long)section->offset, COFFER__MCF_SECTION_ALIGNMENT);
+        return coffer__fail(err, COFFER_E_MISALIGNED, section->offset,
+                            "%s begins at %llu, which is not a multiple of %d", label.text,
+                            (unsigned long long)section->offset, COFFER__MCF_SECTION_ALIGNMENT);
     return COFFER_OK;
 }
 

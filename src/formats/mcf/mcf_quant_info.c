@@ -51,7 +51,7 @@ static coffer_status check_layout(size_t *count, const uint8_t *bytes, size_t le
                             COFFER__MCF_SECTION_VERSION);
     if (!coffer__range_fits(COFFER__MCF_QUANT_HEADER, (uint64_t)records * COFFER__MCF_QUANT_RECORD, len))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_QUANT_COUNT_AT,
-                            "QuantInfo says %lu records, it has %zu", (unsigned long)records,
+                            "QuantInfo declares %lu records, it has %zu", (unsigned long)records,
                             (len - COFFER__MCF_QUANT_HEADER) / COFFER__MCF_QUANT_RECORD);
     *count = records;
     return COFFER_OK;
@@ -122,7 +122,7 @@ coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err)
     coffer_status status = coffer__mcf_read_quant_records(&model->quants, &model->quant_count, model->source,
                                                           section, &model->limits, err);
     if (status)
-        return status > COFFER_E_IO ? COFFER_OK : status;
+        return coffer__is_about_file(status) ? COFFER_OK : status;
     model->quant_of = coffer__calloc(model->index.count, sizeof *model->quant_of);
     model->public_quants = coffer__alloc_array(model->quant_count, sizeof *model->public_quants);
     if (!model->quant_of || !model->public_quants)

@@ -53,7 +53,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of a type that stands twice the first is taken: it is the one that counts. */
+/* Readers use the first section of a type, so only that one is kept. */
 static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *model, coffer_error *err)
 {
     size_t count = model->section_count, kept = 0;
@@ -154,7 +154,7 @@ static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_re
     return coffer_mcf_writer_end_tensor(writer, err);
 }
 
-/* How much room the index will take, so that it can stand in front. */
+/* Reserves room for the index before the payloads. */
 static coffer_status reserve(coffer_mcf_writer *writer, const coffer_mcf *model, const placed *list,
                              size_t count, coffer_error *err)
 {

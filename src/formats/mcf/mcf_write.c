@@ -17,9 +17,8 @@ static coffer_status check_options(coffer_mcf_writer_opts *options, coffer_error
     if (align < COFFER__MCF_PAYLOAD_ALIGNMENT || align > COFFER__MCF_MAX_ALIGNMENT ||
         (align & (align - 1)) != 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "an alignment of %lu: it must be a power of two from %d to %lu",
-                            (unsigned long)align, COFFER__MCF_PAYLOAD_ALIGNMENT,
-                            (unsigned long)COFFER__MCF_MAX_ALIGNMENT);
+                            "alignment %lu must be a power of two from %d to %lu", (unsigned long)align,
+                            COFFER__MCF_PAYLOAD_ALIGNMENT, (unsigned long)COFFER__MCF_MAX_ALIGNMENT);
     options->align = align;
     return COFFER_OK;
 }
@@ -51,7 +50,7 @@ coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path
         status = coffer__sink_create(&writer->sink, path, &sink_options, err);
     if (status == COFFER_OK && !coffer__sink_can_patch(writer->sink))
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                              "%s: a model cannot be written to a stream, its header is written last", path);
+                              "%s: cannot write a model to a stream, its header is written last", path);
     if (status == COFFER_OK)
         status = coffer__sink_fill(writer->sink, 0, COFFER__MCF_HEADER_SIZE, err);
     if (status) {
@@ -106,7 +105,7 @@ coffer_status coffer__mcf_writer_align(coffer_mcf_writer *writer, uint64_t align
 {
     uint64_t at = coffer__sink_position(writer->sink), aligned;
     if (!coffer__align_up(&aligned, at, alignment))
-        return coffer__fail(err, COFFER_E_LIMIT, at, "%s: no room behind %llu bytes", writer->path,
+        return coffer__fail(err, COFFER_E_LIMIT, at, "%s: no room after %llu bytes", writer->path,
                             (unsigned long long)at);
     return coffer__sink_fill(writer->sink, 0, aligned - at, err);
 }
@@ -176,7 +175,7 @@ coffer_status coffer__mcf_add_raw_section(coffer_mcf_writer *writer, uint32_t ty
                                           const void *bytes, size_t len, coffer_error *err)
 {
     if (has_section(writer, type))
-        return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE, "%s was added already",
+        return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE, "%s was already added",
                             coffer__mcf_section_label(type).text);
     return writer->area_begun ? add_section_late(writer, type, version, bytes, len, err)
                               : add_section_now(writer, type, version, bytes, len, err);
@@ -187,8 +186,8 @@ coffer_status coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t 
 {
     if (type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_TENSOR_INDEX ||
         type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is made by the writer itself", coffer__mcf_section_label(type).text);
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s is created by the writer",
+                            coffer__mcf_section_label(type).text);
     return coffer__mcf_add_raw_section(writer, type, version, bytes, len, err);
 }
 
@@ -214,7 +213,7 @@ coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_
     coffer_status status;
     if (writer->area_begun || writer->index_room > 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "room for the index is made once, before the first tensor");
+                            "reserve the index once, before the first tensor");
     if ((status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err)))
         return status;
     writer->index_at = coffer__sink_position(writer->sink);
@@ -229,8 +228,8 @@ coffer_status coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *
     coffer__sink *sink;
     coffer_status status;
     if (writer->in_tensor)
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "the last tensor was begun and not ended");
+        status =
+            coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "the last tensor was not ended");
     else
         status = coffer__mcf_finish(writer, err);
     if (status == COFFER_OK) {

@@ -29,7 +29,7 @@ static coffer_status check_name(const coffer_mcf_writer *writer, const char *nam
         if (coffer__mcf_compare_names(coffer__mcf_new_name(writer, other), other->name_len, name, name_len) ==
             0)
             return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                                "tensor \"%.*s\" was added already", (int)(name_len < 64 ? name_len : 64),
+                                "tensor \"%.*s\" was already added", (int)(name_len < 64 ? name_len : 64),
                                 name);
     }
     return COFFER_OK;
@@ -40,7 +40,7 @@ static coffer_status check_room(const coffer_mcf_writer *writer, uint32_t rank, 
     uint64_t dims = writer->dims.len / sizeof(uint64_t);
     if (writer->in_tensor)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor was not ended before the next began");
+                            "the previous tensor was not ended");
     if (writer->tensor_count >= UINT32_MAX - 1 || rank > UINT32_MAX - dims)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%zu tensors with %llu dims: an index has no room for more", writer->tensor_count,
@@ -61,7 +61,7 @@ static coffer_status begin_area(coffer_mcf_writer *writer, coffer_error *err)
     return status;
 }
 
-/* Takes a tensor into the list; its payload is wherever tensor->offset says. */
+/* Adds a tensor to the list; its payload is at tensor->offset. */
 static coffer_status add_tensor(coffer_mcf_writer *writer, coffer__mcf_new *tensor, const char *name,
                                 size_t name_len, const uint64_t *dims, coffer_error *err)
 {
@@ -136,7 +136,7 @@ static coffer_status make_record(coffer__mcf_quant_record *out, const coffer_mcf
     coffer_mcf_quant implied = coffer__mcf_implied_quant(tensor->dtype);
     if (quant && quant->method != tensor->dtype && quant->method != COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor of type %s with the record of a %s one",
+                            "a tensor of type %s has a quantization record of type %s",
                             coffer_dtype_name(tensor->dtype), coffer_dtype_name(quant->method));
     *out = (coffer__mcf_quant_record){ .method = (uint8_t)coffer_mcf_dtype_code(tensor->dtype),
                                        .block_size = implied.block_size,

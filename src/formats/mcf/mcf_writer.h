@@ -38,7 +38,7 @@ struct coffer_mcf_writer {
 
     coffer_mcf_section *sections; /* in the file already */
     size_t section_count, section_capacity;
-    coffer__mcf_late_section *late; /* come behind the payloads */
+    coffer__mcf_late_section *late; /* written after the payloads */
     size_t late_count, late_capacity;
     uint64_t index_at, index_room; /* in front of the payloads; 0 = none */
 
@@ -91,38 +91,37 @@ coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *e
 
 /* ---- mcf_write_sums.c ---- */
 
-/* Copies a range of an open file behind what is written, and counts the sums of what stands there meanwhile.
- */
+/* Appends a range of an open file, and meanwhile sums the chunks written before. */
 coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
                                   const char *name, coffer_error *err);
-/* Counts the chunks that are whole when enough of them wait; the rest when the payloads have ended. */
+/* Sums complete chunks when enough of them are waiting; the rest when the payloads have ended. */
 coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err);
-/* What was counted beyond a position no longer holds. */
+/* Drops the sums of chunks after a position. */
 void coffer__mcf_forget_sums(coffer_mcf_writer *writer, uint64_t position);
 
 /* ---- mcf_write_dedup.c ---- */
 
-/* When the payload of the last tensor stands in the file already, takes it back and points there. */
+/* When the file already has the payload of the last tensor, removes the copy and refers to the first. */
 coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *err);
 
 /* ---- mcf_write_end.c ---- */
 
 uint64_t coffer__mcf_index_size(uint64_t tensors, uint64_t dims, uint64_t name_bytes);
-/* What comes behind the payloads, and the header. */
+/* Writes what follows the payloads, and the header. */
 coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err);
 
 /* ---- mcf_rewrite.c: compact and repair ---- */
 
 typedef struct coffer__mcf_rewrite {
     const coffer_mcf *model;
-    const bool *left_out; /* by tensor; NULL = all are taken over */
+    const bool *left_out; /* by tensor; NULL = copy all */
     const coffer_progress *progress;
 } coffer__mcf_rewrite;
 
 /* The alignment that all payloads share, as a writer's option. */
 uint32_t coffer__mcf_common_alignment(const coffer_mcf *model);
-/* Takes over the sections but those that the writer makes, then the tensors in the order in which they stand.
- * Names for one payload share it again. */
+/* Copies the sections except those that the writer creates, then the tensors in the order of their
+ * payloads. Names of one payload share it again. */
 coffer_status coffer__mcf_take_over(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
                                     coffer_error *err);
 

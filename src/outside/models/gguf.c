@@ -1,4 +1,4 @@
-/* Reading the front of a GGUF file. Every count is held against the bytes that are left before it is used. */
+/* Reads the front of a GGUF file. Every count is checked against the bytes left before it is used. */
 #include "outside/models/gguf.h"
 
 #include "base/array.h"
@@ -14,7 +14,7 @@
 
 static const uint8_t magic[4] = { 'G', 'G', 'U', 'F' };
 
-/* What a key and a tensor take at least: counts beyond that are lies. */
+/* The least that a key and a tensor take: larger counts cannot be true. */
 #define MIN_KEY_BYTES 13    /* an empty name, a type, one byte */
 #define MIN_TENSOR_BYTES 24 /* an empty name, rank 0, a type, an offset */
 
@@ -34,7 +34,7 @@ static coffer_status measure_tensor(coffer__gguf_tensor *tensor, uint64_t place,
         fits = coffer__mul_u64(&elements, elements, tensor->dims[i]);
     if (fits && row % type->elements != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
-                            "tensor \"%s\" has rows of %" PRIu64 " elements, %s blocks hold %u", tensor->name,
+                            "tensor \"%s\" has rows of %" PRIu64 " elements, %s blocks have %u", tensor->name,
                             row, type->name, type->elements);
     if (!fits || !coffer__mul_u64(&tensor->size, elements / type->elements, type->bytes))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
@@ -76,8 +76,7 @@ static coffer_status take_tensor(coffer__gguf_tensor *tensor, coffer__gguf_input
     tensor->type = coffer__gguf_find_type(type);
     if (!tensor->type)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place,
-                            "tensor \"%s\" has the type %" PRIu32 ", which this program does not know",
-                            tensor->name, type);
+                            "tensor \"%s\" has the type %" PRIu32 ", which is unknown", tensor->name, type);
     return measure_tensor(tensor, place, err);
 }
 
@@ -87,8 +86,8 @@ static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__ggu
     uint64_t size = coffer_source_size(gguf->src), end;
     if (tensor->offset % gguf->alignment != 0)
         return coffer__fail(err, COFFER_E_MISALIGNED, COFFER_OFFSET_NONE,
-                            "tensor \"%s\" begins at %" PRIu64 ", no multiple of %" PRIu32, tensor->name,
-                            tensor->offset, gguf->alignment);
+                            "tensor \"%s\" begins at %" PRIu64 ", which is not a multiple of %" PRIu32,
+                            tensor->name, tensor->offset, gguf->alignment);
     if (!coffer__add_u64(&tensor->offset, tensor->offset, payloads) ||
         !coffer__add_u64(&end, tensor->offset, tensor->size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
@@ -100,7 +99,7 @@ static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__ggu
     return COFFER_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- The file ---- */
 
 static int by_name(const void *left, const void *right)
 {
@@ -120,7 +119,7 @@ static coffer_status check_duplicate_keys(const coffer__gguf *gguf, coffer_error
         qsort(sorted, gguf->key_count, sizeof *sorted, by_name);
     for (size_t i = 1; !status && i < gguf->key_count; i++) {
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-            status = coffer__fail(err, COFFER_E_DUPLICATE, sorted[i]->offset, "the key \"%s\" stands twice",
+            status = coffer__fail(err, COFFER_E_DUPLICATE, sorted[i]->offset, "duplicate key \"%s\"",
                                   sorted[i]->name);
     }
     coffer__free(sorted);
@@ -156,7 +155,7 @@ static coffer_status check_overlap(const coffer__gguf *gguf, coffer_error *err)
         if (last && !same && tensor->offset < last->offset + last->size)
             status =
                 coffer__fail(err, COFFER_E_OVERLAP, tensor->offset,
-                             "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\" that ends at %" PRIu64,
+                             "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\", which ends at %" PRIu64,
                              tensor->name, tensor->offset, last->name, last->offset + last->size);
         last = tensor;
     }
@@ -179,10 +178,10 @@ static coffer_status check_version(coffer__gguf *gguf, coffer__gguf_input *input
         return status;
     if (gguf->version != 0 && (gguf->version & 0xFFFF) == 0)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, 4,
-                            "a big-endian GGUF file: make it little-endian with gguf-convert-endian first");
+                            "a big-endian GGUF file: convert it with gguf-convert-endian first");
     if (gguf->version != 2 && gguf->version != 3)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, 4,
-                            "GGUF version %" PRIu32 ": versions 2 and 3 are read", gguf->version);
+                            "GGUF version %" PRIu32 " is not supported, only 2 and 3", gguf->version);
     return COFFER_OK;
 }
 
@@ -226,7 +225,7 @@ static coffer_status find_alignment(coffer__gguf *gguf, coffer_error *err)
     gguf->alignment = coffer__load_u32(bytes);
     if (gguf->alignment == 0 || (gguf->alignment & (gguf->alignment - 1)) != 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, key->offset,
-                            "general.alignment is %" PRIu32 ", no power of two", gguf->alignment);
+                            "general.alignment is %" PRIu32 ", which is not a power of two", gguf->alignment);
     return COFFER_OK;
 }
 

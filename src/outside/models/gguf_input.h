@@ -30,7 +30,7 @@ coffer_status coffer__gguf_take_u32(uint32_t *out, coffer__gguf_input *input, co
 coffer_status coffer__gguf_take_u64(uint64_t *out, coffer__gguf_input *input, coffer_error *err);
 /* The length of a string that is all there, and no longer than allowed. */
 coffer_status coffer__gguf_take_string_length(uint64_t *len, coffer__gguf_input *input, coffer_error *err);
-/* A name (coffer__free): UTF-8 without NULs, with a NUL behind it. */
+/* A name (coffer__free): UTF-8 without NULs, NUL-terminated. */
 coffer_status coffer__gguf_take_name(char **out, size_t *out_len, coffer__gguf_input *input,
                                      coffer_error *err);
 

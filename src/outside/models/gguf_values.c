@@ -56,7 +56,7 @@ static coffer_status check_value_type(const coffer__gguf_input *input, uint32_t 
 {
     if (type >= COFFER__GGUF_VALUE_COUNT)
         return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - 4,
-                            "%s has the value type %" PRIu32 ", which is none", input->what, type);
+                            "%s has the value type %" PRIu32 ", which is unknown", input->what, type);
     return COFFER_OK;
 }
 
@@ -104,8 +104,8 @@ static coffer_status take_array_head(uint32_t *item_type, uint64_t *count, coffe
     left = input->size - input->at;
     if (*count > left / least)
         return coffer__fail(err, COFFER_E_TRUNCATED, input->at,
-                            "%s has %" PRIu64 " items of %s, the file %" PRIu64 " bytes more", input->what,
-                            *count, coffer__gguf_value_name(*item_type), left);
+                            "%s has %" PRIu64 " items of %s, %" PRIu64 " bytes are left", input->what, *count,
+                            coffer__gguf_value_name(*item_type), left);
     return COFFER_OK;
 }
 

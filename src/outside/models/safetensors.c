@@ -70,7 +70,7 @@ bool coffer__safetensors_probe(const uint8_t *head, size_t len)
 
 /* ---- The header's text ---- */
 
-/* What is needed to say where in the file something is wrong. */
+/* The position of the header, for offsets in errors. */
 typedef struct file_header {
     char *text;
     size_t len;
@@ -97,13 +97,14 @@ static coffer_status read_header(file_header *out, coffer_source *src, const cof
     uint64_t size = coffer_source_size(src);
     if (size < PREFIX)
         return coffer__fail(err, COFFER_E_TRUNCATED, 0,
-                            "a safetensors file begins with 8 bytes of length, this one has %" PRIu64, size);
+                            "a safetensors file begins with 8 bytes of length, the file has %" PRIu64, size);
     coffer_status status = coffer_source_read_at(prefix, src, 0, PREFIX, err);
     if (status)
         return status;
     uint64_t len = coffer__load_u64(prefix);
     if (len > COFFER__SAFETENSORS_MAX_HEADER || len > limits->json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, 0, "a header of %" PRIu64 " bytes, more than %" PRIu64, len,
+        return coffer__fail(err, COFFER_E_LIMIT, 0, "the header has %" PRIu64 " bytes, the limit is %" PRIu64,
+                            len,
                             COFFER__SAFETENSORS_MAX_HEADER < limits->json_bytes
                                 ? COFFER__SAFETENSORS_MAX_HEADER
                                 : limits->json_bytes);
@@ -120,7 +121,7 @@ static coffer_status read_header(file_header *out, coffer_source *src, const cof
     if (!status)
         status = coffer__json_parse(&out->json, out->text, out->len, PREFIX, limits, err);
     if (!status && coffer__json_root(out->json)->kind != COFFER__JSON_OBJECT)
-        status = coffer__fail(err, COFFER_E_BAD_JSON, PREFIX, "the header is no JSON object");
+        status = coffer__fail(err, COFFER_E_BAD_JSON, PREFIX, "the header is not a JSON object");
     return status;
 }
 
@@ -149,10 +150,10 @@ static coffer_status add_item(coffer__safetensors_metadata *metadata, const file
 {
     if (value->kind != COFFER__JSON_STRING)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, value),
-                            "\"%s\" of the metadata is no text", value->key);
+                            "\"%s\" of the metadata is not a string", value->key);
     if (strlen(value->key) != value->key_len)
         return coffer__fail(err, COFFER_E_BAD_TEXT, place_of(header, value),
-                            "a key of the metadata with a NUL in it: \"%s\"", value->key);
+                            "a key of the metadata contains a NUL: \"%s\"", value->key);
     return coffer__safetensors_metadata_add(metadata, value->key, value->as.string, value->string_len, err);
 }
 
@@ -173,7 +174,7 @@ static coffer_status take_metadata(coffer__safetensors_metadata *metadata, const
     if (map->kind == COFFER__JSON_NULL)
         return COFFER_OK;
     if (map->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, map), "the metadata is no object");
+        return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, map), "the metadata is not an object");
     if (metadata->count)
         return COFFER_OK;
     for (const coffer__json_value *at = coffer__json_first(map); !status && at;

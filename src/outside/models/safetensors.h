@@ -26,7 +26,7 @@ typedef struct coffer__safetensors_type {
     uint8_t bits;
 } coffer__safetensors_type;
 
-/* NULL when there is none. */
+/* NULL for an unknown type. */
 const coffer__safetensors_type *coffer__safetensors_type_by_name(const char *name, size_t len);
 const coffer__safetensors_type *coffer__safetensors_type_of(coffer_dtype dtype);
 

@@ -386,8 +386,8 @@ coffer_status coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block *old
 bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live, uint64_t address)
 {
     coffer__mlyze_held held;
-    if (address == 0 ||
-        !coffer__mlyze_live_take(&held, &live->table, coffer__mlyze_hash(&live->table.key, address), address))
+    if (address == 0 || !coffer__mlyze_live_take(&held, &live->table,
+                                                 coffer__mlyze_hash(&live->table.key, address), address))
         return false;
     give_block(out, &held);
     return true;
