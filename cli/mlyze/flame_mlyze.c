@@ -1,4 +1,4 @@
-/* flame, for traces: where memory comes from, as a picture or as lines that other programs draw. */
+/* flame for traces: a flame graph as a picture, a page, or collapsed stacks. */
 #include "base/fail.h"
 #include "draw/picture.h"
 #include "flame_page.h"
@@ -17,7 +17,7 @@ static const cli_option options[] = {
     { "at", 0, "MOMENT", NULL, "what was live at a time (1.5s), an event number or a marker" },
     TRACE_WINDOW_OPTION,
     { "lines", 0, NULL, NULL, "calls from different lines are different frames" },
-    { "inverted", 0, NULL, NULL, "the function that asked for memory at the root, its callers on top" },
+    { "inverted", 0, NULL, NULL, "the allocating function at the root, its callers on top" },
     { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },
     { "title", 0, "TEXT", NULL, "heading of the picture" },
     TRACE_WORK_OPTIONS,
@@ -78,13 +78,13 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
     if (!cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE))
         return CLI_USAGE;
     coffer_status status = coffer_mlyze_tree_new(&tree, trace, stats, &opts, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         make_title(title, sizeof title, args, what);
         put(&text, &(flame_page){ tree, trace, title, (unsigned)width, opts.lines }, args);
         status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
     }
-    result = status == COFFER_OK ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
-                                 : cli_fail(cli_operand(args, 0), &err, NULL);
+    result = !status ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
+                     : cli_fail(cli_operand(args, 0), &err, NULL);
     coffer__buffer_free(&text);
     coffer_mlyze_tree_free(tree);
     return result;
@@ -121,6 +121,6 @@ const cli_format_verb cli_mlyze_flame = {
         "  coffer flame run.mlyze -o peak.html                  # a page to click and search in\n"
         "  coffer flame run.mlyze --what leaks -o leaks.svg\n"
         "  coffer flame run.mlyze --what total --window load..train -o load.svg\n"
-        "  coffer flame run.mlyze --what temporaries | head     # collapsed stacks, bytes behind them\n",
+        "  coffer flame run.mlyze --what temporaries | head     # collapsed stacks and their bytes\n",
     .run = run,
 };

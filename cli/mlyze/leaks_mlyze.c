@@ -1,4 +1,4 @@
-/* leaks, for traces: what was never freed, and what grows. */
+/* leaks for traces: blocks that were never freed, and stacks that grow. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
@@ -94,7 +94,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     trace_query request = { 0 };
     coffer_mlyze_suppressions *hidden = NULL;
     uint64_t fail_over;
-    stack_answer answer = { .args = args, .nothing = "nothing is left", .report.trace = trace };
+    stack_answer answer = { .args = args, .nothing = "nothing is leaked", .report.trace = trace };
     answer.report.measure = COFFER_MLYZE_MEASURE_LIVE;
     answer.report.ages = true;
     answer.report.growth = cli_has(args, "growth");
@@ -134,7 +134,7 @@ const cli_format_verb cli_mlyze_leaks = {
     .examples =
         "  coffer leaks run.mlyze --min-age 1s            # not what was allocated just before the end\n"
         "  coffer leaks run.mlyze --suppress 'PyInit_*' --suppressions known.txt\n"
-        "  coffer leaks run.mlyze --growth                # what rises and rises\n"
+        "  coffer leaks run.mlyze --growth                # stacks that keep growing\n"
         "  coffer leaks run.mlyze --fail-over 1MiB -q     # status 1 in CI when more is lost\n",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* peak, for traces: what was live when the most was, or at any other moment. */
+/* peak for traces: live blocks at the high-water mark or at another moment. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"

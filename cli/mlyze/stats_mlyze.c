@@ -1,4 +1,4 @@
-/* stats, for traces: one pass that pairs every allocation with its release. */
+/* stats for traces. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stats_trace.h"
@@ -24,15 +24,15 @@ static int show(const cli_args *args, stack_report *top)
     int result = CLI_OK;
     const char *path = cli_operand(args, 0);
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = stack_report_select(top, &err);
-    if (status == COFFER_OK && !top->json)
+    if (!status && !top->json)
         status = stats_trace_print(top, path, stdout, &err);
-    else if (status == COFFER_OK)
+    else if (!status)
         status = stats_trace_add(root, top, path, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__node_status(root, &err);
-    if (status != COFFER_OK)
+    if (status)
         result = cli_fail(path, &err, NULL);
     else if (top->json)
         result = cli_print_json(stdout, root);

@@ -1,4 +1,4 @@
-/* temporaries, for traces: what is allocated only to be freed at once. */
+/* temporaries for traces: blocks that are freed soon after they were allocated. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"

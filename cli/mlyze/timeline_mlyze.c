@@ -1,4 +1,4 @@
-/* timeline, for traces: from the index where that is enough, else event by event. */
+/* timeline for traces: from the index where that is precise enough, else from the events. */
 #include "base/fail.h"
 #include "base/report.h"
 #include "draw/picture.h"
@@ -98,11 +98,11 @@ static int show_nodes(const timeline_view *view)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         timeline_add(root, view);
         status = coffer__node_status(root, &err);
     }
-    int result = status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail(view->path, &err, NULL);
+    int result = !status ? cli_print_json(stdout, root) : cli_fail(view->path, &err, NULL);
     coffer_node_free(root);
     return result;
 }
@@ -150,7 +150,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     request.opts.progress = &bar.progress;
     coffer_status status = coffer_mlyze_timeline_new(&timeline, trace, &request.opts, &err);
     term_progress_end(&bar);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     timeline_view view = timeline_view_of(trace, timeline, cli_operand(args, 0));
     result = show(&view, &request);

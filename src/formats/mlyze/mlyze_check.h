@@ -1,4 +1,4 @@
-/* What the parts of check share. */
+/* Shared by the files of check. */
 #ifndef COFFER_FORMATS_MLYZE_CHECK_H
 #define COFFER_FORMATS_MLYZE_CHECK_H
 
@@ -7,7 +7,7 @@
 typedef struct coffer__mlyze_checker {
     coffer_report *report;
     coffer_mlyze *trace;
-    bool understood; /* the tables are there to look things up in */
+    bool understood; /* the tables could be read */
     const coffer_progress *progress;
 } coffer__mlyze_checker;
 
@@ -16,7 +16,7 @@ void coffer__mlyze_check_stacks(const coffer__mlyze_checker *check);
 /* Blocks and events. */
 coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, coffer_error *err);
 
-/* Nothing in the tables at all, as the program memlyze leaves them. */
+/* True for empty tables, which the program memlyze writes. */
 bool coffer__mlyze_has_empty_tables(const coffer_mlyze *trace);
 
 #endif

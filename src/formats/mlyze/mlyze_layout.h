@@ -55,7 +55,7 @@ enum {
 #define COFFER__MLYZE_BLOCK_CRC_AT 12
 #define COFFER__MLYZE_BLOCK_TIME_AT 16
 
-#define COFFER__MLYZE_INDEX_SUFFIX ".idx" /* behind the whole name of the trace */
+#define COFFER__MLYZE_INDEX_SUFFIX ".idx" /* appended to the name of the trace */
 #define COFFER__MLYZE_INDEX_MAGIC "MIDX"
 #define COFFER__MLYZE_INDEX_VERSION 1
 #define COFFER__MLYZE_INDEX_HEADER 24

@@ -70,7 +70,7 @@ static coffer_status create_one(int *fd, const char *part, const char *path, cof
     return coffer__fail_errno(err, "cannot create", part, errno);
 }
 
-/* Takes back what a failed create made. */
+/* Removes what a failed create made. */
 static void drop(coffer__mlyze_parts *parts)
 {
     if (parts->strings >= 0)
@@ -94,12 +94,17 @@ coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char 
     coffer_status status = name_parts(parts, path, err);
     if (status)
         return status;
-    if ((status = create_one(&parts->part, parts->part_path, path, err)) ||
-        (status = lock_part(parts, err)) ||
-        (status = create_one(&parts->strings, parts->strings_path, path, err)) ||
-        (status = write_header(parts->strings, COFFER__MLYZE_STRINGS_MAGIC, start_time, parts->strings_path,
-                               err)) ||
-        (status = write_header(parts->part, COFFER__MLYZE_PART_MAGIC, start_time, parts->part_path, err))) {
+    status = create_one(&parts->part, parts->part_path, path, err);
+    if (!status)
+        status = lock_part(parts, err);
+    if (!status)
+        status = create_one(&parts->strings, parts->strings_path, path, err);
+    if (!status)
+        status =
+            write_header(parts->strings, COFFER__MLYZE_STRINGS_MAGIC, start_time, parts->strings_path, err);
+    if (!status)
+        status = write_header(parts->part, COFFER__MLYZE_PART_MAGIC, start_time, parts->part_path, err);
+    if (status) {
         drop(parts);
         return status;
     }
@@ -132,7 +137,10 @@ coffer_status coffer__mlyze_parts_open(coffer__mlyze_parts *parts, const char *p
     coffer_status status = name_parts(parts, path, err);
     if (status)
         return status;
-    if ((status = open_part(parts, err)) || (status = open_strings(parts, err)))
+    status = open_part(parts, err);
+    if (!status)
+        status = open_strings(parts, err);
+    if (status)
         return status;
     if (parts->part < 0 && parts->strings < 0)
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
@@ -145,7 +153,7 @@ coffer_status coffer__mlyze_parts_add_block(coffer__mlyze_parts *parts, const ui
 {
     coffer_status status =
         coffer__file_write_at(parts->part, block, len, parts->part_size, parts->part_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         parts->part_size += len;
     return status;
 }
@@ -155,30 +163,33 @@ coffer_status coffer__mlyze_parts_add_strings(coffer__mlyze_parts *parts, const 
 {
     coffer_status status = coffer__file_write_at(parts->strings, chunks->data, chunks->len,
                                                  parts->strings_size, parts->strings_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         parts->strings_size += chunks->len;
     return status;
 }
 
 coffer_status coffer__mlyze_parts_sync(coffer__mlyze_parts *parts, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__file_sync_data(parts->strings, parts->strings_path, err)) ||
-        (status = coffer__file_sync_data(parts->part, parts->part_path, err)))
+    coffer_status status = coffer__file_sync_data(parts->strings, parts->strings_path, err);
+    if (!status)
+        status = coffer__file_sync_data(parts->part, parts->part_path, err);
+    if (status)
         return status;
-    if (!parts->folder_synced && (status = coffer__file_sync_folder(parts->path, err)))
+    if (!parts->folder_synced)
+        status = coffer__file_sync_folder(parts->path, err);
+    if (status)
         return status;
     parts->folder_synced = true;
     return COFFER_OK;
 }
 
-/* The events first: names without events harm nobody, events without names would be taken for a recording. */
+/* The events first: names without events do no harm, events without names would look like a recording. */
 coffer_status coffer__mlyze_parts_remove(coffer__mlyze_parts *parts, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     if (parts->part >= 0)
         status = coffer__file_unlink(parts->part_path, err);
-    if (status == COFFER_OK && parts->strings >= 0)
+    if (!status && parts->strings >= 0)
         status = coffer__file_unlink(parts->strings_path, err);
     return status ? status : coffer__file_sync_folder(parts->path, err);
 }
