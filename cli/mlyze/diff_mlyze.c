@@ -9,10 +9,10 @@
 
 static const cli_option options[] = {
     { "measure", 'm', "WHAT", "peak|live|total|temporary",
-      "what is compared: live at the peak, never freed, allocated in all, freed at once (peak)" },
-    { "lines", 0, NULL, NULL, "frames match only on the same line, not by function and file alone" },
-    { "no-markers", 0, NULL, NULL, "do not compare phase by phase where both have the same markers" },
-    { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for use in CI" },
+      "bytes to compare: live at the peak, never freed, all allocations, or freed at once", "peak" },
+    { "lines", 0, NULL, NULL, "match frames by line too, not by function and file alone" },
+    { "no-markers", 0, NULL, NULL, "do not compare phases when both traces have the same markers" },
+    { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
     { 0 },
 };
 

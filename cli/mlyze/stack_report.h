@@ -5,14 +5,13 @@
 #include "cli.h"
 #include "trace_names.h"
 
-#define STACK_REPORT_OPTIONS                                                             \
-    { "by", 0, "WHAT", "stack|function|file", "one entry for each (stack)" },            \
-        { "top", 'n', "K", NULL, "only the K largest (20 on a terminal); 0 shows all" }, \
-        { "sort", 0, "KEY", "bytes|count",                                               \
-          "order of the entries, largest first (bytes; temporaries: count)" },           \
-        { "depth", 'd', "N", NULL, "frames shown of each stack (8); 0 shows all" },      \
-    {                                                                                    \
-        "json", 0, NULL, NULL, "one JSON object"                                         \
+#define STACK_REPORT_OPTIONS(sort_initial)                                                                        \
+    { "by", 0, "WHAT", "stack|function|file", "one entry for each", "stack" },                                    \
+        { "top", 'n', "K", NULL, "only the K largest; 0 shows all", "20 on a terminal, else all" },               \
+        { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks, largest first", sort_initial }, \
+        { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },                            \
+    {                                                                                                             \
+        "json", 0, NULL, NULL, "print one JSON object"                                                            \
     }
 
 typedef struct stack_report {

@@ -6,14 +6,14 @@
 #include "trace_query.h"
 
 static const cli_option options[] = {
-    { "by", 0, "WHAT", "stack|function|file", "what the largest are shown of (function)" },
-    { "measure", 'm', "WHAT", "peak|live|total|temporary", "what they are ordered by (total)" },
-    { "sort", 0, "KEY", "bytes|count", "by the bytes or the number of blocks (bytes)" },
-    { "top", 'n', "K", NULL, "how many of them (10); 0 shows all" },
-    { "depth", 'd', "N", NULL, "frames shown of each stack (8); 0 shows all" },
+    { "by", 0, "WHAT", "stack|function|file", "list the largest of these", "function" },
+    { "measure", 'm', "WHAT", "peak|live|total|temporary", "bytes to sort by", "total" },
+    { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks", "bytes" },
+    { "top", 'n', "K", NULL, "number of entries; 0 shows all", "10" },
+    { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },
     TRACE_WINDOW_OPTION,
     TRACE_WORK_OPTIONS,
-    { "json", 0, NULL, NULL, "one JSON object" },
+    { "json", 0, NULL, NULL, "print one JSON object" },
     { 0 },
 };
 

@@ -4,15 +4,16 @@
 
 #include "cli.h"
 
-#define TRACE_WINDOW_OPTION                                                                         \
-    {                                                                                               \
-        "window", 'w', "A..B", NULL,                                                                \
-            "only what happens between two moments: a time (1.5s, 20ms), an event number, a marker" \
+#define TRACE_WINDOW_OPTION                                                                 \
+    {                                                                                       \
+        "window", 'w', "A..B", NULL,                                                        \
+            "only events between two moments: times (1.5s, 20ms), event numbers or markers" \
     }
-#define TRACE_WORK_OPTIONS                                                                          \
-    { "memory-limit", 0, "SIZE", NULL, "spill the table of live blocks to disk past SIZE (1GiB)" }, \
-    {                                                                                               \
-        "threads", 0, "N", NULL, "use N threads (one per core)"                                     \
+#define TRACE_WORK_OPTIONS                                                                                 \
+    { "memory-limit", 0, "SIZE", NULL, "memory for the table of live blocks; the rest is spilled to disk", \
+      "1GiB" },                                                                                            \
+    {                                                                                                      \
+        "threads", 0, "N", NULL, "number of threads", "one per core"                                       \
     }
 
 typedef struct trace_query {

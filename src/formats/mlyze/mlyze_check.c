@@ -1,4 +1,4 @@
-#include "formats/mlyze/mlyze_check.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
 #include "base/limits.h"

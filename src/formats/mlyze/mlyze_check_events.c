@@ -1,6 +1,6 @@
 /* One pass over all events. A problem that occurs many times is reported once, with the number of its first
  * event. */
-#include "formats/mlyze/mlyze_check.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
 #include "base/report.h"
@@ -214,8 +214,7 @@ static void report_survey(const survey *s)
     report_quirks(s);
     if (s->unknown.count > 0)
         coffer__report_add(s->check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "%" PRIu64
-                           " extension events of unknown types were skipped (event %" PRIu64
+                           "%" PRIu64 " extension events of unknown types were skipped (event %" PRIu64
                            " has "
                            "type %" PRIu64 ")",
                            s->unknown.count, s->unknown.first, s->unknown.id);

@@ -85,4 +85,21 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
 coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
                                           const coffer_repair_opts *opts, coffer_error *err);
 
+/* ---- Check ---- */
+
+typedef struct coffer__mlyze_checker {
+    coffer_report *report;
+    coffer_mlyze *trace;
+    bool understood; /* the tables could be read */
+    const coffer_progress *progress;
+} coffer__mlyze_checker;
+
+/* Files and functions that frames refer to. */
+void coffer__mlyze_check_stacks(const coffer__mlyze_checker *check);
+/* Blocks and events. */
+coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, coffer_error *err);
+
+/* True for empty tables, which the program memlyze writes. */
+bool coffer__mlyze_has_empty_tables(const coffer_mlyze *trace);
+
 #endif

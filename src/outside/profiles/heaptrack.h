@@ -12,7 +12,7 @@
  *   - KIND               release (raw and format 0: - POINTER)
  *   c MS                 time since the start         R PAGES        resident memory
  *
- * Lengths stand before texts from format 3 on. */
+ * From format 3 on, lengths precede texts. */
 #ifndef COFFER_OUTSIDE_HEAPTRACK_H
 #define COFFER_OUTSIDE_HEAPTRACK_H
 

@@ -2,7 +2,7 @@
 #include "base/array.h"
 #include "base/limits.h"
 #include "formats/mlyze/analyze/mlyze_timeline.h"
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 /* ---- Points ---- */
 

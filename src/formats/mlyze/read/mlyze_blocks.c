@@ -1,4 +1,3 @@
-#include "formats/mlyze/read/mlyze_index.h"
 
 #include "base/array.h"
 #include "base/checked.h"
@@ -6,7 +5,6 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "formats/mlyze/mlyze_private.h"
-#include "formats/mlyze/read/mlyze_cut.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
 #include <inttypes.h>

@@ -80,4 +80,33 @@ coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const co
                                       const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                       coffer_error *err);
 
+/* ---- Truncated blocks: the part before the cut is readable, but no checksum covers it ---- */
+
+/* Decompresses the first `len` bytes of an LZ4 block, until `room` is full or the data is invalid. Returns
+ * the number of bytes written. */
+size_t coffer__mlyze_lz4_prefix(uint8_t *out, size_t room, const uint8_t *in, size_t len);
+
+/* The truncated block at `offset`, whose header is complete, reduced to the whole events before the cut:
+ * event_count, raw_size and stored_size are theirs, or 0 without any. */
+coffer_status coffer__mlyze_find_cut_block(coffer__mlyze_block *out, const coffer_mlyze *trace,
+                                           uint64_t offset, coffer_error *err);
+/* Whether a block is such a truncated one. */
+coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const coffer__mlyze_block *block,
+                                   coffer_error *err);
+
+/* ---- The index and its file ---- */
+
+/* Loads the file at the trace's index_path; false when it does not belong to this trace or its entries cannot
+ * be blocks of it. The caller frees *out. */
+bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, const coffer_mlyze *trace);
+/* Writes it there; failures are ignored. */
+void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
+                              size_t count);
+/* Loads or builds the index. Borrowed from the handle until it is closed. */
+coffer_status coffer__mlyze_get_index(const coffer_mlyze_index_entry **out, size_t *count,
+                                      const coffer_mlyze *trace, const coffer_progress *progress,
+                                      coffer_error *err);
+/* Whether a block from an index matches its own header; fills in raw_size. */
+bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer__mlyze_block *block);
+
 #endif

@@ -1,4 +1,4 @@
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/memory.h"
 #include "formats/mlyze/read/mlyze_decode.h"

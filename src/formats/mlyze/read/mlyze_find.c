@@ -1,5 +1,5 @@
 /* Finds blocks and events by number, time or marker. */
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/buffer.h"
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

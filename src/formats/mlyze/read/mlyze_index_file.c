@@ -1,6 +1,6 @@
 /* The index file (mlyze_layout.h has its bytes). It is derived data: one that does not match the trace is
  * ignored, never an error. */
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/crc32.h"
 #include "base/fail.h"
@@ -16,30 +16,31 @@
 static void make_header(uint8_t out[COFFER__MLYZE_INDEX_HEADER], const coffer_mlyze *trace, size_t count)
 {
     memcpy(out, COFFER__MLYZE_INDEX_MAGIC, 4);
-    coffer__store_u32(out + 4, COFFER__MLYZE_INDEX_VERSION);
-    coffer__store_u64(out + 8, coffer_source_size(trace->source));
-    coffer__store_u32(out + 16, coffer__crc32(0, trace->header.bytes, sizeof trace->header.bytes));
-    coffer__store_u32(out + 20, (uint32_t)count);
+    coffer__store_u32(out + COFFER__MLYZE_INDEX_VERSION_AT, COFFER__MLYZE_INDEX_VERSION);
+    coffer__store_u64(out + COFFER__MLYZE_INDEX_SIZE_AT, coffer_source_size(trace->source));
+    coffer__store_u32(out + COFFER__MLYZE_INDEX_CRC_AT,
+                      coffer__crc32(0, trace->header.bytes, sizeof trace->header.bytes));
+    coffer__store_u32(out + COFFER__MLYZE_INDEX_COUNT_AT, (uint32_t)count);
 }
 
 static void load_entry(coffer_mlyze_index_entry *out, const uint8_t *bytes)
 {
     out->offset = coffer__load_u64(bytes);
-    out->first_event = coffer__load_u64(bytes + 8);
-    out->time = coffer__load_u64(bytes + 16);
-    out->live_bytes = coffer__load_u64(bytes + 24);
-    out->live_allocs = coffer__load_u64(bytes + 32);
-    out->high_bytes = coffer__load_u64(bytes + 40);
+    out->first_event = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_EVENT_AT);
+    out->time = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_TIME_AT);
+    out->live_bytes = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_BYTES_AT);
+    out->live_allocs = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_ALLOCS_AT);
+    out->high_bytes = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_HIGH_AT);
 }
 
 static void store_entry(uint8_t *out, const coffer_mlyze_index_entry *entry)
 {
     coffer__store_u64(out, entry->offset);
-    coffer__store_u64(out + 8, entry->first_event);
-    coffer__store_u64(out + 16, entry->time);
-    coffer__store_u64(out + 24, entry->live_bytes);
-    coffer__store_u64(out + 32, entry->live_allocs);
-    coffer__store_u64(out + 40, entry->high_bytes);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_EVENT_AT, entry->first_event);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_TIME_AT, entry->time);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_BYTES_AT, entry->live_bytes);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_ALLOCS_AT, entry->live_allocs);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_HIGH_AT, entry->high_bytes);
 }
 
 /* Whether the entries can be consecutive blocks of this trace. */
@@ -84,7 +85,7 @@ bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, con
         return false;
     if (coffer_source_read_at(found, file, 0, sizeof found, NULL))
         goto out;
-    n = coffer__load_u32(found + 20);
+    n = coffer__load_u32(found + COFFER__MLYZE_INDEX_COUNT_AT);
     make_header(expected, trace, n);
     if (memcmp(found, expected, sizeof found) != 0 || n > trace->limits.entries ||
         coffer_source_size(file) != COFFER__MLYZE_INDEX_HEADER + (uint64_t)n * COFFER__MLYZE_INDEX_ENTRY)

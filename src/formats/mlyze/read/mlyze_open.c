@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mlyze/mlyze_check.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

@@ -1,11 +1,10 @@
 /* Reads one block into columns. */
-#include "formats/mlyze/read/mlyze_index.h"
 
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 #include "io/source_fetch.h"
 

@@ -15,11 +15,12 @@
 bool coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
                                 const char *magic)
 {
-    if (memcmp(header, magic, 4) != 0 || coffer__load_u32(header + 4) != COFFER__MLYZE_PARTS_VERSION ||
+    if (memcmp(header, magic, 4) != 0 ||
+        coffer__load_u32(header + COFFER__MLYZE_PARTS_VERSION_AT) != COFFER__MLYZE_PARTS_VERSION ||
         coffer__load_u32(header + COFFER__MLYZE_PARTS_CRC_AT) !=
             coffer__crc32(0, header, COFFER__MLYZE_PARTS_CRC_AT))
         return false;
-    *start_time = coffer__load_u64(header + 8);
+    *start_time = coffer__load_u64(header + COFFER__MLYZE_PARTS_START_AT);
     return true;
 }
 
@@ -28,8 +29,8 @@ static coffer_status write_header(int fd, const char *magic, uint64_t start_time
 {
     uint8_t header[COFFER__MLYZE_PARTS_HEADER] = { 0 };
     memcpy(header, magic, 4);
-    coffer__store_u32(header + 4, COFFER__MLYZE_PARTS_VERSION);
-    coffer__store_u64(header + 8, start_time);
+    coffer__store_u32(header + COFFER__MLYZE_PARTS_VERSION_AT, COFFER__MLYZE_PARTS_VERSION);
+    coffer__store_u64(header + COFFER__MLYZE_PARTS_START_AT, start_time);
     coffer__store_u32(header + COFFER__MLYZE_PARTS_CRC_AT,
                       coffer__crc32(0, header, COFFER__MLYZE_PARTS_CRC_AT));
     return coffer__file_write_at(fd, header, sizeof header, 0, name, err);

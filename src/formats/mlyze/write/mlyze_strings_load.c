@@ -159,7 +159,7 @@ static coffer_status load_chunk(loading *work, bool *whole, int fd, uint64_t at,
     if (!entries)
         return coffer__fail_no_memory(err, len);
     status = coffer__file_read_at(fd, entries, len, at + sizeof header, name, err);
-    if (!status && coffer__crc32(0, entries, len) == coffer__load_u32(header + 4)) {
+    if (!status && coffer__crc32(0, entries, len) == coffer__load_u32(header + COFFER__MLYZE_CHUNK_CRC_AT)) {
         *whole = true;
         work->out->good_size = at + sizeof header + len;
         status = load_entries(work, entries, entries + len, err);
