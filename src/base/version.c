@@ -21,6 +21,11 @@ const char *coffer_version(void)
     return COFFER_VERSION_STRING;
 }
 
+int coffer_version_number(void)
+{
+    return COFFER_VERSION_NUMBER;
+}
+
 static void add_libraries(coffer_node *libraries)
 {
     unsigned xxhash = XXH_versionNumber();
