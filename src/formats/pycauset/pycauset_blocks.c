@@ -63,7 +63,7 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
         return coffer__fail_no_memory(err, sizeof *blocks);
     pthread_mutex_init(&blocks->mutex, NULL);
     coffer_status status = find_folder(blocks, matrix, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_manifest_read(&blocks->manifest, matrix->metadata.root, &matrix->info,
                                                 matrix->metadata_offset, err);
     if (status) {
@@ -207,7 +207,7 @@ coffer_status coffer__pycauset_blocks_acquire(coffer__pycauset_block_child **out
 {
     pthread_mutex_lock(&blocks->mutex);
     coffer_status status = acquire_locked(out, blocks, parent, child, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         (*out)->users++;
         (*out)->last_used = ++blocks->clock;
         close_idle(blocks);

@@ -8,6 +8,8 @@
 #include "base/report.h"
 #include "base/work.h"
 
+#include <inttypes.h>
+
 #define GROUP ((size_t)COFFER__PYCAUSET_CHECKSUM_GROUP)
 
 /* ---- Of a stream ---- */
@@ -91,7 +93,7 @@ static coffer_status sum_range(coffer__buffer *out, coffer_source *src, uint64_t
         goto out;
     }
     status = coffer__work_run(work, groups, sum_group, &job, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_source_intact(src, err);
 out:
     coffer__free(job.pieces);
@@ -126,18 +128,18 @@ static coffer_status find_sums(kept_sums *out, const coffer_pycauset *matrix, co
         !coffer__pycauset_is_u64(&out->length, coffer__pycauset_get_key(map, "length")) ||
         coffer_pycauset_value_kind(crcs) != COFFER_PYCAUSET_BYTES)
         return coffer__fail(err, COFFER_E_BAD_VALUE, matrix->metadata_offset,
-                            "\"%s\" is not a map of group_bytes %llu, length and the sums as bytes",
-                            COFFER__PYCAUSET_CHECKSUMS_KEY, (unsigned long long)GROUP);
+                            "\"%s\" is not a map of group_bytes %" PRIu64 ", length and the sums as bytes",
+                            COFFER__PYCAUSET_CHECKSUMS_KEY, GROUP);
     if (out->length != matrix->info.payload_needed)
         return coffer__fail(err, COFFER_E_INCONSISTENT, matrix->metadata_offset,
-                            "the checksums are of %llu bytes of payload, it has %llu",
-                            (unsigned long long)out->length, (unsigned long long)matrix->info.payload_needed);
+                            "the checksums are of %" PRIu64 " bytes of payload, it has %" PRIu64, out->length,
+                            matrix->info.payload_needed);
     out->groups = out->length / GROUP + (out->length % GROUP != 0);
     out->bytes = (const uint8_t *)crcs->as.text;
     if (crcs->count / 4 != out->groups || crcs->count % 4 != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, matrix->metadata_offset,
-                            "%lu bytes of checksums for %llu groups", (unsigned long)crcs->count,
-                            (unsigned long long)out->groups);
+                            "%lu bytes of checksums for %" PRIu64 " groups", (unsigned long)crcs->count,
+                            out->groups);
     return COFFER_OK;
 }
 
@@ -154,10 +156,10 @@ static void report_damage(coffer_report *out, const coffer_pycauset *matrix, con
             continue;
         uint64_t from = i * GROUP, to = end * GROUP < kept->length ? end * GROUP : kept->length;
         coffer__report_add(out, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, matrix->info.payload_offset + from,
-                           "bytes %llu to %llu of the payload are not what their checksum says (CRC-32 "
+                           "bytes %" PRIu64 " to %" PRIu64
+                           " of the payload are not what their checksum says (CRC-32 "
                            "%08lx, computed %08lx)",
-                           (unsigned long long)from, (unsigned long long)to,
-                           (unsigned long)coffer__load_u32(kept->bytes + 4 * i),
+                           from, to, (unsigned long)coffer__load_u32(kept->bytes + 4 * i),
                            (unsigned long)coffer__load_u32(found + 4 * i));
         i = end;
     }
@@ -178,7 +180,7 @@ coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer
         return COFFER_OK;
     }
     status = sum_range(&found, matrix->source, matrix->info.payload_offset, kept.length, &work, err);
-    if (status == COFFER_OK)
+    if (!status)
         report_damage(out, matrix, &kept, found.data);
     coffer__buffer_free(&found);
     return status;

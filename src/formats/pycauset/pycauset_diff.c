@@ -8,6 +8,7 @@
 #include "base/report.h"
 #include "base/work.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* Values that are read at a time, and that a thread takes at once. */
@@ -75,8 +76,8 @@ static coffer_status check_size(value_job *job, coffer_error *err)
                    coffer__pycauset_layout_of(job->b->info.type) == COFFER_PYCAUSET_LAYOUT_NONE;
     if (coffer__mul_u64(&job->elements, info->rows, info->cols) && (!implied || job->elements <= MAX_IMPLIED))
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%llu x %llu values are too many to compare",
-                        (unsigned long long)info->rows, (unsigned long long)info->cols);
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                        "%" PRIu64 " x %" PRIu64 " values are too many to compare", info->rows, info->cols);
 }
 
 /* ---- The list of differences ---- */
@@ -225,7 +226,7 @@ static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
         status = coffer__fail_no_memory(err, diff->units * sizeof *job->found);
     else
         status = coffer__work_run(work, diff->units, compare_unit, job, err);
-    for (uint64_t i = 0; status == COFFER_OK && i < diff->units; i++)
+    for (uint64_t i = 0; !status && i < diff->units; i++)
         coffer__comparison_merge(&diff->all, &job->found[i]);
     coffer__work_free(work);
     return status;
@@ -269,9 +270,9 @@ static coffer_status compare(coffer_node *out, const coffer_pycauset *a, const c
     coffer__comparison_init(&diff.all);
     if (diff.same_shape)
         status = compare_values(&diff, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_diffed_metadata_compare(&diff.metadata, a, b, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_diff(out, &diff, err);
     coffer__pycauset_diffed_metadata_free(&diff.metadata);
     coffer__free(diff.values.scratch);

@@ -78,7 +78,7 @@ coffer_status coffer__pycauset_diffed_metadata_compare(coffer__pycauset_diffed_m
         (status = take_metadata(&out->b, &out->memory, b, err)) || (status = coffer_node_new(&found, err)))
         return status;
     status = coffer_pycauset_value_diff(found, &out->a, &out->b, err);
-    if (status == COFFER_OK)
+    if (!status)
         out->changes = coffer_node_count(coffer_node_find(found, "changes"));
     coffer_node_free(found);
     return status;

@@ -10,6 +10,7 @@
 #include "io/lock.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct coffer_pycauset_editor {
@@ -76,7 +77,7 @@ coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const ch
     editor->limits = coffer__limits(options.limits);
     coffer__buffer_init(&editor->block, SIZE_MAX);
     status = coffer__file_resolve(&editor->path, path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = open_locked(editor, err);
     if (status) {
         coffer_pycauset_editor_close(editor);
@@ -127,9 +128,9 @@ static coffer_status encode(coffer_pycauset_editor *editor, const coffer_pycause
     editor->block.failed = false;
     coffer__buffer_fill(&editor->block, 0, (size_t)(*place - editor->size));
     coffer_status status = coffer__pycauset_encode_block(&editor->block, root, err);
-    if (status == COFFER_OK && editor->block.len > editor->limits.json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, *place, "metadata of %zu bytes, the limit is %llu",
-                            editor->block.len, (unsigned long long)editor->limits.json_bytes);
+    if (!status && editor->block.len > editor->limits.json_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, *place, "metadata of %zu bytes, the limit is %" PRIu64,
+                            editor->block.len, editor->limits.json_bytes);
     return status;
 }
 
@@ -152,7 +153,7 @@ static coffer_status compose(coffer__pycauset_tree *tree, coffer_pycauset_info *
     /* Nothing else that a change may touch says what the payload is. */
     if (coffer__pycauset_touches(changes, "view"))
         status = coffer__pycauset_interpret(info, root, *place, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_copy(tree, root, &editor->limits, err);
 out:
     coffer__buffer_free(&sums);
@@ -171,7 +172,7 @@ static coffer_status append_block(const coffer_pycauset_editor *editor, coffer_e
 {
     coffer_status status = coffer__file_write_at(editor->fd, editor->block.data, editor->block.len,
                                                  editor->size, editor->path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = sync_data(editor, editor->durability != COFFER_DURABILITY_NONE, err);
     if (status) /* no slot names it: nothing is lost, and nothing is left where that can be had */
         coffer__file_truncate(editor->fd, editor->size, editor->path, NULL);
@@ -203,9 +204,10 @@ static coffer_status expect_untouched(const coffer_pycauset_editor *editor, coff
         return status;
     if (size != editor->size)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s has %llu bytes and had %llu: another program that does not heed the lock has "
+                            "%s has %" PRIu64 " bytes and had %" PRIu64
+                            ": another program that does not heed the lock has "
                             "written to it",
-                            editor->path, (unsigned long long)size, (unsigned long long)editor->size);
+                            editor->path, size, editor->size);
     return COFFER_OK;
 }
 
@@ -214,7 +216,7 @@ static coffer_status write_state(coffer_pycauset_editor *editor, const coffer__p
 {
     coffer_error why = COFFER_ERROR_INIT;
     coffer_status status = append_block(editor, &why);
-    if (status == COFFER_OK)
+    if (!status)
         status = flip(editor, slot, &why);
     if (status) {
         editor->failure = why;

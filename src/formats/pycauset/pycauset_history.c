@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct state {
@@ -100,8 +101,7 @@ static coffer_status add_state(coffer_pycauset_history *history, coffer_source *
     if (tree.memory_bytes > *memory_left) {
         coffer__pycauset_tree_free(&tree);
         return coffer__fail(err, COFFER_E_LIMIT, block->offset,
-                            "the history takes more than %llu bytes of memory",
-                            (unsigned long long)limits->memory_bytes);
+                            "the history takes more than %" PRIu64 " bytes of memory", limits->memory_bytes);
     }
     *memory_left -= tree.memory_bytes;
     history->states[history->count++] = (state){
@@ -192,9 +192,8 @@ static coffer_status fail_no_generation(const coffer_pycauset_history *history, 
         newest = facts->generation;
     }
     return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                        "generation %llu is not in the file, which has %llu to %llu",
-                        (unsigned long long)generation, (unsigned long long)oldest,
-                        (unsigned long long)newest);
+                        "generation %" PRIu64 " is not in the file, which has %" PRIu64 " to %" PRIu64,
+                        generation, oldest, newest);
 }
 
 coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *length, coffer_source *src,

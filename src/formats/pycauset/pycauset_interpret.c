@@ -5,6 +5,7 @@
 #include "base/elements.h"
 #include "base/fail.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,13 +127,13 @@ static coffer_status check_shape(const coffer_pycauset_info *info, uint64_t offs
 {
     bool vector = info->type == COFFER_PYCAUSET_VECTOR || info->type == COFFER_PYCAUSET_UNIT_VECTOR;
     if (coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_TRIANGULAR && info->rows != info->cols)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "%s of %llu x %llu, it has to be square",
-                            coffer_pycauset_type_name(info->type), (unsigned long long)info->rows,
-                            (unsigned long long)info->cols);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "%s of %" PRIu64 " x %" PRIu64 ", it has to be square",
+                            coffer_pycauset_type_name(info->type), info->rows, info->cols);
     if (vector && info->rows != 1 && info->cols != 1)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "%s of %llu x %llu, one of them has to be 1",
-                            coffer_pycauset_type_name(info->type), (unsigned long long)info->rows,
-                            (unsigned long long)info->cols);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "%s of %" PRIu64 " x %" PRIu64 ", one of them has to be 1",
+                            coffer_pycauset_type_name(info->type), info->rows, info->cols);
     return COFFER_OK;
 }
 
@@ -145,10 +146,10 @@ static coffer_status read_unit_index(coffer_pycauset_info *out, const coffer_pyc
     if (out->type != COFFER_PYCAUSET_UNIT_VECTOR)
         return COFFER_OK;
     status = read_u64(&out->unit_index, root, "seed", offset, err);
-    if (status == COFFER_OK && out->unit_index >= length)
+    if (!status && out->unit_index >= length)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
-                            "the one of the unit vector is at %llu, it has %llu elements",
-                            (unsigned long long)out->unit_index, (unsigned long long)length);
+                            "the one of the unit vector is at %" PRIu64 ", it has %" PRIu64 " elements",
+                            out->unit_index, length);
     return status;
 }
 
@@ -189,9 +190,8 @@ coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer
     out->value_dtype = value_dtype_of(out);
     if (!coffer__pycauset_payload_needed(&out->payload_needed, out))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset,
-                            "%llu x %llu of %s are more bytes than a file can have",
-                            (unsigned long long)out->rows, (unsigned long long)out->cols,
-                            coffer_pycauset_dtype_name(out->dtype));
+                            "%" PRIu64 " x %" PRIu64 " of %s are more bytes than a file can have", out->rows,
+                            out->cols, coffer_pycauset_dtype_name(out->dtype));
     return COFFER_OK;
 }
 

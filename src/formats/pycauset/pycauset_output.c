@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "io/temporary.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define SPOOL_BUFFER ((size_t)256 << 10)
@@ -114,11 +115,11 @@ static coffer_status append_imaginary(coffer__pycauset_output *output, coffer_er
 {
     coffer__pycauset_spool *spool = &output->imaginary;
     coffer_status status = spool_flush(spool, err);
-    for (uint64_t offset = 0; status == COFFER_OK && offset < spool->written; offset += SPOOL_BUFFER) {
+    for (uint64_t offset = 0; !status && offset < spool->written; offset += SPOOL_BUFFER) {
         uint64_t left = spool->written - offset;
         size_t part = left < SPOOL_BUFFER ? (size_t)left : SPOOL_BUFFER;
         status = coffer__file_read_at(spool->fd, spool->buffer, part, offset, "temporary file", err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__pycauset_output_put(output, spool->buffer, part, err);
     }
     return status;
@@ -129,7 +130,7 @@ coffer_status coffer__pycauset_output_finish(coffer__pycauset_output *output, co
     coffer_status status = COFFER_OK;
     if (output->imaginary.fd >= 0)
         status = append_imaginary(output, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_sums_finish(&output->sums, err);
     return status;
 }
@@ -151,8 +152,7 @@ coffer_status coffer__pycauset_output_commit(coffer__pycauset_output *output, co
     coffer_status status = COFFER_OK;
     if (!coffer__align_up(&slot.metadata_offset, payload_end, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a payload of %llu bytes leaves no room behind it",
-                            (unsigned long long)output->written);
+                            "a payload of %" PRIu64 " bytes leaves no room behind it", output->written);
     coffer__pycauset_store_fresh_header(header, &slot);
     if (stream && ((status = coffer__sink_write(output->sink, header, sizeof header, err)) ||
                    (status = spool_flush(&output->stream, err)) ||

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define PIECE 4096 /* elements that are packed or taken apart at a time */
@@ -96,7 +97,7 @@ static coffer_status take_shape(coffer_pycauset_writer *writer, coffer_error *er
     coffer_error why = COFFER_ERROR_INIT;
     const coffer_pycauset_value *root;
     coffer_status status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, NULL, err);
-    if (status == COFFER_OK && coffer__pycauset_interpret(&writer->info, root, COFFER_OFFSET_NONE, &why))
+    if (!status && coffer__pycauset_interpret(&writer->info, root, COFFER_OFFSET_NONE, &why))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s", why.text);
     coffer__arena_free(&memory);
     return status;
@@ -177,7 +178,7 @@ static coffer_status put_planes(coffer_pycauset_writer *writer, const uint8_t *p
             memcpy(imag + 2 * i, pairs + 4 * i + 2, 2);
         }
         coffer_status status = coffer__pycauset_output_put(&writer->output, real, 2 * n, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__pycauset_output_put_imaginary(&writer->output, imag, 2 * n, err);
         if (status)
             return status;
@@ -203,9 +204,9 @@ static coffer_status put_row(coffer_pycauset_writer *writer, const uint8_t *elem
         status = coffer__pycauset_output_put(&writer->output, elements, (size_t)bytes, err);
     }
     size_t padding = (size_t)((padded_to - bytes % padded_to) % padded_to);
-    if (status == COFFER_OK && padding > 0)
+    if (!status && padding > 0)
         status = coffer__pycauset_output_put(&writer->output, zeros, padding, err);
-    if (status == COFFER_OK && padding > 0 && planes)
+    if (!status && padding > 0 && planes)
         status = coffer__pycauset_output_put_imaginary(&writer->output, zeros, padding, err);
     return status;
 }
@@ -215,7 +216,7 @@ static coffer_status put_vector_bits(coffer_pycauset_writer *writer, const uint8
 {
     uint64_t bytes = 0;
     coffer_status status = COFFER_OK;
-    while (count > 0 && status == COFFER_OK) {
+    while (count > 0 && !status) {
         if (writer->bit_count == 0 && count >= 64) {
             uint64_t whole = count / 64 * 64;
             status = put_bits(writer, flags, whole, &bytes, err);
@@ -273,8 +274,8 @@ static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_
     if (found == count)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "element (%llu, %llu) is not 0: %s does not store it", (unsigned long long)row,
-                        (unsigned long long)found, coffer_pycauset_type_name(writer->info.type));
+                        "element (%" PRIu64 ", %" PRIu64 ") is not 0: %s does not store it", row, found,
+                        coffer_pycauset_type_name(writer->info.type));
 }
 
 static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *rows, uint64_t count,
@@ -292,7 +293,7 @@ static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *row
         return put_vector_bits(writer, rows, count * cols, err);
     if (padded_to == 1) /* nothing between the rows */
         return put_row(writer, rows, count * cols, 1, err);
-    for (uint64_t i = 0; i < count && status == COFFER_OK; i++, rows += cols * size) {
+    for (uint64_t i = 0; i < count && !status; i++, rows += cols * size) {
         uint64_t first = coffer__pycauset_grid_first(grid, writer->rows + i);
         status = put_row(writer, rows + first * size, cols - first, padded_to, err);
     }
@@ -311,9 +312,9 @@ static coffer_status check_rows(const coffer_pycauset_writer *writer, const uint
                             coffer_pycauset_type_name(info->type));
     if (count > info->stored_rows - writer->rows)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%llu rows after %llu of %llu", (unsigned long long)count,
-                            (unsigned long long)writer->rows, (unsigned long long)info->stored_rows);
-    for (uint64_t i = 0; writer->grid.triangular && i < count && status == COFFER_OK; i++) {
+                            "%" PRIu64 " rows after %" PRIu64 " of %" PRIu64, count, writer->rows,
+                            info->stored_rows);
+    for (uint64_t i = 0; writer->grid.triangular && i < count && !status; i++) {
         uint64_t row = writer->rows + i;
         status = check_implied(writer, row, rows + i * info->stored_cols * coffer_dtype_size(dtype), dtype,
                                coffer__pycauset_grid_first(&writer->grid, row), err);
@@ -402,8 +403,8 @@ static coffer_status finish(coffer_pycauset_writer *writer, coffer_error *err)
     if (coffer__pycauset_layout_of(writer->info.type) != COFFER_PYCAUSET_LAYOUT_NONE &&
         writer->rows != writer->info.stored_rows)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%llu of %llu rows were written", (unsigned long long)writer->rows,
-                            (unsigned long long)writer->info.stored_rows);
+                            "%" PRIu64 " of %" PRIu64 " rows were written", writer->rows,
+                            writer->info.stored_rows);
     if ((status = put_bits(writer, writer->bits, writer->bit_count, &packed, err)) ||
         (status = coffer__pycauset_output_finish(&writer->output, err)))
         return status;
