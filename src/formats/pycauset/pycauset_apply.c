@@ -1,5 +1,5 @@
-/* Carrying out a list of changes: lists on the way to a change are copied once, all else is shared with the
- * tree before. */
+/* Applies a list of changes. Maps and arrays on the path of a change are copied once; everything else is
+ * shared with the old tree. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
@@ -75,8 +75,8 @@ static const char *kind_name(const coffer_pycauset_value *value)
 
 static coffer_status fail_not_found(const editing *edit, size_t step)
 {
-    return coffer__fail(edit->err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "there is no \"%s\" to delete",
-                        edit->change->path[step].text);
+    return coffer__fail(edit->err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
+                        "cannot delete \"%s\": it does not exist", edit->change->path[step].text);
 }
 
 /* Where a key or index leads in a list. *found is NULL when there is nothing yet and `create` may put it
@@ -91,7 +91,7 @@ static coffer_status locate(const editing *edit, size_t *at, bool *found, const 
     }
     if (list->kind != COFFER_PYCAUSET_ARRAY)
         return coffer__fail(edit->err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"%s\" is %s: there can be no \"%s\" in it",
+                            "\"%s\" is %s and cannot contain \"%s\"",
                             step > 0 ? edit->change->path[step - 1].text : "", kind_name(list), key->text);
     uint64_t index = 0;
     bool number = key->len <= 10;
@@ -101,7 +101,7 @@ static coffer_status locate(const editing *edit, size_t *at, bool *found, const 
     }
     if (!number || index > list->count)
         return coffer__fail(edit->err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"%s\" is an array of %lu: \"%s\" is no index of it or the next",
+                            "\"%s\" is an array of %lu values: \"%s\" is not an index up to its length",
                             edit->change->path[step - 1].text, (unsigned long)list->count, key->text);
     *at = (size_t)index;
     *found = index < list->count;
@@ -183,7 +183,7 @@ static coffer_status sign(const editing *edit, coffer_pycauset_value *out, const
     coffer_status status;
     if (!uuid || uuid->kind != COFFER_PYCAUSET_STRING)
         return coffer__fail(edit->err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                            "a cached value needs the payload_uuid, which the metadata does not have");
+                            "a cached value requires a payload_uuid, and the metadata has none");
     signature[0] = (coffer_pycauset_value){ KEYED("payload_uuid"), .kind = COFFER_PYCAUSET_STRING,
                                             .as.text = uuid->as.text, .count = uuid->count };
     signature[1] = (coffer_pycauset_value){ KEYED("view_signature"), .kind = COFFER_PYCAUSET_STRING,
@@ -333,7 +333,7 @@ static coffer_status expect_map(const coffer_pycauset_value *root, const char *k
     const coffer_pycauset_value *value = coffer__pycauset_get_key(root, key);
     if (!value || value->kind == COFFER_PYCAUSET_MAP)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "\"%s\" has to be a map, not %s",
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "\"%s\" must be a map, not %s",
                         key, kind_name(value));
 }
 
@@ -362,10 +362,10 @@ static coffer_status expect_seed(const coffer_pycauset_value *root, const coffer
     const coffer_pycauset_value *seed = coffer__pycauset_get_key(root, "seed");
     if (coffer__pycauset_text_is(coffer__pycauset_get_key(before, "matrix_type"), "UNIT_VECTOR"))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"seed\" is reserved: it is the place of the one in this unit vector");
+                            "\"seed\" is reserved: it is the index of the 1 in this unit vector");
     if (seed && seed->kind != COFFER_PYCAUSET_U64 && seed->kind != COFFER_PYCAUSET_I64)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"seed\" has to be a whole number, not %s", kind_name(seed));
+                            "\"seed\" must be an integer, not %s", kind_name(seed));
     return COFFER_OK;
 }
 
@@ -388,7 +388,7 @@ static coffer_status expect_known_keys(const coffer_pycauset_value *root, const 
     if (!status && coffer__pycauset_touches(changes, "view") &&
         (status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err)))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the matrix cannot be seen that way: %s", err ? err->text : "");
+                            "the new view is not valid: %s", err ? err->text : "");
     return status;
 }
 

@@ -77,7 +77,7 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
 coffer_status coffer__pycauset_blocks_get(struct coffer__pycauset_blocks **out, const coffer_pycauset *matrix,
                                           coffer_error *err)
 {
-    /* The children are no part of what the handle promises not to change. */
+    /* Opening children does not change the logical value of a const handle. */
     coffer_pycauset *handle = (coffer_pycauset *)(uintptr_t)matrix;
     struct coffer__pycauset_blocks *blocks = atomic_load(&handle->blocks), *none = NULL;
     if (!blocks) {
@@ -95,7 +95,7 @@ coffer_status coffer__pycauset_blocks_get(struct coffer__pycauset_blocks **out, 
 
 /* ---- One child ---- */
 
-/* A child that is one of those it is a part of, or lies too deep. */
+/* Refuses a child that contains itself or is nested too deep. */
 static coffer_status check_ancestors(const coffer_source *source, const coffer_pycauset *parent,
                                      coffer_error *err)
 {
@@ -103,12 +103,12 @@ static coffer_status check_ancestors(const coffer_source *source, const coffer_p
     for (const coffer_pycauset *above = parent; above; above = above->parent, depth++) {
         if (coffer__source_same_file(source, above->source))
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "%s is the block matrix that it is a child of", coffer_source_name(source));
+                                "%s contains itself as a block", coffer_source_name(source));
     }
     if (depth > COFFER__PYCAUSET_BLOCK_DEPTH)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%s: block matrices inside each other, more than %d deep",
-                            coffer_source_name(source), COFFER__PYCAUSET_BLOCK_DEPTH);
+                            "%s: block matrices are nested deeper than %d", coffer_source_name(source),
+                            COFFER__PYCAUSET_BLOCK_DEPTH);
     return COFFER_OK;
 }
 
@@ -131,8 +131,7 @@ static coffer_status open_source(coffer_source **out, const struct coffer__pycau
     coffer_error why = COFFER_ERROR_INIT;
     if (!blocks->folder)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "child \"%s\": the matrix is not a file, so its folder has to be named",
-                            child->path);
+                            "child \"%s\": the matrix is not a file; set blocks_folder", child->path);
     coffer_status status =
         coffer__source_open_in(out, blocks->folder, blocks->folder_given, child->path, &why);
     if (status == COFFER_E_NOT_FOUND)

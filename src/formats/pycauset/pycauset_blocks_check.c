@@ -32,7 +32,7 @@ static coffer_status check_inside(coffer_report *out, const coffer_pycauset *mat
     return status;
 }
 
-/* Of a child that could be opened. */
+/* Findings about a child that could be opened. */
 typedef struct child_shape {
     bool known;
     uint64_t rows, cols;

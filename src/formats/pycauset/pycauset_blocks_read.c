@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Of a child, what is changed or turned at a time. */
+/* Rows and columns of a child that are converted or transposed at a time. */
 #define BAND_ROWS 64
 #define BAND_COLS 1024
 #define BAND_STRIDE (BAND_COLS * 16 + 64)
@@ -140,7 +140,7 @@ static coffer_status place_all(block_job *job, coffer_error *err)
     return COFFER_OK;
 }
 
-/* What is asked of the children, and what is done to it then. */
+/* How the children are read, and how their values are converted then. */
 static void choose_recipe(block_job *job, const coffer_pycauset_info *info, coffer_dtype dtype)
 {
     bool pairs = coffer_dtype_is_complex(dtype);

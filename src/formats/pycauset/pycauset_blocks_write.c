@@ -1,5 +1,5 @@
-/* A block matrix out of files that exist. Children get names that no older child has, so that the old matrix
- * stays whole until the new one takes its name. */
+/* Writes a block matrix from existing files. Children get names that no older child has, so that the old
+ * matrix stays intact until the new one replaces it. */
 #include "formats/pycauset/pycauset_blocks.h"
 #include "formats/pycauset/pycauset_writer.h"
 
@@ -38,7 +38,7 @@ typedef struct block_writer {
     coffer_pycauset_writer_opts opts;
 } block_writer;
 
-/* ---- What there is ---- */
+/* ---- The children ---- */
 
 static coffer_status open_block(block_source *block, const char *path, uint64_t row, uint64_t col,
                                 coffer_error *err)
@@ -52,11 +52,11 @@ static coffer_status open_block(block_source *block, const char *path, uint64_t 
     block->uuid = coffer_pycauset_value_text(uuid, NULL);
     if (!block->uuid || !coffer__pycauset_is_uuid(block->uuid))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                            "%s: a child has to have a payload_uuid of %d hexadecimal digits", path,
+                            "%s: a child must have a payload_uuid of %d hexadecimal digits", path,
                             COFFER__PYCAUSET_UUID_SIZE);
     if (block->matrix->info.type == COFFER_PYCAUSET_BLOCK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: is a block matrix itself; give its children in its place", path);
+                            "%s is a block matrix; pass its children instead", path);
     snprintf(block->name, sizeof block->name, "block-%" PRIu64 "-%" PRIu64 "-%s.pycauset", row, col,
              block->uuid);
     return COFFER_OK;
@@ -71,8 +71,8 @@ static coffer_status check_grid(const block_writer *writer, coffer_error *err)
         uint64_t cols = writer->blocks[i % writer->cols].matrix->info.cols;
         if (info->rows != rows || info->cols != cols || rows == 0 || cols == 0)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s has %" PRIu64 " x %" PRIu64
-                                " values, at its place there have to be %" PRIu64 " x %" PRIu64,
+                                "%s has %" PRIu64 " x %" PRIu64 " values, its position requires %" PRIu64
+                                " x %" PRIu64,
                                 coffer_source_name(writer->blocks[i].source), info->rows, info->cols, rows,
                                 cols);
     }
@@ -90,7 +90,7 @@ static coffer_dtype common_dtype(const block_writer *writer)
     return dtype == COFFER_DTYPE_BOOL ? COFFER_DTYPE_BIT : dtype;
 }
 
-/* ---- What is to be said ---- */
+/* ---- Metadata ---- */
 
 static void write_edges(coffer__buffer *json, uint64_t *size, const block_writer *writer, bool rows)
 {
@@ -212,7 +212,7 @@ static void named_close(named_matrix *named)
     coffer_source_close(named->source);
 }
 
-/* The block that has a child's name, or NULL. Names of ours tell where they belong. */
+/* The block with a child's name, or NULL. Our names contain the position of the block. */
 static const block_source *block_of(const block_writer *writer, const char *name)
 {
     static const char prefix[] = "block-";

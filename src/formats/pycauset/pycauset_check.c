@@ -41,7 +41,7 @@ static coffer_status check_rest_of_header(const checker *check, coffer_error *er
         if (bytes[i] != 0) {
             coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                                COFFER__PYCAUSET_SLOTS_END + i,
-                               "the header is not zero behind its slots: byte %zu is %u",
+                               "the header is not zero after its slots: byte %zu is %u",
                                COFFER__PYCAUSET_SLOTS_END + i, bytes[i]);
             break;
         }
@@ -172,7 +172,7 @@ static void check_keys(const checker *check)
     value = coffer__pycauset_get_key(root, "seed");
     if (value && value->kind != COFFER_PYCAUSET_U64 && value->kind != COFFER_PYCAUSET_I64)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
-                           "\"seed\" is not a whole number");
+                           "\"seed\" is not an integer");
     value = coffer__pycauset_get_key(root, "n");
     if (coffer__pycauset_get_key(root, "object_type") && value &&
         (!coffer__pycauset_is_u64(&n, value) || n != check->matrix->info.rows))
@@ -198,18 +198,17 @@ static void check_cached(const checker *check)
             return;
         if (lacks)
             go_on = coffer__report_add(check->report, COFFER_E_MISSING, COFFER_WARNING, place,
-                                       "the cached value \"%s\" has no %s: it counts as absent", entry->key,
-                                       lacks);
+                                       "the cached value \"%s\" has no %s: it is ignored", entry->key, lacks);
         else if (!coffer__pycauset_is_fresh(entry, root, check->matrix->view_signature))
-            go_on = coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, place,
-                                       "the cached value \"%s\" is stale: it is of another payload or view",
-                                       entry->key);
+            go_on = coffer__report_add(
+                check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, place,
+                "the cached value \"%s\" is stale: it was computed for another payload or view", entry->key);
         if (!go_on)
             return;
     }
 }
 
-/* Bytes behind all that a slot names: an update that was never finished, or what somebody appended. */
+/* Bytes after everything that a slot names: an interrupted update, or appended bytes. */
 static void check_tail(const checker *check)
 {
     const coffer_pycauset_info *info = &check->matrix->info;
@@ -223,9 +222,9 @@ static void check_tail(const checker *check)
     if (end < size)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_NOTE, end,
                            "no slot names the last %" PRIu64
-                           " bytes: an update that was not finished, or something "
-                           "that was appended (compact drops them)",
-                           (size - end));
+                           " bytes: an interrupted update or appended bytes "
+                           "(compact removes them)",
+                           size - end);
 }
 
 /* ---- All of it ---- */
@@ -244,7 +243,7 @@ static coffer_status check_matrix(const checker *check, coffer_error *err)
     return status;
 }
 
-/* Header and slots, as far as they are no reason not to open the file. */
+/* Findings about header and slots that do not prevent opening the file. */
 static coffer_status check_header(const checker *check, coffer_error *err)
 {
     coffer_status status = check_rest_of_header(check, err);
@@ -266,8 +265,7 @@ static coffer_status check_file(checker *check, coffer_error *err)
     if ((check->header.slots[0].fault || check->header.slots[1].fault) &&
         !coffer__source_settled(check->source))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s was changed while it was checked: check it again",
-                            coffer_source_name(check->source));
+                            "%s changed during the check: check it again", coffer_source_name(check->source));
     if ((status = check_header(check, err)) || check->header.active < 0 ||
         (status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
         return status;

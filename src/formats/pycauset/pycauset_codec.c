@@ -1,5 +1,5 @@
-/* Bytes into values. The first pass looks at everything and counts; then one allocation holds all values and
- * texts, and the second pass fills it and cannot fail but over duplicate keys. */
+/* Decodes and encodes values. Decoding makes two passes: the first validates and counts, then one allocation
+ * holds all values and texts, and the second fills it and can fail only for duplicate keys. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
@@ -202,8 +202,8 @@ static coffer_status sort_keys(decoder *reader, coffer_pycauset_value *children,
     qsort(children, count, sizeof *children, by_key);
     for (size_t i = 1; i < count; i++) {
         if (by_key(&children[i - 1], &children[i]) == 0)
-            return coffer__fail(reader->err, COFFER_E_DUPLICATE, place,
-                                "the key \"%s\" stands twice in a map", children[i].key);
+            return coffer__fail(reader->err, COFFER_E_DUPLICATE, place, "duplicate key \"%s\" in a map",
+                                children[i].key);
     }
     return COFFER_OK;
 }

@@ -94,7 +94,7 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
     coffer_status status = open_old(&work, path, err);
     if (!status && out_path && work.matrix->info.type == COFFER_PYCAUSET_BLOCK)
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                              "a block matrix finds its children by its name: compact it in place");
+                              "a block matrix finds its children by its name; compact it in place");
     if (!status)
         status = write_output(&work, out_path, err);
     if (!status) {

@@ -39,7 +39,7 @@ static coffer_pycauset_tile tile_at(const value_job *job, uint64_t first, uint64
                                                       job->cols - col < count ? job->cols - col : count);
 }
 
-/* Reads a tile of both; the values of b lie PIECE × 16 bytes behind those of a. */
+/* Reads a tile of both; the values of b are PIECE × 16 bytes after those of a. */
 static coffer_status read_both(uint8_t *scratch, const value_job *job, const coffer_pycauset_tile *tile,
                                coffer_error *err)
 {
@@ -144,7 +144,7 @@ static coffer_status list_differences(coffer_node *list, const value_job *job, u
     return COFFER_OK;
 }
 
-/* ---- What is told ---- */
+/* ---- Output ---- */
 
 static void put_place(coffer_node *out, const char *name, uint64_t index, uint64_t cols, bool known)
 {
@@ -197,7 +197,7 @@ static void put_types(coffer_node *out, const coffer_pycauset_info *a, const cof
     coffer__node_text(map, "data_type_b", coffer_pycauset_dtype_name(b->dtype));
 }
 
-/* ---- The whole ---- */
+/* ---- The comparison ---- */
 
 typedef struct matrix_diff {
     const coffer_diff_opts *opts;
@@ -288,7 +288,7 @@ coffer_status coffer__pycauset_diff(coffer_node *out, coffer_source *a, coffer_s
     coffer_status status;
     if (!(opts->tolerance >= 0))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the tolerance is %g, it has to be 0 or more", opts->tolerance);
+                            "the tolerance is %g, it must be at least 0", opts->tolerance);
     open_opts.limits = opts->limits;
     if ((status = coffer_pycauset_open(&matrix_a, a, &open_opts, err)) == COFFER_OK &&
         (status = coffer_pycauset_open(&matrix_b, b, &open_opts, err)) == COFFER_OK)

@@ -20,7 +20,7 @@ struct coffer_pycauset_editor {
     coffer_limits limits;
     uint64_t size; /* of the file, as we left it */
     coffer__pycauset_header header;
-    uint8_t inactive[COFFER__PYCAUSET_SLOT_SIZE]; /* as it stands in the file */
+    uint8_t inactive[COFFER__PYCAUSET_SLOT_SIZE]; /* as stored in the file */
     coffer_pycauset_info info;
     coffer__pycauset_tree metadata;
     coffer__buffer block; /* reused from commit to commit */
@@ -103,7 +103,7 @@ const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycaus
     return editor->metadata.root;
 }
 
-/* ---- What is to be written ---- */
+/* ---- The new block ---- */
 
 static coffer_status sum_payload(coffer__buffer *sums, const coffer_pycauset_editor *editor,
                                  coffer_error *err)
@@ -204,10 +204,9 @@ static coffer_status expect_untouched(const coffer_pycauset_editor *editor, coff
         return status;
     if (size != editor->size)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s has %" PRIu64 " bytes and had %" PRIu64
-                            ": another program that does not heed the lock has "
-                            "written to it",
-                            editor->path, size, editor->size);
+                            "%s changed from %" PRIu64 " to %" PRIu64
+                            " bytes: a program wrote to it without taking the lock",
+                            editor->path, editor->size, size);
     return COFFER_OK;
 }
 

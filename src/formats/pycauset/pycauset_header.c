@@ -42,7 +42,7 @@ static coffer_status explain_range(const char *what, char letter, uint64_t offse
     if (!coffer__add_u64(&end, offset, length))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
                             "slot %c: %s at %" PRIu64 " of %" PRIu64
-                            " bytes passes the largest offset there is",
+                            " bytes exceeds the largest possible offset",
                             letter, what, offset, length);
     if (end > file_size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
@@ -50,8 +50,8 @@ static coffer_status explain_range(const char *what, char letter, uint64_t offse
                             file_size);
     if (offset < COFFER__PYCAUSET_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "slot %c: %s at %" PRIu64 " lies in the header of %d bytes", letter, what, offset,
-                            COFFER__PYCAUSET_HEADER_SIZE);
+                            "slot %c: %s at %" PRIu64 " is inside the header of %d bytes", letter, what,
+                            offset, COFFER__PYCAUSET_HEADER_SIZE);
     if (offset % alignment != 0)
         return coffer__fail(err, COFFER_E_MISALIGNED, place,
                             "slot %c: %s at %" PRIu64 ", not a multiple of %" PRIu64, letter, what, offset,
@@ -129,7 +129,7 @@ static coffer_status check_preamble(const uint8_t *bytes, const char *name, coff
                             name);
     if (version != COFFER__PYCAUSET_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER__PYCAUSET_VERSION_AT,
-                            "version %lu, only %d is known", (unsigned long)version,
+                            "version %lu, only %d is supported", (unsigned long)version,
                             COFFER__PYCAUSET_VERSION);
     if (endian == 0 && header_bytes == 0)
         return coffer__fail(
@@ -138,11 +138,10 @@ static coffer_status check_preamble(const uint8_t *bytes, const char *name, coff
             "it computes, not one that it saved");
     if (endian != COFFER__PYCAUSET_ENDIAN)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__PYCAUSET_ENDIAN_AT,
-                            "byte order is %u, only 1 (little-endian) is known", endian);
+                            "byte order is %u, only 1 (little-endian) is supported", endian);
     if (header_bytes != COFFER__PYCAUSET_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__PYCAUSET_HEADER_BYTES_AT,
-                            "header of %u bytes, it has to be %d", header_bytes,
-                            COFFER__PYCAUSET_HEADER_SIZE);
+                            "header of %u bytes, it must be %d", header_bytes, COFFER__PYCAUSET_HEADER_SIZE);
     if (bytes[COFFER__PYCAUSET_RESERVED_AT] != 0)
         return coffer__fail(err, COFFER_E_RESERVED_NOT_ZERO, COFFER__PYCAUSET_RESERVED_AT,
                             "reserved byte of the preamble is %u, not 0",
@@ -188,7 +187,7 @@ coffer_status coffer__pycauset_expect_active(const coffer__pycauset_header *head
     /* Two commits since the source was opened put both slots past the size that it knows. */
     if (!coffer__source_settled(src))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s was changed since it was opened: open it again", coffer_source_name(src));
+                            "%s changed since it was opened: open it again", coffer_source_name(src));
     for (int i = 0; i < 2; i++)
         coffer__pycauset_explain_slot(header, i, coffer_source_size(src), &why[i]);
     return coffer__fail(err, why[0].status, why[0].offset, "no valid header slot: %s; %s", why[0].text,
@@ -232,11 +231,11 @@ static coffer_status check_framing(const uint8_t *block, uint64_t offset, uint64
                             offset);
     if (version != COFFER__PYCAUSET_BLOCK_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + COFFER__PYCAUSET_BLOCK_VERSION_AT,
-                            "metadata block of version %lu, only %d is known", (unsigned long)version,
+                            "metadata block of version %lu, only %d is supported", (unsigned long)version,
                             COFFER__PYCAUSET_BLOCK_VERSION);
     if (encoding != COFFER__PYCAUSET_ENCODING_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + COFFER__PYCAUSET_BLOCK_ENCODING_AT,
-                            "metadata in encoding version %lu, only %d is known", (unsigned long)encoding,
+                            "metadata in encoding version %lu, only %d is supported", (unsigned long)encoding,
                             COFFER__PYCAUSET_ENCODING_VERSION);
     if (coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_AT) != 0 ||
         coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT) != 0)
@@ -247,8 +246,8 @@ static coffer_status check_framing(const uint8_t *block, uint64_t offset, uint64
                             (unsigned long)coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT));
     if (payload != length - COFFER__PYCAUSET_BLOCK_HEADER)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset + COFFER__PYCAUSET_BLOCK_LENGTH_AT,
-                            "the metadata block says it holds %" PRIu64 " bytes, its slot gives it %" PRIu64,
-                            payload, (length - COFFER__PYCAUSET_BLOCK_HEADER));
+                            "the metadata block declares %" PRIu64 " bytes, its slot %" PRIu64, payload,
+                            (length - COFFER__PYCAUSET_BLOCK_HEADER));
     return COFFER_OK;
 }
 

@@ -23,17 +23,18 @@ static coffer_status read_edges(uint64_t **out, size_t *blocks, const coffer_pyc
     coffer_status status = COFFER_OK;
     for (uint32_t i = 0; i < array->count && !status; i++) {
         if (!coffer__pycauset_is_u64(&edges[i], &array->as.children[i]))
-            status = coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                                  "number %lu of \"block_manifest.%s\" is none", (unsigned long)i, key);
+            status =
+                coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                             "entry %lu of \"block_manifest.%s\" is not a number", (unsigned long)i, key);
         else if (i > 0 && edges[i] <= edges[i - 1])
             status =
                 coffer__fail(err, COFFER_E_NOT_SORTED, offset,
-                             "\"block_manifest.%s\" goes from %" PRIu64 " to %" PRIu64 ": it has to increase",
+                             "\"block_manifest.%s\" goes from %" PRIu64 " to %" PRIu64 ": it must increase",
                              key, edges[i - 1], edges[i]);
     }
     if (!status && edges[0] != 0)
         status = coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                              "\"block_manifest.%s\" begins with %" PRIu64 ", it has to be 0", key, edges[0]);
+                              "\"block_manifest.%s\" begins with %" PRIu64 ", it must be 0", key, edges[0]);
     if (!status && edges[array->count - 1] != size)
         status = coffer__fail(err, COFFER_E_INCONSISTENT, offset,
                               "\"block_manifest.%s\" ends with %" PRIu64 ", the matrix has %" PRIu64, key,
@@ -59,7 +60,7 @@ static coffer_status read_child(coffer__pycauset_manifest_child *out, const coff
                             "child (%zu, %zu) of the block manifest has no path and payload_uuid", row, col);
     if (!coffer__file_name_is_plain(path->as.text, path->count))
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, offset,
-                            "child (%zu, %zu) has the path \"%s\": it has to be a plain file name", row, col,
+                            "child (%zu, %zu) has the path \"%s\": it must be a plain file name", row, col,
                             path->as.text);
     *out = (coffer__pycauset_manifest_child){ path->as.text, uuid->as.text };
     return COFFER_OK;

@@ -66,7 +66,6 @@ coffer_status coffer__pycauset_output_open(coffer__pycauset_output *output, cons
     coffer_status status;
     *output = (coffer__pycauset_output){
         .digest_wanted = !opts->payload_uuid,
-        .sums = COFFER__PYCAUSET_SUMS_INIT,
         .stream.fd = -1,
         .imaginary.fd = -1,
     };
@@ -87,7 +86,7 @@ void coffer__pycauset_output_free(coffer__pycauset_output *output)
 {
     coffer__sink_discard(output->sink);
     coffer__digest_free(output->digest);
-    coffer__buffer_free(&output->sums.sums);
+    coffer__chunk_counter_free(&output->sums);
     spool_close(&output->stream);
     spool_close(&output->imaginary);
 }
@@ -97,8 +96,11 @@ coffer_status coffer__pycauset_output_put(coffer__pycauset_output *output, const
 {
     if (output->digest_wanted)
         coffer__digest_add(output->digest, bytes, len);
-    if (output->sums_wanted)
-        coffer__pycauset_sums_add(&output->sums, bytes, len);
+    if (output->sums_wanted) {
+        coffer_status status = coffer__chunk_counter_add(&output->sums, bytes, len, err);
+        if (status)
+            return status;
+    }
     output->written += len;
     if (output->stream.fd >= 0)
         return spool_write(&output->stream, bytes, len, err);
@@ -131,7 +133,7 @@ coffer_status coffer__pycauset_output_finish(coffer__pycauset_output *output, co
     if (output->imaginary.fd >= 0)
         status = append_imaginary(output, err);
     if (!status)
-        status = coffer__pycauset_sums_finish(&output->sums, err);
+        status = coffer__chunk_counter_end(&output->sums, err);
     return status;
 }
 
@@ -152,7 +154,7 @@ coffer_status coffer__pycauset_output_commit(coffer__pycauset_output *output, co
     coffer_status status = COFFER_OK;
     if (!coffer__align_up(&slot.metadata_offset, payload_end, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a payload of %" PRIu64 " bytes leaves no room behind it", output->written);
+                            "a payload of %" PRIu64 " bytes is too large for a file", output->written);
     coffer__pycauset_store_fresh_header(header, &slot);
     if (stream && ((status = coffer__sink_write(output->sink, header, sizeof header, err)) ||
                    (status = spool_flush(&output->stream, err)) ||

@@ -1,4 +1,4 @@
-/* Writes a sound copy: what lies in the file stays where it is, the header is put in order. */
+/* Writes a repaired copy: all bytes keep their offsets, the header is corrected. */
 #include "formats/pycauset/pycauset_scan.h"
 
 #include "base/checked.h"
@@ -19,7 +19,7 @@ typedef struct rescue {
     coffer_limits limits;
     coffer__pycauset_header header;
     coffer_error preamble;       /* what is wrong with it, where the slots show what it was */
-    bool reserved_set;           /* in the preamble or behind the slots */
+    bool reserved_set;           /* in the preamble or after the slots */
     coffer__pycauset_slot state; /* what the copy will show */
     coffer__pycauset_slot other; /* and its second slot */
     int state_slot;
@@ -75,7 +75,7 @@ static void report_header(rescue *work)
     if (work->preamble.status) {
         work->changed = true;
         coffer__report_add(work->report, work->preamble.status, COFFER_WARNING, work->preamble.offset,
-                           "the preamble was put in order: %s", work->preamble.text);
+                           "preamble repaired: %s", work->preamble.text);
     }
     if (!work->reserved_set)
         return;
@@ -109,14 +109,14 @@ static coffer_status keep_active(rescue *work, coffer_error *err)
         return coffer__fail(err, status, why.offset, "%s", why.text);
     restore_other_slot(work);
     coffer__report_add(work->report, status, COFFER_WARNING, why.offset,
-                       "slot %c restored from slot %c, the state that it named is given up: %s", "AB"[which],
+                       "slot %c restored from slot %c, the state that it named is lost: %s", "AB"[which],
                        "AB"[work->state_slot], why.text);
     return COFFER_OK;
 }
 
 /* ---- None is, or not the one that counts ---- */
 
-/* Where the payload is, for a block that no good slot speaks of: where a slot with a matching checksum says,
+/* Where the payload is, for a block that no valid slot names: where a slot with a matching checksum says,
  * else where every writer puts it. */
 static bool place_payload(const rescue *work, coffer__pycauset_slot *state, uint64_t needed)
 {
@@ -149,7 +149,7 @@ static bool try_block(const rescue *work, coffer__pycauset_slot *out, const coff
     return good;
 }
 
-/* The newest whole block that does not lie behind `last`. Its generation counts the blocks up to it. */
+/* The newest intact block that is not after `last`. Its generation counts the blocks up to it. */
 static coffer_status find_newest(rescue *work, uint64_t last, bool *found, coffer_error *err)
 {
     coffer__pycauset_scan scan = { .items = NULL };
@@ -176,7 +176,7 @@ static coffer_status search_blocks(rescue *work, uint64_t last, const coffer_err
     if (!found)
         return coffer__fail(
             err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-            "nothing in the file says what its payload is: no other whole metadata block (%s)", why->text);
+            "nothing in the file says what its payload is: no other intact metadata block (%s)", why->text);
     for (int i = 0; i < 2; i++) {
         const coffer__pycauset_slot *slot = &work->header.slots[i];
         if (slot->crc_matches && slot->generation > newest)
@@ -187,9 +187,9 @@ static coffer_status search_blocks(rescue *work, uint64_t last, const coffer_err
     work->state_slot = 0;
     restore_other_slot(work);
     coffer__report_add(work->report, why->status, COFFER_WARNING, work->state.metadata_offset,
-                       "both slots restored from the newest whole metadata block, at %" PRIu64
+                       "both slots restored from the newest intact metadata block, at %" PRIu64
                        ", with the payload at "
-                       "%" PRIu64 "; what was newer is given up (%s)",
+                       "%" PRIu64 "; newer states are lost (%s)",
                        work->state.metadata_offset, work->state.payload_offset, why->text);
     return COFFER_OK;
 }
@@ -212,7 +212,7 @@ static coffer_status go_back(rescue *work, const coffer_error *why, coffer_error
     work->state_slot = other;
     restore_other_slot(work);
     coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset,
-                       "back to generation %" PRIu64 ", what generation %" PRIu64 " changed is given up: %s",
+                       "back to generation %" PRIu64 ", what generation %" PRIu64 " changed is lost: %s",
                        work->state.generation, damaged->generation, why->text);
     return COFFER_OK;
 }
@@ -237,7 +237,7 @@ static coffer_status choose_state(rescue *work, coffer_error *err)
     return go_back(work, &why, err);
 }
 
-/* ---- A state that was asked for ---- */
+/* ---- A requested state ---- */
 
 static coffer_status choose_generation(rescue *work, uint64_t generation, coffer_error *err)
 {
@@ -261,8 +261,7 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
     work->appends = work->changed = true;
     coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, wanted.metadata_offset,
                        "generation %" PRIu64 " is generation %" PRIu64
-                       " again; what came between is given up, and stays in "
-                       "the history",
+                       " again; later changes are undone, and stay in the history",
                        wanted.generation, generation);
     return COFFER_OK;
 }
@@ -282,7 +281,7 @@ static void tell_of_children(const rescue *work, const char *out_path)
     coffer__pycauset_tree_free(&tree);
     if (blocks)
         coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "children of a block matrix are not copied: give it its old name, or copy "
+                           "children of a block matrix are not copied: use the old name, or copy "
                            "%s.blocks to %s.blocks",
                            coffer_source_name(work->source), out_path);
 }
@@ -327,9 +326,9 @@ static coffer_status write_output(rescue *work, const char *path, coffer_error *
         return status;
     status = write_all(sink, work, err);
     if (!status && !coffer__source_settled(work->source))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s was changed while it was repaired: repair it again",
-                              coffer_source_name(work->source));
+        status =
+            coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                         "%s changed during the repair: repair it again", coffer_source_name(work->source));
     if (status) {
         coffer__sink_discard(sink);
         return status;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define WINDOW ((size_t)1 << 20)
-/* What may be spent on look-alikes beyond twice the bytes that are searched. */
+/* Bytes of false candidates that may be read, in addition to twice the bytes searched. */
 #define SPARE_WORK (UINT64_C(64) << 20)
 
 typedef struct search {
@@ -47,7 +47,8 @@ static coffer_status sum_block(uint32_t *out, const search *scan, uint64_t offse
     for (uint64_t done = COFFER__PYCAUSET_BLOCK_HEADER; done < length;) {
         size_t len = length - done < WINDOW ? (size_t)(length - done) : WINDOW;
         const uint8_t *bytes;
-        coffer_status status = coffer__source_fetch(&bytes, scan->source, offset + done, len, scan->block_part, err);
+        coffer_status status =
+            coffer__source_fetch(&bytes, scan->source, offset + done, len, scan->block_part, err);
         if (status)
             return status;
         crc = coffer__crc32(crc, bytes, len);
@@ -57,7 +58,7 @@ static coffer_status sum_block(uint32_t *out, const search *scan, uint64_t offse
     return COFFER_OK;
 }
 
-/* *length is 0 when there is no whole block at the offset. */
+/* *length is 0 when there is no intact block at the offset. */
 static coffer_status try_block(uint64_t *length, search *scan, uint64_t offset, coffer_error *err)
 {
     uint8_t framing[COFFER__PYCAUSET_BLOCK_HEADER];
@@ -72,7 +73,7 @@ static coffer_status try_block(uint64_t *length, search *scan, uint64_t offset, 
         return status;
     if (framed > scan->work_left)
         return coffer__fail(err, COFFER_E_LIMIT, offset,
-                            "too much in the file only looks like metadata: the search stopped at %" PRIu64,
+                            "too many bytes look like metadata but are not: the search stopped at %" PRIu64,
                             offset);
     scan->work_left -= framed;
     if ((status = sum_block(&crc, scan, offset, framed, err)))
@@ -138,8 +139,8 @@ coffer_status coffer__pycauset_scan_range(coffer__pycauset_scan *out, coffer_sou
     return status ? status : coffer_source_intact(src, err);
 }
 
-/* The payload's own size where one of the slots can tell it; that in the slots may reach into the metadata
- * behind it. */
+/* The size that the payload needs, if a slot leads to it; the length in the slots may extend into the
+ * metadata after it. */
 static uint64_t payload_size(coffer_source *src, const coffer__pycauset_header *header,
                              const coffer_limits *limits)
 {

@@ -1,4 +1,5 @@
-/* Statistics in one pass over what is stored, on all cores. What the layout implies is counted, not read. */
+/* Statistics in one pass over the stored elements, on all cores. Elements that the layout implies are
+ * counted, not read. */
 #include "formats/pycauset/pycauset_blocks.h"
 
 #include "base/checked.h"
@@ -38,7 +39,7 @@ typedef struct tally {
 
 typedef struct unit_sums {
     tally elements;
-    tally diagonal; /* of a matrix whose other elements stand for two */
+    tally diagonal; /* of a matrix whose other elements count twice */
 } unit_sums;
 
 typedef struct stats_worker {
@@ -317,7 +318,7 @@ static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matr
     uint64_t elements;
     if (!coffer__mul_u64(&elements, info->rows, info->cols))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " x %" PRIu64 " values cannot be counted", info->rows, info->cols);
+                            "%" PRIu64 " x %" PRIu64 " values are too many to count", info->rows, info->cols);
     if (info->type == COFFER_PYCAUSET_BLOCK)
         return summarize_blocks(out, matrix, how, opts, err);
     if (coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_LAYOUT_NONE)

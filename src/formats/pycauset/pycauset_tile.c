@@ -36,7 +36,7 @@ typedef struct stored_part {
 
 /* ---- Rows as they are stored ---- */
 
-/* Up to where bytes follow each other without one that is not asked for. */
+/* The end of the contiguous bytes that the tile needs. */
 static uint64_t needed_until(const tile_job *job, const stored_part *part)
 {
     uint64_t last = part->row + part->rows - 1;
@@ -117,7 +117,7 @@ static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, c
 /* ---- The other way round ---- */
 
 /* Puts a band, transposed, to where it belongs: element (r, c) of the stored matrix to out[c - col][r - row].
- * mirror : only what lies above the diagonal. */
+ * mirror : only the elements above the diagonal. */
 static void place_band(uint8_t *out, size_t out_stride, const tile_job *job, const stored_part *part,
                        size_t band_stride, bool mirror)
 {
@@ -230,7 +230,7 @@ static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_inf
     recipe.stored = COFFER_DTYPE_BOOL;
     coffer__pycauset_expand_row(values, &recipe, &from, 2);
     for (uint64_t row = tile->row; row < tile->row + tile->rows; row++, out += out_stride) {
-        /* Of a unit vector one of row and column is always 0. */
+        /* In a unit vector either row or column is always 0. */
         uint64_t one_at = info->type == COFFER_PYCAUSET_IDENTITY ? row : info->unit_index - row;
         fill_row(out, values, size, tile->cols);
         if (one_at - tile->col < tile->cols) /* a place before the tile wraps around */
@@ -268,9 +268,9 @@ static coffer_status check_tile(size_t *out_stride, const coffer_pycauset *matri
                             tile->rows, tile->cols, tile->row, tile->col, info->rows, info->cols);
     if (!coffer__elements_can_convert(dtype, info->value_dtype))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "values of %s cannot be had as %s%s", coffer_dtype_name(info->value_dtype),
+                            "cannot convert values of %s to %s%s", coffer_dtype_name(info->value_dtype),
                             coffer_dtype_name(dtype),
-                            coffer_dtype_is_complex(info->value_dtype) ? ": c128 has them all" : "");
+                            coffer_dtype_is_complex(info->value_dtype) ? "; use c128" : "");
     if (!coffer__to_size(&row_bytes, tile->cols) ||
         !coffer__mul_size(&row_bytes, row_bytes, coffer_dtype_size(dtype)) ||
         !coffer__mul_size(&all, *out_stride ? *out_stride : row_bytes, (size_t)tile->rows))
@@ -343,8 +343,8 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
                    info->dtype != COFFER_DTYPE_BIT && info->dtype != COFFER_DTYPE_C32;
     if (!strided)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s of %s has no plain rows and columns in the file",
-                            coffer_pycauset_type_name(info->type), coffer_pycauset_dtype_name(info->dtype));
+                            "%s of %s is not stored with strides", coffer_pycauset_type_name(info->type),
+                            coffer_pycauset_dtype_name(info->dtype));
     coffer__pycauset_payload_init(&payload, matrix);
     if (!payload.view)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: not mapped",

@@ -1,4 +1,4 @@
-/* Looking at values. */
+/* Access to values. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"

@@ -1,4 +1,4 @@
-/* What changed from one state of the metadata to the next. */
+/* The differences between two states of the metadata. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-/* A new file, row by row. */
+/* Writes a new file, row by row. */
 #include "formats/pycauset/pycauset_writer.h"
 
 #include "base/bytes.h"
@@ -15,7 +15,7 @@
 COFFER__INIT_FUNCTION(coffer_pycauset_shape, COFFER_PYCAUSET_SHAPE_INIT)
 COFFER__INIT_FUNCTION(coffer_pycauset_writer_opts, COFFER_PYCAUSET_WRITER_OPTS_INIT)
 
-/* ---- What the file is to say ---- */
+/* ---- Metadata of the shape ---- */
 
 static coffer_status say_view(coffer_pycauset_changes *says, const coffer_pycauset_shape *shape,
                               coffer_error *err)
@@ -47,7 +47,7 @@ static coffer_status say_shape(coffer_pycauset_changes *says, const coffer_pycau
     coffer_status status;
     if (!type || !dtype || shape->type == COFFER_PYCAUSET_BLOCK)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "no matrix of type %s can be written with elements of %s", type ? type : "none",
+                            "cannot write a matrix of type %s with elements of %s", type ? type : "none",
                             coffer_dtype_name(shape->dtype));
     const char *layout = coffer_pycauset_layout_name(coffer__pycauset_layout_of(shape->type));
     /* Rows and columns are written as they are seen. */
@@ -90,7 +90,7 @@ static coffer_status take_uuid(coffer_pycauset_writer *writer, const char *uuid,
     return COFFER_OK;
 }
 
-/* What a reader will make of it. */
+/* The shape as a reader will interpret it. */
 static coffer_status take_shape(coffer_pycauset_writer *writer, coffer_error *err)
 {
     coffer__arena memory = COFFER__ARENA_INIT;
@@ -263,7 +263,7 @@ static bool all_bytes_zero(const uint8_t *bytes, uint64_t len)
     return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)(len - 1)) == 0);
 }
 
-/* What a triangular matrix does not store has to be 0. */
+/* Elements that a triangular matrix does not store must be 0. */
 static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_t row,
                                    const uint8_t *elements, coffer_dtype dtype, uint64_t count,
                                    coffer_error *err)
@@ -352,11 +352,11 @@ coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer
 {
     if (writer->extra)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the metadata of a new file is given once");
+                            "the metadata of a new file can be set only once");
     bool wants_sums = coffer__pycauset_wants_checksums(changes);
     if (wants_sums && writer->rows > 0 && !writer->output.sums_wanted)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "checksums are to be asked for before the first row");
+                            "checksums must be requested before the first row");
     writer->output.sums_wanted |= wants_sums;
     return coffer__pycauset_changes_copy(&writer->extra, changes, err);
 }
@@ -379,16 +379,21 @@ static void name_content(coffer_pycauset_writer *writer)
 static coffer_status compose_block(coffer__buffer *out, coffer_pycauset_writer *writer, coffer_error *err)
 {
     coffer__arena memory = COFFER__ARENA_INIT;
-    const coffer__buffer *sums = &writer->output.sums.sums;
-    const coffer_pycauset_value *root;
-    coffer_status status;
-    if ((status = say_text(writer->says, "payload_uuid", writer->uuid, err)) ||
-        (writer->checksums && (status = coffer_pycauset_changes_set_checksums(writer->says, err))) ||
-        (status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, sums, err)) ||
-        (writer->extra && (status = coffer__pycauset_apply(&root, &memory, root, writer->extra, sums, err))))
-        goto out;
-    status = coffer__pycauset_encode_block(out, root, err);
-out:
+    coffer__buffer sums = COFFER__BUFFER_INIT;
+    const coffer_pycauset_value *root = NULL;
+    coffer_status status = say_text(writer->says, "payload_uuid", writer->uuid, err);
+    coffer__pycauset_put_sums(&sums, writer->output.sums.sums, writer->output.sums.count);
+    if (!status && sums.failed)
+        status = coffer__fail_no_memory(err, writer->output.sums.count * 4);
+    if (!status && writer->checksums)
+        status = coffer_pycauset_changes_set_checksums(writer->says, err);
+    if (!status)
+        status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, &sums, err);
+    if (!status && writer->extra)
+        status = coffer__pycauset_apply(&root, &memory, root, writer->extra, &sums, err);
+    if (!status)
+        status = coffer__pycauset_encode_block(out, root, err);
+    coffer__buffer_free(&sums);
     coffer__arena_free(&memory);
     return status;
 }
