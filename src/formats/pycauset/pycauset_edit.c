@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/sticky.h"
 #include "io/file.h"
 #include "io/lock.h"
 #include "io/source_private.h"
@@ -23,8 +24,8 @@ struct coffer_pycauset_editor {
     uint8_t inactive[COFFER__PYCAUSET_SLOT_SIZE]; /* as stored in the file */
     coffer_pycauset_info info;
     coffer__pycauset_tree metadata;
-    coffer__buffer block; /* reused from commit to commit */
-    coffer_error failure; /* of a write or sync; sticks */
+    coffer__buffer block;   /* reused from commit to commit */
+    coffer__sticky failure; /* of a write or sync */
 };
 
 COFFER__INIT_FUNCTION(coffer_pycauset_editor_opts, COFFER_PYCAUSET_EDITOR_OPTS_INIT)
@@ -217,12 +218,7 @@ static coffer_status write_state(coffer_pycauset_editor *editor, const coffer__p
     coffer_status status = append_block(editor, &why);
     if (!status)
         status = flip(editor, slot, &why);
-    if (status) {
-        editor->failure = why;
-        if (err)
-            *err = why;
-    }
-    return status;
+    return coffer__sticky_keep(&editor->failure, status, &why, err);
 }
 
 static void take_over(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
@@ -246,9 +242,9 @@ coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycause
     coffer__pycauset_slot slot = editor->header.slots[editor->header.active];
     coffer__pycauset_tree tree = { .root = NULL };
     coffer_pycauset_info info;
-    coffer_status status;
-    if (editor->failure.status)
-        return coffer__fail(err, editor->failure.status, editor->failure.offset, "%s", editor->failure.text);
+    coffer_status status = coffer__sticky_check(&editor->failure, err);
+    if (status)
+        return status;
     if (slot.generation == UINT64_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
                             editor->path);

@@ -322,27 +322,19 @@ static coffer_status check_rows(const coffer_pycauset_writer *writer, const uint
     return status;
 }
 
-static coffer_status still_good(const coffer_pycauset_writer *writer, coffer_error *err)
-{
-    if (writer->failure.status && err)
-        *err = writer->failure;
-    return writer->failure.status;
-}
-
 coffer_status coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
                                               uint64_t count, coffer_error *err)
 {
-    coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status;
-    if ((status = still_good(writer, err)) || (status = check_rows(writer, rows, count, err)))
+    coffer_status status = coffer__sticky_check(&writer->failure, err);
+    if (!status)
+        status = check_rows(writer, rows, count, err);
+    if (status)
         return status;
+    coffer_error failure = COFFER_ERROR_INIT;
     status = put_rows(writer, rows, count, &failure);
-    if (status) {
-        writer->failure = failure;
-        return still_good(writer, err);
-    }
-    writer->rows += count;
-    return COFFER_OK;
+    if (!status)
+        writer->rows += count;
+    return coffer__sticky_keep(&writer->failure, status, &failure, err);
 }
 
 /* ---- The end ---- */
@@ -403,7 +395,7 @@ static coffer_status finish(coffer_pycauset_writer *writer, coffer_error *err)
     coffer__buffer block = COFFER__BUFFER_INIT;
     uint64_t packed = 0;
     coffer_status status;
-    if ((status = still_good(writer, err)))
+    if ((status = coffer__sticky_check(&writer->failure, err)))
         return status;
     if (coffer__pycauset_layout_of(writer->info.type) != COFFER_PYCAUSET_LAYOUT_NONE &&
         writer->rows != writer->info.stored_rows)

@@ -3,6 +3,7 @@
 #define COFFER_FORMATS_PYCAUSET_WRITER_H
 
 #include "base/hash.h"
+#include "base/sticky.h"
 #include "formats/pycauset/pycauset_payload.h"
 #include "io/chunk_sums.h"
 #include "io/sink.h"
@@ -58,7 +59,7 @@ struct coffer_pycauset_writer {
     uint8_t bits[64]; /* of a vector of bits: what does not fill a word yet */
     size_t bit_count;
     coffer__cpu_level level;
-    coffer_error failure; /* the first of disk or memory; sticks */
+    coffer__sticky failure; /* of disk or memory */
 };
 
 /* A writer of what the changes say, which it takes over, also on failure. */
