@@ -76,11 +76,11 @@ static coffer_status check_child_shape(const coffer_pycauset *child, uint64_t ro
 {
     if (child->info.rows == rows && child->info.cols == cols)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                        "%s has %llu x %llu values, the manifest has room for %llu x %llu",
-                        coffer_source_name(child->source), (unsigned long long)child->info.rows,
-                        (unsigned long long)child->info.cols, (unsigned long long)rows,
-                        (unsigned long long)cols);
+    coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                 "%llu x %llu values, the manifest has room for %llu x %llu",
+                 (unsigned long long)child->info.rows, (unsigned long long)child->info.cols,
+                 (unsigned long long)rows, (unsigned long long)cols);
+    return coffer__fail_other(err, COFFER_E_INCONSISTENT, coffer_source_name(child->source));
 }
 
 /* The part of a block that the tile has. */

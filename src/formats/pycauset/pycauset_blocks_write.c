@@ -69,11 +69,13 @@ static coffer_status check_grid(const block_writer *writer, coffer_error *err)
         uint64_t rows = writer->blocks[i / writer->cols * writer->cols].matrix->info.rows;
         uint64_t cols = writer->blocks[i % writer->cols].matrix->info.cols;
         if (info->rows != rows || info->cols != cols || rows == 0 || cols == 0)
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s has %llu x %llu values, at its place there have to be %llu x %llu",
-                                coffer_source_name(writer->blocks[i].source), (unsigned long long)info->rows,
-                                (unsigned long long)info->cols, (unsigned long long)rows,
-                                (unsigned long long)cols);
+            return coffer__fail_other(err,
+                                      coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                                   "%llu x %llu values, its place requires %llu x %llu",
+                                                   (unsigned long long)info->rows,
+                                                   (unsigned long long)info->cols, (unsigned long long)rows,
+                                                   (unsigned long long)cols),
+                                      coffer_source_name(writer->blocks[i].source));
     }
     return COFFER_OK;
 }

@@ -330,8 +330,7 @@ static coffer_status write_output(rescue *work, const char *path, coffer_error *
     status = write_all(sink, work, err);
     if (status == COFFER_OK && !coffer__source_settled(work->source))
         status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s was changed while it was repaired: repair it again",
-                              coffer_source_name(work->source));
+                              "was changed while it was repaired: repair it again");
     if (status) {
         coffer__sink_discard(sink);
         return status;
