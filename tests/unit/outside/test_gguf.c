@@ -441,7 +441,7 @@ static void tensors_keep_the_rules_of_their_type(void **state)
     f = one_tensor(1, (uint64_t[]){ 32 }, 4, 0, 64); /* a type that was taken back */
     expect(&f, COFFER_E_BAD_VALUE, "the type 4");
     f = one_tensor(1, (uint64_t[]){ 32 }, UINT32_MAX, 0, 64);
-    expect(&f, COFFER_E_BAD_VALUE, "does not know");
+    expect(&f, COFFER_E_BAD_VALUE, "which is unknown");
     f = one_tensor(5, (uint64_t[]){ 1, 1, 1, 1, 1 }, 0, 0, 64);
     expect(&f, COFFER_E_BAD_VALUE, "5 dimensions");
     f = one_tensor(0, NULL, 0, 4, 64);
