@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/work.h"
 
 #include <stdlib.h>
 
@@ -100,8 +101,9 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_r
             return status;
         at += n;
         *done += n;
-        if (from->progress && from->progress->step(from->progress->context, *done, total) != 0)
-            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        coffer_status step = coffer__progress_step(from->progress, *done, total, err);
+        if (step)
+            return step;
     }
     return COFFER_OK;
 }
