@@ -120,7 +120,7 @@ coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, 
         return fail_unsupported(format, "diff", err);
     if (!(options.tolerance >= 0)) /* also refuses NaN */
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the tolerance is %g, it has to be 0 or more", options.tolerance);
+                            "the tolerance is %g, it must be at least 0", options.tolerance);
     return format->diff(out, a, b, &options, err);
 }
 

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "base/work.h"
 #include "formats/mcf/mcf_scan.h"
 
 #define FREE_OF_COST ((uint64_t)64 << 20)
@@ -145,9 +144,10 @@ static coffer_status scan_all(scanning *scan, coffer__pool *pool, coffer_error *
     for (scan->first = 0; status == COFFER_OK && scan->first < scan->pieces; scan->first += at_once) {
         uint64_t left = scan->pieces - scan->first, n = left < at_once ? left : at_once;
         status = coffer__pool_run(pool, n, scan_piece, scan, err);
-        if (!status)
-            status = coffer__progress_step(progress, (scan->first + n) * COFFER__MCF_SCAN_PIECE,
-                                           scan->pieces * COFFER__MCF_SCAN_PIECE, err);
+        if (status == COFFER_OK && progress &&
+            progress->step(progress->context, (scan->first + n) * COFFER__MCF_SCAN_PIECE,
+                           scan->pieces * COFFER__MCF_SCAN_PIECE) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     return status ? status : coffer_source_intact(scan->check->source, err);
 }

@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "base/work.h"
 
 #include <sodium.h>
 
@@ -158,9 +157,10 @@ static coffer_status count_all(counting *of, coffer__pool *pool, const coffer_pr
     for (of->first = 0; status == COFFER_OK && of->first < of->sums->count; of->first += batch) {
         size_t left = of->sums->count - of->first, n = left < batch ? left : batch;
         status = coffer__pool_run(pool, n, count_chunk, of, err);
-        if (!status)
-            status = coffer__progress_step(progress, (uint64_t)(of->first + n) * COFFER__MCF_CHUNK,
-                                           (uint64_t)of->sums->count * COFFER__MCF_CHUNK, err);
+        if (status == COFFER_OK && progress &&
+            progress->step(progress->context, (uint64_t)(of->first + n) * COFFER__MCF_CHUNK,
+                           (uint64_t)of->sums->count * COFFER__MCF_CHUNK) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     return status ? status : coffer_source_intact(of->source, err);
 }

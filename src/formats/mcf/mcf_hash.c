@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/pool.h"
-#include "base/work.h"
 
 #include <sodium.h>
 
@@ -69,7 +68,9 @@ typedef struct sum_of_work {
 static coffer_status report_progress(sum_of_work *work, uint64_t bytes, coffer_error *err)
 {
     work->done += bytes;
-    return coffer__progress_step(work->progress, work->done, work->total, err);
+    if (work->progress && work->progress->step(work->progress->context, work->done, work->total) != 0)
+        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    return COFFER_OK;
 }
 
 static coffer_status add_payload(crypto_hash_sha256_state *state, hashing *job, coffer__pool *pool,

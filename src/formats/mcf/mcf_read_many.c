@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/pool.h"
-#include "base/work.h"
 
 #define PIECE ((uint64_t)4 << 20)
 #define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */
@@ -71,8 +70,9 @@ static coffer_status load_all(loading *job, uint32_t threads, const coffer_progr
     for (job->first = 0; status == COFFER_OK && job->first < pieces; job->first += at_once) {
         uint64_t n = pieces - job->first < at_once ? pieces - job->first : at_once;
         status = coffer__pool_run(pool, n, load_piece, job, err);
-        if (!status)
-            status = coffer__progress_step(progress, (job->first + n) * PIECE, pieces * PIECE, err);
+        if (status == COFFER_OK && progress &&
+            progress->step(progress->context, (job->first + n) * PIECE, pieces * PIECE) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     coffer__pool_free(pool);
     return status;

@@ -2,7 +2,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/work.h"
 
 #include <stdlib.h>
 
@@ -101,9 +100,8 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_r
             return status;
         at += n;
         *done += n;
-        coffer_status step = coffer__progress_step(from->progress, *done, total, err);
-        if (step)
-            return step;
+        if (from->progress && from->progress->step(from->progress->context, *done, total) != 0)
+            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     return COFFER_OK;
 }

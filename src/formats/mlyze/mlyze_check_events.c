@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "base/report.h"
-#include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
@@ -228,8 +227,9 @@ coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, cof
     for (size_t i = 0; status == COFFER_OK && i < count; i++) {
         coffer__mlyze_block block = coffer__mlyze_block_at(check->trace, i);
         status = survey_block(&s, &block, err);
-        if (!status)
-            status = coffer__progress_step(check->progress, i + 1, count, err);
+        if (status == COFFER_OK && check->progress &&
+            check->progress->step(check->progress->context, i + 1, count))
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     if (status == COFFER_OK)
         report_survey(&s);

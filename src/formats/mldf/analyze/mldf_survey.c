@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/work.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define BATCH 64 /* pieces for each thread between two calls of a progress */
@@ -30,8 +29,8 @@ coffer_status coffer__mldf_run(coffer__pool *pool, uint64_t count, coffer__pool_
         uint64_t left = count - part.first, n = left < batch ? left : batch;
         status = coffer__pool_run(pool, n, run_one, &part, err);
         part.first += n;
-        if (!status)
-            status = coffer__progress_step(progress, part.first, count, err);
+        if (status == COFFER_OK && progress && progress->step(progress->context, part.first, count) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     return status;
 }

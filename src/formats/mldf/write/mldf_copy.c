@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/work.h"
 #include "formats/mldf/write/mldf_write.h"
 
 /* The number of the i-th field that is taken over. */
@@ -230,5 +229,7 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
 coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
                                 coffer_error *err)
 {
-    return coffer__progress_step(progress, done, total, err);
+    if (!progress || !progress->step || progress->step(progress->context, done, total) == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
 }

@@ -1,7 +1,6 @@
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/fail.h"
-#include "base/work.h"
 
 /* ---- Boundaries ---- */
 
@@ -127,7 +126,9 @@ static void note_end(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch)
 static coffer_status report_progress(const coffer__mlyze_pass *pass, coffer_error *err)
 {
     const coffer_progress *progress = pass->opts.progress;
-    return coffer__progress_step(progress, pass->course.done_events, pass->course.end_event, err);
+    if (progress && progress->step(progress->context, pass->course.done_events, pass->course.end_event) != 0)
+        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    return COFFER_OK;
 }
 
 /* Pairs and settles a batch, while other threads decode the next one; next : NULL = do not. */

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 
 #include <pthread.h>
@@ -71,9 +70,8 @@ static coffer_status follow_all(builder *b, const coffer_progress *progress, cof
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; status == COFFER_OK && i < b->map->count; i++) {
-        coffer_status step = coffer__progress_step(progress, i, b->map->count, err);
-        if (step)
-            return step;
+        if (progress && progress->step(progress->context, i, b->map->count))
+            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
         status = follow_block(b, i, err);
     }
     return status;

@@ -4,7 +4,6 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/work.h"
 
 typedef struct rewriting {
     const coffer_mlyze *trace;
@@ -60,8 +59,9 @@ static coffer_status copy_blocks(rewriting *work, coffer__mlyze_copy *copy, coff
     coffer_status status = COFFER_OK;
     for (size_t i = 0; status == COFFER_OK && i < map->count; i++) {
         status = coffer__mlyze_copy_block(copy, &map->items[i], err);
-        if (!status)
-            status = coffer__progress_step(work->opts->progress, i + 1, map->count, err);
+        if (status == COFFER_OK && work->opts->progress &&
+            work->opts->progress->step(work->opts->progress->context, i + 1, map->count) != 0)
+            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     return status;
 }
