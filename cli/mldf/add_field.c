@@ -238,7 +238,10 @@ static int add(field_job *job, const cli_key *key)
     cli_hold_signals();
     coffer_status status =
         coffer_mldf_update_add_field(cli_operand(job->args, 0), &job->field, fill, job, &opts, &err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     term_progress_end(&bar);
     sample_input_free(&job->input);
     if (status == COFFER_OK)

@@ -244,7 +244,10 @@ static coffer_status append(append_job *job, coffer_error *err)
             coffer_mldf_writer_discard(writer);
     }
     term_progress_end(&job->bar);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     return status;
 }
 

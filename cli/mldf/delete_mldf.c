@@ -44,7 +44,10 @@ static int take_out(const cli_args *args, const sample_list *list, uint64_t samp
     cli_hold_signals();
     coffer_status status =
         coffer_mldf_update_delete(cli_operand(args, 0), list->at, list->count, &opts, &err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     return status == COFFER_OK ? report(args, list->count, samples - list->count)
                                : mldf_fail(cli_operand(args, 0), &err, key->at != NULL);
 }

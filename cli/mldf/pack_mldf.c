@@ -184,7 +184,7 @@ static void print_left_out(const coffer_node *list, uint64_t skipped)
         printf("    … and %" PRIu64 " more (--json lists up to 1000)\n", skipped - shown);
 }
 
-static void print_for_people(const coffer_node *root, const coffer_node *packed)
+static void print_text(const coffer_node *root, const coffer_node *packed)
 {
     uint64_t skipped = coffer_node_get_u64(coffer_node_find(packed, "skipped"));
     uint64_t resumed = coffer_node_get_u64(coffer_node_find(packed, "resumed"));
@@ -206,10 +206,10 @@ static void print_for_people(const coffer_node *root, const coffer_node *packed)
         return;
     printf("  %snote%s     ", term_on(stdout, TERM_YELLOW), term_off(stdout));
     term_print_text(stdout, name, len, 0);
-    puts(" names files, but is kept as text: they are not all there, or not of one kind");
+    puts(" lists files but is stored as text: some are missing or of different types");
 }
 
-/* What the packer says behind samples and fields. */
+/* The numbers of the packer after samples and fields. */
 static void add_rest(coffer_node *root, const coffer_node *packed)
 {
     static const char *const names[] = { "classes", "skipped", "resumed" };
@@ -230,19 +230,30 @@ static void add_rest(coffer_node *root, const coffer_node *packed)
     }
 }
 
+static void describe(coffer_node *root, const pack_job *job, const coffer_node *packed)
+{
+    coffer__node_text(root, "file", job->output);
+    coffer__node_text(root, "format", "mldf");
+    coffer__node_u64(root, "size", coffer_node_get_u64(coffer_node_find(packed, "size")), COFFER_UNIT_BYTES);
+    coffer__node_u64(root, "samples", coffer_node_get_u64(coffer_node_find(packed, "samples")),
+                     COFFER_UNIT_NONE);
+    coffer__node_u64(root, "fields", coffer_node_get_u64(coffer_node_find(packed, "fields")),
+                     COFFER_UNIT_NONE);
+}
+
 static int report(const pack_job *job, const coffer_node *packed)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     int result = CLI_OK;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
-        status = mldf_describe_set(root, job->output, &err);
-    if (status == COFFER_OK && cli_has(job->args, "json")) {
+    if (!status)
+        describe(root, job, packed);
+    if (!status && cli_has(job->args, "json")) {
         add_rest(root, packed);
         result = cli_print_json(stdout, root);
-    } else if (status == COFFER_OK) {
-        print_for_people(root, packed);
+    } else if (!status) {
+        print_text(root, packed);
     } else {
         result = cli_fail(job->output, &err, NULL);
     }
@@ -263,7 +274,10 @@ static int pack(pack_job *job)
         status = coffer_mldf_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
     term_progress_end(&job->bar);
     int result = status == COFFER_OK ? report(job, packed) : fail(job, packed, &err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     coffer_node_free(packed);
     return result;
 }

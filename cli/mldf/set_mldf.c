@@ -134,7 +134,10 @@ static coffer_status replace(set_job *job, coffer_error *err)
     if (status == COFFER_OK)
         status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job,
                                             &opts, err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     sample_input_free(&job->input);
     coffer__free(samples);
     coffer__free(fields);

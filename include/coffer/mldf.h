@@ -385,11 +385,12 @@ typedef struct coffer_mldf_writer_opts {
     const coffer_limits *limits; /* rows and table entries past memory_bytes spill to a temporary file */
     bool resumable;              /* see coffer_mldf_writer_resume */
     const char *resume_tag;      /* identifies the input; resuming with another tag is refused; copied */
+    bool borrow; /* do not copy the bytes of values: they stay valid until flush, commit or discard */
 } coffer_mldf_writer_opts;
 
-#define COFFER_MLDF_WRITER_OPTS_INIT                                                              \
-    {                                                                                             \
-        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL \
+#define COFFER_MLDF_WRITER_OPTS_INIT                                                                     \
+    {                                                                                                    \
+        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL, false \
     }
 
 COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint32_t struct_size);
@@ -433,8 +434,8 @@ COFFER_API size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *write
 COFFER_API const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *writer,
                                                                 size_t index);
 /* Set values of the current sample, in any order. A value that is not set is absent (0 for scalars); setting
- * a value again replaces it. Bytes are copied. COFFER_E_INVALID_ARGUMENT when a value does not match its
- * field. */
+ * a value again replaces it. Bytes are copied, unless the writer borrows them. COFFER_E_INVALID_ARGUMENT when
+ * a value does not match its field. */
 COFFER_API coffer_status coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
                                                     coffer_error *err);
 COFFER_API coffer_status coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
@@ -453,6 +454,9 @@ COFFER_API coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer
 /* Discards the values of the current sample. */
 COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
 COFFER_API coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
+/* Writes values whose bytes are borrowed: afterwards the writer no longer uses them. Call it between samples.
+ */
+COFFER_API coffer_status coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer even when it fails: the old file, if any, is
  * then unchanged. */
 COFFER_API coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "coffer/dataset.h"
 #include "coffer/media.h"
+#include "outside/archives/folder_walk.h"
 
 /* ---- Fields ---- */
 
@@ -99,9 +100,10 @@ coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const voi
                                          coffer_error *err);
 
 /* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_mldf_pack. */
+/* list : the files of the folder; taken over, and empty afterwards. */
 coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
-                                          coffer_dataset_kind kind, const coffer_limits *limits,
-                                          coffer_error *err);
+                                          coffer__folder_list *list, coffer_dataset_kind kind,
+                                          const coffer_limits *limits, coffer_error *err);
 coffer_status coffer__dataset_open_tar(coffer__dataset_input **out, coffer_source *const *shards,
                                        size_t count, const coffer_limits *limits, coffer_error *err);
 /* folder : a descriptor of the folder that paths are relative to, or −1: no value names a file. */

@@ -20,6 +20,8 @@ typedef struct pack {
     coffer_mldf_pack_opts opts;
     coffer_mldf_writer_opts write;
     coffer_limits limits;
+    coffer__folder_list list; /* the files of `listed` */
+    const char *listed;       /* a folder of the inputs, or NULL */
     const char *const *inputs;
     size_t input_count;
     /* Shards of tar, or one manifest or array. */
@@ -82,27 +84,37 @@ static void fingerprint(const pack *work)
     }
 }
 
-/* The shards of a folder, by name. */
+/* Each folder is walked once. */
+static coffer_status list_files(pack *work, const char *folder, coffer_error *err)
+{
+    if (work->listed == folder)
+        return COFFER_OK;
+    coffer__folder_list_free(&work->list);
+    work->list = (coffer__folder_list){ 0 };
+    work->listed = folder;
+    return coffer__folder_list_read(&work->list, folder, &work->limits, err);
+}
+
+/* Adds the shards of a folder, sorted by name. */
 static coffer_status add_shards_of(pack *work, const char *folder, coffer_error *err)
 {
-    coffer__folder_list list = { 0 };
     coffer__buffer path = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__folder_list_read(&list, folder, &work->limits, err);
-    for (size_t i = 0; !status && i < list.count; i++) {
-        if (!is_shard(list.files[i].path))
+    coffer_status status = list_files(work, folder, err);
+    for (size_t i = 0; !status && i < work->list.count; i++) {
+        const coffer__folder_file *file = &work->list.files[i];
+        if (!is_shard(file->path))
             continue;
         path.len = 0;
-        coffer__buffer_printf(&path, "%s/%s", folder, list.files[i].path);
+        coffer__buffer_printf(&path, "%s/%s", folder, file->path);
         if (path.failed)
             status = coffer__fail_no_memory(err, strlen(folder));
-        else if (list.files[i].irregular)
+        else if (file->irregular)
             status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
                                   "%s: a link or device, not a file", coffer__buffer_text(&path));
         else
             status = add_source(work, coffer__buffer_text(&path), err);
     }
     coffer__buffer_free(&path);
-    coffer__folder_list_free(&list);
     return status;
 }
 
@@ -151,20 +163,18 @@ static coffer_status fail_one(const pack *work, const char *what, coffer_error *
                         work->input_count, what);
 }
 
-/* Whether a folder holds shards and nothing that is packed file by file. */
-static coffer_status holds_shards(bool *out, const pack *work, const char *folder, coffer_error *err)
+/* Whether at least half of the files of a folder are shards. */
+static coffer_status holds_shards(bool *out, pack *work, const char *folder, coffer_error *err)
 {
-    coffer__folder_list list = { 0 };
-    coffer_status status = coffer__folder_list_read(&list, folder, &work->limits, err);
+    coffer_status status = list_files(work, folder, err);
     size_t shards = 0;
-    for (size_t i = 0; i < list.count; i++)
-        shards += is_shard(list.files[i].path);
-    *out = shards && 2 * shards >= list.count;
-    coffer__folder_list_free(&list);
+    for (size_t i = 0; i < work->list.count; i++)
+        shards += is_shard(work->list.files[i].path);
+    *out = shards && 2 * shards >= work->list.count;
     return status;
 }
 
-static coffer_status choose_kind(coffer_dataset_kind *kind, const pack *work, coffer_error *err)
+static coffer_status choose_kind(coffer_dataset_kind *kind, pack *work, coffer_error *err)
 {
     const char *first = work->inputs[0];
     bool shards = is_shard(first);
@@ -206,10 +216,13 @@ static coffer_status open_input(pack *work, coffer_error *err)
         return open_manifest(work, err);
     if (kind == COFFER_DATASET_ARRAYS && !is_folder(work->inputs[0]))
         return open_array(work, err);
-    return coffer__dataset_open_folder(&work->input, work->inputs[0], kind, &work->limits, err);
+    status = list_files(work, work->inputs[0], err);
+    return status ? status
+                  : coffer__dataset_open_folder(&work->input, work->inputs[0], &work->list, kind,
+                                                &work->limits, err);
 }
 
-/* What an interrupted pack left is neither taken up nor dropped unasked. */
+/* Leftovers are neither resumed nor deleted unless asked. */
 static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_opts *opts, coffer_error *err)
 {
     coffer__buffer partial = COFFER__BUFFER_INIT;
@@ -222,7 +235,7 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
         status = coffer__fail_no_memory(err, strlen(out_path));
     else if (!opts->resume && coffer__os_stat(coffer__buffer_text(&partial), &st) == 0)
         status = coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                              "%s is what an interrupted pack left: resume it, or restart without it",
+                              "%s is what an interrupted pack left: resume it or restart",
                               coffer__buffer_text(&partial));
     coffer__buffer_free(&partial);
     return status;
@@ -284,6 +297,7 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
     for (size_t i = 0; i < work.source_count; i++)
         coffer_source_close(work.sources[i]);
     coffer__free(work.sources);
+    coffer__folder_list_free(&work.list);
     coffer__file_close(work.folder);
     return status;
 }

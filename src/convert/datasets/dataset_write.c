@@ -1,11 +1,12 @@
-/* Samples of any input into a set: read and encoded on all threads a batch at a time, and written in order
- * while the next batch is read. */
+/* Samples of any input into a set: a batch is loaded on all threads while the one before is encoded and
+ * written, in order and without another copy. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "convert/datasets/dataset_input.h"
+#include "io/os.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -53,6 +54,8 @@ static void packing_free(packing *work)
 {
     uint32_t threads = work->takers ? coffer__pool_threads(work->pool) : 0;
     size_t fields = work->input->schema.count;
+    /* First: it may still write values that it borrows from the batches. */
+    coffer_mldf_writer_discard(work->writer);
     for (uint32_t i = 0; i < threads; i++) {
         coffer_image_decoder_free(work->takers[i].decoder);
         coffer_free(work->takers[i].pixels.data);
@@ -62,7 +65,6 @@ static void packing_free(packing *work)
         batch_free(&work->batches[i], fields);
     coffer__free(work->takers);
     coffer__pool_free(work->pool);
-    coffer_mldf_writer_discard(work->writer);
 }
 
 static coffer_status make_takers(packing *work, coffer_error *err)
@@ -239,7 +241,8 @@ static coffer_status write_batch(packing *work, coffer_error *err)
         if (status)
             return status;
     }
-    return COFFER_OK;
+    /* The writer borrows the values, and the batch is filled again. */
+    return coffer_mldf_writer_flush(work->writer, err);
 }
 
 static coffer_status tell_progress(const packing *work, uint64_t done, coffer_error *err)
@@ -333,6 +336,7 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
     coffer_mldf_writer_opts opts = *work->opts->write;
     char tag[COFFER__DIGEST_HEX + 1];
     make_tag(tag, work->input, work->opts);
+    opts.borrow = true;
     opts.resumable = resumable;
     opts.resume_tag = resumable ? tag : NULL;
     opts.dedup = opts.dedup || (work->input->shares_payloads && !work->opts->encrypt);
@@ -357,6 +361,13 @@ static void describe(coffer_node *out, const packing *work)
     coffer__node_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
     if (work->input->kept_as_text)
         coffer__node_text(out, "kept_as_text", work->input->kept_as_text);
+}
+
+static void describe_size(coffer_node *out, const char *path)
+{
+    struct stat st;
+    if (coffer__os_stat(path, &st) == 0)
+        coffer__node_u64(out, "size", (uint64_t)st.st_size, COFFER_UNIT_BYTES);
 }
 
 static coffer_status prepare(packing *work, coffer_error *err)
@@ -391,7 +402,9 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
         status = coffer_mldf_writer_commit(work.writer, err);
         work.writer = NULL;
     }
-    /* There is nothing to go on with. */
+    if (!status && out)
+        describe_size(out, out_path);
+    /* Nothing to resume. */
     bool empty = opened && work.writer && coffer_mldf_writer_sample(work.writer) == 0;
     packing_free(&work);
     if (status && resumable && empty)

@@ -43,7 +43,7 @@ typedef struct coffer__mldf_item {
     size_t row; /* in the batch */
     uint16_t field;
     uint8_t steps;
-    const uint8_t *outside; /* a large value stays with the caller */
+    const uint8_t *outside; /* borrowed from the caller; NULL = in the batch */
     size_t at, size;        /* of the value, in the batch unless it is outside */
     size_t room_at;         /* of what is made of it */
     /* Set by encoding. */
@@ -60,8 +60,10 @@ typedef struct coffer__mldf_batch_out {
     size_t item_count, item_capacity;
     uint8_t *encoded;
     size_t encoded_capacity;
-    size_t limit; /* of the values: then they are written */
-    bool heavy;   /* some item is to be compressed or encrypted */
+    size_t value_bytes; /* of all items */
+    size_t limit;       /* of value_bytes: then the batch is written */
+    bool borrows;       /* some item is outside */
+    bool heavy;         /* some item is to be compressed or encrypted */
 } coffer__mldf_batch_out;
 
 typedef struct coffer__mldf_encoder coffer__mldf_encoder; /* of one thread */
@@ -114,6 +116,7 @@ struct coffer_mldf_writer {
     uint64_t mark, next_mark;
     bool begun_on_disk; /* payloads of this sample were written already */
     size_t only_field;  /* that may be set; SIZE_MAX = any */
+    bool copies;        /* the next value, although bytes are borrowed */
     coffer__mldf_batch_out batch;
     coffer__mldf_spill rows, table;
     bool dedup;
@@ -127,7 +130,12 @@ struct coffer_mldf_writer {
     coffer__mldf_checkpoint *checkpoint; /* NULL when not resumable */
 };
 
-/* ---- mldf_write.c ---- */
+/* ---- mldf_write.c, mldf_write_batch.c, mldf_write_sample.c ---- */
+
+/* Bytes of plain values, or of rows, that are written together. */
+#define COFFER__MLDF_PLAIN_BATCH ((size_t)1 << 20)
+
+coffer_status coffer__mldf_fail_without_key(const coffer__mldf_column *column, coffer_error *err);
 
 /* A writer with fields and memory, but nothing to write to. opts : taken, checked. */
 coffer_status coffer__mldf_writer_new(coffer_mldf_writer **out, const char *path,

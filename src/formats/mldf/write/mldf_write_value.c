@@ -120,7 +120,9 @@ coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t fi
         coffer__store_u64(value + 8 * (size_t)i, dims[i]);
     if (size > 0)
         memcpy(value + front, elements, size);
+    writer->copies = true;
     status = coffer_mldf_writer_set_bytes(writer, field, value, front + size, NULL, err);
+    writer->copies = false;
     coffer__free(value);
     return status;
 }
