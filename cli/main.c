@@ -75,6 +75,22 @@ static int run_by_row(cli_args *args)
     return args->verb->makes_file ? run_by_output(args) : run_by_format(args);
 }
 
+/* `coffer get model.mcf -h`: only the options for the file at hand, where its kind has some. */
+static void show_help(const cli_args *args)
+{
+    const char *path = cli_operand(args, 0);
+    cli_file file;
+    coffer_error err = COFFER_ERROR_INIT;
+    bool open =
+        path && strcmp(path, "-") != 0 && !args->verb->makes_file && !cli_file_open(&file, path, &err);
+    const char *kind = open ? file.kind : NULL;
+    if (kind && !cli_find_format_verb(args->verb->name, kind))
+        kind = NULL;
+    cli_help_verb(stdout, args->verb, kind);
+    if (open)
+        cli_file_close(&file);
+}
+
 static int run_verb(const cli_verb *verb, int count, char *const *words)
 {
     cli_args args;
@@ -85,7 +101,7 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         term_set_color(cli_value(&args, "color"));
     term_set_quiet(cli_has(&args, "quiet"));
     if (cli_has(&args, "help")) {
-        cli_help_verb(stdout, verb);
+        show_help(&args);
         goto out;
     }
     status = cli_check_operands(&args);
@@ -108,6 +124,8 @@ int main(int argc, char **argv)
         name = "help";
     else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
+    else if (strcmp(name, "quantise") == 0)
+        name = "quantize";
     const cli_verb *verb = cli_find_verb(name);
     if (!verb)
         return cli_unknown_verb(name);

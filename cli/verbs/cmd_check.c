@@ -67,10 +67,10 @@ static int fail_to_read(const check_run *run, const char *path, const coffer_err
 static coffer_status check_against(coffer_report *report, const check_run *run, const char *path,
                                    coffer_error *err)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    work.threads = run->opts.threads;
-    work.progress = run->opts.progress;
-    return coffer_mcf_quantize_check(report, path, run->original, &work, err);
+    coffer_mcf_work_opts opts = COFFER_MCF_WORK_OPTS_INIT;
+    opts.threads = run->opts.threads;
+    opts.progress = run->opts.progress;
+    return coffer_mcf_quantize_check(report, path, run->original, &opts, err);
 }
 
 static int check_open(check_run *run, const char *path, const cli_file *file)
@@ -177,6 +177,7 @@ const cli_verb cli_verb_check = {
     .name = "check",
     .usage = "FILE…",
     .summary = "find what is wrong with a file",
+    .group = CLI_GROUP_VERIFY,
     .description = "Checks the structure of each file, and with --full every byte of it. A finding has a "
                    "severity (error, warning, "
                    "note), a code, the place in the file and a line that says what is wrong there.\n"
