@@ -117,6 +117,31 @@ typedef struct coffer_mldf_field {
 
 COFFER_API void coffer_mldf_field_init(coffer_mldf_field *out, uint32_t struct_size);
 
+/* A list of fields parsed from JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true,
+ * "encrypted": true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or
+ * {"fields": […]}. */
+typedef struct coffer_mldf_schema coffer_mldf_schema;
+
+typedef struct coffer_mldf_schema_opts {
+    uint32_t struct_size;
+    const coffer_limits *limits;
+} coffer_mldf_schema_opts;
+
+#define COFFER_MLDF_SCHEMA_OPTS_INIT          \
+    {                                         \
+        sizeof(coffer_mldf_schema_opts), NULL \
+    }
+
+COFFER_API void coffer_mldf_schema_opts_init(coffer_mldf_schema_opts *out, uint32_t struct_size);
+
+/* out : owned by the caller, coffer_mldf_schema_free(). */
+COFFER_API coffer_status coffer_mldf_schema_parse(coffer_mldf_schema **out, const char *text, size_t len,
+                                                  const coffer_mldf_schema_opts *opts, coffer_error *err);
+COFFER_API void coffer_mldf_schema_free(coffer_mldf_schema *schema);
+COFFER_API size_t coffer_mldf_schema_count(const coffer_mldf_schema *schema);
+/* The fields as an array, borrowed from the schema. */
+COFFER_API const coffer_mldf_field *coffer_mldf_schema_fields(const coffer_mldf_schema *schema);
+
 /* ---- Reading ---- */
 
 typedef struct coffer_mldf coffer_mldf;
@@ -399,10 +424,7 @@ COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint3
 COFFER_API coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
                                                    const coffer_mldf_field *fields, size_t field_count,
                                                    const coffer_mldf_writer_opts *opts, coffer_error *err);
-/* The same, with the schema as JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true,
- * "encrypted": true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or
- * {"fields": […]}.
- */
+/* The same, with the schema as JSON: see coffer_mldf_schema_parse. */
 COFFER_API coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path,
                                                         const char *schema, size_t schema_len,
                                                         const coffer_mldf_writer_opts *opts,

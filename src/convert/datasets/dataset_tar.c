@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/mldf_tar.h"
-#include "formats/mldf/write/mldf_write.h"
 #include "outside/archives/tar.h"
 #include "outside/text/number.h"
 
@@ -267,21 +266,21 @@ static coffer_status read_schema(tar_input *input, coffer_error *err)
 {
     coffer__buffer own = COFFER__BUFFER_INIT;
     coffer__json *json = NULL;
-    coffer__mldf_field_list *list = NULL;
+    coffer_mldf_schema_opts opts = COFFER_MLDF_SCHEMA_OPTS_INIT;
+    coffer_mldf_schema *schema = NULL;
     const uint8_t *bytes;
-    size_t count = 0;
     uint64_t size = input->member->size;
+    opts.limits = &input->limits;
     coffer_status status = coffer__tar_contents(&bytes, &own, input->reader, err);
     if (!status)
         status = coffer__json_parse(&json, (const char *)bytes, (size_t)size, 0, &input->limits, err);
     if (!status)
-        status = coffer__mldf_parse_fields(&list, (const char *)bytes, (size_t)size, &input->limits, err);
-    if (!status) {
-        const coffer_mldf_field *fields = coffer__mldf_listed_fields(list, &count);
-        status = settle_schema(input, coffer__json_root(json), fields, count, err);
-    }
+        status = coffer_mldf_schema_parse(&schema, (const char *)bytes, (size_t)size, &opts, err);
+    if (!status)
+        status = settle_schema(input, coffer__json_root(json), coffer_mldf_schema_fields(schema),
+                               coffer_mldf_schema_count(schema), err);
     input->has_schema = true;
-    coffer__mldf_field_list_free(list);
+    coffer_mldf_schema_free(schema);
     coffer__json_free(json);
     coffer__buffer_free(&own);
     return status;

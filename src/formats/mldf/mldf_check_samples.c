@@ -119,7 +119,8 @@ static coffer_status run_pass(sample_pass *pass, coffer_error *err)
     uint64_t pieces = coffer__mldf_row_pieces(&check->set);
     coffer_status status;
     if ((status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status = coffer__mldf_run(check->pool, pieces, look_at_piece, pass, check->opts->progress, err)) ||
+        (status =
+             coffer__mldf_run_pieces(check->pool, pieces, look_at_piece, pass, check->opts->progress, err)) ||
         (status = report_pieces(pass, pieces, err)) ||
         (status = coffer_source_intact(check->set.source, err)))
         return status;

@@ -3,6 +3,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_repair.h"
 
 #include <stdlib.h>
@@ -346,7 +347,7 @@ coffer_status coffer__mldf_rescue_samples(coffer__mldf_rescue *work, coffer_erro
     for (uint64_t i = 0; i < work->set.header.samples && status == COFFER_OK; i++) {
         status = rescue_sample(work, i, err);
         if (status == COFFER_OK && (i + 1) % STEP == 0)
-            status = coffer__mldf_step(work->opts->progress, i + 1, work->samples, err);
+            status = coffer__progress_step(work->opts->progress, i + 1, work->samples, err);
     }
     return status ? status : rescue_lost_rows(work, err);
 }

@@ -108,7 +108,8 @@ static coffer_status run_pass(damage_pass *pass, coffer__mldf_sums *sums, coffer
         pass->survey.sums = sums;
     }
     if (status || (status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status = coffer__mldf_run(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err)))
+        (status =
+             coffer__mldf_run_pieces(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err)))
         return status;
     return coffer_source_intact(set->source, err);
 }

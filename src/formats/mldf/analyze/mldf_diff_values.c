@@ -237,7 +237,7 @@ static coffer_status run(values_job *job, coffer__pool *pool, coffer_error *err)
 {
     const coffer__mldf_comparison *of = job->of;
     uint64_t pieces = coffer__divide_up(of->samples, PIECE);
-    coffer_status status = coffer__mldf_run(pool, pieces, count_piece, job, of->opts->progress, err);
+    coffer_status status = coffer__mldf_run_pieces(pool, pieces, count_piece, job, of->opts->progress, err);
     for (uint64_t i = 0; status == COFFER_OK && i < pieces; i++) {
         if (coffer_node_count(job->listed) >= of->opts->max_shown)
             break;

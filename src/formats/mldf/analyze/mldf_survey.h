@@ -17,11 +17,11 @@ bool coffer__mldf_has_content_rule(const coffer_mldf_field *field);
 coffer_status coffer__mldf_check_entry_values(const coffer_mldf_field *field, const coffer_mldf_entry *entry,
                                               coffer_error *err);
 
-/* ---- Work in pieces (mldf_survey.c) ---- */
+/* ---- Work in pieces (mldf_survey_values.c) ---- */
 
 /* Runs task for [0, count), a batch at a time, with a call of the progress in between. */
-coffer_status coffer__mldf_run(coffer__pool *pool, uint64_t count, coffer__pool_task task, void *context,
-                               const coffer_progress *progress, coffer_error *err);
+coffer_status coffer__mldf_run_pieces(coffer__pool *pool, uint64_t count, coffer__pool_task task,
+                                      void *context, const coffer_progress *progress, coffer_error *err);
 
 /* Rows in memory: those of samples [first, first + count). */
 typedef struct coffer__mldf_rows {

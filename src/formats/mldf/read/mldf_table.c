@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_fetch.h"
 
 #define BLOCK 32 /* entries looked at in one step */
 
@@ -13,13 +14,7 @@ coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *s
 {
     uint64_t place = set->header.table + first * COFFER__MLDF_TABLE_ENTRY;
     size_t len = count * COFFER__MLDF_TABLE_ENTRY;
-    const uint8_t *view = coffer_source_view(set->source, place, len);
-    coffer_status status = COFFER_OK;
-    if (!view && !(status = coffer_source_read_at(scratch, set->source, place, len, err)))
-        view = scratch;
-    if (status == COFFER_OK)
-        *out = view;
-    return status;
+    return coffer__source_fetch(out, set->source, place, len, scratch, err);
 }
 
 /* A search under way: the first entry at or behind the offset is one of [low, high], and those of [low, high)

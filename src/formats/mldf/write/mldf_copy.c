@@ -225,11 +225,3 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
     }
     return status ? status : coffer__mldf_end_row(writer, err);
 }
-
-coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
-                                coffer_error *err)
-{
-    if (!progress || !progress->step || progress->step(progress->context, done, total) == 0)
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-}

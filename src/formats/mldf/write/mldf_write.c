@@ -113,7 +113,7 @@ void coffer__mldf_writer_free(coffer_mldf_writer *writer)
 void coffer_mldf_writer_discard(coffer_mldf_writer *writer)
 {
     int fd;
-    if (writer && writer->checkpoint && writer->failure.status == COFFER_OK) {
+    if (writer && writer->checkpoint && !writer->sticky.failure.status) {
         coffer_mldf_writer_cancel_sample(writer);
         if (coffer__mldf_flush(writer, NULL) == COFFER_OK)
             coffer__sink_read_back(&fd, writer->out.sink, NULL);
@@ -154,18 +154,6 @@ coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_e
             return coffer__mldf_fail_without_key(&writer->columns[i], err);
     }
     return COFFER_OK;
-}
-
-coffer_status coffer__mldf_writer_fail(coffer_mldf_writer *writer, coffer_status status,
-                                       const coffer_error *failure, coffer_error *err)
-{
-    if (writer->failure.status == COFFER_OK) {
-        writer->failure = *failure;
-        writer->failure.status = status;
-    }
-    if (err)
-        *err = writer->failure;
-    return writer->failure.status;
 }
 
 coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t field, coffer_error *err)

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/pool.h"
+#include "base/sticky.h"
 #include "formats/mldf/mldf_private.h"
 #include "formats/mldf/write/mldf_dedup.h"
 #include "formats/mldf/write/mldf_output.h"
@@ -27,13 +28,6 @@ typedef struct coffer__mldf_column {
 coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t *row_size,
                                         const coffer_mldf_field *fields, size_t count, coffer_error *err);
 void coffer__mldf_columns_free(coffer__mldf_column *columns, size_t count);
-/* Fields out of JSON; the caller frees the array and, with it, the names (one arena). */
-typedef struct coffer__mldf_field_list coffer__mldf_field_list;
-coffer_status coffer__mldf_parse_fields(coffer__mldf_field_list **out, const char *text, size_t len,
-                                        const coffer_limits *limits, coffer_error *err);
-const coffer_mldf_field *coffer__mldf_listed_fields(const coffer__mldf_field_list *list, size_t *count);
-void coffer__mldf_field_list_free(coffer__mldf_field_list *list);
-
 /* ---- Values that wait to be encoded (mldf_encode.c) ---- */
 
 enum { COFFER__MLDF_STEP_ZSTD = 1, COFFER__MLDF_STEP_SEAL = 2, COFFER__MLDF_STEP_HASH = 4 };
@@ -103,7 +97,7 @@ struct coffer_mldf_writer {
     uint8_t key[COFFER_MLDF_KEY_SIZE];
     char *path;
     coffer__mldf_output out;
-    coffer_error failure; /* the first of a write; sticks */
+    coffer__sticky sticky; /* the first failed write */
 
     coffer__mldf_column *columns;
     size_t column_count;
@@ -148,9 +142,6 @@ coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *e
 coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err);
 /* Head, room for the descriptors, and the dictionaries as the first payloads. */
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err);
-/* Sticks. */
-coffer_status coffer__mldf_writer_fail(coffer_mldf_writer *writer, coffer_status status,
-                                       const coffer_error *failure, coffer_error *err);
 coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset, uint32_t size, uint32_t crc,
                                      coffer_error *err);
 /* A payload that belongs to no sample. */
@@ -262,8 +253,6 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
 /* The payload of one value, compared with its checksum. */
 coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
                                         coffer_error *err);
-coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
-                                coffer_error *err);
 
 /* ---- mldf_extract.c ---- */
 
@@ -282,7 +271,7 @@ coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set,
                                    const coffer_limits *limits, const coffer_progress *progress,
                                    coffer_error *err);
 
-/* ---- mldf_write_resume.c ---- */
+/* ---- mldf_checkpoint.c ---- */
 
 /* A new one; what stood in PATH.partial is cut off. */
 coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_error *err);

@@ -103,7 +103,7 @@ coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err)
         (status = coffer__mldf_spill_add(&writer->rows, batch->rows.data, finished, &failure)) ||
         (writer->checkpoint &&
          (status = coffer__mldf_checkpoint_add(writer, batch->rows.data, finished, &failure))))
-        return coffer__mldf_writer_fail(writer, status, &failure, err);
+        return coffer__sticky_keep(&writer->sticky, status, &failure, err);
     writer->begun_on_disk = writer->begun_on_disk || has_unfinished(batch);
     memmove(batch->rows.data, batch->rows.data + finished, writer->row_size);
     batch->rows.len = writer->row_size;

@@ -117,11 +117,9 @@ coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field,
 
 static coffer_status expect_field(const coffer_mldf_writer *writer, size_t field, coffer_error *err)
 {
-    if (writer->failure.status != COFFER_OK) {
-        if (err)
-            *err = writer->failure;
-        return writer->failure.status;
-    }
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status)
+        return status;
     if (field >= writer->column_count)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "field %zu: the set has %zu fields", field, writer->column_count);
@@ -222,7 +220,7 @@ coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err
     coffer_error failure = COFFER_ERROR_INIT;
     if (!coffer__buffer_fill(&batch->rows, 0, writer->row_size)) {
         coffer_status status = coffer__fail_no_memory(&failure, writer->row_size);
-        return coffer__mldf_writer_fail(writer, status, &failure, err);
+        return coffer__sticky_keep(&writer->sticky, status, &failure, err);
     }
     for (size_t i = 0; i < writer->column_count; i++) {
         coffer__mldf_column *column = &writer->columns[i];
