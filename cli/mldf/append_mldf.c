@@ -14,11 +14,11 @@
 
 static const cli_option options[] = {
     { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
-      "what IN is, when it is no set (by what is there)" },
+      "kind of IN when it is not a set (default: detected)" },
     { "dedup", 0, NULL, NULL, "store equal values of the new samples once" },
-    { "zstd-level", 0, "N", NULL, "of compressed fields: 1 to 22 (3)" },
-    { "keep-going", 'k', NULL, NULL, "leave out files that cannot be read" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "zstd-level", 0, "N", NULL, "level of compressed fields, 1 to 22", "3" },
+    { "keep-going", 'k', NULL, NULL, "skip files that cannot be read" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, samples_added, samples" },
     CLI_KEY_OPTION,
     { 0 },

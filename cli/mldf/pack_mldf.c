@@ -12,24 +12,25 @@
 
 static const cli_option options[] = {
     { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
-      "what the input is (by what is there)" },
-    { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100 (as they are)" },
+      "kind of the input (default: detected)" },
+    { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100" },
     { "max-size", 0, "N", NULL, "scale larger pictures down so that no side is longer than N pixels" },
-    { "raw", 0, NULL, NULL, "store decoded pixels: larger, and nothing to decode when training" },
-    { "zstd", 0, NULL, NULL, "compress texts, arrays and what else is not compressed yet, value by value" },
-    { "zstd-level", 0, "N", NULL, "1 to 22 (3)" },
+    { "raw", 0, NULL, NULL, "store decoded pixels: a larger file, no decoding during training" },
+    { "zstd", 0, NULL, NULL, "compress texts, arrays and other values that are not compressed yet" },
+    { "zstd-level", 0, "N", NULL, "compression level, 1 to 22", "3" },
     { "dictionary", 0, "SIZE", NULL,
-      "with --zstd: train a dictionary of at most SIZE (110K) for each text field" },
+      "with --zstd: train a dictionary of at most SIZE, such as 110K, for each text field" },
     { "dedup", 0, NULL, NULL, "store equal values once" },
     { "encrypt", 0, NULL, NULL, "encrypt every value with the key" },
-    { "keep-going", 'k', NULL, NULL, "leave out files that cannot be read, and count them" },
-    { "resume", 0, NULL, NULL, "go on with what an interrupted pack of the same input left" },
-    { "restart", 0, NULL, NULL, "drop what an interrupted pack left" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "of the file (2M)" },
-    { "descriptor-stride", 0, "N", "208|204", "204 for programs built from the tutorial's code (208)" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "keep-going", 'k', NULL, NULL, "skip files that cannot be read, and report them" },
+    { "resume", 0, NULL, NULL, "continue an interrupted pack of the same input" },
+    { "restart", 0, NULL, NULL, "discard an interrupted pack and start again" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the file", "2M" },
+    { "descriptor-stride", 0, "N", "208|204",
+      "size of a field descriptor; 204 for programs based on the tutorial", "208" },
+    { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, format, size, samples, fields, classes, skipped, resumed" },
     CLI_KEY_OPTION,
@@ -61,17 +62,17 @@ static int parse(pack_job *job)
         !cli_size(&dictionary, args, "dictionary", 0))
         return CLI_USAGE;
     if (cli_has(args, "dictionary") && (dictionary < 256 || dictionary > 16U << 20))
-        return cli_usage(args, "--dictionary goes from 256 bytes to 16M; 110K is usual");
+        return cli_usage(args, "--dictionary must be from 256 bytes to 16M; 110K is usual");
     if (dictionary && !cli_has(args, "zstd"))
-        return cli_usage(args, "--dictionary is for --zstd: say that too");
+        return cli_usage(args, "--dictionary requires --zstd");
     if (cli_has(args, "raw") && quality)
         return cli_usage(args, "--raw and --jpeg-quality exclude each other");
     if (cli_has(args, "resume") && cli_has(args, "restart"))
         return cli_usage(args, "--resume and --restart exclude each other");
     if (cli_has(args, "encrypt") && !job->key.at)
-        return cli_usage(args,
-                         "--encrypt needs a key: --key-file FILE or the environment's COFFER_KEY; 'head "
-                         "-c 32 /dev/urandom >FILE' makes one");
+        return cli_usage(
+            args, "--encrypt needs a key: --key-file FILE or the environment variable COFFER_KEY; 'head "
+                  "-c 32 /dev/urandom >FILE' makes one");
     opts->write = &job->write;
     opts->kind =
         cli_has(args, "kind") ? (coffer_dataset_kind)(cli_choice(args, "kind", 0) + 1) : COFFER_DATASET_AUTO;
@@ -127,10 +128,10 @@ static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
     if (!about_input || cli_has(job->args, "keep-going"))
         return "";
     if (has_partial(job))
-        return "--resume goes on there when it can be read, --resume --keep-going without it";
+        return "--resume continues there once it can be read; --resume --keep-going skips it";
     return err->status == COFFER_E_UNSAFE_PATH
-               ? "a set is made of plain files inside the input alone; --keep-going leaves out the others"
-               : "--keep-going leaves out what cannot be read";
+               ? "a set contains only plain files of the input folder; --keep-going skips the others"
+               : "--keep-going skips what cannot be read";
 }
 
 /* 'check' and 'repair', which the usual hints recommend, do not know the files of other programs, and a
@@ -139,19 +140,19 @@ static const char *hint_for(const pack_job *job, const char *culprit, const coff
 {
     bool is_left = has_partial(job);
     if (err->status == COFFER_E_EXISTS)
-        return is_left ? "--resume goes on with it, --restart drops it" : NULL;
+        return is_left ? "--resume continues it, --restart discards it" : NULL;
     if (of_sample)
         return hint_for_sample(job, err);
     if (is_left && err->status == COFFER_E_INCONSISTENT)
-        return "--restart drops what was left";
+        return "--restart discards what was left";
     if (is_left)
-        return "what is packed so far was kept: the same command with --resume goes on";
+        return "packed samples were kept: repeat the command with --resume";
     if (err->status == COFFER_E_UNSAFE_PATH)
-        return "a set is made of plain files inside the input alone";
+        return "a set contains only plain files of the input folder";
     if (err->status == COFFER_E_NOT_FOUND && cli_has(job->args, "kind"))
-        return "without --kind, what most files are is taken";
+        return "without --kind, the most common kind is chosen";
     if (err->status == COFFER_E_NOT_RECOGNISED)
-        return "'coffer convert' takes single files of other formats";
+        return "use 'coffer convert' for single files of other formats";
     return coffer__is_about_file(err->status) || is_folder(culprit) ? "" : NULL;
 }
 

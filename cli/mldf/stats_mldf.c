@@ -11,7 +11,7 @@
 
 static const cli_option options[] = {
     { "field", 0, "NAME", NULL, "only this field" },
-    { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all (default: 10)" },
+    { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all", "10" },
     { "json", 0, NULL, NULL,
       "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
     CLI_KEY_OPTION,

@@ -6,7 +6,7 @@ int mldf_fail(const char *path, const coffer_error *err, bool has_key)
 {
     const char *hint = NULL;
     if (strncmp(err->text, "authentication failed", 21) == 0)
-        hint = "the key is not the one it was encrypted with, or the value was changed";
+        hint = "wrong key, or the value was changed";
     else if (!has_key && strstr(err->text, "key") && err->status != COFFER_E_IO)
         hint = "--key-file FILE or the environment's COFFER_KEY gives the key";
     else if (err->status == COFFER_E_MISSING || err->status == COFFER_E_UNSUPPORTED)

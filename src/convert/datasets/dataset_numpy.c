@@ -39,7 +39,7 @@ static coffer_status add_array(numpy_input *input, array_rows *array, const char
     coffer_mldf_field *field;
     if (dtype == COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: \"%s\" is no array of numbers", coffer_source_name(input->src), name);
+                            "%s: \"%s\" is not an array of numbers", coffer_source_name(input->src), name);
     if (npy->dimensions == 0 || npy->dimensions - 1 > COFFER_MLDF_MAX_DIMS)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: \"%s\" has %zu dimensions",
                             coffer_source_name(input->src), name, npy->dimensions);

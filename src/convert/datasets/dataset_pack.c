@@ -244,7 +244,7 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
 static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t input_count, coffer_error *err)
 {
     if (input_count == 0)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "nothing to pack");
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no input to pack");
     if (opts->jpeg_quality > 100)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a JPEG quality of %" PRIu32 " is not in 1 to 100", opts->jpeg_quality);

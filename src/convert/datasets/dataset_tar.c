@@ -213,7 +213,7 @@ static coffer_status take_column(tar_input *input, const char *extension, const 
         return status;
     if (column->given_type)
         return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                            "%s: the extension \"%s\" stands twice in the schema",
+                            "%s: the extension \"%s\" occurs twice in the schema",
                             coffer_source_name(input->shards[0]), extension);
     column->given_type = field->type;
     column->field_name = coffer__arena_text(&input->columns.arena, field->name, strlen(field->name));

@@ -98,7 +98,7 @@ static coffer_status survey_example(record_input *input, coffer_error *err)
         uint32_t can = judge_feature(column, feature);
         if (can == 0 || (column->can & can) == 0)
             return fail_feature(input, COFFER_E_UNSUPPORTED, column,
-                                "has values of different kinds, or several that are no text", err);
+                                "has values of different kinds, or several that are not text", err);
         coffer__column_see(column, input->number, can);
     }
     return status;

@@ -67,8 +67,8 @@ static coffer_status check_listed(const coffer__mldf_export *export, const char 
         bool found = coffer_mldf_find_field(export->set, name) != SIZE_MAX;
         coffer__free(name);
         if (!found)
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "there is no field \"%.*s\"", (int)(part < 80 ? part : 80), at);
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no field \"%.*s\"",
+                                (int)(part < 80 ? part : 80), at);
         at += part + (at[part] == ',');
     }
     return COFFER_OK;

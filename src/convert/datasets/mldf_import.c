@@ -117,7 +117,7 @@ static coffer_status open_folder_of(int *folder, const coffer__convert_job *job,
         return COFFER_OK;
     if (!path)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s: no file, so there is no folder beside it", coffer_source_name(job->in));
+                            "%s: not a file, so its folder is unknown", coffer_source_name(job->in));
     char *name = coffer__strndup(path, coffer__file_folder_len(path));
     if (!name)
         return coffer__fail_no_memory(err, strlen(path));

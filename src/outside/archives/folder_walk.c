@@ -164,7 +164,7 @@ static coffer_status open_part(int *fd, int folder, const char *part, bool last,
     if (errno == ELOOP || (!last && errno == ENOTDIR))
         return fail_unsafe(path, "passes a symbolic link", err);
     if (errno == ENOENT)
-        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: there is no such file", path);
+        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: no such file", path);
     return coffer__fail_errno(err, "cannot open", path, errno);
 }
 
@@ -175,7 +175,7 @@ coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, 
     int at = -1;
     struct stat st;
     if (path[0] == '/' || !path[0])
-        return fail_unsafe(path, "is no path below the folder", err);
+        return fail_unsafe(path, "is not a path below the folder", err);
     for (const char *name = path; *name && !status;) {
         size_t len = strcspn(name, "/"), slashes = strspn(name + len, "/");
         bool last = !name[len + slashes];
@@ -194,7 +194,7 @@ coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, 
         name += len + slashes;
     }
     if (!status && (coffer__os_fstat(at, &st) != 0 || !S_ISREG(st.st_mode)))
-        status = fail_unsafe(path, "is no regular file", err);
+        status = fail_unsafe(path, "is not a regular file", err);
     if (status) {
         coffer__file_close(at);
         return status;

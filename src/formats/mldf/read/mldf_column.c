@@ -62,8 +62,8 @@ static coffer_status check_column(const coffer_mldf *set, size_t field, uint64_t
         return coffer__mldf_check_index(set, 0, field, err);
     const coffer_mldf_field *of = &set->schema.fields[field];
     if (of->kind != COFFER_MLDF_ENTRY_INT && of->kind != COFFER_MLDF_ENTRY_FLOAT)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s holds no scalars",
-                            of->name);
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "field %s does not contain scalars", of->name);
     if (!coffer__range_fits(first, count, set->header.samples))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                             "%llu samples from %llu on are not there: the set has %llu",

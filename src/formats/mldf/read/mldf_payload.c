@@ -130,7 +130,7 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
                                               err)) &&
              !(dictionary->ready = ZSTD_createDDict(bytes, of->dictionary_size)))
         status = coffer__fail(err, COFFER_E_BAD_VALUE, of->dictionary_offset,
-                              "field %s: its dictionary of %lu bytes is none", of->name,
+                              "field %s: %lu bytes are not a zstd dictionary", of->name,
                               (unsigned long)of->dictionary_size);
     coffer__free(bytes);
     if (status)
@@ -175,7 +175,7 @@ static coffer_status fail_trailing(const coffer_mldf *set, const coffer__mldf_va
                                    coffer_error *err)
 {
     return coffer__mldf_fail_value(err, COFFER_E_TRAILING_BYTES, value->offset, set, value->sample,
-                                   value->field, "%zu bytes behind the zstd frame", count);
+                                   value->field, "%zu bytes after the zstd frame", count);
 }
 
 static coffer_status fail_cut(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
@@ -266,7 +266,7 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
     size_t result, whole;
     if (says == ZSTD_CONTENTSIZE_ERROR)
         return coffer__mldf_fail_value(err, COFFER_E_BAD_VALUE, value->offset, set, value->sample,
-                                       value->field, "its %zu bytes are no zstd frame", frame_len);
+                                       value->field, "its %zu bytes are not a zstd frame", frame_len);
     if ((status = prepare_zstd(decoder, set, value->field, err)))
         return status;
     if (says == ZSTD_CONTENTSIZE_UNKNOWN)

@@ -50,7 +50,7 @@ static coffer_status take_type(coffer_mldf_field *field, const coffer__json_valu
         field->type = coffer_mldf_type_by_name(value->as.string);
     if (field->type == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                            "field %zu (%s): \"%s\" is no type (int, float, bytes, text, image-jpeg …)",
+                            "field %zu (%s): \"%s\" is not a type (int, float, bytes, text, image-jpeg …)",
                             index, field->name ? field->name : "without a name",
                             value->kind == COFFER__JSON_STRING ? value->as.string : "this");
     return COFFER_OK;
@@ -120,7 +120,7 @@ static coffer_status take_field(coffer_mldf_field *field, coffer__arena *names,
     const coffer__json_value *name = coffer__json_find(value, "name");
     coffer_status status;
     if (value->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "field %zu is no object", index);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "field %zu is not an object", index);
     if (!name || !coffer__json_find(value, "type"))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "field %zu has no \"%s\"", index,
                             name ? "type" : "name");

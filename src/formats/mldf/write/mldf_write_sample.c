@@ -136,8 +136,8 @@ static coffer_status set_scalar(coffer_mldf_writer *writer, size_t field, coffer
     if (status)
         return status;
     if (writer->columns[field].field.kind != kind)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s holds no %s",
-                            writer->columns[field].name,
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "field %s does not contain %s", writer->columns[field].name,
                             kind == COFFER_MLDF_ENTRY_INT ? "integers" : "floating-point numbers");
     coffer__store_u64(coffer__mldf_current_row(writer) + writer->columns[field].field.row_offset, bits);
     return COFFER_OK;
@@ -190,7 +190,7 @@ coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t fi
            (of->flags & COFFER_MLDF_FIELD_ENCRYPTED ? (uint64_t)COFFER__MLDF_SEAL_SIZE : 0);
     if (size > most)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s: a value of %zu bytes, %llu are the most",
+                            "sample %llu, field %s: a value of %zu bytes, the maximum is %llu",
                             (unsigned long long)writer->sample, of->name, size, (unsigned long long)most);
     if ((status = coffer__take_options(&known, sizeof known, entry, err)) ||
         (status = coffer__mldf_check_new_value(&known, of, bytes, size, entry != NULL, err)) ||
@@ -209,8 +209,8 @@ coffer_status coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t fie
         return status;
     if (writer->columns[field].field.type != COFFER_MLDF_JSON &&
         writer->columns[field].field.type != COFFER_MLDF_TEXT)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s holds no text",
-                            writer->columns[field].name);
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "field %s does not contain text", writer->columns[field].name);
     return coffer_mldf_writer_set_bytes(writer, field, text, len, &entry, err);
 }
 

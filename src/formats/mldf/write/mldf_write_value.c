@@ -101,7 +101,7 @@ coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t fi
     of = &writer->columns[field].field;
     info = coffer__mldf_type_info_of(of->type);
     if (!info || !info->has_array)
-        return fail_value(err, of, "it holds no arrays");
+        return fail_value(err, of, "it does not contain arrays");
     for (uint32_t i = 0; i < of->ndim; i++) {
         if (of->dims[i] != 0 && dims[i] != of->dims[i])
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
