@@ -15,7 +15,7 @@
 typedef struct field_job {
     const cli_args *args;
     const coffer_mldf *set;
-    char *name; /* of the field; its type is behind the NUL */
+    char *name; /* of the field; its type is after the NUL */
     coffer_mldf_field field;
     coffer_source *values;
     coffer__npy npy;

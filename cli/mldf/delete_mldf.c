@@ -35,7 +35,7 @@ static int report(const cli_args *args, uint64_t deleted, uint64_t left)
     return status;
 }
 
-/* A signal waits until the file is what it was, or what it shall be: it leaves no journal behind. */
+/* Signals wait until the file has its old or its new content, so that no journal is left. */
 static int take_out(const cli_args *args, const sample_list *list, uint64_t samples, const cli_key *key)
 {
     coffer_mldf_update_opts opts = COFFER_MLDF_UPDATE_OPTS_INIT;

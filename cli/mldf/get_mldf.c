@@ -118,7 +118,7 @@ static int get_stored(mldf_get *job)
     return cli_write_out(job->output, job->force, bytes->data, bytes->size);
 }
 
-/* Numbers and texts with a line break behind them; a value that is absent or locked is an error, for scripts
+/* Numbers and texts with a line break after them; a value that is absent or locked is an error, for scripts
  * to see. */
 static int get_text(mldf_get *job)
 {

@@ -88,7 +88,7 @@ static int parse(pack_job *job)
     return CLI_OK;
 }
 
-/* Ctrl-C ends the work between two samples: what is packed stays for --resume. */
+/* Ctrl-C stops between two samples; packed samples are kept for --resume. */
 static int step(void *context, uint64_t done, uint64_t total)
 {
     pack_job *job = context;
@@ -111,7 +111,7 @@ static bool has_partial(const pack_job *job)
     return found;
 }
 
-/* What was packed before an input was refused is of no use: it has to change before another try. */
+/* A refused input has to change before another try, so a partial pack of it is useless. */
 static void drop_useless(const pack_job *job, coffer_status status)
 {
     bool refused = coffer__is_about_file(status) || status == COFFER_E_UNSUPPORTED ||
@@ -120,7 +120,7 @@ static void drop_useless(const pack_job *job, coffer_status status)
         coffer_mldf_writer_drop_partial(job->output, NULL);
 }
 
-/* Of a failure that is that of one sample: the others may do without it. */
+/* For a failure of one sample, which the user may want to skip. */
 static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
 {
     bool about_input = coffer__is_about_file(err->status) || err->status == COFFER_E_IO ||
@@ -134,8 +134,8 @@ static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
                : "--keep-going skips what cannot be read";
 }
 
-/* 'check' and 'repair', which the usual hints recommend, do not know the files of other programs, and a
- * folder is no mistake here. */
+/* The usual hints recommend 'check' and 'repair', which do not read files of other programs; and a folder is
+ * not a mistake here. */
 static const char *hint_for(const pack_job *job, const char *culprit, const coffer_error *err, bool of_sample)
 {
     bool is_left = has_partial(job);

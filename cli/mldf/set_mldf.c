@@ -164,7 +164,7 @@ static int report(const set_job *job)
     return status;
 }
 
-/* What is wrong with a value is not wrong with the set. */
+/* A bad value is the fault of the arguments, not of the set. */
 static int fail(const set_job *job, const coffer_error *err)
 {
     bool about_value =

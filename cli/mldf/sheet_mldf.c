@@ -40,7 +40,7 @@ typedef struct sheet_job {
     bool is_content; /* the value is whole, but no decoder takes it */
 } sheet_job;
 
-/* ---- What to show ---- */
+/* ---- Choosing samples and fields ---- */
 
 static size_t first_of_kind(const coffer_mldf *set, coffer_mldf_entry_kind kind)
 {

@@ -176,7 +176,7 @@ static void add_bytes(term_table *table, double bytes)
     term_table_cell(table, term_bytes(text, (uint64_t)(bytes + 0.5)));
 }
 
-/* Whether a field that is shown has payloads, or numbers. */
+/* True when a shown field has payloads, or numbers. */
 static bool has_any(const stats_view *view, bool payloads)
 {
     for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++) {

@@ -46,7 +46,7 @@ static coffer_status probe_png(coffer_image_info *out, const uint8_t *bytes, siz
     return COFFER_OK;
 }
 
-/* Markers that have no length behind them. */
+/* Markers that have no length after them. */
 static bool stands_alone(uint8_t marker)
 {
     return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8);

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What can be packed, by extension. */
+/* Kinds of files, by extension. */
 typedef struct file_kind {
     coffer_dataset_kind kind;
     const char *field, *title;

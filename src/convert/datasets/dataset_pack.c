@@ -69,7 +69,7 @@ static coffer_status add_source(pack *work, const char *path, coffer_error *err)
     return COFFER_OK;
 }
 
-/* What tells one state of the files from another. */
+/* Adds names, sizes and times of the files to the digest. */
 static void fingerprint(const pack *work)
 {
     for (size_t i = 0; i < work->source_count; i++) {
@@ -163,7 +163,7 @@ static coffer_status fail_one(const pack *work, const char *what, coffer_error *
                         work->input_count, what);
 }
 
-/* Whether at least half of the files of a folder are shards. */
+/* *out : true when at least half of the files of a folder are shards. */
 static coffer_status holds_shards(bool *out, pack *work, const char *folder, coffer_error *err)
 {
     coffer_status status = list_files(work, folder, err);

@@ -1,4 +1,4 @@
-/* What all inputs of samples share. */
+/* Shared by all inputs of samples: schema, values, digests. */
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -64,7 +64,7 @@ static bool split_name(member_name *out, const char *name, size_t len)
     return true;
 }
 
-/* The next member of the shard that carries a value; NULL behind the last one of the shard. */
+/* The next member of the shard that carries a value; NULL after the last one of the shard. */
 static coffer_status next_member(member_name *name, tar_input *input, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -106,7 +106,7 @@ static coffer_status fail_twice(const tar_input *input, coffer_error *err)
                         coffer_source_name(input->shards[input->shard]), input->member->name);
 }
 
-/* ---- What there is ---- */
+/* ---- Surveying the input ---- */
 
 static bool is_canonical_number(const uint8_t *bytes, size_t size)
 {

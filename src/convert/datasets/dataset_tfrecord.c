@@ -44,7 +44,7 @@ static coffer_status next_record(const uint8_t **bytes, size_t *size, record_inp
     return status;
 }
 
-/* ---- What there is ---- */
+/* ---- Surveying the input ---- */
 
 static uint32_t judge_bytes(coffer__column *column, const coffer__tf_feature *feature)
 {
@@ -211,7 +211,7 @@ static coffer_status take_feature(coffer__dataset_value *value, const coffer_mld
     return coffer__dataset_value_copy(value, bytes, size, err);
 }
 
-/* Whether the feature is what the survey saw: the file may have changed since. */
+/* Compares a feature with the survey: the file may have changed since. */
 static bool still_fits(const coffer_mldf_field *field, const coffer__tf_feature *feature)
 {
     switch (field->type) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A batch has at most this many samples, and about this many bytes: sizes are known only after reading, so
- * it is told by the batch before, and the first one is small. */
+ * the batch before decides, and the first one is small. */
 #define BATCH_SAMPLES 256
 #define FIRST_BATCH 8
 #define BATCH_BYTES ((size_t)64 << 20)
@@ -203,7 +203,7 @@ static coffer_status fail_sample(const packing *work, const coffer__dataset_samp
                         (const char *)sample->name.data, why->text);
 }
 
-/* Whether the rest of a set can do without a sample that failed like this. */
+/* True when a sample that failed with this status may be skipped. */
 static bool can_go_without(const packing *work, coffer_status status)
 {
     return work->opts->keep_going && (coffer__is_about_file(status) || status == COFFER_E_IO ||
@@ -254,7 +254,7 @@ static coffer_status tell_progress(const packing *work, uint64_t done, coffer_er
     return COFFER_OK;
 }
 
-/* Passes by what an interrupted pack has stored. */
+/* Skips the samples that an interrupted pack has stored. */
 static coffer_status pass_by(bool *more, packing *work, uint64_t count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -296,7 +296,7 @@ static coffer_status write_all(packing *work, coffer_error *err)
     return status;
 }
 
-/* ---- Fields as they are asked for ---- */
+/* ---- Types and flags of the fields ---- */
 
 static bool is_packed_already(const coffer_mldf_field *field)
 {
@@ -320,8 +320,8 @@ static void settle_fields(coffer__dataset_schema *schema, const coffer_mldf_pack
     }
 }
 
-/* What must be the same when an interrupted pack goes on. Not whether it keeps going: a pack that a file has
- * stopped can go on without it. */
+/* Settings that must be the same when an interrupted pack is resumed. keep_going is not one of them: a pack
+ * that stopped at a file can be resumed without that file. */
 static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_input *input,
                      const coffer_mldf_pack_opts *opts)
 {

@@ -43,7 +43,7 @@ const coffer__tar_extension *coffer__tar_extension_of(const char *extension)
 #define EXTENSION_SIZE 96
 #define PROGRESS_STEP 256
 
-/* What stands for a sample whose values are all absent; no field has it. */
+/* The member of a sample whose values are all absent; no field has this extension. */
 static const char nothing[] = "absent";
 
 typedef struct tar_export {

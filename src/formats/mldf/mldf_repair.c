@@ -1,4 +1,4 @@
-/* What can be saved of a damaged set: header and fields must be there, everything else may be missing. */
+/* Repairing a damaged set: header and fields must be readable, everything else may be missing. */
 #include "formats/mldf/mldf_repair.h"
 
 #include "base/fail.h"

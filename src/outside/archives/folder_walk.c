@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What a first read asks for; a file that fills it is read on. */
+/* Size of the first read; a file that fills it is read further. */
 #define FIRST_READ ((size_t)128 << 10)
 
 typedef struct walk {

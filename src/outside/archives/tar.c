@@ -19,7 +19,7 @@ struct coffer__tar_reader {
     coffer__buffer long_name; /* said before its header; empty = not said */
     uint64_t pax_size;        /* UINT64_MAX = not said */
     uint64_t unread;          /* of the member's contents */
-    size_t padding;           /* behind them */
+    size_t padding;           /* after them */
     bool ended;
 };
 
@@ -83,7 +83,7 @@ static coffer_status fail_at(const coffer__tar_reader *reader, coffer_status sta
                         reader->source_name, what, reader->member.offset);
 }
 
-/* A number of a header: octal digits, or big-endian bytes behind a set high bit. */
+/* A number of a header: octal digits, or big-endian bytes after a set high bit. */
 static bool parse_number(uint64_t *out, const uint8_t *at, size_t len)
 {
     uint64_t value = 0;

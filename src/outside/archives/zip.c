@@ -138,7 +138,7 @@ static coffer_status check_directory(const directory *dir, const coffer_limits *
 
 /* ---- Members ---- */
 
-/* Sizes and place that need 64 bits stand in an extra field, those only that do. */
+/* Sizes and place that need 64 bits are in an extra field, those only that do. */
 static bool take_zip64(coffer__zip_member *member, uint64_t *header_at, const uint8_t *extra, size_t len)
 {
     uint64_t *const wide[] = { &member->size, &member->packed, header_at };
@@ -208,7 +208,7 @@ static coffer_status place_member(coffer__zip_member *member, const coffer__zip 
     return status;
 }
 
-/* One central header; *at moves behind it. Names go to *names. */
+/* One central header; *at moves after it. Names go to *names. */
 static coffer_status take_member(coffer__zip *zip, const uint8_t **at, const uint8_t *end, char **names,
                                  const directory *dir, coffer_error *err)
 {

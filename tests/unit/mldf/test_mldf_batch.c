@@ -66,7 +66,7 @@ static void assert_small(const uint8_t *found, uint32_t size, uint64_t sample, s
     assert_memory_equal(found, expected, size);
 }
 
-/* Every field of the samples, scalars contiguous, payloads one behind the other or with a stride. */
+/* Every field of the samples, scalars contiguous, payloads one after the other or with a stride. */
 static void assert_batch(fixture *of, const uint64_t *samples, size_t count, bool strided)
 {
     static uint8_t data[SMALL_FIELDS][ROOM];

@@ -1,4 +1,4 @@
-/* Whether a decoded value is what the type of its field says. */
+/* Checking a decoded value against the type of its field. */
 #include "formats/mldf/analyze/mldf_survey.h"
 
 #include "base/checked.h"

@@ -9,7 +9,7 @@
 #define PIECE ((uint64_t)1 << 20) /* of the data region: small enough to stay in the cache for both sums */
 #define ENTRIES_AT_ONCE ((size_t)512)
 
-/* What one piece adds to the sum of the region. */
+/* The part of one piece in the checksum of the region. */
 typedef struct piece_sum {
     uint32_t crc;
     uint64_t len;

@@ -162,7 +162,7 @@ static bool is_encrypted(const coffer_mldf_field *field)
     return (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
 }
 
-/* Whether the bytes of the value have to be looked at. */
+/* True when the bytes of the value have to be read. */
 static bool wants_bytes(const coffer__mldf_survey *survey, const coffer_mldf_field *field)
 {
     bool coded = (field->flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) != 0;

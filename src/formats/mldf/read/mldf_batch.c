@@ -188,9 +188,9 @@ static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_m
     return COFFER_OK;
 }
 
-/* ---- What came out ---- */
+/* ---- Results ---- */
 
-/* After damage there are holes between values that lie one behind the other. */
+/* After damage there are holes between contiguous values. */
 static void close_holes(const coffer_mldf_batch *batch, size_t target)
 {
     const coffer_mldf_target *of = &batch->targets[target];

@@ -140,7 +140,7 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
     return status;
 }
 
-/* Of several threads that need it at the same time the first one's stays. *out is NULL when there is none. */
+/* When several threads load it at the same time, the first one wins. *out is NULL if there is none. */
 static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *set, size_t field,
                                    coffer_error *err)
 {

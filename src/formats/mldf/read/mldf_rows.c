@@ -1,4 +1,4 @@
-/* Row entries: what stands in the row of a sample. */
+/* Row entries: what is in the row of a sample. */
 #include "formats/mldf/mldf_private.h"
 
 #include "base/fail.h"

@@ -27,7 +27,7 @@ static coffer_status check_name(const char *name, size_t index, coffer_error *er
     return COFFER_OK;
 }
 
-/* Elements whose size is known lie one behind the other; an array that varies is checked with each value. */
+/* Elements of a known size are contiguous; an array that varies is checked with each value. */
 static coffer_status check_array(const coffer_mldf_field *field, coffer_error *err)
 {
     uint64_t size = coffer_dtype_size(field->dtype);
@@ -79,7 +79,7 @@ static coffer_status check_field(coffer_mldf_field *field, size_t index, coffer_
                             "field %s: %u is not a type of a training set", field->name, field->type);
     if (info && field->row_size == 0)
         field->row_size = coffer__mldf_entry_size(info->kind);
-    /* Of another size it is carried along as it stands. */
+    /* An entry of another size is copied unchanged. */
     field->kind = info && field->row_size == coffer__mldf_entry_size(info->kind) ? info->kind
                                                                                  : COFFER_MLDF_ENTRY_OPAQUE;
     if (field->kind != COFFER_MLDF_ENTRY_OPAQUE && info && info->has_array)

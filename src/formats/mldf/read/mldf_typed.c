@@ -145,7 +145,7 @@ static void widen_ids(coffer_bytes *bytes)
     bytes->size *= 2;
 }
 
-/* As many bytes behind the ids as they take themselves. */
+/* As many bytes after the ids as they take themselves. */
 static coffer_status double_room(coffer_bytes *bytes, coffer_error *err)
 {
     uint8_t *data;

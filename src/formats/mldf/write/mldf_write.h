@@ -17,7 +17,7 @@
 typedef struct coffer__mldf_column {
     coffer_mldf_field field; /* its name and dictionary are below */
     char name[COFFER__MLDF_NAME_SIZE];
-    uint8_t *arguments; /* of a type that is not known, as they stood in another file; else NULL */
+    uint8_t *arguments; /* of a type that is unknown, as in another file; else NULL */
     uint8_t *dictionary;
     ZSTD_CDict *prepared; /* of the dictionary */
     uint64_t set_in;      /* 1 + the number of the sample in which it was set last */
@@ -81,7 +81,7 @@ typedef struct coffer__mldf_base {
     size_t payload_count;
 } coffer__mldf_base;
 
-/* Of a writer that can be resumed: the file PATH.partial-rows, and what is not in it yet. */
+/* State of a resumable writer: the file PATH.partial-rows, and rows and entries that are not in it yet. */
 typedef struct coffer__mldf_checkpoint {
     char *path;
     int fd;
@@ -152,7 +152,7 @@ coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t f
 /* Encodes and writes what waits, and hands the finished rows on. */
 coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err);
 coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err);
-/* No payload of the sample that is being written stands in the file or is about to. */
+/* No payload of the sample that is being written is in the file or about to be written. */
 bool coffer__mldf_between_samples(const coffer_mldf_writer *writer);
 /* Puts a row in the place of the one that is being written; places of payloads in it are those of another
  * file until they are put. */
@@ -165,24 +165,24 @@ coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field,
 
 /* ---- mldf_write_value.c ---- */
 
-/* Whether a value fits its field; entry, which the caller may have given, is completed. */
+/* Checks a value against its field, and completes the entry. given : the entry is the caller's. */
 coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffer_mldf_field *field,
                                            const uint8_t *bytes, size_t size, bool given, coffer_error *err);
-/* What the row says about the value, but not where it is. */
+/* Stores the description of a value in the row, without its offset and size. */
 void coffer__mldf_store_entry(uint8_t *at, coffer_mldf_entry_kind kind, const coffer_mldf_entry *entry);
 
 /* ---- mldf_write_end.c ---- */
 
 uint32_t coffer__mldf_file_flags(const coffer_mldf_writer *writer);
-/* The descriptors as they stand in the file; the caller frees them. */
+/* The descriptors as they are in the file; the caller frees them. */
 coffer_status coffer__mldf_compose_fields(uint8_t **out, size_t *len, const coffer_mldf_writer *writer,
                                           coffer_error *err);
-/* Rows, table, descriptors and header; the file is then whole but has not got its name. */
+/* Rows, table, descriptors and header; the file is then whole but does not have its name. */
 coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err);
 
 /* ---- mldf_append.c ---- */
 
-/* Opens the set at writer->path to change it; the writer stands behind its last sample. */
+/* Opens the set at writer->path to change it; the writer continues after its last sample. */
 coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *err);
 /* The fields of the set, and one more or NULL. */
 coffer_status coffer__mldf_base_fields(coffer_mldf_writer *writer, const coffer_mldf_field *added,
@@ -195,13 +195,13 @@ void coffer__mldf_base_free(coffer__mldf_base *base);
 /* ---- mldf_append_dedup.c ---- */
 
 coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *err);
-/* Where an encoded payload stands in the set that is changed; 0 when it does not. */
+/* Offset of an equal payload in the set that is changed; 0 if there is none. */
 coffer_status coffer__mldf_base_find(uint64_t *offset, const coffer_mldf_writer *writer,
                                      const coffer__mldf_item *item, coffer_error *err);
 
 /* ---- mldf_copy.c ---- */
 
-/* Gives the writer the fields of a set (those of the list; NULL = all, and then perhaps one more behind
+/* Gives the writer the fields of a set (those of the list; NULL = all, and then perhaps one more after
  * them), with their dictionaries. */
 coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_mldf *set,
                                        const size_t *fields, size_t count, const coffer_mldf_field *added,
@@ -231,7 +231,7 @@ typedef struct coffer__mldf_stored {
 } coffer__mldf_stored;
 
 /* Puts it into the current sample as it is. One that is encrypted for another sample or field is encrypted
- * anew: the numbers are part of what is authenticated. */
+ * again: the numbers are part of what is authenticated. */
 coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
                                       coffer_bytes *scratch, coffer_error *err);
 

@@ -17,7 +17,7 @@ coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset
     return coffer__mldf_spill_add(&writer->table, entry, sizeof entry, err);
 }
 
-/* Payloads that lie one behind the other in memory are written in one go. */
+/* Payloads that are contiguous in memory are written at once. */
 typedef struct run {
     const uint8_t *from;
     size_t len;
@@ -32,7 +32,7 @@ static coffer_status write_run(coffer_mldf_writer *writer, run *gathered, coffer
     return status;
 }
 
-/* Where an equal payload stands already; 0 when none does. */
+/* Offset of an equal payload in the file; 0 if there is none. */
 static coffer_status find_equal(uint64_t *offset, const coffer_mldf_writer *writer,
                                 const coffer__mldf_item *item, const coffer__mldf_known *payload,
                                 coffer_error *err)

@@ -1,4 +1,4 @@
-/* What comes behind the data: rows, allocation table, and then the front of the file. */
+/* The parts after the data, rows and allocation table, and then the front of the file. */
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"

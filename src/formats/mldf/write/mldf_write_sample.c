@@ -46,7 +46,7 @@ void coffer__mldf_put_row(coffer_mldf_writer *writer, const uint8_t *row, size_t
     memcpy(coffer__mldf_current_row(writer), row, len);
 }
 
-/* A value that is set once more takes the place of the one before. */
+/* Removes the item of a value that is set again. */
 static void take_back(coffer_mldf_writer *writer, size_t field)
 {
     coffer__mldf_batch_out *batch = &writer->batch;

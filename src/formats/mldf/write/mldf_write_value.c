@@ -1,4 +1,4 @@
-/* Whether a value is what its field says, and what the row says about it. */
+/* Checking new values against their fields, and their row entries. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@ static coffer_status fail_value(coffer_error *err, const coffer_mldf_field *fiel
                         what);
 }
 
-/* What the row says follows from the type and the size where the caller leaves it open. */
+/* Where the caller leaves the entry open, it follows from the type and the size. */
 static void complete_entry(coffer_mldf_entry *entry, const coffer_mldf_field *field, size_t size, bool given)
 {
     size_t tokens;
