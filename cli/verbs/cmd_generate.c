@@ -3,6 +3,7 @@
 
 #include "any_file.h"
 #include "args.h"
+#include "base/fail.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -35,8 +36,7 @@ bool cli_takes_name(const cli_option *option)
 static int fail(const char *path)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    err.status = COFFER_E_IO;
-    snprintf(err.text, sizeof err.text, "cannot write: %s", strerror(errno));
+    coffer__fail_errno(&err, "cannot write", errno);
     return cli_fail(path, &err, NULL);
 }
 

@@ -46,8 +46,8 @@ static int fail(const char *path, const coffer_error *err, const char *hint)
 
 static int fail_system(const char *path, int error_number, const char *what, const char *hint)
 {
-    coffer_error err = { COFFER_E_IO, COFFER_OFFSET_NONE, "" };
-    snprintf(err.text, sizeof err.text, "%s: %s", what, strerror(error_number));
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__fail_errno(&err, what, error_number);
     return fail(path, &err, hint);
 }
 
@@ -121,7 +121,9 @@ static char *resolved(const char *path)
 /* Under the lock: what a writer has put there since the file was opened would be lost. */
 static int expect_unchanged(const repair_job *job, coffer_source *src)
 {
-    coffer_error err = { COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was checked" };
+    coffer_error err = { .status = COFFER_E_CHANGED,
+                         .offset = COFFER_OFFSET_NONE,
+                         .text = "changed while it was checked" };
     struct stat read, locked;
     bool same = fstat(src->fd, &read) == 0 && fstat(job->lock, &locked) == 0 &&
                 read.st_dev == locked.st_dev && read.st_ino == locked.st_ino;
@@ -181,11 +183,10 @@ static int write_repaired(repair_job *job, coffer_source *src)
         repaired = coffer_repair(job->done, src, job->output, &opts, &err);
     term_progress_end(&bar);
     if (repaired == COFFER_E_EXISTS)
-        return fail(job->output, &err, "--force replaces it, -o OUT writes elsewhere");
-    if (repaired != COFFER_OK) {
-        bool about_output = strncmp(err.text, job->output, strlen(job->output)) == 0;
-        return fail(about_output ? job->output : job->path, &err,
-                    repaired == COFFER_E_IO ? NULL : "nothing was written");
+        return fail(job->output, &err, "--force overwrites it, -o OUT writes elsewhere");
+    if (repaired) {
+        const char *about = err.subject == COFFER_SUBJECT_OUTPUT ? job->output : job->path;
+        return fail(about, &err, repaired == COFFER_E_IO ? NULL : "nothing was written");
     }
     job->written = true;
     return CLI_OK;

@@ -83,7 +83,7 @@ coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_
         return coffer__report_status(out, err);
     }
     if (status)
-        return coffer__fail(err, status, found.offset, "%s", found.text);
+        return coffer__fail_copy(err, &found);
     if (!format->check)
         return fail_unsupported(format, "check", err);
     return format->check(out, src, &options, err);

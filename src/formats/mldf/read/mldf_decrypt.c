@@ -29,7 +29,7 @@ bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, 
 static coffer_status fail_authentication(const coffer_mldf *set, const coffer__mldf_value *value,
                                          const char *why, coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_BAD_CHECKSUM, value->offset,
+    return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, value->offset,
                         "authentication failed for sample %" PRIu64 ", field %s: %s", value->sample,
                         set->schema.fields[value->field].name, why);
 }
@@ -50,8 +50,8 @@ static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value
     if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
         return fail_authentication(set, value, "the file does not say that it is encrypted", err);
     if (!set->has_key)
-        return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, value->offset, set, value->sample,
-                                       value->field, "it is encrypted, and there is no key");
+        return coffer__mldf_fail_value(err, COFFER_E_KEY_NEEDED, value->offset, set, value->sample,
+                                       value->field, "encrypted, and no key was given");
     return COFFER_OK;
 }
 

@@ -96,7 +96,8 @@ coffer_status coffer__mldf_checkpoint_open(coffer_mldf_writer *writer, int flags
         (status = coffer__mldf_checkpoint_path(&checkpoint->path, writer->path, ".partial-rows", err)))
         return status;
     writer->opts.resume_tag = NULL; /* the caller's */
-    return coffer__file_open(&checkpoint->fd, checkpoint->path, O_RDWR | flags, 0666, err);
+    status = coffer__file_open(&checkpoint->fd, checkpoint->path, O_RDWR | flags, 0666, err);
+    return coffer__fail_other(err, status, checkpoint->path);
 }
 
 void coffer__mldf_checkpoint_free(coffer__mldf_checkpoint *checkpoint)
