@@ -215,7 +215,7 @@ COFFER_API coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coff
 
 /* Reads the value of one field of one sample, decrypted and decompressed; for scalars and unknown types the
  * row bytes. An absent value has size 0 and entry->present false. entry : may be NULL.
- * "authentication failed for sample N, field F" is COFFER_E_BAD_CHECKSUM. */
+ * An encrypted value is COFFER_E_KEY_NEEDED without a key and COFFER_E_AUTHENTICATION_FAILED with a wrong one. */
 COFFER_API coffer_status coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
                                           uint64_t sample, size_t field, coffer_error *err);
 /* Reads the payload as it is stored. */
