@@ -184,8 +184,7 @@ static coffer_status expect_settled(const coffer__mcf_checker *check, coffer_err
 {
     if (coffer__source_settled(check->source))
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "%s changed while it was checked, try again", coffer_source_name(check->source));
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was checked, try again");
 }
 
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type)

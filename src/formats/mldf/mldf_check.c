@@ -185,6 +185,6 @@ coffer_status coffer__mldf_check(coffer_report *out, coffer_source *src, const c
     coffer__mldf_release(&check.set);
     if (status == COFFER_OK && !coffer__source_settled(src))
         status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s changed while it was checked, try again", coffer_source_name(src));
+                              "changed while it was checked, try again");
     return status ? status : coffer__report_status(out, err);
 }

@@ -265,8 +265,7 @@ static coffer_status expect_settled(const checker *check, coffer_error *err)
 {
     if (coffer__source_settled(check->source))
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "%s changed while it was checked, try again", coffer_source_name(check->source));
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was checked, try again");
 }
 
 static coffer_status check_contents(checker *check, coffer_error *err)
