@@ -1,9 +1,10 @@
-/* What can be saved of a damaged set: header and fields must be there, everything else may be missing. */
+/* Repairing a damaged set: header and fields must be readable, everything else may be missing. */
 #include "formats/mldf/mldf_repair.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "formats/rescue.h"
 
 #include <stdio.h>
 
@@ -37,22 +38,6 @@ static coffer_status look(bool *clean, const coffer__mldf_rescue *work, coffer_e
     *clean = coffer_report_total(report, COFFER_ERROR) == 0 && flags_agree(&work->set);
     coffer_report_free(report);
     return status;
-}
-
-static coffer_status copy_clean(const coffer__mldf_rescue *work, const char *path, coffer_error *err)
-{
-    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
-    coffer__sink *sink = NULL;
-    coffer_status status = coffer__sink_create(&sink, path, &options, err);
-    if (status)
-        return status;
-    status =
-        coffer__sink_copy_source(sink, work->set.source, 0, work->set.file_size, work->opts->progress, err);
-    if (status) {
-        coffer__sink_discard(sink);
-        return status;
-    }
-    return coffer__sink_commit(sink, err);
 }
 
 /* ---- The parts ---- */
@@ -150,10 +135,10 @@ static void tell_end(coffer__mldf_rescue *work)
     uint64_t kept = work->writer->sample;
     if (!work->table_in_order)
         coffer__report_add(work->report, COFFER_E_NOT_SORTED, COFFER_WARNING, work->set.header.table,
-                           "the allocation table is damaged; it is made anew from the rows");
+                           "the allocation table is damaged; it is rebuilt from the rows");
     if (work->lost == 0 && work->fetched == 0 && work->table_in_order)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLDF_HEADER_AT,
-                           "every sample is whole; header, tables and sums are made anew");
+                           "every sample is intact; header, tables and checksums are rewritten");
     char from_copy[48] = "";
     if (work->opts->copy)
         snprintf(from_copy, sizeof from_copy, ", %llu of them from the copy",
@@ -171,7 +156,8 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
         (status = load_fields(work, err)) || (status = look(&clean, work, err)))
         return status;
     if (clean)
-        return copy_clean(work, path, err);
+        return coffer__rescue_write(path, work->opts->overwrite, work->set.source, work->opts->progress, NULL,
+                                    NULL, err);
     if ((status = coffer__mldf_rescue_table(work, err)) || (status = start(work, path, err)))
         return status;
     if (work->opts->copy &&

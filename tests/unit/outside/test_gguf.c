@@ -445,7 +445,7 @@ static void tensors_keep_the_rules_of_their_type(void **state)
     f = one_tensor(5, (uint64_t[]){ 1, 1, 1, 1, 1 }, 0, 0, 64);
     expect(&f, COFFER_E_BAD_VALUE, "5 dimensions");
     f = one_tensor(0, NULL, 0, 4, 64);
-    expect(&f, COFFER_E_MISALIGNED, "begins at 4, not a multiple of 32");
+    expect(&f, COFFER_E_MISALIGNED, "begins at 4, which is not a multiple of 32");
 }
 
 /* CVE-2025-0317: division by the alignment. */
