@@ -118,6 +118,9 @@ coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, 
                             coffer_source_name(a), format->name, coffer_source_name(b), other->name);
     if (!format->diff)
         return fail_unsupported(format, "diff", err);
+    if (!(options.tolerance >= 0)) /* also refuses NaN */
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the tolerance is %g, it must be at least 0", options.tolerance);
     return format->diff(out, a, b, &options, err);
 }
 
