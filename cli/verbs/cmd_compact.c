@@ -42,7 +42,7 @@ static int run(const cli_args *args)
     const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
     if (strcmp(path, "-") == 0)
         return cli_usage(args, "a file is compacted where it is: standard input cannot be");
-    opts.exclusive = output && !cli_has(args, "force");
+    opts.overwrite = cli_has(args, "force");
     opts.progress = &bar.progress;
     term_progress_start(&bar, "compacting", NULL);
     coffer_status status = begin_report(&root, path, output, &err);

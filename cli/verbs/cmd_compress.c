@@ -44,7 +44,7 @@ static int run(const cli_args *args)
         return cli_usage(args, "--plain and --level exclude each other");
     opts.plain = cli_has(args, "plain");
     opts.level = (int)level;
-    opts.exclusive = output && !cli_has(args, "force");
+    opts.overwrite = cli_has(args, "force");
     opts.progress = &bar.progress;
     term_progress_start(&bar, opts.plain ? "unpacking" : "compressing", NULL);
     coffer_status status = begin_report(&root, path, output, &err);

@@ -169,7 +169,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     opts.key = key.at;
     opts.from = cli_value(args, "from");
     opts.to = cli_value(args, "to");
-    opts.exclusive = !cli_has(args, "force");
+    opts.overwrite = cli_has(args, "force");
     opts.settings = settings;
     opts.setting_count = collect_settings(settings, args);
     term_progress_start(&bar, "converting", NULL);

@@ -45,7 +45,7 @@ typedef struct coffer_convert_opts {
     const char
         *from;      /* kind of the input; NULL = by its content, and by its name for kinds without a magic */
     const char *to; /* kind of the output; NULL = by the extension of its name */
-    bool exclusive; /* fail with COFFER_E_EXISTS instead of replacing a file */
+    bool overwrite; /* replace a file that exists; else COFFER_E_EXISTS */
     const coffer_setting *settings;
     size_t setting_count;
     const coffer_limits *limits;

@@ -236,7 +236,7 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     job.in = in;
     job.key = options.key;
     job.out_path = out_path;
-    job.exclusive = options.exclusive;
+    job.overwrite = options.overwrite;
     job.settings = options.settings;
     job.setting_count = options.setting_count;
     job.limits = coffer__limits(options.limits);

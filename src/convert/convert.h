@@ -9,7 +9,7 @@ typedef struct coffer__convert_job {
     coffer_source *in;
     const char *out_path;
     const char *from, *to;
-    bool exclusive;
+    bool overwrite;
     const coffer_setting *settings;
     size_t setting_count;
     coffer_limits limits;

@@ -48,7 +48,7 @@ static coffer_status take_settings(coffer_mldf_pack_opts *opts, uint8_t room[COF
     opts->zstd = coffer__job_has(job, "zstd");
     opts->encrypt = opts->write.key != NULL;
     opts->write.dedup = coffer__job_has(job, "dedup");
-    opts->write.exclusive = job->exclusive;
+    opts->write.exclusive = !job->overwrite;
     opts->write.limits = &job->limits;
     opts->progress = job->progress;
     return status;

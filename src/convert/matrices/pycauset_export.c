@@ -276,7 +276,7 @@ coffer_status coffer__pycauset_export_next(const uint8_t **values, coffer_pycaus
 static coffer_status create_sink(coffer__sink **out, const coffer__pycauset_export *export, const char *path,
                                  coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = export->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     return coffer__sink_create(out, path, &opts, err);
 }
 

@@ -164,7 +164,7 @@ static coffer_status find_blocks(coffer__mlyze_export *export, coffer_error *err
 
 static coffer_status create_output(coffer__mlyze_export *export, coffer__packing packing, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = export->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     coffer_status status = coffer__sink_create(&export->sink, export->job->out_path, &opts, err);
     return status ? status : coffer__pack_open(&export->pack, export->sink, packing, err);
 }

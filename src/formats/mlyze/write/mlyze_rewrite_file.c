@@ -60,7 +60,7 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     int lock = -1;
     options.plain = opts->plain;
     options.level = opts->level;
-    options.exclusive = opts->exclusive && out_path;
+    options.exclusive = !opts->overwrite;
     options.limits = open_options.limits = opts->limits;
     if ((!out_path && (status = coffer__lock_open(&lock, path, err))) ||
         (status = coffer_source_open(&src, path, NULL, err)) ||
