@@ -27,16 +27,30 @@ demo:
 	@cmake --build --preset dev -j$(JOBS) --target coffer_command examples/all
 	@PATH="$(CURDIR)/build/dev:$$PATH" scripts/demo
 
-##check          everything that must hold: two compilers, sanitizers, style, all tests
+##check          build, and run all tests: what a change must pass
 .PHONY: check
 check:
 	@$(BOOTSTRAP) build test
-	@echo '== gcc' && $(call build,dev)
-	@echo '== clang' && $(call build,clang) --target coffer_shared coffer_command examples/all
+	@$(call build,dev)
+	@$(CTEST) dev
+
+##check-all      clang, sanitizers, static analysis, style and coverage
+.PHONY: check-all
+check-all: check-style check-clang check-sanitizers tidy coverage
+
+.PHONY: check-style check-clang check-sanitizers
+check-style:
+	@$(BOOTSTRAP) build test analysis
+	@echo '== style' && scripts/format --check && scripts/check-arrows && scripts/check-prose && scripts/check-docs
+
+check-clang:
+	@$(BOOTSTRAP) build test analysis
+	@echo '== clang' && $(call build,clang) && $(CTEST) clang
+
+check-sanitizers:
+	@$(BOOTSTRAP) build test analysis
 	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
-	@echo '== thread sanitizer' && $(call configure,tsan) && \
-	    cmake --build --preset tsan -j$(JOBS) && scripts/without-aslr $(CTEST) tsan
-	@echo '== all tests' && $(CTEST) dev
+	@echo '== thread sanitizer' && $(call build,tsan) && scripts/without-aslr $(CTEST) tsan
 
 ##install        build and install the release: PREFIX=/usr/local DESTDIR=
 .PHONY: install
@@ -63,7 +77,7 @@ bench-peers:
 ##fuzz           run every fuzz target for SECONDS=60 with libFuzzer
 .PHONY: fuzz
 fuzz:
-	@$(BOOTSTRAP) build test
+	@$(BOOTSTRAP) build test analysis
 	@cmake --preset fuzz >/dev/null
 	@cmake --build --preset fuzz -j$(JOBS) --target fuzz/all
 	@scripts/fuzz build/fuzz $(SECONDS)
@@ -71,29 +85,30 @@ fuzz:
 ##format         lay out all sources with clang-format
 .PHONY: format
 format:
-	@$(BOOTSTRAP) build test
+	@$(BOOTSTRAP) build test analysis
 	@scripts/format
 
-##tidy           clang-tidy over the library and the command, with the analyzer that `check` leaves out
+##tidy           clang-tidy with its analyzer over the library and the command
 .PHONY: tidy
 tidy:
-	@$(BOOTSTRAP) build test
+	@$(BOOTSTRAP) build test analysis
 	@$(call configure,dev)
 	@scripts/tidy build/dev
 
 ##coverage       line coverage of the tests, by folder; fails under the bar
 .PHONY: coverage
 coverage:
-	@$(BOOTSTRAP) build test extra
+	@$(BOOTSTRAP) build test analysis
 	@$(call build,coverage)
 	@find build/coverage -name '*.gcda' -delete
 	@$(CTEST) coverage
 	@scripts/coverage build/coverage
 
-##docs           write docs/cli from the help of the command
+##docs           write docs/cli from the help of the command, and docs/api from the public headers
 .PHONY: docs
 docs: all
 	@build/dev/coffer generate docs docs/cli
+	@scripts/api-docs
 
 ##bless          take what the command prints now as the expected output of tests/cli
 .PHONY: bless

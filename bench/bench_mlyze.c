@@ -101,11 +101,11 @@ static void analyze_all(void *context)
 {
     work *what = context;
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     query.threads = what->threads;
-    bench_must(coffer_mlyze_stats_new(&analysis, what->trace, &query, &err), &err, "analyze");
-    coffer_mlyze_stats_free(analysis);
+    bench_must(coffer_mlyze_stats_new(&stats, what->trace, &query, &err), &err, "analyze");
+    coffer_mlyze_stats_free(stats);
 }
 
 static void bench_pairing(bench_table *table, const options *opts, const char *path, const char *kind,

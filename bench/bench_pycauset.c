@@ -237,9 +237,10 @@ static void check_fully(void *context)
 static void compute_stats(void *context)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_stats stats;
+    coffer_pycauset_stats *stats = NULL;
     opened file = open_matrix(context, COFFER_ACCESS_AUTO);
-    bench_must(coffer_pycauset_compute_stats(&stats, file.matrix, NULL, &err), &err, "stats");
+    bench_must(coffer_pycauset_stats_new(&stats, file.matrix, NULL, &err), &err, "stats");
+    coffer_pycauset_stats_free(stats);
     close_matrix(&file);
 }
 

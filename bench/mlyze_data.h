@@ -173,6 +173,7 @@ static inline void data_write_stacks(coffer_mlyze_writer *writer)
 static inline void data_write_trace(const char *path, uint64_t events, size_t live_target, bool plain)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     coffer_mlyze_writer *writer = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     data_program program;

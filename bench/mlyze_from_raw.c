@@ -49,6 +49,7 @@ int main(int argc, char **argv)
     static uint8_t records[AT_ONCE * RECORD];
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
 import work = {.events = COFFER_MLYZE_EVENTS_INIT };
     FILE *raw = argc > 2 ? fopen(argv[1], "rb") : NULL;
     size_t count;

@@ -89,7 +89,7 @@ static void print_option(FILE *out, const cli_option *option)
     fclose(help);
     cli_format_option(form, option);
     fprintf(out, "  %s%s", option->letter ? "" : "    ", form);
-    size_t column = 2 + (option->letter ? 0 : 4) + coffer__utf8_width(form, strlen(form));
+    size_t column = 2 + (option->letter ? 0u : 4u) + coffer__utf8_width(form, strlen(form));
     if (column + 2 > FORM_COLUMN) {
         fputc('\n', out);
         column = 0;

@@ -17,7 +17,7 @@ static void clean_up_and_die(int number)
 
 void cli_install_signals(void)
 {
-    struct sigaction action = { .sa_handler = clean_up_and_die, .sa_flags = SA_RESETHAND };
+    struct sigaction action = { .sa_handler = clean_up_and_die, .sa_flags = (int)SA_RESETHAND };
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < FATAL_SIGNALS; i++)
         sigaddset(&action.sa_mask, fatal_signals[i]);

@@ -176,8 +176,10 @@ static void print_cut(FILE *out, const char *text, size_t len, const table_colum
         len -= same;
         room--;
         size_t width = coffer__utf8_width(text, len);
-        if (width < room)
-            return (void)fprintf(out, "%s%*s", text, (int)(room - width), "");
+        if (width < room) {
+            fprintf(out, "%s%*s", text, (int)(room - width), "");
+            return;
+        }
     }
     term_print_text(out, text, len, room);
 }

@@ -24,8 +24,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
 endif()
 
 add_compile_definitions(_GNU_SOURCE)
-add_compile_options(-Wall -Wextra -Wshadow -Wundef -Wpointer-arith -Wcast-align=strict -Wwrite-strings -Wvla -Wformat=2
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wundef -Wpointer-arith -Wcast-align=strict -Wwrite-strings -Wvla -Wformat=2 -Wcast-qual
     -ffp-contract=off -fno-math-errno
+    $<$<COMPILE_LANGUAGE:C>:-Wconversion>
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
     $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
     $<$<COMPILE_LANGUAGE:C>:-Wold-style-definition>)

@@ -112,6 +112,7 @@ static void write_trace(const char *path)
 {
     coffer_error err;
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     program run = { .next_address = 0x7f0000001000 };
     opts.start_time_us = UINT64_C(1767225600000000);
     opts.extra_json = "{\"command\": \"python train.py\", \"threads\": {\"1\": \"main\", \"2\": \"loader\"}}";
@@ -124,14 +125,14 @@ static void write_trace(const char *path)
 static void print_peak(const coffer_mlyze *trace)
 {
     coffer_error err;
-    coffer_mlyze_stats *analysis;
-    must(coffer_mlyze_stats_new(&analysis, trace, NULL, &err), &err);
-    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(analysis);
+    coffer_mlyze_stats *stats;
+    must(coffer_mlyze_stats_new(&stats, trace, NULL, &err), &err);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(stats);
     printf("%" PRIu64 " events, %" PRIu64 " allocations\n", totals->events, totals->allocs);
     printf("peak: %" PRIu64 " bytes, %" PRIu64 " µs after the start\n", totals->peak_bytes,
            totals->peak_time_us);
-    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(analysis); i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(analysis, i);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats); i++) {
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(stats, i);
         size_t depth;
         if (row->peak_bytes == 0)
             continue;
@@ -142,7 +143,7 @@ static void print_peak(const coffer_mlyze *trace)
     }
     printf("left at the end: %" PRIu64 " bytes in %" PRIu64 " blocks\n", totals->live_bytes_at_end,
            totals->live_allocs_at_end);
-    coffer_mlyze_stats_free(analysis);
+    coffer_mlyze_stats_free(stats);
 }
 
 int main(int argc, char **argv)

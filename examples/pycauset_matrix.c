@@ -76,7 +76,7 @@ static coffer_status annotate(const char *path, double norm, coffer_error *err)
 /* Only the bytes of the tile are read. */
 static coffer_status print_tile(const coffer_pycauset *matrix, coffer_error *err)
 {
-    const coffer_pycauset_tile tile = { 78, 4, 88, 5 }; /* row, rows, col, cols */
+    const coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(78, 4, 88, 5); /* row, rows, col, cols */
     float values[4][5];
     unsigned row, col;
     coffer_status status = coffer_pycauset_read_tile(values, 0, matrix, &tile, COFFER_DTYPE_F32, err);
@@ -91,7 +91,7 @@ static coffer_status print_tile(const coffer_pycauset *matrix, coffer_error *err
 /* No copy: the stored bytes themselves, with the strides that make up for a transposition. */
 static coffer_status sum_in_place(const coffer_pycauset *matrix, coffer_error *err)
 {
-    coffer_pycauset_view view;
+    coffer_pycauset_view view = COFFER_PYCAUSET_VIEW_INIT;
     double sum = 0;
     uint64_t row, col;
     coffer_status status = coffer_pycauset_get_view(&view, matrix, err);
@@ -111,12 +111,15 @@ static coffer_status sum_in_place(const coffer_pycauset *matrix, coffer_error *e
 
 static coffer_status measure(double *norm, const coffer_pycauset *matrix, coffer_error *err)
 {
-    coffer_pycauset_stats stats;
-    coffer_status status = coffer_pycauset_compute_stats(&stats, matrix, NULL, err);
-    if (status != COFFER_OK)
+    coffer_pycauset_stats *stats = NULL;
+    coffer_status status = coffer_pycauset_stats_new(&stats, matrix, NULL, err);
+    if (status)
         return status;
-    printf("from %.3f to %.3f, mean %.3f, norm %.3f\n", stats.min, stats.max, stats.mean, stats.frobenius);
-    *norm = stats.frobenius;
+    const coffer_pycauset_summary *total = coffer_pycauset_stats_total(stats);
+    printf("from %.3f to %.3f, mean %.3f, norm %.3f\n", total->min, total->max, total->mean,
+           total->frobenius);
+    *norm = total->frobenius;
+    coffer_pycauset_stats_free(stats);
     return COFFER_OK;
 }
 

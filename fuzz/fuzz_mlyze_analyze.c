@@ -4,13 +4,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_places(const coffer_mlyze *trace, const coffer_mlyze_stats *analysis)
+static void check_places(const coffer_mlyze *trace, const coffer_mlyze_stats *stats)
 {
-    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(analysis);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(stats);
     for (int by = COFFER_MLYZE_BY_STACK; by <= COFFER_MLYZE_BY_FILE; by++) {
         coffer_mlyze_places *places = NULL;
         uint64_t allocs = 0;
-        if (coffer_mlyze_places_new(&places, trace, analysis, (coffer_mlyze_by)by, NULL))
+        if (coffer_mlyze_places_new(&places, trace, stats, (coffer_mlyze_by)by, NULL))
             continue;
         for (size_t i = 0; i < coffer_mlyze_places_count(places); i++)
             allocs += coffer_mlyze_places_at(places, i)->allocs;
@@ -57,7 +57,7 @@ static void draw_and_compare(const coffer_mlyze *trace, const coffer_limits *lim
     line.width = 16;
     line.threads = diff.threads = 1;
     if (!coffer_mlyze_timeline_new(&timeline, trace, &line, NULL))
-        MUST(timeline->count <= 16);
+        MUST(coffer_mlyze_timeline_count(timeline) <= 16);
     coffer_mlyze_timeline_free(timeline);
     MUST(coffer_node_new(&node, NULL) == COFFER_OK);
     if (!coffer_mlyze_diff(node, trace, trace, &diff, NULL))

@@ -5,7 +5,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void walk_block(const coffer_mlyze *trace, size_t index, coffer_mlyze_events *events)
 {
-    coffer_mlyze_block block = coffer_mlyze_block_at(trace, index);
+    coffer_mlyze_block block = fuzz_block(trace, index);
     coffer_error err = COFFER_ERROR_INIT;
     size_t found = SIZE_MAX;
     MUST(coffer_mlyze_block_of_event(&found, trace, block.first_event, NULL) == COFFER_OK && found == index);
@@ -32,8 +32,8 @@ static void walk_events(const coffer_mlyze *trace)
     MUST(coffer_mlyze_block_count(&blocks, trace, NULL) == COFFER_OK);
     MUST(coffer_mlyze_event_count(&count, trace, NULL) == COFFER_OK);
     for (size_t i = 0; i < blocks; i++) {
-        MUST(coffer_mlyze_block_at(trace, i).first_event == sum);
-        sum += coffer_mlyze_block_at(trace, i).event_count;
+        MUST(fuzz_block(trace, i).first_event == sum);
+        sum += fuzz_block(trace, i).event_count;
         walk_block(trace, i, &events);
     }
     MUST(sum == count);

@@ -63,6 +63,7 @@ static void look_at_trace(const coffer_limits *limits)
 static void recover(const coffer_limits *limits)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_report *report = NULL;
     opts.limits = limits;

@@ -53,7 +53,7 @@ static bool goes_back(const coffer_mlyze *trace)
     bool back = false;
     MUST(coffer_mlyze_block_count(&blocks, trace, NULL) == COFFER_OK);
     for (size_t i = 0; i < blocks; i++) {
-        back |= coffer_mlyze_block_at(trace, i).time < time;
+        back |= fuzz_block(trace, i).time < time;
         MUST(coffer_mlyze_read_block(&events, trace, i, NULL) == COFFER_OK);
         time = events.time[events.count - 1];
     }
@@ -65,12 +65,13 @@ static bool goes_back(const coffer_mlyze *trace)
 static void rewrite(const coffer_mlyze *trace, const char *path, bool as_plain, const char *next)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *source = NULL;
     coffer_mlyze *copy = NULL;
     opts.plain = as_plain;
     opts.no_index = true;
-    coffer_status status = coffer_mlyze_rewrite(trace, path, &opts, NULL, &err);
+    coffer_status status = coffer_mlyze_rewrite(trace, path, &opts, &err);
     MUST(status == COFFER_OK || err.text[0]);
     if (status)
         return;

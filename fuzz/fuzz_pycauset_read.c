@@ -24,7 +24,8 @@ static void read_corners(const coffer_pycauset *matrix)
     double real, imag;
     if (info->rows == 0 || info->cols == 0)
         return;
-    coffer_pycauset_tile tile = { .rows = info->rows < MOST ? info->rows : MOST,
+    coffer_pycauset_tile tile = { .struct_size = sizeof tile,
+                                  .rows = info->rows < MOST ? info->rows : MOST,
                                   .cols = info->cols < MOST ? info->cols : MOST };
     for (int corner = 0; corner < 4; corner++) {
         tile.row = corner & 1 ? info->rows - tile.rows : 0;
@@ -40,14 +41,16 @@ static void read_history(const fuzz_input *input)
 {
     coffer_pycauset_history *history = NULL;
     coffer_node *node = NULL;
-    if (coffer_pycauset_history_open(&history, input->source, &input->limits, NULL) != COFFER_OK)
+    coffer_pycauset_history_opts opts = COFFER_PYCAUSET_HISTORY_OPTS_INIT;
+    opts.limits = &input->limits;
+    if (coffer_pycauset_history_open(&history, input->source, &opts, NULL) != COFFER_OK)
         return;
     MUST(coffer_node_new(&node, NULL) == COFFER_OK);
     for (size_t i = 1; i < coffer_pycauset_history_count(history); i++) {
-        coffer_pycauset_generation before = coffer_pycauset_history_at(history, i - 1);
-        coffer_pycauset_generation after = coffer_pycauset_history_at(history, i);
-        MUST(before.offset + before.length <= after.offset);
-        (void)coffer_pycauset_value_diff(node, before.metadata, after.metadata, NULL);
+        const coffer_pycauset_generation *before = coffer_pycauset_history_at(history, i - 1);
+        const coffer_pycauset_generation *after = coffer_pycauset_history_at(history, i);
+        MUST(before->offset + before->length <= after->offset);
+        (void)coffer_pycauset_value_diff(node, before->metadata, after->metadata, NULL);
     }
     coffer_node_free(node);
     coffer_pycauset_history_close(history);

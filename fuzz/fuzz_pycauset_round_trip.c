@@ -95,7 +95,8 @@ static void write_matrix(const char *path, const coffer_pycauset_shape *shape, c
     coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     coffer_pycauset_writer *writer = NULL;
     opts.checksums = checksums;
-    opts.no_sync = true;
+    opts.durability = COFFER_DURABILITY_NONE;
+    opts.overwrite = true;
     MUST(coffer_pycauset_writer_create(&writer, path, shape, &opts, NULL) == COFFER_OK);
     for (uint64_t row = 0; has_payload(shape->type) && row < shape->rows; row += at_once) {
         uint64_t count = shape->rows - row < at_once ? shape->rows - row : at_once;
@@ -147,7 +148,7 @@ static void compare_tile(const coffer_pycauset *m, script *s)
     size_t size = coffer_dtype_size(info->value_dtype);
     if (info->rows == 0 || info->cols == 0)
         return;
-    coffer_pycauset_tile tile = { next_byte(s) % info->rows, 0, next_byte(s) % info->cols, 0 };
+    coffer_pycauset_tile tile = { sizeof tile, next_byte(s) % info->rows, 0, next_byte(s) % info->cols, 0 };
     tile.rows = next_byte(s) % (info->rows - tile.row) + 1;
     tile.cols = next_byte(s) % (info->cols - tile.col) + 1;
     uint8_t *whole = malloc((size_t)(info->rows * info->cols) * 16),
@@ -166,12 +167,14 @@ static void check_counts(const coffer_pycauset *m)
 {
     const coffer_pycauset_info *info = coffer_pycauset_get_info(m);
     coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
-    coffer_pycauset_stats stats;
+    coffer_pycauset_stats *stats = NULL;
     opts.threads = 1;
-    MUST(coffer_pycauset_compute_stats(&stats, m, &opts, NULL) == COFFER_OK);
-    MUST(stats.elements == info->rows * info->cols);
-    MUST(stats.nans + stats.infinities <= stats.nonzero && stats.nonzero <= stats.elements);
-    MUST(!(stats.min > stats.max));
+    MUST(coffer_pycauset_stats_new(&stats, m, &opts, NULL) == COFFER_OK);
+    const coffer_pycauset_summary *total = coffer_pycauset_stats_total(stats);
+    MUST(total->elements == info->rows * info->cols);
+    MUST(total->nans + total->infinities <= total->nonzero && total->nonzero <= total->elements);
+    MUST(!(total->min > total->max));
+    coffer_pycauset_stats_free(stats);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -17,7 +17,7 @@ static inline void must_be_a_clean_trace(const char *path)
     coffer_report *report = NULL;
     coffer_source *source = NULL;
     coffer_mlyze *trace = NULL;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     opts.full = true;
     opts.threads = 1;
     query.threads = 1;
@@ -26,8 +26,8 @@ static inline void must_be_a_clean_trace(const char *path)
     MUST(coffer_check(report, source, &opts, NULL) == COFFER_OK);
     MUST(coffer_report_total(report, COFFER_ERROR) == 0);
     MUST(coffer_mlyze_open(&trace, source, NULL, NULL) == COFFER_OK);
-    MUST(coffer_mlyze_stats_new(&analysis, trace, &query, NULL) == COFFER_OK);
-    coffer_mlyze_stats_free(analysis);
+    MUST(coffer_mlyze_stats_new(&stats, trace, &query, NULL) == COFFER_OK);
+    coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(source);
     coffer_report_free(report);

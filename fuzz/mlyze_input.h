@@ -42,6 +42,13 @@ static void fuzz_repair_trace(uint8_t *bytes, size_t size)
         fuzz_repair_blocks(bytes, COFFER__MLYZE_HEADER_SIZE + len, size);
 }
 
+static inline coffer_mlyze_block fuzz_block(const coffer_mlyze *trace, size_t index)
+{
+    coffer_mlyze_block block = COFFER_MLYZE_BLOCK_INIT;
+    MUST(coffer_mlyze_get_block(&block, trace, index, NULL) == COFFER_OK);
+    return block;
+}
+
 static inline bool fuzz_input_open(fuzz_input *out, const uint8_t *data, size_t size)
 {
     return fuzz_input_begin(out, data, size, fuzz_repair_trace);

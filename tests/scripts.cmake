@@ -29,7 +29,7 @@ if(COFFER_SANITIZE OR CMAKE_C_FLAGS MATCHES "--coverage")
 endif()
 
 file(GLOB_RECURSE documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
-list(FILTER documents EXCLUDE REGEX "/docs/cli/") # written by the command; its examples name files of the reader's
+list(FILTER documents EXCLUDE REGEX "/docs/(api|cli)/") # generated; the examples name files of the reader
 if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/docs/cli)
     add_test(NAME docs.cli COMMAND ${scripts}/check-generated-docs ${PROJECT_BINARY_DIR})
 endif()
@@ -50,6 +50,5 @@ add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/check-install
 add_test(NAME aarch64.quant COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/aarch64/check-quant ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
 set_tests_properties(aarch64.quant PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 add_test(NAME style.arrows COMMAND ${scripts}/check-arrows)
-add_test(NAME style.format COMMAND ${scripts}/format --check)
-add_test(NAME style.tidy COMMAND ${scripts}/tidy --quick ${PROJECT_BINARY_DIR})
-set_tests_properties(style.tidy PROPERTIES TIMEOUT 1200 COST 1000 RUN_SERIAL FALSE)
+add_test(NAME style.prose COMMAND ${scripts}/check-prose)
+add_test(NAME style.docs COMMAND ${scripts}/check-docs)

@@ -1,5 +1,5 @@
 /* The flame graph as a page that needs nothing else: click a frame to look closer, type to search. */
-#include "flame_tree.h"
+#include "flame_page.h"
 
 #include <string.h>
 

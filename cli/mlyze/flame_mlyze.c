@@ -1,7 +1,7 @@
 /* flame, for traces: where memory comes from, as a picture or as lines that other programs draw. */
 #include "base/fail.h"
 #include "draw/picture.h"
-#include "flame_tree.h"
+#include "flame_page.h"
 #include "mlyze_verbs.h"
 #include "term.h"
 #include "trace_query.h"
@@ -59,31 +59,34 @@ static void make_title(char *out, size_t size, const cli_args *args, size_t what
                  window ? window : "");
 }
 
-static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_mlyze_stats *analysis,
-                size_t what)
+static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_mlyze_stats *stats, size_t what)
 {
     static const coffer_mlyze_measure measures[] = { COFFER_MLYZE_MEASURE_PEAK, COFFER_MLYZE_MEASURE_LIVE,
                                                      COFFER_MLYZE_MEASURE_TOTAL,
                                                      COFFER_MLYZE_MEASURE_TEMPORARY };
     coffer_error err = COFFER_ERROR_INIT;
     coffer__buffer text = COFFER__BUFFER_INIT;
-    flame_tree *tree = NULL;
+    coffer_mlyze_tree *tree = NULL;
     char title[200];
     uint64_t width;
     int result;
-    flame_settings settings = { measures[what], cli_has(args, "lines"), cli_has(args, "inverted") };
+    coffer_mlyze_tree_opts opts = COFFER_MLYZE_TREE_OPTS_INIT;
+    opts.measure = measures[what];
+    opts.lines = cli_has(args, "lines");
+    opts.inverted = cli_has(args, "inverted");
+    opts.max_depth = FLAME_DEPTH_MAX;
     if (!cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE))
         return CLI_USAGE;
-    coffer_status status = flame_tree_new(&tree, trace, analysis, &settings, &err);
+    coffer_status status = coffer_mlyze_tree_new(&tree, trace, stats, &opts, &err);
     if (status == COFFER_OK) {
         make_title(title, sizeof title, args, what);
-        put(&text, &(flame_page){ tree, trace, title, (unsigned)width, settings.lines }, args);
+        put(&text, &(flame_page){ tree, trace, title, (unsigned)width, opts.lines }, args);
         status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
     }
     result = status == COFFER_OK ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
                                  : cli_fail(cli_operand(args, 0), &err, NULL);
     coffer__buffer_free(&text);
-    flame_tree_free(tree);
+    coffer_mlyze_tree_free(tree);
     return result;
 }
 
@@ -100,7 +103,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK)
-        result = draw(args, trace, request.analysis, what);
+        result = draw(args, trace, request.stats, what);
     trace_query_free(&request);
     return result;
 }

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "draw/colormap.h"
-#include "flame_tree.h"
+#include "flame_page.h"
 #include "term.h"
 
 #include <math.h>
@@ -61,10 +61,10 @@ static rgb color_of(const char *name)
                   (uint8_t)(60 + a * 50 / 255) };
 }
 
-static void put_frame(coffer__buffer *out, const flame_page *page, const flame_node *node, double x, double y,
-                      double width)
+static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node,
+                      double x, double y, double width)
 {
-    const flame_node *root = flame_tree_at(page->tree, 0);
+    const coffer_mlyze_tree_node *root = coffer_mlyze_tree_at(page->tree, 0);
     coffer__buffer place = COFFER__BUFFER_INIT;
     term_text bytes, count;
     rgb color = color_of(node->name);
@@ -77,10 +77,9 @@ static void put_frame(coffer__buffer *out, const flame_page *page, const flame_n
         coffer__buffer_printf(out, ")");
     }
     coffer__buffer_free(&place);
-    coffer__buffer_printf(out, "\n%s, %.2f %%, %s blocks</title>", term_bytes(bytes, node->amount.bytes),
-                          root->amount.bytes ? 100.0 * (double)node->amount.bytes / (double)root->amount.bytes
-                                             : 0,
-                          term_count(count, node->amount.count));
+    coffer__buffer_printf(out, "\n%s, %.2f %%, %s blocks</title>", term_bytes(bytes, node->bytes),
+                          root->bytes ? 100.0 * (double)node->bytes / (double)root->bytes : 0,
+                          term_count(count, node->allocs));
     coffer__buffer_printf(out,
                           "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"#%02x%02x%02x\"/>",
                           x, y, fmax(width - 0.5, 0.3), ROW - 1, color.red, color.green, color.blue);
@@ -94,12 +93,12 @@ static void put_frame(coffer__buffer *out, const flame_page *page, const flame_n
 }
 
 /* How many levels have anything that can be seen. */
-static uint32_t visible_depth(const flame_tree *tree, double scale)
+static uint32_t visible_depth(const coffer_mlyze_tree *tree, double scale)
 {
     uint32_t depth = 0;
-    for (uint32_t at = flame_first(tree); at != FLAME_NONE; at = flame_next(tree, at)) {
-        const flame_node *node = flame_tree_at(tree, at);
-        if (node->depth > depth && (double)node->amount.bytes * scale >= narrowest)
+    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(tree, at)) {
+        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, at);
+        if (node->depth > depth && (double)node->bytes * scale >= narrowest)
             depth = node->depth;
     }
     return depth;
@@ -107,11 +106,11 @@ static uint32_t visible_depth(const flame_tree *tree, double scale)
 
 static void put_frames(coffer__buffer *out, const flame_page *page, double scale, double bottom)
 {
-    const flame_tree *tree = page->tree;
-    double starts[FLAME_DEEPEST + 2] = { MARGIN }; /* where the next frame of each level begins */
-    for (uint32_t at = flame_first(tree); at != FLAME_NONE; at = flame_next(tree, at)) {
-        const flame_node *node = flame_tree_at(tree, at);
-        double x = starts[node->depth], width = (double)node->amount.bytes * scale;
+    const coffer_mlyze_tree *tree = page->tree;
+    double starts[FLAME_DEPTH_MAX + 2] = { MARGIN }; /* where the next frame of each level begins */
+    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(tree, at)) {
+        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, at);
+        double x = starts[node->depth], width = (double)node->bytes * scale;
         starts[node->depth + 1] = x;
         starts[node->depth] = x + width;
         if (width >= narrowest)
@@ -121,8 +120,8 @@ static void put_frames(coffer__buffer *out, const flame_page *page, double scale
 
 void flame_put_svg(coffer__buffer *out, const flame_page *page)
 {
-    const flame_node *root = flame_tree_at(page->tree, 0);
-    double scale = root->amount.bytes ? (page->width - 2.0 * MARGIN) / (double)root->amount.bytes : 0;
+    const coffer_mlyze_tree_node *root = coffer_mlyze_tree_at(page->tree, 0);
+    double scale = root->bytes ? (page->width - 2.0 * MARGIN) / (double)root->bytes : 0;
     unsigned height = HEAD + (visible_depth(page->tree, scale) + 1) * ROW + MARGIN;
     term_text bytes, count;
     coffer__buffer_printf(out,
@@ -136,8 +135,7 @@ void flame_put_svg(coffer__buffer *out, const flame_page *page)
     coffer__buffer_printf(out,
                           "</text>\n<text x=\"%d\" y=\"42\" font-family=\"sans-serif\" fill=\"#646470\">%s "
                           "in %s blocks</text>\n",
-                          MARGIN, term_bytes(bytes, root->amount.bytes),
-                          term_count(count, root->amount.count));
+                          MARGIN, term_bytes(bytes, root->bytes), term_count(count, root->allocs));
     put_frames(out, page, scale, height - MARGIN);
     coffer__buffer_printf(out, "</svg>\n");
 }

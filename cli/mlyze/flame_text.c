@@ -1,20 +1,43 @@
 /* The flame graph for other programs: collapsed stacks, and a tree in JSON. */
 #include "base/json_write.h"
-#include "convert/traces/mlyze_export.h"
-#include "flame_tree.h"
+#include "flame_page.h"
 
 #include <inttypes.h>
 
-/* Frames as in the files that convert writes. */
-static void put_path(coffer__buffer *out, const flame_page *page, uint32_t index)
+/* Semicolons separate the frames of a line, so those in names become spaces. */
+static void put_text(coffer__buffer *out, const char *text)
 {
-    uint32_t path[FLAME_DEEPEST];
+    for (; *text; text++) {
+        bool breaks = (uint8_t)*text < 0x20 || *text == 0x7f || *text == ';';
+        coffer__buffer_append(out, breaks ? " " : text, 1);
+    }
+}
+
+/* A frame as in the collapsed stacks that convert writes: "grab", or "grab (grow.c:9)", "grab (in grow.c)".
+ */
+static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_mlyze_frame *frame)
+{
+    const char *function = coffer_mlyze_function_name(page->trace, frame->func_id);
+    const char *file = coffer_mlyze_file_name(page->trace, frame->file_id);
+    bool has_file = file && *file;
+    put_text(out, function && *function ? function : has_file ? file : "?");
+    if (!page->lines || !has_file)
+        return;
+    coffer__buffer_printf(out, frame->line ? " (" : " (in ");
+    put_text(out, file);
+    if (frame->line)
+        coffer__buffer_printf(out, ":%" PRIu64, frame->line);
+    coffer__buffer_printf(out, ")");
+}
+
+static void put_path(coffer__buffer *out, const flame_page *page, size_t index)
+{
+    size_t path[FLAME_DEPTH_MAX];
     size_t depth = 0;
-    for (; index != 0; index = flame_tree_at(page->tree, index)->parent)
+    for (; index != 0; index = coffer_mlyze_tree_at(page->tree, index)->parent)
         path[depth++] = index;
     while (depth-- > 0) {
-        coffer__mlyze_put_frame(out, page->trace, &flame_tree_at(page->tree, path[depth])->frame, page->lines,
-                                ';');
+        put_frame(out, page, &coffer_mlyze_tree_at(page->tree, path[depth])->frame);
         if (depth)
             coffer__buffer_append(out, ";", 1);
     }
@@ -22,8 +45,8 @@ static void put_path(coffer__buffer *out, const flame_page *page, uint32_t index
 
 void flame_put_collapsed(coffer__buffer *out, const flame_page *page)
 {
-    for (uint32_t at = flame_first(page->tree); at != FLAME_NONE; at = flame_next(page->tree, at)) {
-        uint64_t bytes = flame_tree_at(page->tree, at)->own_bytes;
+    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(page->tree, at)) {
+        uint64_t bytes = coffer_mlyze_tree_at(page->tree, at)->own_bytes;
         if (bytes == 0 || at == 0)
             continue;
         put_path(out, page, at);
@@ -44,16 +67,16 @@ void flame_put_json(coffer__buffer *out, const flame_page *page, unsigned indent
     coffer__json_writer writer;
     uint32_t open = 0;
     coffer__json_writer_init(&writer, out, indent);
-    for (uint32_t at = flame_first(page->tree); at != FLAME_NONE; at = flame_next(page->tree, at)) {
-        const flame_node *node = flame_tree_at(page->tree, at);
+    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(page->tree, at)) {
+        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(page->tree, at);
         close_nodes(&writer, open - node->depth);
         coffer__json_open_object(&writer);
         coffer__json_key(&writer, "name");
         coffer__json_string(&writer, node->name);
         coffer__json_key(&writer, "value");
-        coffer__json_write_u64(&writer, node->amount.bytes);
+        coffer__json_write_u64(&writer, node->bytes);
         coffer__json_key(&writer, "allocs");
-        coffer__json_write_u64(&writer, node->amount.count);
+        coffer__json_write_u64(&writer, node->allocs);
         coffer__json_key(&writer, "place");
         coffer__buffer place = COFFER__BUFFER_INIT;
         trace_put_place(&place, page->trace, &node->frame);

@@ -1,16 +1,21 @@
 /* leaks, for traces: what was never freed, and what grows. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
-#include "stack_answer.h"
+#include "stack_report.h"
 #include "term.h"
 #include "trace_query.h"
+
+#include <string.h>
 
 enum { GROWTH_WINDOWS = 20, MOST_WINDOWS = 1000 };
 
 static const cli_option options[] = {
     { "min-age", 0, "TIME", NULL, "only blocks at least this old at the end (10ms, 2s)" },
     { "min-size", 0, "SIZE", NULL, "only blocks of at least this many bytes (4K)" },
-    SUPPRESS_OPTIONS,
+    { "suppress", 0, "GLOB", NULL,
+      "leave out stacks with a function or file that matches, without a * anywhere in it; repeatable" },
+    { "suppressions", 0, "FILE", NULL,
+      "such patterns, one a line; # begins a comment, leak: before a pattern is allowed" },
     { "growth", 0, NULL, NULL, "stacks whose live bytes rise over the run, the steepest first" },
     { "windows", 0, "N", NULL, "how many pieces of the run the growth is measured over (20)" },
     { "fail-over", 0, "SIZE", NULL, "exit with status 1 when more than SIZE is leaked, for use in CI" },
@@ -56,36 +61,64 @@ static int read_request(trace_query *request, const cli_args *args, const coffer
     return CLI_OK;
 }
 
+static int read_suppressions_file(coffer_mlyze_suppressions *list, const char *path)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_source *src = NULL;
+    int result = cli_open(&src, path);
+    if (result != CLI_OK)
+        return result;
+    coffer_status status = coffer_mlyze_suppressions_add_file(list, src, &err);
+    coffer_source_close(src);
+    return status ? cli_fail(path, &err, "") : CLI_OK;
+}
+
+static int read_suppressions(coffer_mlyze_suppressions **out, const cli_args *args)
+{
+    cli_word word;
+    cli_place place = { 0 };
+    coffer_error err = COFFER_ERROR_INIT;
+    int result = CLI_OK;
+    coffer_status status = coffer_mlyze_suppressions_new(out, &err);
+    while (!status && result == CLI_OK && cli_next_word(&word, &place, args)) {
+        if (word.option && strcmp(word.option, "suppressions") == 0)
+            result = read_suppressions_file(*out, word.value);
+        else if (word.option && strcmp(word.option, "suppress") == 0)
+            status = coffer_mlyze_suppressions_add(*out, word.value, &err);
+    }
+    return status ? cli_fail(cli_operand(args, 0), &err, NULL) : result;
+}
+
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
     trace_query request = { 0 };
-    suppressions hidden;
+    coffer_mlyze_suppressions *hidden = NULL;
     uint64_t fail_over;
     stack_answer answer = { .args = args, .nothing = "nothing is left", .report.trace = trace };
     answer.report.measure = COFFER_MLYZE_MEASURE_LIVE;
     answer.report.ages = true;
     answer.report.growth = cli_has(args, "growth");
-    answer.report.hidden = &hidden;
     answer.print_heading = print_heading;
     answer.add_facts = add_facts;
     if (!stack_report_read(&answer.report, args) || !cli_size(&fail_over, args, "fail-over", UINT64_MAX))
         return CLI_USAGE;
-    int result = suppressions_read(&hidden, args);
+    int result = read_suppressions(&hidden, args);
+    answer.report.hidden = hidden;
     if (result == CLI_OK && answer.report.by != COFFER_MLYZE_BY_STACK &&
-        (hidden.count || answer.report.growth))
+        (coffer_mlyze_suppressions_count(hidden) > 0 || answer.report.growth))
         result = cli_usage(args, "--suppress and --growth are about stacks, not --by function or file");
     if (result == CLI_OK)
         result = read_request(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK) {
-        answer.report.analysis = request.analysis;
+        answer.report.stats = request.stats;
         result = stack_answer_show(&answer);
     }
     if (result == CLI_OK && answer.report.shown.bytes > fail_over)
         result = CLI_FINDINGS;
     trace_query_free(&request);
-    suppressions_free(&hidden);
+    coffer_mlyze_suppressions_free(hidden);
     return result;
 }
 

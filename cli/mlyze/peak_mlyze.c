@@ -1,7 +1,7 @@
 /* peak, for traces: what was live when the most was, or at any other moment. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
-#include "stack_answer.h"
+#include "stack_report.h"
 #include "term.h"
 #include "trace_query.h"
 
@@ -65,7 +65,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK) {
-        answer.report.analysis = request.analysis;
+        answer.report.stats = request.stats;
         answer.report.measure = at ? COFFER_MLYZE_MEASURE_LIVE : COFFER_MLYZE_MEASURE_PEAK;
         answer.report.ages = at;
         answer.print_heading = at ? print_moment : print_peak;

@@ -10,9 +10,6 @@
 
 enum { TOP_ON_A_TERMINAL = 20, DEPTH_SHOWN = 8 };
 
-/* A rise that is neither a step nor noise. */
-static const double straight_enough = 0.5;
-
 bool stack_report_read(stack_report *out, const cli_args *args)
 {
     out->json = cli_has(args, "json");
@@ -49,10 +46,11 @@ static bool is_wanted(stack_report *report, const coffer_mlyze_stack_row *row)
     trace_amount amount = trace_amount_of(row, report->measure);
     if (amount.count == 0)
         return false;
-    if (report->growth && !(row->growth_bytes_per_s > 0 && row->growth_fit >= straight_enough))
+    if (report->growth && !coffer_mlyze_stack_row_is_growing(row))
         return false;
     trace_amount *sum = &report->shown;
-    bool hidden = report->hidden && suppressions_match(report->hidden, report->trace, row->stack);
+    bool hidden =
+        report->hidden && coffer_mlyze_suppressions_match(report->hidden, report->trace, row->stack);
     if (hidden)
         sum = &report->suppressed;
     sum->bytes += amount.bytes;
@@ -62,12 +60,12 @@ static bool is_wanted(stack_report *report, const coffer_mlyze_stack_row *row)
 
 coffer_status stack_report_select(stack_report *report, coffer_error *err)
 {
-    size_t count = coffer_mlyze_stats_stack_count(report->analysis);
+    size_t count = coffer_mlyze_stats_stack_count(report->stats);
     report->rows = coffer__alloc_array(count, sizeof *report->rows);
     if (!report->rows)
         return coffer__fail_no_memory(err, count * sizeof *report->rows);
     for (size_t i = 0; i < count; i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(report->analysis, i);
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(report->stats, i);
         if (is_wanted(report, row))
             report->rows[report->row_count++] = row;
     }
@@ -238,7 +236,7 @@ static int compare_places(const void *left, const void *right, void *context)
 static coffer_status list_places(place_list *out, const stack_report *report, coffer_error *err)
 {
     coffer_mlyze_places *places = NULL;
-    coffer_status status = coffer_mlyze_places_new(&places, report->trace, report->analysis, report->by, err);
+    coffer_status status = coffer_mlyze_places_new(&places, report->trace, report->stats, report->by, err);
     if (status != COFFER_OK)
         return status;
     size_t count = coffer_mlyze_places_count(places);
@@ -317,4 +315,60 @@ coffer_status stack_report_print(const stack_report *report, FILE *out, coffer_e
 {
     return report->by == COFFER_MLYZE_BY_STACK ? print_stacks(report, out, err)
                                                : print_places(report, out, err);
+}
+
+/* ---- Answers ---- */
+
+static int print_json(const stack_answer *answer, coffer_error *err)
+{
+    coffer_node *root = NULL;
+    coffer_status status = coffer_node_new(&root, err);
+    int result = CLI_OK;
+    if (status == COFFER_OK) {
+        coffer__node_text(root, "file", cli_operand(answer->args, 0));
+        coffer__node_text(root, "format", "mlyze");
+        answer->add_facts(root, answer);
+        if (answer->report.hidden && coffer_mlyze_suppressions_count(answer->report.hidden) > 0) {
+            coffer__node_u64(root, "suppressed_bytes", answer->report.suppressed.bytes, COFFER_UNIT_BYTES);
+            coffer__node_u64(root, "suppressed_allocs", answer->report.suppressed.count, COFFER_UNIT_NONE);
+        }
+        status = stack_report_add(root, &answer->report, err);
+    }
+    if (status == COFFER_OK)
+        status = coffer__node_status(root, err);
+    result = status == COFFER_OK ? cli_print_json(stdout, root)
+                                 : cli_fail(cli_operand(answer->args, 0), err, NULL);
+    coffer_node_free(root);
+    return result;
+}
+
+static int print_text(const stack_answer *answer, coffer_error *err)
+{
+    const stack_report *report = &answer->report;
+    term_text bytes, count;
+    answer->print_heading(answer, stdout);
+    if (report->suppressed.count)
+        printf("%s%s in %s blocks are suppressed%s\n", term_on(stdout, TERM_DIM),
+               term_bytes(bytes, report->suppressed.bytes), term_count(count, report->suppressed.count),
+               term_off(stdout));
+    if (report->row_count == 0) {
+        puts(answer->nothing);
+        return CLI_OK;
+    }
+    putchar('\n');
+    coffer_status status = stack_report_print(report, stdout, err);
+    return status == COFFER_OK ? CLI_OK : cli_fail(cli_operand(answer->args, 0), err, NULL);
+}
+
+int stack_answer_show(stack_answer *answer)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    int result;
+    answer->totals = coffer_mlyze_stats_totals(answer->report.stats);
+    if (stack_report_select(&answer->report, &err) != COFFER_OK)
+        result = cli_fail(cli_operand(answer->args, 0), &err, NULL);
+    else
+        result = answer->report.json ? print_json(answer, &err) : print_text(answer, &err);
+    stack_report_free(&answer->report);
+    return result;
 }

@@ -53,7 +53,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK) {
-        top.analysis = request.analysis;
+        top.stats = request.stats;
         result = show(args, &top);
     }
     trace_query_free(&request);

@@ -47,8 +47,8 @@ static void add_histogram(coffer_node *root, const char *name, const char *from,
 static void add_threads(coffer_node *root, const stack_report *top)
 {
     coffer_node *list = coffer__node_list(root, "threads");
-    for (size_t i = 0; i < coffer_mlyze_stats_thread_count(top->analysis); i++) {
-        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(top->analysis, i);
+    for (size_t i = 0; i < coffer_mlyze_stats_thread_count(top->stats); i++) {
+        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(top->stats, i);
         coffer_node *map = coffer__node_map(list, NULL);
         coffer__node_u64(map, "thread", row->thread, COFFER_UNIT_OFFSET);
         coffer__node_text(map, "name", coffer_mlyze_thread_name(top->trace, row->thread));
@@ -63,8 +63,8 @@ static void add_threads(coffer_node *root, const stack_report *top)
 static void add_markers(coffer_node *root, const stack_report *top)
 {
     coffer_node *list = coffer__node_list(root, "markers");
-    for (size_t i = 0; i < coffer_mlyze_stats_mark_count(top->analysis); i++) {
-        const coffer_mlyze_mark *mark = coffer_mlyze_stats_mark_at(top->analysis, i);
+    for (size_t i = 0; i < coffer_mlyze_stats_mark_count(top->stats); i++) {
+        const coffer_mlyze_mark *mark = coffer_mlyze_stats_mark_at(top->stats, i);
         if (mark->type != COFFER_MLYZE_MARKER)
             continue;
         coffer_node *map = coffer__node_map(list, NULL);
@@ -79,9 +79,9 @@ coffer_status stats_trace_add(coffer_node *root, const stack_report *top, const 
 {
     coffer__node_text(root, "file", path);
     coffer__node_text(root, "format", "mlyze");
-    add_totals(root, coffer_mlyze_stats_totals(top->analysis));
-    add_histogram(root, "sizes", "from_bytes", coffer_mlyze_stats_sizes(top->analysis));
-    add_histogram(root, "lifetimes", "from_us", coffer_mlyze_stats_lifetimes(top->analysis));
+    add_totals(root, coffer_mlyze_stats_totals(top->stats));
+    add_histogram(root, "sizes", "from_bytes", coffer_mlyze_stats_sizes(top->stats));
+    add_histogram(root, "lifetimes", "from_us", coffer_mlyze_stats_lifetimes(top->stats));
     add_threads(root, top);
     add_markers(root, top);
     return stack_report_add(root, top, err);

@@ -156,7 +156,7 @@ static void print_more(size_t shown, size_t all, FILE *out)
 
 static void print_threads(const stack_report *top, FILE *out)
 {
-    size_t count = coffer_mlyze_stats_thread_count(top->analysis);
+    size_t count = coffer_mlyze_stats_thread_count(top->stats);
     size_t shown = count < THREADS_SHOWN ? count : THREADS_SHOWN;
     term_text text;
     if (count < 2)
@@ -171,7 +171,7 @@ static void print_threads(const stack_report *top, FILE *out)
     term_table_column(table, "left", TERM_RIGHT);
     term_table_column(table, "name", TERM_LEFT);
     for (size_t i = 0; i < shown; i++) {
-        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(top->analysis, i);
+        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(top->stats, i);
         const char *name = coffer_mlyze_thread_name(top->trace, row->thread);
         term_table_cellf(table, "%" PRIu16, row->thread);
         term_table_cell(table, term_count(text, row->allocs));
@@ -187,8 +187,8 @@ static void print_threads(const stack_report *top, FILE *out)
 static size_t count_markers(const stack_report *top)
 {
     size_t count = 0;
-    for (size_t i = 0; i < coffer_mlyze_stats_mark_count(top->analysis); i++)
-        count += coffer_mlyze_stats_mark_at(top->analysis, i)->type == COFFER_MLYZE_MARKER;
+    for (size_t i = 0; i < coffer_mlyze_stats_mark_count(top->stats); i++)
+        count += coffer_mlyze_stats_mark_at(top->stats, i)->type == COFFER_MLYZE_MARKER;
     return count;
 }
 
@@ -205,7 +205,7 @@ static void print_markers(const stack_report *top, FILE *out)
     term_table_column(table, "live", TERM_RIGHT);
     term_table_column(table, "marker", TERM_LEFT);
     for (size_t i = 0; shown < count && shown < MARKERS_SHOWN; i++) {
-        const coffer_mlyze_mark *mark = coffer_mlyze_stats_mark_at(top->analysis, i);
+        const coffer_mlyze_mark *mark = coffer_mlyze_stats_mark_at(top->stats, i);
         if (mark->type != COFFER_MLYZE_MARKER)
             continue;
         const char *name = coffer_mlyze_function_name(top->trace, mark->id);
@@ -232,14 +232,14 @@ static const char *places_heading(const stack_report *top)
 
 coffer_status stats_trace_print(const stack_report *top, const char *path, FILE *out, coffer_error *err)
 {
-    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(top->analysis);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(top->stats);
     fputs(term_on(out, TERM_BOLD), out);
     term_print_text(out, path, strlen(path), 0);
     fprintf(out, "%s\n", term_off(out));
     print_totals(totals, out);
     print_remarks(totals, out);
-    print_histogram("sizes", coffer_mlyze_stats_sizes(top->analysis), false, out);
-    print_histogram("lifetimes", coffer_mlyze_stats_lifetimes(top->analysis), true, out);
+    print_histogram("sizes", coffer_mlyze_stats_sizes(top->stats), false, out);
+    print_histogram("lifetimes", coffer_mlyze_stats_lifetimes(top->stats), true, out);
     print_threads(top, out);
     print_markers(top, out);
     if (totals->allocs == 0)

@@ -1,7 +1,7 @@
 /* temporaries, for traces: what is allocated only to be freed at once. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
-#include "stack_answer.h"
+#include "stack_report.h"
 #include "term.h"
 #include "trace_query.h"
 
@@ -47,7 +47,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK) {
-        answer.report.analysis = request.analysis;
+        answer.report.stats = request.stats;
         answer.report.measure = COFFER_MLYZE_MEASURE_TEMPORARY;
         answer.report.by_count = !cli_has(args, "sort") || answer.report.by_count;
         answer.print_heading = print_heading;

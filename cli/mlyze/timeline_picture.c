@@ -40,10 +40,10 @@ static double blocks_of(const timeline_view *view, const coffer_mlyze_point *poi
 static void draw_area(picture *canvas, picture_box plot, const timeline_view *view, point_value *value,
                       double most, rgb color)
 {
-    size_t count = view->timeline->count;
+    size_t count = coffer_mlyze_timeline_count(view->timeline);
     double step = plot.width / (double)count;
     for (size_t i = 0; i < count && most > 0; i++) {
-        double height = value(view, &view->timeline->points[i]) / most * plot.height;
+        double height = value(view, coffer_mlyze_timeline_at(view->timeline, i)) / most * plot.height;
         double left = round(plot.x + (double)i * step), right = round(plot.x + (double)(i + 1) * step);
         picture_fill(canvas, (picture_box){ left, plot.y + plot.height - height, right - left, height },
                      color);
@@ -73,7 +73,8 @@ static void draw_byte_axis(picture *canvas, picture_box plot, double most)
 
 static void draw_time_axis(picture *canvas, picture_box plot, const coffer_mlyze_timeline *timeline)
 {
-    double low = (double)timeline->begin_us / 1e6, high = (double)timeline->end_us / 1e6;
+    double low = (double)coffer_mlyze_timeline_begin_us(timeline) / 1e6,
+           high = (double)coffer_mlyze_timeline_end_us(timeline) / 1e6;
     double unit = high - low >= 2 ? 1 : high - low >= 0.002 ? 1e-3 : 1e-6;
     axis_ticks ticks;
     axis_find_ticks(&ticks, low / unit, high / unit, (size_t)(plot.width / 100), false);
@@ -105,10 +106,12 @@ static void draw_small(picture *canvas, picture_box plot, const timeline_view *v
 static void draw_marks(picture *canvas, picture_box plot, double bottom, const timeline_view *view)
 {
     const coffer_mlyze_timeline *timeline = view->timeline;
-    double span = (double)(timeline->end_us - timeline->begin_us), free_from = plot.x;
-    for (size_t i = 0; i < timeline->mark_count && span > 0; i++) {
-        const coffer_mlyze_mark *mark = &timeline->marks[i];
-        double x = plot.x + (double)(mark->time_us - timeline->begin_us) / span * plot.width;
+    double span = (double)(coffer_mlyze_timeline_end_us(timeline) - coffer_mlyze_timeline_begin_us(timeline)),
+           free_from = plot.x;
+    for (size_t i = 0; i < coffer_mlyze_timeline_mark_count(timeline) && span > 0; i++) {
+        const coffer_mlyze_mark *mark = coffer_mlyze_timeline_mark_at(timeline, i);
+        double x =
+            plot.x + (double)(mark->time_us - coffer_mlyze_timeline_begin_us(timeline)) / span * plot.width;
         char name[LONGEST_MARK];
         if (mark->type == COFFER_MLYZE_GC) {
             picture_line(canvas, x, plot.y + plot.height - 5, x, plot.y + plot.height, 1, collection_color);
@@ -136,8 +139,10 @@ static void draw_heading(picture *canvas, const timeline_view *view)
     char text[160];
     term_text bytes, time;
     snprintf(text, sizeof text, "highest %s · %s%s", term_bytes(bytes, view->highest_bytes),
-             term_duration(time, (double)(view->timeline->end_us - view->timeline->begin_us) / 1e6),
-             view->timeline->exact ? "" : " · drawn from the index");
+             term_duration(time, (double)(coffer_mlyze_timeline_end_us(view->timeline) -
+                                          coffer_mlyze_timeline_begin_us(view->timeline)) /
+                                     1e6),
+             coffer_mlyze_timeline_is_exact(view->timeline) ? "" : " · drawn from the index");
     picture_text(canvas, LEFT, 28, PICTURE_LEFT, &title_font, slash ? slash + 1 : view->path);
     picture_text(canvas, LEFT, 48, PICTURE_LEFT, &subtitle_font, text);
 }

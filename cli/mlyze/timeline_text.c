@@ -34,8 +34,9 @@ static void print_curve(const timeline_view *view, FILE *out)
         uint64_t top = (uint64_t)((double)view->highest_bytes * (row + 1) / PLOT_ROWS);
         print_label(out, row % 3 == 2 ? term_bytes(text, top) : "");
         fputs(term_on(out, TERM_BLUE), out);
-        for (size_t i = 0; i < timeline->count; i++) {
-            double share = (double)timeline->points[i].high_bytes / (double)view->highest_bytes;
+        for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
+            double share =
+                (double)coffer_mlyze_timeline_at(timeline, i)->high_bytes / (double)view->highest_bytes;
             fputs(cell(share, PLOT_ROWS, row), out);
         }
         fprintf(out, "%s\n", term_off(out));
@@ -47,27 +48,29 @@ static void print_line(const timeline_view *view, const char *label,
                        FILE *out)
 {
     print_label(out, label);
-    for (size_t i = 0; i < view->timeline->count; i++)
+    for (size_t i = 0; i < coffer_mlyze_timeline_count(view->timeline); i++)
         fputs(highest > 0 ? cell(value(view, i) / highest, 1, 0) : " ", out);
     fprintf(out, " %sup to %s%s\n", term_on(out, TERM_DIM), most, term_off(out));
 }
 
 static double rate_at(const timeline_view *view, size_t point)
 {
-    return timeline_rate(view, &view->timeline->points[point]);
+    return timeline_rate(view, coffer_mlyze_timeline_at(view->timeline, point));
 }
 
 static double blocks_at(const timeline_view *view, size_t point)
 {
-    return (double)view->timeline->points[point].live_allocs;
+    return (double)coffer_mlyze_timeline_at(view->timeline, point)->live_allocs;
 }
 
 static size_t column_of(const coffer_mlyze_timeline *timeline, uint64_t time)
 {
-    uint64_t span = timeline->end_us - timeline->begin_us;
-    size_t column =
-        span ? (size_t)((double)(time - timeline->begin_us) / (double)span * (double)timeline->count) : 0;
-    return column < timeline->count ? column : timeline->count - 1;
+    uint64_t span = coffer_mlyze_timeline_end_us(timeline) - coffer_mlyze_timeline_begin_us(timeline);
+    size_t column = span ? (size_t)((double)(time - coffer_mlyze_timeline_begin_us(timeline)) / (double)span *
+                                    (double)coffer_mlyze_timeline_count(timeline))
+                         : 0;
+    return column < coffer_mlyze_timeline_count(timeline) ? column
+                                                          : coffer_mlyze_timeline_count(timeline) - 1;
 }
 
 /* A letter under the column of each marker, a dot for a collection. */
@@ -76,13 +79,14 @@ static void print_marks(const timeline_view *view, FILE *out)
     const coffer_mlyze_timeline *timeline = view->timeline;
     char line[1024];
     size_t named = 0;
-    if (timeline->mark_count == 0 || timeline->count >= sizeof line)
+    if (coffer_mlyze_timeline_mark_count(timeline) == 0 ||
+        coffer_mlyze_timeline_count(timeline) >= sizeof line)
         return;
-    memset(line, ' ', timeline->count);
-    line[timeline->count] = '\0';
-    for (size_t i = 0; i < timeline->mark_count; i++) {
-        char *at = &line[column_of(timeline, timeline->marks[i].time_us)];
-        if (timeline->marks[i].type == COFFER_MLYZE_MARKER)
+    memset(line, ' ', coffer_mlyze_timeline_count(timeline));
+    line[coffer_mlyze_timeline_count(timeline)] = '\0';
+    for (size_t i = 0; i < coffer_mlyze_timeline_mark_count(timeline); i++) {
+        char *at = &line[column_of(timeline, coffer_mlyze_timeline_mark_at(timeline, i)->time_us)];
+        if (coffer_mlyze_timeline_mark_at(timeline, i)->type == COFFER_MLYZE_MARKER)
             *at = named < MARKS_LISTED ? (char)('A' + named++) : '|';
         else if (*at == ' ')
             *at = '.';
@@ -96,8 +100,8 @@ static void list_marks(const timeline_view *view, FILE *out)
     const coffer_mlyze_timeline *timeline = view->timeline;
     size_t markers = 0, collections = 0;
     term_text time;
-    for (size_t i = 0; i < timeline->mark_count; i++) {
-        const coffer_mlyze_mark *mark = &timeline->marks[i];
+    for (size_t i = 0; i < coffer_mlyze_timeline_mark_count(timeline); i++) {
+        const coffer_mlyze_mark *mark = coffer_mlyze_timeline_mark_at(timeline, i);
         collections += mark->type == COFFER_MLYZE_GC;
         if (mark->type != COFFER_MLYZE_MARKER || markers++ >= MARKS_LISTED)
             continue;
@@ -121,16 +125,18 @@ void timeline_print(const timeline_view *view, FILE *out)
         return;
     }
     print_curve(view, out);
-    snprintf(most, sizeof most, "%s", term_duration(text, (double)timeline->begin_us / 1e6));
-    term_duration(text, (double)timeline->end_us / 1e6);
-    int gap = (int)timeline->count - (int)coffer__utf8_width(most, strlen(most)) -
+    snprintf(most, sizeof most, "%s",
+             term_duration(text, (double)coffer_mlyze_timeline_begin_us(timeline) / 1e6));
+    term_duration(text, (double)coffer_mlyze_timeline_end_us(timeline) / 1e6);
+    int gap = (int)coffer_mlyze_timeline_count(timeline) - (int)coffer__utf8_width(most, strlen(most)) -
               (int)coffer__utf8_width(text, strlen(text));
     fprintf(out, "%*s%s%s%*s%s%s\n", LABEL, "", term_on(out, TERM_DIM), most, gap > 1 ? gap : 1, "", text,
             term_off(out));
     print_line(view, "blocks", blocks_at, (double)view->highest_allocs,
                term_count(text, view->highest_allocs), out);
     snprintf(most, sizeof most, "%s/s", term_count(text, (uint64_t)view->highest_rate));
-    print_line(view, timeline->exact ? "allocs/s" : "events/s", rate_at, view->highest_rate, most, out);
+    print_line(view, coffer_mlyze_timeline_is_exact(timeline) ? "allocs/s" : "events/s", rate_at,
+               view->highest_rate, most, out);
     print_marks(view, out);
     list_marks(view, out);
 }

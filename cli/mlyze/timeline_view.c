@@ -6,19 +6,22 @@
 
 static uint64_t rated_events(const timeline_view *view, const coffer_mlyze_point *point)
 {
-    return view->timeline->exact ? point->allocs : point->events;
+    return coffer_mlyze_timeline_is_exact(view->timeline) ? point->allocs : point->events;
 }
 
 double timeline_rate(const timeline_view *view, const coffer_mlyze_point *point)
 {
     const coffer_mlyze_timeline *timeline = view->timeline;
-    double seconds = (double)(timeline->end_us - timeline->begin_us) / 1e6;
-    return seconds > 0 ? (double)rated_events(view, point) * (double)timeline->count / seconds : 0;
+    double seconds =
+        (double)(coffer_mlyze_timeline_end_us(timeline) - coffer_mlyze_timeline_begin_us(timeline)) / 1e6;
+    return seconds > 0
+               ? (double)rated_events(view, point) * (double)coffer_mlyze_timeline_count(timeline) / seconds
+               : 0;
 }
 
 const char *timeline_rate_name(const timeline_view *view)
 {
-    return view->timeline->exact ? "allocations/s" : "events/s";
+    return coffer_mlyze_timeline_is_exact(view->timeline) ? "allocations/s" : "events/s";
 }
 
 const char *timeline_mark_name(const timeline_view *view, const coffer_mlyze_mark *mark)
@@ -31,8 +34,8 @@ timeline_view timeline_view_of(const coffer_mlyze *trace, const coffer_mlyze_tim
                                const char *path)
 {
     timeline_view view = { .trace = trace, .timeline = timeline, .path = path };
-    for (size_t i = 0; i < timeline->count; i++) {
-        const coffer_mlyze_point *point = &timeline->points[i];
+    for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
+        const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
         double rate = timeline_rate(&view, point);
         view.highest_bytes = point->high_bytes > view.highest_bytes ? point->high_bytes : view.highest_bytes;
         view.highest_allocs =
@@ -46,12 +49,12 @@ void timeline_put_csv(coffer__buffer *out, const timeline_view *view)
 {
     const coffer_mlyze_timeline *timeline = view->timeline;
     coffer__buffer_printf(out, "time_us,live_bytes,high_bytes,live_allocs,events%s\r\n",
-                          timeline->exact ? ",allocs,allocated_bytes" : "");
-    for (size_t i = 0; i < timeline->count; i++) {
-        const coffer_mlyze_point *point = &timeline->points[i];
+                          coffer_mlyze_timeline_is_exact(timeline) ? ",allocs,allocated_bytes" : "");
+    for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
+        const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
         coffer__buffer_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, point->time_us,
                               point->live_bytes, point->high_bytes, point->live_allocs, point->events);
-        if (timeline->exact)
+        if (coffer_mlyze_timeline_is_exact(timeline))
             coffer__buffer_printf(out, ",%" PRIu64 ",%" PRIu64, point->allocs, point->allocated_bytes);
         coffer__buffer_printf(out, "\r\n");
     }
@@ -60,15 +63,15 @@ void timeline_put_csv(coffer__buffer *out, const timeline_view *view)
 static void add_points(coffer_node *root, const coffer_mlyze_timeline *timeline)
 {
     coffer_node *list = coffer__node_list(root, "points");
-    for (size_t i = 0; i < timeline->count; i++) {
-        const coffer_mlyze_point *point = &timeline->points[i];
+    for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
+        const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
         coffer_node *map = coffer__node_map(list, NULL);
         coffer__node_u64(map, "time_us", point->time_us, COFFER_UNIT_MICROSECONDS);
         coffer__node_u64(map, "live_bytes", point->live_bytes, COFFER_UNIT_BYTES);
         coffer__node_u64(map, "high_bytes", point->high_bytes, COFFER_UNIT_BYTES);
         coffer__node_u64(map, "live_allocs", point->live_allocs, COFFER_UNIT_NONE);
         coffer__node_u64(map, "events", point->events, COFFER_UNIT_NONE);
-        if (timeline->exact) {
+        if (coffer_mlyze_timeline_is_exact(timeline)) {
             coffer__node_u64(map, "allocs", point->allocs, COFFER_UNIT_NONE);
             coffer__node_u64(map, "allocated_bytes", point->allocated_bytes, COFFER_UNIT_BYTES);
         }
@@ -78,8 +81,8 @@ static void add_points(coffer_node *root, const coffer_mlyze_timeline *timeline)
 static void add_marks(coffer_node *root, const timeline_view *view)
 {
     coffer_node *list = coffer__node_list(root, "marks");
-    for (size_t i = 0; i < view->timeline->mark_count; i++) {
-        const coffer_mlyze_mark *mark = &view->timeline->marks[i];
+    for (size_t i = 0; i < coffer_mlyze_timeline_mark_count(view->timeline); i++) {
+        const coffer_mlyze_mark *mark = coffer_mlyze_timeline_mark_at(view->timeline, i);
         coffer_node *map = coffer__node_map(list, NULL);
         coffer__node_text(map, "kind", mark->type == COFFER_MLYZE_GC ? "collection" : "marker");
         coffer__node_text(map, "name", timeline_mark_name(view, mark));
@@ -93,9 +96,9 @@ void timeline_add(coffer_node *root, const timeline_view *view)
     const coffer_mlyze_timeline *timeline = view->timeline;
     coffer__node_text(root, "file", view->path);
     coffer__node_text(root, "format", "mlyze");
-    coffer__node_u64(root, "begin_us", timeline->begin_us, COFFER_UNIT_MICROSECONDS);
-    coffer__node_u64(root, "end_us", timeline->end_us, COFFER_UNIT_MICROSECONDS);
-    coffer__node_bool(root, "exact", timeline->exact);
+    coffer__node_u64(root, "begin_us", coffer_mlyze_timeline_begin_us(timeline), COFFER_UNIT_MICROSECONDS);
+    coffer__node_u64(root, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
+    coffer__node_bool(root, "exact", coffer_mlyze_timeline_is_exact(timeline));
     coffer__node_u64(root, "high_bytes", view->highest_bytes, COFFER_UNIT_BYTES);
     add_points(root, timeline);
     add_marks(root, view);

@@ -66,13 +66,13 @@ int trace_query_run(trace_query *request, const cli_args *args, const coffer_mly
     term_progress_start(&bar, "pairing", "events");
     request->query.limits = &request->limits;
     request->query.progress = &bar.progress;
-    coffer_status status = coffer_mlyze_stats_new(&request->analysis, trace, &request->query, &err);
+    coffer_status status = coffer_mlyze_stats_new(&request->stats, trace, &request->query, &err);
     term_progress_end(&bar);
     return status == COFFER_OK ? CLI_OK : cli_fail(cli_operand(args, 0), &err, NULL);
 }
 
 void trace_query_free(trace_query *request)
 {
-    coffer_mlyze_stats_free(request->analysis);
-    request->analysis = NULL;
+    coffer_mlyze_stats_free(request->stats);
+    request->stats = NULL;
 }

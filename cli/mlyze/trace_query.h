@@ -18,7 +18,7 @@
 typedef struct trace_query {
     coffer_mlyze_stats_opts query;
     coffer_limits limits;
-    coffer_mlyze_stats *analysis; /* after trace_query_run */
+    coffer_mlyze_stats *stats; /* after trace_query_run */
 } trace_query;
 
 /* Reads --window, --memory-limit and --threads. 0, or the exit status after a message. */

@@ -18,9 +18,9 @@ static const cli_option options[] = {
 static const coffer_pycauset_value *before(const coffer_pycauset_history *history, size_t index)
 {
     while (index-- > 0) {
-        coffer_pycauset_generation at = coffer_pycauset_history_at(history, index);
-        if (at.committed)
-            return at.metadata;
+        const coffer_pycauset_generation *state = coffer_pycauset_history_at(history, index);
+        if (state->committed)
+            return state->metadata;
     }
     return NULL;
 }
@@ -28,20 +28,20 @@ static const coffer_pycauset_value *before(const coffer_pycauset_history *histor
 static coffer_status add_generation(coffer_node *list, const coffer_pycauset_history *history, size_t index,
                                     coffer_error *err)
 {
-    coffer_pycauset_generation at = coffer_pycauset_history_at(history, index);
+    const coffer_pycauset_generation *state = coffer_pycauset_history_at(history, index);
     coffer_node *map = coffer__node_map(list, NULL);
-    char slot[2] = { at.slot, '\0' };
-    if (at.committed)
-        coffer__node_u64(map, "generation", at.generation, COFFER_UNIT_OFFSET);
+    char slot[2] = { state->slot, '\0' };
+    if (state->committed)
+        coffer__node_u64(map, "generation", state->generation, COFFER_UNIT_OFFSET);
     else
         coffer__node_null(map, "generation");
-    coffer__node_bool(map, "active", at.active);
-    coffer__node_bool(map, "committed", at.committed);
-    coffer__node_text(map, "slot", at.slot ? slot : NULL);
-    coffer__node_text(map, "date", at.date);
-    coffer__node_u64(map, "offset", at.offset, COFFER_UNIT_OFFSET);
-    coffer__node_u64(map, "length", at.length, COFFER_UNIT_BYTES);
-    return coffer_pycauset_value_diff(map, before(history, index), at.metadata, err);
+    coffer__node_bool(map, "active", state->active);
+    coffer__node_bool(map, "committed", state->committed);
+    coffer__node_text(map, "slot", state->slot ? slot : NULL);
+    coffer__node_text(map, "date", state->date);
+    coffer__node_u64(map, "offset", state->offset, COFFER_UNIT_OFFSET);
+    coffer__node_u64(map, "length", state->length, COFFER_UNIT_BYTES);
+    return coffer_pycauset_value_diff(map, before(history, index), state->metadata, err);
 }
 
 static coffer_status gather(coffer_node *root, const cli_args *args, const coffer_pycauset_history *history,
@@ -135,7 +135,7 @@ static void print_for_people(const char *path, const coffer_node *root,
     const coffer_node *list = coffer_node_find(root, "generations");
     size_t count = coffer_pycauset_history_count(history), index = count, committed = 0;
     for (size_t i = 0; i < count; i++)
-        committed += coffer_pycauset_history_at(history, i).committed;
+        committed += coffer_pycauset_history_at(history, i)->committed;
     term_print_text(stdout, path, strlen(path), 0);
     printf(": %zu generation%s", committed, committed == 1 ? "" : "s");
     if (committed < count)

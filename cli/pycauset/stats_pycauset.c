@@ -31,7 +31,7 @@ static void add_shape(coffer_node *root, const coffer_pycauset *matrix)
     coffer__node_text(root, "data_type", coffer_pycauset_dtype_name(info->dtype));
 }
 
-static void add_stats(coffer_node *root, const coffer_pycauset_stats *stats)
+static void add_stats(coffer_node *root, const coffer_pycauset_summary *stats)
 {
     bool any = stats->elements > stats->nans + stats->infinities;
     coffer__node_u64(root, "elements", stats->elements, COFFER_UNIT_NONE);
@@ -60,7 +60,7 @@ static void print_for_people(const char *path, const coffer_pycauset *matrix, co
     cli_print_nodes(stdout, coffer_node_find(root, "elements"));
 }
 
-static int show(const cli_args *args, const coffer_pycauset *matrix, const coffer_pycauset_stats *stats)
+static int show(const cli_args *args, const coffer_pycauset *matrix, const coffer_pycauset_summary *stats)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
@@ -88,7 +88,7 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
-    coffer_pycauset_stats stats;
+    coffer_pycauset_stats *stats = NULL;
     uint64_t threads;
     term_progress bar;
     if (!cli_number(&threads, args, "threads", 0, 1, 1024))
@@ -97,9 +97,13 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
     bar.amount = coffer_pycauset_get_info(matrix)->payload_needed;
     opts.threads = (uint32_t)threads;
     opts.progress = &bar.progress;
-    coffer_status status = coffer_pycauset_compute_stats(&stats, matrix, &opts, &err);
+    coffer_status status = coffer_pycauset_stats_new(&stats, matrix, &opts, &err);
     term_progress_end(&bar);
-    return status == COFFER_OK ? show(args, matrix, &stats) : cli_fail(cli_operand(args, 0), &err, NULL);
+    if (status)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    int result = show(args, matrix, coffer_pycauset_stats_total(stats));
+    coffer_pycauset_stats_free(stats);
+    return result;
 }
 
 static int run(const cli_args *args, coffer_source *src)

@@ -34,8 +34,8 @@ typedef enum coffer_pycauset_layout {
 
 COFFER_API const char *coffer_pycauset_type_name(coffer_pycauset_type type);       /* "DENSE_FLOAT" */
 COFFER_API const char *coffer_pycauset_layout_name(coffer_pycauset_layout layout); /* "raw_dense" */
-/* "COMPLEX_FLOAT64", "BIT"; "MIXED" for COFFER_DTYPE_NONE (block matrices); NULL for what the format lacks.
- */
+/* The name in the file: "COMPLEX_FLOAT64", "BIT"; "MIXED" for COFFER_DTYPE_NONE (block matrices); NULL for a
+ * type that the format does not have. */
 COFFER_API const char *coffer_pycauset_dtype_name(coffer_dtype dtype);
 
 /* ---- Metadata: a tree of typed values ---- */
@@ -51,8 +51,8 @@ typedef enum coffer_pycauset_kind {
     COFFER_PYCAUSET_MAP = 8
 } coffer_pycauset_kind;
 
-/* Borrowed from the handle that it belongs to. A value asked for as a kind that it is not is 0, false, NULL
- * or empty; every call accepts NULL for the value. */
+/* Borrowed from its handle. An accessor for another kind returns 0, false, NULL or empty; every call accepts
+ * NULL for the value. */
 typedef struct coffer_pycauset_value coffer_pycauset_value;
 
 COFFER_API coffer_pycauset_kind coffer_pycauset_value_kind(const coffer_pycauset_value *value);
@@ -60,19 +60,23 @@ COFFER_API bool coffer_pycauset_value_bool(const coffer_pycauset_value *value);
 COFFER_API int64_t coffer_pycauset_value_i64(const coffer_pycauset_value *value);  /* also a U64 that fits */
 COFFER_API uint64_t coffer_pycauset_value_u64(const coffer_pycauset_value *value); /* also an I64 that fits */
 COFFER_API double coffer_pycauset_value_f64(const coffer_pycauset_value *value);   /* any number */
-/* Of a STRING (UTF-8) or BYTES; NUL-terminated beyond its length. */
+/* The content of a STRING (UTF-8) or BYTES, followed by a NUL that len does not count. */
 COFFER_API const char *coffer_pycauset_value_text(const coffer_pycauset_value *value, size_t *len);
 COFFER_API size_t coffer_pycauset_value_count(const coffer_pycauset_value *value); /* of an ARRAY or MAP */
 COFFER_API const coffer_pycauset_value *coffer_pycauset_value_at(const coffer_pycauset_value *value,
                                                                  size_t index); /* NULL past the end */
-/* Key of the child of a MAP at that index, NUL-terminated; len may be NULL. */
+/* Key of the child of a MAP at an index, NUL-terminated; NULL past the end. len may be NULL. */
 COFFER_API const char *coffer_pycauset_value_key_at(const coffer_pycauset_value *map, size_t index,
                                                     size_t *len);
-/* By path from a MAP: "properties.label", array elements by number "spacetime.2"; a dot inside a key is
+/* By path from a MAP: "properties.label", array elements by index "spacetime.2"; a dot inside a key is
  * written
- * "\.". NULL when there is none. O(log keys) a step. */
+ * "\.". NULL when it is not found. O(log keys) per step. */
 COFFER_API const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_pycauset_value *map,
                                                                    const char *path);
+
+/* Adds the children of a MAP to out, a map of nodes; bytes become hexadecimal digits. */
+COFFER_API coffer_status coffer_pycauset_value_to_node(coffer_node *out, const coffer_pycauset_value *map,
+                                                       coffer_error *err);
 
 /* ---- Reading ---- */
 
@@ -81,15 +85,18 @@ typedef struct coffer_pycauset coffer_pycauset;
 typedef struct coffer_pycauset_open_opts {
     uint32_t struct_size;
     uint64_t generation; /* an older state of the metadata; 0 = the active one */
-    /* Where a block matrix has its children; NULL = NAME.blocks beside the source's name. */
+    /* The folder of a block matrix's children; NULL = NAME.blocks next to the file. */
     const char *blocks_folder;
     const coffer_limits *limits;
+    bool ignore_view; /* read the values as stored: not transposed, conjugated or scaled */
 } coffer_pycauset_open_opts;
 
-#define COFFER_PYCAUSET_OPEN_OPTS_INIT                   \
-    {                                                    \
-        sizeof(coffer_pycauset_open_opts), 0, NULL, NULL \
+#define COFFER_PYCAUSET_OPEN_OPTS_INIT                          \
+    {                                                           \
+        sizeof(coffer_pycauset_open_opts), 0, NULL, NULL, false \
     }
+
+COFFER_API void coffer_pycauset_open_opts_init(coffer_pycauset_open_opts *opts, uint32_t struct_size);
 
 typedef struct coffer_pycauset_info {
     uint64_t rows, cols; /* as seen through the view; a vector has one column, or one row when transposed */
@@ -97,14 +104,14 @@ typedef struct coffer_pycauset_info {
     coffer_pycauset_type type;
     coffer_pycauset_layout layout;
     coffer_dtype dtype;       /* as stored: BIT, …; COFFER_DTYPE_NONE when the blocks differ */
-    coffer_dtype value_dtype; /* of the values that reading gives: BOOL for BIT; the stored type while the
-                                 scalar is 1, else F64, or C128 when type or scalar are complex */
+    coffer_dtype value_dtype; /* of the values that reading returns: BOOL for BIT; the stored type if the
+                                 scalar is 1, else F64, or C128 if type or scalar are complex */
     bool has_diagonal;        /* of a triangular layout */
     bool transposed, conjugated;
     double scalar_real, scalar_imag;
     uint64_t unit_index; /* of a UNIT_VECTOR */
     uint64_t payload_offset, payload_length;
-    uint64_t payload_needed; /* what shape, type and layout imply; <= payload_length */
+    uint64_t payload_needed; /* bytes that shape, type and layout require; <= payload_length */
     uint64_t generation;
     char active_slot; /* 'A' or 'B' */
 } coffer_pycauset_info;
@@ -113,46 +120,67 @@ typedef struct coffer_pycauset_info {
  * src : borrowed, must outlive the handle.     opts : NULL = defaults.
  * out : owned by the caller, coffer_pycauset_close(); untouched on failure.
  * Reads the header and one metadata block, no byte of the payload; children of a block matrix are opened when
- * they are first read. When the active slot's metadata is damaged it fails, and never falls back to the
- * other. The handle keeps the state that it was opened with, whatever is committed later; COFFER_E_CHANGED
- * when commits have overtaken a source that was opened before them: open it again.
- * Thread-safety: after success all calls with a const handle may run at the same time. */
+ * they are first read. Fails when the metadata of the active slot is damaged; it never falls back to the
+ * other slot. The handle keeps the state it was opened with, even after later commits. COFFER_E_CHANGED when
+ * commits have overwritten the state of a source that was opened before them: open the source again.
+ * Thread safety: after success all calls with a const handle may run concurrently. */
 COFFER_API coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
                                               const coffer_pycauset_open_opts *opts, coffer_error *err);
+/* Like coffer_pycauset_open; the handle owns its source. */
+COFFER_API coffer_status coffer_pycauset_open_path(coffer_pycauset **out, const char *path,
+                                                   const coffer_pycauset_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_pycauset_close(coffer_pycauset *matrix);
+/* Both are borrowed from the handle. */
 COFFER_API const coffer_pycauset_info *coffer_pycauset_get_info(const coffer_pycauset *matrix);
 COFFER_API const coffer_pycauset_value *coffer_pycauset_metadata(const coffer_pycauset *matrix);
 
-/* A cached value by name, or NULL when there is none or its signature does not match payload and view; *stale
- * (may be NULL) tells the two apart. */
+/* A cached value by name. NULL when it does not exist or its signature does not match payload and view;
+ * *stale (may be NULL) tells the two apart. */
 COFFER_API const coffer_pycauset_value *coffer_pycauset_cached(const coffer_pycauset *matrix,
                                                                const char *name, bool *stale);
 
-/* The stored bytes where they are mapped or in memory: no transposition, scalar or conjugation is applied to
- * them, the strides make up for the transposition. COFFER_E_UNSUPPORTED when the layout has no strides (bits,
- * triangular, no payload, COMPLEX_FLOAT16, blocks) or the source has no view. */
+/* The stored bytes, where they are mapped or in memory. The strides account for the transposition; scalar
+ * and conjugation are not applied. COFFER_E_UNSUPPORTED when the layout has no strides (bits, triangular, no
+ * payload, COMPLEX_FLOAT16, blocks) or the source has no view. */
 typedef struct coffer_pycauset_view {
-    const void *data;
+    uint32_t struct_size;
     coffer_dtype dtype;
+    const void *data;
     uint64_t rows, cols;
     int64_t row_stride, col_stride; /* bytes */
 } coffer_pycauset_view;
 
+#define COFFER_PYCAUSET_VIEW_INIT                                         \
+    {                                                                     \
+        sizeof(coffer_pycauset_view), COFFER_DTYPE_NONE, NULL, 0, 0, 0, 0 \
+    }
+
+COFFER_API void coffer_pycauset_view_init(coffer_pycauset_view *view, uint32_t struct_size);
+
 COFFER_API coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_pycauset *matrix,
                                                   coffer_error *err);
 
-/* One element through the view, real and imaginary. Integers past 2^53 lose digits here: read_tile has them.
- */
+/* One element through the view, real and imaginary part (each may be NULL). Integers beyond 2^53 lose digits
+ * here; coffer_pycauset_read_tile returns them exactly. */
 COFFER_API coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix,
                                              uint64_t row, uint64_t col, coffer_error *err);
+
+typedef struct coffer_pycauset_tile {
+    uint32_t struct_size;
+    uint64_t row, rows, col, cols;
+} coffer_pycauset_tile;
+
+#define COFFER_PYCAUSET_TILE_INIT COFFER_PYCAUSET_TILE(0, 0, 0, 0)
+#define COFFER_PYCAUSET_TILE(row, rows, col, cols)                 \
+    {                                                              \
+        sizeof(coffer_pycauset_tile), (row), (rows), (col), (cols) \
+    }
+
+COFFER_API void coffer_pycauset_tile_init(coffer_pycauset_tile *tile, uint32_t struct_size);
 
 /* Values of a tile through the view (transposed, conjugated, times scalar), row by row as `dtype`
  * (COFFER_DTYPE_NONE = value_dtype). out_stride : bytes from row to row of out; 0 = no gap.
  * Touches only the bytes it needs. */
-typedef struct coffer_pycauset_tile {
-    uint64_t row, rows, col, cols;
-} coffer_pycauset_tile;
-
 COFFER_API coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride,
                                                    const coffer_pycauset *matrix,
                                                    const coffer_pycauset_tile *tile, coffer_dtype dtype,
@@ -174,22 +202,29 @@ typedef struct coffer_pycauset_stats_opts {
         sizeof(coffer_pycauset_stats_opts), 0, NULL \
     }
 
-/* Over all rows × cols values, zeros of the layout included; complex ones by magnitude. */
-typedef struct coffer_pycauset_stats {
+COFFER_API void coffer_pycauset_stats_opts_init(coffer_pycauset_stats_opts *opts, uint32_t struct_size);
+
+/* Over all rows × cols values, including the zeros that the layout implies; complex values by magnitude. */
+typedef struct coffer_pycauset_summary {
     uint64_t elements, nonzero, nans, infinities;
-    double density;             /* nonzero / elements; 0 when there are none */
+    double density;             /* nonzero / elements; 0 when the matrix is empty */
     double min, max, mean, std; /* of the finite values; NaN when there are none */
     double frobenius;           /* of the finite values */
     bool complex_values;
-} coffer_pycauset_stats;
+} coffer_pycauset_summary;
 
-COFFER_API coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out,
-                                                       const coffer_pycauset *matrix,
-                                                       const coffer_pycauset_stats_opts *opts,
-                                                       coffer_error *err);
+typedef struct coffer_pycauset_stats coffer_pycauset_stats;
 
-/* A picture: means of the real parts (magnitudes when complex) of grid_rows × grid_cols even cells. A matrix
- * with fewer rows or columns gets a cell for each. Cells without a finite value are NaN. */
+/* One pass over the payload. The result does not depend on the number of threads. */
+COFFER_API coffer_status coffer_pycauset_stats_new(coffer_pycauset_stats **out, const coffer_pycauset *matrix,
+                                                   const coffer_pycauset_stats_opts *opts, coffer_error *err);
+COFFER_API void coffer_pycauset_stats_free(coffer_pycauset_stats *stats);
+/* Borrowed from the handle. */
+COFFER_API const coffer_pycauset_summary *coffer_pycauset_stats_total(const coffer_pycauset_stats *stats);
+
+/* Reduces the matrix to grid_rows × grid_cols equal cells: each is the mean of the real parts (magnitudes
+ * when complex). A matrix with fewer rows or columns gets one cell for each. Cells without a finite value are
+ * NaN. */
 COFFER_API coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint64_t grid_cols,
                                                     const coffer_pycauset *matrix,
                                                     const coffer_pycauset_stats_opts *opts,
@@ -197,12 +232,12 @@ COFFER_API coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid
 
 /* ---- Changes to metadata ---- */
 
-/* A list of changes, applied in order in one commit. Paths are as in coffer_pycauset_value_find; maps on the
- * way are made, and the index behind the last of an array appends to it. Keys that say what the payload is
+/* A list of changes, applied in order in one commit. Paths are as in coffer_pycauset_value_find; missing maps
+ * are created, and an index equal to the length of an array appends to it. Keys that describe the payload
  * (rows, cols, matrix_type, data_type, payload_layout, payload_uuid, block_manifest, object_type, n, and the
- * seed of a unit vector) are refused, and so are values of the wrong kind for the keys the format knows.
- * `view` may be changed and makes cached values stale; rows and cols change places with its transposition, so
- * that the payload stays what it is. */
+ * seed of a unit vector) are refused, and so are values of the wrong kind for the keys the format defines.
+ * `view` may be changed and makes cached values stale; changing its transposition swaps rows and cols,
+ * because the payload does not change. */
 typedef struct coffer_pycauset_changes coffer_pycauset_changes;
 
 COFFER_API coffer_status coffer_pycauset_changes_new(coffer_pycauset_changes **out, coffer_error *err);
@@ -220,18 +255,18 @@ COFFER_API coffer_status coffer_pycauset_changes_set_string(coffer_pycauset_chan
                                                             coffer_error *err);
 COFFER_API coffer_status coffer_pycauset_changes_set_bytes(coffer_pycauset_changes *changes, const char *path,
                                                            const void *bytes, size_t len, coffer_error *err);
-/* Objects become maps, arrays arrays; null is refused. */
+/* A JSON document: objects become maps, arrays become arrays; null is refused. */
 COFFER_API coffer_status coffer_pycauset_changes_set_json(coffer_pycauset_changes *changes, const char *path,
                                                           const char *json, size_t len, coffer_error *err);
-/* A cached value with the signature that the file has when the change is committed. */
+/* A cached value, with the signature that payload and view have at the commit. */
 COFFER_API coffer_status coffer_pycauset_changes_set_cached(coffer_pycauset_changes *changes,
                                                             const char *name, double value,
                                                             coffer_error *err);
-/* COFFER_E_NOT_FOUND at the commit when there is nothing at the path. */
+/* The commit fails with COFFER_E_NOT_FOUND when the path does not exist. */
 COFFER_API coffer_status coffer_pycauset_changes_delete(coffer_pycauset_changes *changes, const char *path,
                                                         coffer_error *err);
-/* Computes CRC-32 sums of the payload, one per MiB, at the commit and keeps them in the metadata, where other
- * programs ignore them and check --full finds them. */
+/* Computes CRC-32 checksums of the payload, one per MiB, at the commit and stores them in the metadata. Other
+ * programs ignore them; a full check verifies them. */
 COFFER_API coffer_status coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes,
                                                                coffer_error *err);
 
@@ -246,15 +281,17 @@ typedef struct coffer_pycauset_editor_opts {
         sizeof(coffer_pycauset_editor_opts), COFFER_DURABILITY_FULL, NULL \
     }
 
-/* Holds the write lock of a file from open to close (COFFER_E_LOCKED when another has it). Readers are never
- * held up: they see the old state or the new. */
+COFFER_API void coffer_pycauset_editor_opts_init(coffer_pycauset_editor_opts *opts, uint32_t struct_size);
+
+/* Holds the write lock of a file from open to close (COFFER_E_LOCKED when another process has it). Readers
+ * are never blocked: they see the old state or the new one. */
 typedef struct coffer_pycauset_editor coffer_pycauset_editor;
 
 COFFER_API coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const char *path,
                                                      const coffer_pycauset_editor_opts *opts,
                                                      coffer_error *err);
-/* Applies all changes in one commit and gives the new generation (may be NULL). When a change cannot be
- * applied nothing is written. After a failed write or sync the editor refuses further commits. */
+/* Applies all changes in one commit and returns the new generation (may be NULL). When a change cannot be
+ * applied, nothing is written. After a failed write or sync the editor refuses further commits. */
 COFFER_API coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
                                                        const coffer_pycauset_changes *changes,
                                                        coffer_error *err);
@@ -264,26 +301,44 @@ COFFER_API void coffer_pycauset_editor_close(coffer_pycauset_editor *editor);
 
 /* ---- History ---- */
 
-/* Every whole metadata block that lies in the file outside the payload, oldest first. */
+/* All intact metadata blocks outside the payload, oldest first. */
 typedef struct coffer_pycauset_history coffer_pycauset_history;
 
+typedef struct coffer_pycauset_history_opts {
+    uint32_t struct_size;
+    const coffer_limits *limits;
+} coffer_pycauset_history_opts;
+
+#define COFFER_PYCAUSET_HISTORY_OPTS_INIT          \
+    {                                              \
+        sizeof(coffer_pycauset_history_opts), NULL \
+    }
+
+COFFER_API void coffer_pycauset_history_opts_init(coffer_pycauset_history_opts *opts, uint32_t struct_size);
+
 typedef struct coffer_pycauset_generation {
-    uint64_t generation; /* of the two that the slots name it is exact, of others counted from them */
-    bool committed;      /* false: a block that no slot has ever named, left by an interrupted commit */
+    uint64_t generation; /* exact for the two that the slots name; counted from them for the others */
+    bool committed;      /* false: a block that no slot ever named, left by an interrupted commit */
     bool active;
-    char slot; /* 'A' or 'B' where a slot names it now, else 0 */
+    char slot; /* 'A' or 'B' when a slot names it now, else 0 */
     uint64_t offset, length;
-    const char *date; /* from provenance; NULL when there is none. Borrowed */
+    const char *date; /* from provenance; NULL when there is none */
     const coffer_pycauset_value *metadata;
 } coffer_pycauset_generation;
 
+/* src : not used after the call. */
 COFFER_API coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer_source *src,
-                                                      const coffer_limits *limits, coffer_error *err);
+                                                      const coffer_pycauset_history_opts *opts,
+                                                      coffer_error *err);
+COFFER_API coffer_status coffer_pycauset_history_open_path(coffer_pycauset_history **out, const char *path,
+                                                           const coffer_pycauset_history_opts *opts,
+                                                           coffer_error *err);
 COFFER_API void coffer_pycauset_history_close(coffer_pycauset_history *history);
 COFFER_API size_t coffer_pycauset_history_count(const coffer_pycauset_history *history);
-COFFER_API coffer_pycauset_generation coffer_pycauset_history_at(const coffer_pycauset_history *history,
-                                                                 size_t index); /* index < count */
-/* What changed from one to the next: out gets a list "changes" of maps {path, change: added|removed|changed,
+/* Borrowed from the handle; NULL past the end. */
+COFFER_API const coffer_pycauset_generation *coffer_pycauset_history_at(
+    const coffer_pycauset_history *history, size_t index);
+/* The differences between two trees: out gets a list "changes" of maps {path, change: added|removed|changed,
  * old, new}. before may be NULL. */
 COFFER_API coffer_status coffer_pycauset_value_diff(coffer_node *out, const coffer_pycauset_value *before,
                                                     const coffer_pycauset_value *after, coffer_error *err);
@@ -295,7 +350,7 @@ typedef struct coffer_pycauset_shape {
     coffer_pycauset_type type;
     coffer_dtype dtype;  /* BIT, …; ignored for IDENTITY without a payload: F64 */
     uint64_t rows, cols; /* as stored; a vector has cols 1 */
-    bool has_diagonal;   /* TRIANGULAR_*; the others have it by their nature or not */
+    bool has_diagonal;   /* for TRIANGULAR_*; the other types imply it */
     bool transposed, conjugated;
     double scalar_real, scalar_imag;
     uint64_t unit_index; /* UNIT_VECTOR */
@@ -307,46 +362,50 @@ typedef struct coffer_pycauset_shape {
             false, 1.0, 0.0, 0                                                                            \
     }
 
+COFFER_API void coffer_pycauset_shape_init(coffer_pycauset_shape *shape, uint32_t struct_size);
+
 typedef struct coffer_pycauset_writer_opts {
     uint32_t struct_size;
-    bool exclusive;           /* fail with COFFER_E_EXISTS instead of replacing a file */
-    bool checksums;           /* keep CRC-32 sums of the payload, one per MiB */
-    bool no_sync;             /* scratch files */
-    const char *payload_uuid; /* 32 hexadecimal digits; NULL = from the content, so that equal input gives
-                                 equal bytes */
+    bool overwrite;               /* replace an existing file; otherwise COFFER_E_EXISTS */
+    bool checksums;               /* store CRC-32 checksums of the payload, one per MiB */
+    coffer_durability durability; /* ORDERED is the same as FULL here */
+    const char *payload_uuid; /* 32 hexadecimal digits; NULL = derived from the content, so that equal input
+                                 gives equal bytes */
 } coffer_pycauset_writer_opts;
 
-#define COFFER_PYCAUSET_WRITER_OPTS_INIT                               \
-    {                                                                  \
-        sizeof(coffer_pycauset_writer_opts), false, false, false, NULL \
+#define COFFER_PYCAUSET_WRITER_OPTS_INIT                                                \
+    {                                                                                   \
+        sizeof(coffer_pycauset_writer_opts), false, false, COFFER_DURABILITY_FULL, NULL \
     }
+
+COFFER_API void coffer_pycauset_writer_opts_init(coffer_pycauset_writer_opts *opts, uint32_t struct_size);
 
 typedef struct coffer_pycauset_writer coffer_pycauset_writer;
 
-/* Streams a matrix into a new file that takes its name at commit. Memory is a few rows, whatever the size. */
+/* Streams a matrix into a new file that gets its name at commit. Uses memory for a few rows only. */
 COFFER_API coffer_status coffer_pycauset_writer_create(coffer_pycauset_writer **out, const char *path,
                                                        const coffer_pycauset_shape *shape,
                                                        const coffer_pycauset_writer_opts *opts,
                                                        coffer_error *err);
-/* The next rows, as stored, each of all its columns, without a gap; BIT as BOOL bytes, complex as pairs. Of a
- * triangular or symmetric matrix the part that is not stored must be what the layout implies (zero, or the
- * mirror image, which is not looked at), else COFFER_E_INVALID_ARGUMENT. */
+/* The next rows, as stored, each with all its columns, without a gap; BIT as BOOL bytes, complex as pairs. In
+ * a triangular matrix the part that is not stored must be zero, else COFFER_E_INVALID_ARGUMENT; in a
+ * symmetric one it is the mirror image and is not read. */
 COFFER_API coffer_status coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
                                                          uint64_t count, coffer_error *err);
-/* Metadata beside what the shape says; may be called once before commit. changes : borrowed for the call. */
+/* Metadata in addition to the shape; at most once before commit. changes : borrowed for the call. */
 COFFER_API coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer,
                                                              const coffer_pycauset_changes *changes,
                                                              coffer_error *err);
-/* All rows must have come. Frees the writer, also on failure. */
+/* All rows must have been written. Frees the writer, also on failure. */
 COFFER_API coffer_status coffer_pycauset_writer_commit(coffer_pycauset_writer *writer, coffer_error *err);
 COFFER_API void coffer_pycauset_writer_discard(coffer_pycauset_writer *writer);
 
-/* A block matrix out of files that exist: they are copied into PATH.blocks. rows and cols of blocks; children
- * row by row. */
-COFFER_API coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
-                                                       uint64_t block_rows, uint64_t block_cols,
-                                                       const coffer_pycauset_writer_opts *opts,
-                                                       coffer_error *err);
+/* Writes a block matrix in one call: copies existing files into PATH.blocks and creates PATH, which names
+ * them. children : block_rows × block_cols paths, row by row. */
+COFFER_API coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *children,
+                                                      uint64_t block_rows, uint64_t block_cols,
+                                                      const coffer_pycauset_writer_opts *opts,
+                                                      coffer_error *err);
 
 COFFER_END_DECLS
 

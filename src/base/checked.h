@@ -57,4 +57,18 @@ static inline bool coffer__range_fits(uint64_t offset, uint64_t length, uint64_t
     return offset <= size && length <= size - offset;
 }
 
+/* The upper 64 bits of a 128-bit product. */
+static inline uint64_t coffer__mul_high(uint64_t a, uint64_t b)
+{
+#ifdef __SIZEOF_INT128__
+    __extension__ typedef unsigned __int128 wide;
+    return (uint64_t)((wide)a * b >> 64);
+#else
+    uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+    uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
+    uint64_t carry = (uint32_t)middle + a_low * b_high;
+    return a_high * b_high + (middle >> 32) + (carry >> 32);
+#endif
+}
+
 #endif

@@ -39,8 +39,8 @@ uint32_t coffer__crc32_combine(uint32_t first, uint32_t second, uint64_t second_
 
 uint32_t coffer__crc32c(const void *bytes, size_t len)
 {
-    const size_t step = (size_t)1 << 30;        /* the library counts in int */
-    unsigned char *at = (unsigned char *)bytes; /* which it does not change */
+    const size_t step = (size_t)1 << 30;                   /* the library counts in int */
+    unsigned char *at = (unsigned char *)(uintptr_t)bytes; /* which it does not change */
     uint32_t crc = UINT32_MAX;
     for (; len > step; len -= step, at += step)
         crc = crc32_iscsi(at, (int)step, crc);

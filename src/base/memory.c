@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "coffer/api.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +24,9 @@ void *coffer__realloc(void *old, size_t size)
     return realloc(old, size ? size : 1);
 }
 
-void coffer__free(void *pointer)
+void coffer__free(const void *pointer)
 {
-    free(pointer);
+    free((void *)(uintptr_t)pointer);
 }
 
 void *coffer__alloc_array(size_t count, size_t size)

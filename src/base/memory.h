@@ -8,7 +8,7 @@
 void *coffer__malloc(size_t size);               /* size 0 gives a pointer that can be freed */
 void *coffer__calloc(size_t count, size_t size); /* NULL when count × size overflows */
 void *coffer__realloc(void *old, size_t size);
-void coffer__free(void *pointer);
+void coffer__free(const void *pointer);
 
 /* count × size, checked; NULL on overflow. Not zeroed. */
 void *coffer__alloc_array(size_t count, size_t size);

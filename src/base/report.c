@@ -33,7 +33,7 @@ void coffer_report_free(coffer_report *report)
     if (!report)
         return;
     for (size_t i = 0; i < report->count; i++)
-        coffer__free((char *)report->findings[i].text);
+        coffer__free(report->findings[i].text);
     coffer__free(report->findings);
     coffer__free(report);
 }

@@ -1,5 +1,4 @@
-/* Pictures of either kind to pixels. */
-#include "base/checked.h"
+/* Pictures of either kind to pixels and back, by the modules of their codecs. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -13,42 +12,15 @@
 #define PNG_PIXELS_PER_BYTE (1032 * 8)
 #define JPEG_PIXELS_PER_BYTE (8 * 64)
 
-void coffer_pixels_free(coffer_pixels *pixels)
-{
-    if (!pixels)
-        return;
-    coffer__free(pixels->data);
-    *pixels = (coffer_pixels)COFFER_PIXELS_INIT;
-}
+struct coffer_image_decoder {
+    coffer_limits limits;
+    const coffer__jpeg_module *jpeg;
+    void *jpeg_handle; /* created with the first JPEG */
+};
 
 void coffer_media_free(void *bytes)
 {
     coffer__free(bytes);
-}
-
-coffer_status coffer__pixels_reserve(coffer_pixels *pixels, uint32_t width, uint32_t height,
-                                     uint32_t channels, uint64_t max_bytes, coffer_error *err)
-{
-    uint64_t bytes;
-    size_t size;
-    if (!coffer__mul_u64(&bytes, (uint64_t)width * channels, height) || bytes > max_bytes ||
-        !coffer__to_size(&size, bytes))
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a picture of %" PRIu32 " × %" PRIu32 " × %" PRIu32
-                            " bytes, more than the limit of %" PRIu64,
-                            width, height, channels, max_bytes);
-    if (size > pixels->capacity) {
-        uint8_t *data = coffer__malloc(size);
-        if (!data)
-            return coffer__fail_no_memory(err, size);
-        coffer__free(pixels->data);
-        pixels->data = data;
-        pixels->capacity = size;
-    }
-    pixels->width = width;
-    pixels->height = height;
-    pixels->channels = channels;
-    return COFFER_OK;
 }
 
 coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_limits *limits,
@@ -66,7 +38,8 @@ void coffer_image_decoder_free(coffer_image_decoder *decoder)
 {
     if (!decoder)
         return;
-    coffer__jpeg_free(decoder->jpeg);
+    if (decoder->jpeg_handle)
+        decoder->jpeg->free_handle(decoder->jpeg_handle);
     coffer__free(decoder);
 }
 
@@ -88,6 +61,16 @@ static coffer_status check_size(const coffer_image_decoder *decoder, const coffe
     return COFFER_OK;
 }
 
+static const coffer__jpeg_module *load_jpeg(coffer_error *err)
+{
+    return coffer__module_load(COFFER__MODULE_JPEG, sizeof(coffer__jpeg_module), err);
+}
+
+static const coffer__png_module *load_png(coffer_error *err)
+{
+    return coffer__module_load(COFFER__MODULE_PNG, sizeof(coffer__png_module), err);
+}
+
 coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
                                   size_t size, const coffer_image_decode_opts *opts, coffer_error *err)
 {
@@ -103,7 +86,27 @@ coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *deco
         status = check_size(decoder, &info, size, err);
     if (status)
         return status;
-    if (info.kind == COFFER_IMAGE_JPEG)
-        return coffer__jpeg_decode(out, decoder, bytes, size, &info, &options, err);
-    return coffer__png_decode(out, decoder, bytes, size, options.channels, err);
+    uint64_t max_bytes = decoder->limits.memory_bytes;
+    if (info.kind == COFFER_IMAGE_JPEG) {
+        decoder->jpeg = load_jpeg(err);
+        return decoder->jpeg ? decoder->jpeg->decode(out, &decoder->jpeg_handle, bytes, size, &info, &options,
+                                                     max_bytes, err)
+                             : COFFER_E_UNSUPPORTED;
+    }
+    const coffer__png_module *png = load_png(err);
+    return png ? png->decode(out, bytes, size, options.channels, max_bytes, err) : COFFER_E_UNSUPPORTED;
+}
+
+coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                       int quality, coffer_error *err)
+{
+    const coffer__jpeg_module *jpeg = load_jpeg(err);
+    return jpeg ? jpeg->encode(bytes, size, pixels, quality, err) : COFFER_E_UNSUPPORTED;
+}
+
+coffer_status coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                      coffer_error *err)
+{
+    const coffer__png_module *png = load_png(err);
+    return png ? png->encode(bytes, size, pixels, err) : COFFER_E_UNSUPPORTED;
 }

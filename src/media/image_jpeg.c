@@ -1,14 +1,13 @@
-/* JPEG by libjpeg-turbo. */
+/* The module for JPEG, by libjpeg-turbo. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "media/image.h"
 
-#ifdef COFFER_HAVE_TURBOJPEG
 #include <inttypes.h>
 #include <string.h>
 #include <turbojpeg.h>
 
-void coffer__jpeg_free(void *handle)
+static void free_handle(void *handle)
 {
     if (handle)
         tjDestroy(handle);
@@ -66,13 +65,13 @@ static coffer_status read_header(tjhandle handle, const void *bytes, size_t size
     return COFFER_OK;
 }
 
-static coffer_status decode(coffer_pixels *out, const coffer_image_decoder *decoder, const void *bytes,
-                            size_t size, const coffer_image_info *info, const coffer_image_decode_opts *opts,
-                            coffer_error *err)
+static coffer_status decode_with(tjhandle handle, coffer_pixels *out, const void *bytes, size_t size,
+                                 const coffer_image_info *info, const coffer_image_decode_opts *opts,
+                                 uint64_t max_bytes, coffer_error *err)
 {
     int width = 0, height = 0;
     bool gray = false;
-    coffer_status status = read_header(decoder->jpeg, bytes, size, &width, &height, &gray, err);
+    coffer_status status = read_header(handle, bytes, size, &width, &height, &gray, err);
     if (status)
         return status;
     if ((uint32_t)width != info->width || (uint32_t)height != info->height)
@@ -83,28 +82,29 @@ static coffer_status decode(coffer_pixels *out, const coffer_image_decoder *deco
     int divisor = choose_divisor(width, height, opts);
     width = scaled(width, divisor);
     height = scaled(height, divisor);
-    status = coffer__pixels_reserve(out, (uint32_t)width, (uint32_t)height, channels,
-                                    decoder->limits.memory_bytes, err);
+    status = coffer__pixels_reserve(out, (uint32_t)width, (uint32_t)height, channels, max_bytes, err);
     if (status)
         return status;
-    if (tjDecompress2(decoder->jpeg, bytes, size, out->data, width, 0, height, pixel_format(channels),
+    if (tjDecompress2(handle, bytes, size, out->data, width, 0, height, pixel_format(channels),
                       TJFLAG_LIMITSCANS) != 0 &&
-        !(tjGetErrorCode(decoder->jpeg) == TJERR_WARNING && is_harmless(tjGetErrorStr2(decoder->jpeg))))
-        return fail_decode(decoder->jpeg, err);
+        !(tjGetErrorCode(handle) == TJERR_WARNING && is_harmless(tjGetErrorStr2(handle))))
+        return fail_decode(handle, err);
     return COFFER_OK;
 }
 
-coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
-                                  size_t size, const coffer_image_info *info,
-                                  const coffer_image_decode_opts *opts, coffer_error *err)
+static coffer_status decode(coffer_pixels *out, void **handle, const void *bytes, size_t size,
+                            const coffer_image_info *info, const coffer_image_decode_opts *opts,
+                            uint64_t max_bytes, coffer_error *err)
 {
-    if (!decoder->jpeg && !(decoder->jpeg = tjInitDecompress()))
+    if (!*handle)
+        *handle = tjInitDecompress();
+    if (!*handle)
         return coffer__fail_no_memory(err, 0);
-    coffer_status status = decode(out, decoder, bytes, size, info, opts, err);
+    coffer_status status = decode_with(*handle, out, bytes, size, info, opts, max_bytes, err);
     if (status) {
-        /* The handle keeps tables and state of the broken file, which would spoil the next one. */
-        coffer__jpeg_free(decoder->jpeg);
-        decoder->jpeg = NULL;
+        /* The handle keeps tables and state of the damaged file, which would spoil the next one. */
+        free_handle(*handle);
+        *handle = NULL;
     }
     return status;
 }
@@ -127,8 +127,8 @@ static coffer_status compress(uint8_t **bytes, unsigned long *size, tjhandle han
     return COFFER_OK;
 }
 
-coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
-                                       int quality, coffer_error *err)
+static coffer_status encode(uint8_t **bytes, size_t *size, const coffer_pixels *pixels, int quality,
+                            coffer_error *err)
 {
     uint8_t *encoded = NULL;
     unsigned long encoded_size = 0;
@@ -157,32 +157,15 @@ coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coff
     return COFFER_OK;
 }
 
-#else
-
-static coffer_status fail_absent(coffer_error *err)
+static const char *library_version(void)
 {
-    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                        "JPEG: the library was built without libjpeg-turbo");
+    return COFFER__TURBOJPEG_VERSION; /* of the build: the library does not tell */
 }
 
-void coffer__jpeg_free(void *handle)
-{
-    (void)handle;
-}
-
-coffer_status coffer__jpeg_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
-                                  size_t size, const coffer_image_info *info,
-                                  const coffer_image_decode_opts *opts, coffer_error *err)
-{
-    (void)out, (void)decoder, (void)bytes, (void)size, (void)info, (void)opts;
-    return fail_absent(err);
-}
-
-coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
-                                       int quality, coffer_error *err)
-{
-    (void)bytes, (void)size, (void)pixels, (void)quality;
-    return fail_absent(err);
-}
-
-#endif
+static const coffer__jpeg_module table = {
+    COFFER__MODULE_INIT(coffer__jpeg_module, library_version),
+    decode,
+    free_handle,
+    encode,
+};
+COFFER__MODULE_EXPORT(jpeg, table);

@@ -1,10 +1,9 @@
-/* PNG by libpng. */
+/* The module for PNG, by libpng. */
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "media/image.h"
 
-#ifdef COFFER_HAVE_PNG
 #include <inttypes.h>
 #include <png.h>
 #include <setjmp.h>
@@ -105,7 +104,7 @@ static uint32_t set_transforms(png_work *work, uint32_t channels)
         png_set_strip_alpha(png);
     if (!has_alpha && wants_alpha)
         png_set_add_alpha(png, 0xff, PNG_FILLER_AFTER);
-    return (wants_color ? 3 : 1) + (wants_alpha ? 1 : 0);
+    return (wants_color ? 3u : 1u) + (wants_alpha ? 1u : 0u);
 }
 
 /* Leaves by longjmp where libpng fails. */
@@ -142,8 +141,8 @@ static coffer_status read_guarded(coffer_pixels *out, png_work *work, uint32_t c
     return read_picture(out, work, channels, max_bytes, err);
 }
 
-coffer_status coffer__png_decode(coffer_pixels *out, const coffer_image_decoder *decoder, const void *bytes,
-                                 size_t size, uint32_t channels, coffer_error *err)
+static coffer_status decode(coffer_pixels *out, const void *bytes, size_t size, uint32_t channels,
+                            uint64_t max_bytes, coffer_error *err)
 {
     png_work work = { .at = bytes, .end = (const uint8_t *)bytes + size };
     coffer_status status;
@@ -153,7 +152,7 @@ coffer_status coffer__png_decode(coffer_pixels *out, const coffer_image_decoder 
     if (!work.info)
         status = coffer__fail_no_memory(err, 0);
     else
-        status = read_guarded(out, &work, channels, decoder->limits.memory_bytes, err);
+        status = read_guarded(out, &work, channels, max_bytes, err);
     png_destroy_read_struct(&work.png, &work.info, NULL);
     return status;
 }
@@ -195,8 +194,7 @@ static coffer_status write_guarded(png_work *work, const coffer_pixels *pixels, 
     return COFFER_OK;
 }
 
-coffer_status coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
-                                      coffer_error *err)
+static coffer_status encode(uint8_t **bytes, size_t *size, const coffer_pixels *pixels, coffer_error *err)
 {
     coffer__buffer written = COFFER__BUFFER_INIT;
     png_work work = { .written = &written };
@@ -219,26 +217,14 @@ coffer_status coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffe
     return status;
 }
 
-#else
-
-static coffer_status fail_absent(coffer_error *err)
+static const char *library_version(void)
 {
-    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                        "PNG: the library was built without libpng");
+    return png_get_libpng_ver(NULL);
 }
 
-coffer_status coffer__png_decode(coffer_pixels *out, const coffer_image_decoder *decoder, const void *bytes,
-                                 size_t size, uint32_t channels, coffer_error *err)
-{
-    (void)out, (void)decoder, (void)bytes, (void)size, (void)channels;
-    return fail_absent(err);
-}
-
-coffer_status coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
-                                      coffer_error *err)
-{
-    (void)bytes, (void)size, (void)pixels;
-    return fail_absent(err);
-}
-
-#endif
+static const coffer__png_module table = {
+    COFFER__MODULE_INIT(coffer__png_module, library_version),
+    decode,
+    encode,
+};
+COFFER__MODULE_EXPORT(png, table);

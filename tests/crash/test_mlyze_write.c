@@ -30,6 +30,7 @@ static void write_old(const char *folder, void *context)
 static coffer_mlyze_writer_opts options(bool recording)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     opts.no_index = true;
     opts.recording = recording;
     return opts;
@@ -250,7 +251,7 @@ static void run_rewrite(const char *folder, void *context)
     (void)context;
     assert_int_equal(coffer_source_open(&src, temp_path(folder, "in.mlyze"), NULL, NULL), COFFER_OK);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), &opts, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), &opts, NULL), COFFER_OK);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
 }

@@ -18,11 +18,10 @@ static void setup(const char *folder, void *context)
 static coffer_status read_all(const coffer_mlyze *trace, coffer_error *err)
 {
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
-    const coffer_mlyze_index_entry *entries = NULL;
     size_t blocks = 0, entry_count = 0;
     uint64_t event = 0, count = 0;
     coffer_status status;
-    if ((status = coffer_mlyze_index(&entries, &entry_count, trace, NULL, err)) ||
+    if ((status = coffer_mlyze_load_index(&entry_count, trace, NULL, err)) ||
         (status = coffer_mlyze_block_count(&blocks, trace, err)) ||
         (status = coffer_mlyze_find_moment(&event, trace, "phase two", err)) ||
         (status = coffer_mlyze_find_moment(&event, trace, "2ms", err)))

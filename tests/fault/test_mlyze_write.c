@@ -96,6 +96,7 @@ static const char *verify_written(const char *folder, void *context, const fault
 static void a_new_trace_survives_every_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 3, PER_FLUSH };
+    of.opts.overwrite = true;
     fault_test test = { write_old, write_trace, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
@@ -109,6 +110,7 @@ static void a_new_trace_survives_every_failure(void **state)
 static void a_trace_that_was_begun_before_its_metadata_survives_every_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 2, 50000 };
+    of.opts.overwrite = true;
     fault_test test = { write_old, write_trace, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
@@ -139,6 +141,7 @@ static coffer_status write_and_move(const char *folder, void *context, coffer_er
 static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 2, 50000 };
+    of.opts.overwrite = true;
     fault_test test = { write_old, write_and_move, verify_written, &of };
     (void)state;
     of.opts.no_index = true;
@@ -148,6 +151,7 @@ static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
 static void an_index_that_cannot_be_written_is_no_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 1, PER_FLUSH };
+    of.opts.overwrite = true;
     fault_test test = { write_old, write_trace, verify_written, &of };
     (void)state;
     fault_each(&test);
@@ -184,6 +188,7 @@ static const char *verify_recorded(const char *folder, void *context, const faul
 static void a_recording_survives_every_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 3, PER_FLUSH };
+    of.opts.overwrite = true;
     fault_test test = { write_old, write_trace, verify_recorded, &of };
     (void)state;
     of.opts.recording = of.opts.no_index = true;
@@ -240,6 +245,7 @@ static const char *verify_recovered(const char *folder, void *context, const fau
 static void recovery_survives_every_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 3, PER_FLUSH };
+    of.opts.overwrite = true;
     fault_test test = { leave_parts, run_recover, verify_recovered, &of };
     (void)state;
     of.opts.recording = of.opts.no_index = true;
@@ -276,7 +282,7 @@ static coffer_status run_rewrite(const char *folder, void *context, coffer_error
     if ((status = coffer_source_open(&src, temp_path(folder, "in.mlyze"), NULL, err)) ||
         (status = coffer_mlyze_open(&trace, src, NULL, err)))
         goto out;
-    status = coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), &of->opts, NULL, err);
+    status = coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), &of->opts, err);
 out:
     coffer_mlyze_close(trace);
     coffer_source_close(src);
@@ -318,7 +324,9 @@ static const char *verify_copied(const char *folder, void *context, const fault_
 static void rewriting_survives_every_failure(void **state)
 {
     copying pack = { 0, 0, COFFER_MLYZE_WRITER_OPTS_INIT };
+    pack.opts.overwrite = true;
     copying unpack = { BLOCKS | SUMS, 0, COFFER_MLYZE_WRITER_OPTS_INIT };
+    unpack.opts.overwrite = true;
     fault_test test = { write_input, run_rewrite, verify_copied, &pack };
     (void)state;
     pack.opts.no_index = unpack.opts.no_index = unpack.opts.plain = true;
@@ -330,7 +338,9 @@ static void rewriting_survives_every_failure(void **state)
 static void repair_survives_every_failure(void **state)
 {
     copying blocks = { BLOCKS | SUMS, 1, COFFER_MLYZE_WRITER_OPTS_INIT };
+    blocks.opts.overwrite = true;
     copying plain = { 0, 1, COFFER_MLYZE_WRITER_OPTS_INIT };
+    plain.opts.overwrite = true;
     fault_test test = { write_input, run_repair, verify_copied, &blocks };
     (void)state;
     fault_each(&test);

@@ -148,8 +148,8 @@ static coffer_status look(const char *folder, coffer_error *err)
         (status = coffer_list(node, src, &list, err)) || (status = coffer_list(node, src, NULL, err)) ||
         (status = coffer_pycauset_history_open(&history, src, NULL, err)))
         goto out;
-    status = coffer_pycauset_value_diff(node, coffer_pycauset_history_at(history, 0).metadata,
-                                        coffer_pycauset_history_at(history, 1).metadata, err);
+    status = coffer_pycauset_value_diff(node, coffer_pycauset_history_at(history, 0)->metadata,
+                                        coffer_pycauset_history_at(history, 1)->metadata, err);
 out:
     coffer_pycauset_history_close(history);
     coffer_node_free(node);

@@ -20,7 +20,7 @@ static coffer_status write_seed(const char *path, size_t kind, uint64_t seed, co
     coffer_pycauset_shape shape = test_matrix_kind(kind, ROWS, COLS);
     coffer_pycauset_writer *writer = NULL;
     test_matrix matrix;
-    opts.checksums = true;
+    opts.checksums = opts.overwrite = true;
     test_matrix_make(&matrix, &shape, seed);
     coffer_status status = coffer_pycauset_writer_create(&writer, path, &shape, &opts, err);
     if (status == COFFER_OK) {
@@ -121,7 +121,7 @@ static coffer_status read_all(const char *folder, const scenario *of, coffer_err
     coffer_pycauset *m = NULL;
     coffer_report *report = NULL;
     coffer_node *node = NULL;
-    coffer_pycauset_stats stats;
+    coffer_pycauset_summary stats;
     double *got = malloc(ROWS * COLS * 16), cells[4];
     coffer_status status;
     (void)of;
@@ -131,7 +131,7 @@ static coffer_status read_all(const char *folder, const scenario *of, coffer_err
     if ((status = coffer_source_open(&src, temp_path(folder, "m.pycauset"), &source_opts, err)) ||
         (status = coffer_pycauset_open(&m, src, NULL, err)) ||
         (status = coffer_pycauset_read_rows(got, m, 0, ROWS, COFFER_DTYPE_C128, err)) ||
-        (status = coffer_pycauset_compute_stats(&stats, m, &opts, err)) ||
+        (status = test_matrix_stats(&stats, m, &opts, err)) ||
         (status = coffer_pycauset_downsample(cells, 2, 2, m, &opts, err)) ||
         (status = coffer_report_new(&report, 0, err)) ||
         (status = coffer_check(report, src, &check_opts, err)) || (status = coffer_node_new(&node, err)))
@@ -186,8 +186,8 @@ static void setup_blocks(const char *folder, void *context)
         assert_int_equal(write_seed(paths[i], of->kind, (uint64_t)i + 1, NULL), COFFER_OK);
     if (of->exists) {
         const char *children[1] = { paths[0] };
-        assert_int_equal(coffer_pycauset_create_blocks(temp_path(folder, "m.pycauset"), children, 1, 1, NULL,
-                                                       NULL),
+        assert_int_equal(coffer_pycauset_write_blocks(temp_path(folder, "m.pycauset"), children, 1, 1, NULL,
+                                                      NULL),
                          COFFER_OK);
     }
 }
@@ -198,7 +198,9 @@ static coffer_status create_blocks(const char *folder, const scenario *of, coffe
     (void)of;
     child_paths(paths, folder);
     const char *children[2] = { paths[0], paths[1] };
-    return coffer_pycauset_create_blocks(temp_path(folder, "m.pycauset"), children, 1, 2, NULL, err);
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
+    opts.overwrite = true;
+    return coffer_pycauset_write_blocks(temp_path(folder, "m.pycauset"), children, 1, 2, &opts, err);
 }
 
 /* Number of columns of a matrix that can be read whole; 0 when there is none, −1 when it cannot. */

@@ -212,7 +212,7 @@ static void try_chosen_sets(struct enumeration *e)
     for (int set = 0; set < RANDOM_SETS; set++) {
         for (size_t i = 0; i < e->piece_count; i++) {
             e->random = e->random * UINT64_C(6364136223846793005) + 1442695040888963407u;
-            e->chosen[i] = e->random >> 63;
+            e->chosen[i] = (uint8_t)(e->random >> 63);
         }
         try_set(e);
     }

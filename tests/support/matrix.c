@@ -99,7 +99,11 @@ void test_matrix_write(const test_matrix *matrix, const char *path, uint64_t at_
     coffer_pycauset_writer *writer = NULL;
     const coffer_pycauset_shape *shape = &matrix->shape;
     size_t row_bytes = (size_t)shape->cols * coffer_dtype_size(matrix->element);
-    if (coffer_pycauset_writer_create(&writer, path, shape, opts, &err))
+    coffer_pycauset_writer_opts options = COFFER_PYCAUSET_WRITER_OPTS_INIT;
+    if (opts)
+        options = *opts;
+    options.overwrite = true;
+    if (coffer_pycauset_writer_create(&writer, path, shape, &options, &err))
         fail_msg("%s", err.text);
     for (uint64_t row = 0; has_payload(shape->type) && row < shape->rows; row += at_once) {
         uint64_t count = shape->rows - row < at_once ? shape->rows - row : at_once;
@@ -129,6 +133,18 @@ uint64_t test_matrix_seen_rows(const test_matrix *matrix)
 uint64_t test_matrix_seen_cols(const test_matrix *matrix)
 {
     return matrix->shape.transposed ? matrix->shape.rows : matrix->shape.cols;
+}
+
+coffer_status test_matrix_stats(coffer_pycauset_summary *out, const coffer_pycauset *matrix,
+                                const coffer_pycauset_stats_opts *opts, coffer_error *err)
+{
+    coffer_pycauset_stats *stats = NULL;
+    coffer_status status = coffer_pycauset_stats_new(&stats, matrix, opts, err);
+    if (status)
+        return status;
+    *out = *coffer_pycauset_stats_total(stats);
+    coffer_pycauset_stats_free(stats);
+    return COFFER_OK;
 }
 
 /* ---- Every kind ---- */

@@ -71,12 +71,12 @@ void profile_sample(const char *name, uint32_t events)
 coffer_mlyze_totals profile_totals(const char *name)
 {
     coffer_source *src = NULL;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     assert_int_equal(coffer_source_open(&src, place_of(name), NULL, NULL), COFFER_OK);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, NULL, NULL), COFFER_OK);
-    coffer_mlyze_totals totals = *coffer_mlyze_stats_totals(analysis);
-    coffer_mlyze_stats_free(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, NULL, NULL), COFFER_OK);
+    coffer_mlyze_totals totals = *coffer_mlyze_stats_totals(stats);
+    coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     return totals;

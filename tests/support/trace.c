@@ -196,6 +196,13 @@ coffer_mlyze *trace_open(coffer_source *src, const char *index_path)
     return trace;
 }
 
+coffer_mlyze_block trace_block(const coffer_mlyze *trace, size_t index)
+{
+    coffer_mlyze_block block = COFFER_MLYZE_BLOCK_INIT;
+    assert_int_equal(coffer_mlyze_get_block(&block, trace, index, NULL), COFFER_OK);
+    return block;
+}
+
 coffer_mlyze_events trace_read_all(const coffer_mlyze *trace)
 {
     coffer_mlyze_events all = COFFER_MLYZE_EVENTS_INIT, block = COFFER_MLYZE_EVENTS_INIT;

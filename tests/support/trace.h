@@ -46,6 +46,8 @@ void trace_sample(trace_builder *to, uint32_t flags, uint32_t events, uint32_t p
 /* Opens, or fails the test. The bytes of a builder must stay as they are meanwhile. */
 coffer_source *trace_source(const trace_builder *of);
 coffer_mlyze *trace_open(coffer_source *src, const char *index_path);
+/* A block of the trace, or fails the test. */
+coffer_mlyze_block trace_block(const coffer_mlyze *trace, size_t index);
 /* All events of a trace in one set of columns; trace_columns_free(). Fails the test when a block cannot be
  * read. */
 coffer_mlyze_events trace_read_all(const coffer_mlyze *trace);

@@ -205,9 +205,9 @@ static void assert_image_sum(const coffer__json_value *fact, coffer_source *src)
 static void assert_total(const coffer__json_value *fact, coffer_source *src)
 {
     coffer_mlyze *trace = trace_open(src, NULL);
-    coffer_mlyze_stats *analysis = NULL;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, NULL, NULL), COFFER_OK);
-    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(analysis);
+    coffer_mlyze_stats *stats = NULL;
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, NULL, NULL), COFFER_OK);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(stats);
     if (strcmp(fact->key, "peak_bytes") == 0)
         assert_number(fact, totals->peak_bytes);
     else if (strcmp(fact->key, "live_bytes_at_end") == 0)
@@ -216,7 +216,7 @@ static void assert_total(const coffer__json_value *fact, coffer_source *src)
         assert_number(fact, totals->live_allocs_at_end);
     else
         assert_number(fact, totals->total_allocated_bytes);
-    coffer_mlyze_stats_free(analysis);
+    coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);
 }
 

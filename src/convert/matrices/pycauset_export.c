@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "convert/matrices/pycauset_values.h"
-#include "formats/pycauset/pycauset_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -52,19 +51,6 @@ const coffer_convert_option coffer__pycauset_to_hdf5_options[] = {
 
 /* ---- Settings ---- */
 
-/* As if the matrix had no view. The handle is the export's own. */
-static void drop_view(coffer_pycauset *matrix)
-{
-    coffer_pycauset_info *info = &matrix->info;
-    info->transposed = info->conjugated = false;
-    info->scalar_real = 1;
-    info->scalar_imag = 0;
-    info->rows = info->stored_rows;
-    info->cols = info->stored_cols;
-    if (info->type != COFFER_PYCAUSET_BLOCK)
-        info->value_dtype = coffer__pycauset_memory_dtype(info->dtype);
-}
-
 static coffer_status select_range(uint64_t *begin, uint64_t *count, const coffer__convert_job *job,
                                   const char *name, uint64_t size, coffer_error *err)
 {
@@ -86,6 +72,7 @@ static coffer_status select_tile(coffer__pycauset_export *export, coffer_error *
 {
     const coffer_pycauset_info *info = export->info;
     coffer_pycauset_tile *tile = &export->selection;
+    *tile = (coffer_pycauset_tile)COFFER_PYCAUSET_TILE_INIT;
     coffer_status status = select_range(&tile->row, &tile->rows, export->job, "rows", info->rows, err);
     if (!status)
         status = select_range(&tile->col, &tile->cols, export->job, "cols", info->cols, err);
@@ -175,11 +162,10 @@ coffer_status coffer__pycauset_export_open(coffer__pycauset_export *out, const c
     memset(out, 0, sizeof *out);
     out->job = job;
     opts.limits = &job->limits;
+    opts.ignore_view = coffer__job_has(job, "stored");
     coffer_status status = coffer_pycauset_open(&out->matrix, job->in, &opts, err);
     if (status)
         return status;
-    if (coffer__job_has(job, "stored"))
-        drop_view(out->matrix);
     out->info = coffer_pycauset_get_info(out->matrix);
     status = select_tile(out, err);
     if (!status)
@@ -295,10 +281,7 @@ static coffer_status write_json(coffer__sink *sink, const coffer__pycauset_expor
     coffer_status status = coffer_node_new(&node, err);
     if (status)
         return status;
-    for (size_t i = 0; i < coffer_pycauset_value_count(root); i++)
-        coffer__pycauset_to_node(node, coffer_pycauset_value_key_at(root, i, NULL),
-                                 coffer_pycauset_value_at(root, i));
-    status = coffer__node_status(node, err);
+    status = coffer_pycauset_value_to_node(node, root, err);
     if (!status) {
         coffer__json_writer_init(&writer, &text, 2);
         coffer__json_write_node(&writer, node);

@@ -152,7 +152,7 @@ static coffer_status run(import *state, coffer__pycauset_opener open, coffer_err
 {
     const coffer__convert_job *job = state->job;
     coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
-    opts.exclusive = !job->overwrite;
+    opts.overwrite = job->overwrite;
     opts.checksums = coffer__job_has(job, "checksum");
     coffer_status status = open(&state->input, job, err);
     if (status)

@@ -5,7 +5,6 @@
 #include "base/json_write.h"
 #include "base/memory.h"
 #include "convert/matrices/pycauset_import.h"
-#include "formats/pycauset/pycauset_layout.h"
 
 #include <string.h>
 
@@ -24,7 +23,7 @@ static bool is_about_payload(const coffer__json_value *value)
                                         "block_manifest",
                                         "object_type",
                                         "n",
-                                        COFFER__PYCAUSET_CHECKSUMS_KEY };
+                                        "payload_checksums" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (strlen(keys[i]) == value->key_len && memcmp(keys[i], value->key, value->key_len) == 0)
             return true;

@@ -216,6 +216,58 @@ static coffer_status check_storage(coffer__pycauset_input *out, hdf5_state *from
     return COFFER_OK;
 }
 
+/* ---- Attributes ---- */
+
+typedef struct property_job {
+    coffer_pycauset_changes *changes;
+    coffer__buffer path;
+} property_job;
+
+/* Sets "properties.NAME", with the dots of the name escaped. */
+static coffer_status set_property(void *context, const coffer__hdf5_attribute *attribute, coffer_error *err)
+{
+    property_job *job = context;
+    job->path.len = 0;
+    coffer__buffer_printf(&job->path, "properties.");
+    for (const char *name = attribute->name; *name; name++) {
+        if (*name == '.' || *name == '\\')
+            coffer__buffer_append(&job->path, "\\", 1);
+        coffer__buffer_append(&job->path, name, 1);
+    }
+    const char *path = coffer__buffer_text(&job->path);
+    if (job->path.failed)
+        return coffer__fail_no_memory(err, strlen(attribute->name));
+    switch (attribute->dtype) {
+    case COFFER_DTYPE_BOOL:
+        return coffer_pycauset_changes_set_bool(job->changes, path, attribute->as.boolean != 0, err);
+    case COFFER_DTYPE_I64:
+        return coffer_pycauset_changes_set_i64(job->changes, path, attribute->as.i64, err);
+    case COFFER_DTYPE_U64:
+        return coffer_pycauset_changes_set_u64(job->changes, path, attribute->as.u64, err);
+    case COFFER_DTYPE_F64:
+        return coffer_pycauset_changes_set_f64(job->changes, path, attribute->as.f64, err);
+    default:
+        return coffer_pycauset_changes_set_string(job->changes, path, attribute->as.text.bytes,
+                                                  attribute->as.text.len, err);
+    }
+}
+
+static coffer_status read_attributes(coffer_pycauset_changes **out, const hdf5_state *from, coffer_error *err)
+{
+    property_job job = { NULL, COFFER__BUFFER_INIT };
+    coffer_status status = coffer_pycauset_changes_new(&job.changes, err);
+    if (!status)
+        status = coffer__hdf5_visit_attributes(from->file, from->dataset, set_property, &job, err);
+    coffer__buffer_free(&job.path);
+    if (status)
+        coffer_pycauset_changes_free(job.changes);
+    else
+        *out = job.changes;
+    return status;
+}
+
+/* ---- Values ---- */
+
 static coffer_status read_rows(void *out, uint64_t count, coffer__pycauset_input *input, coffer_error *err)
 {
     hdf5_state *from = input->state;
@@ -261,7 +313,7 @@ coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const cof
     if (!status)
         status = check_storage(out, from, creation, job, err);
     if (!status)
-        status = coffer__hdf5_take_attributes(&out->changes, from->file, from->dataset, err);
+        status = read_attributes(&out->changes, from, err);
     if (creation >= 0)
         H5Pclose(creation);
     if (status) {

@@ -102,9 +102,51 @@ static coffer_status write_values(hdf5_export *export, coffer_error *err)
     }
 }
 
+/* False for values that an attribute cannot hold. */
+static bool to_attribute(coffer__hdf5_attribute *out, const coffer_pycauset_value *value)
+{
+    switch (coffer_pycauset_value_kind(value)) {
+    case COFFER_PYCAUSET_BOOL:
+        out->dtype = COFFER_DTYPE_BOOL;
+        out->as.boolean = coffer_pycauset_value_bool(value);
+        return true;
+    case COFFER_PYCAUSET_I64:
+        out->dtype = COFFER_DTYPE_I64;
+        out->as.i64 = coffer_pycauset_value_i64(value);
+        return true;
+    case COFFER_PYCAUSET_U64:
+        out->dtype = COFFER_DTYPE_U64;
+        out->as.u64 = coffer_pycauset_value_u64(value);
+        return true;
+    case COFFER_PYCAUSET_F64:
+        out->dtype = COFFER_DTYPE_F64;
+        out->as.f64 = coffer_pycauset_value_f64(value);
+        return true;
+    case COFFER_PYCAUSET_STRING:
+        out->dtype = COFFER_DTYPE_NONE;
+        out->as.text.bytes = coffer_pycauset_value_text(value, &out->as.text.len);
+        return strlen(out->as.text.bytes) == out->as.text.len;
+    default:
+        return false;
+    }
+}
+
+static coffer_status write_properties(const hdf5_export *export, coffer_error *err)
+{
+    const coffer_pycauset_value *properties =
+        coffer_pycauset_value_find(coffer_pycauset_metadata(export->common.matrix), "properties");
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < coffer_pycauset_value_count(properties); i++) {
+        coffer__hdf5_attribute attribute = { .name = coffer_pycauset_value_key_at(properties, i, NULL) };
+        if (attribute.name && attribute.name[0] &&
+            to_attribute(&attribute, coffer_pycauset_value_at(properties, i)))
+            status = coffer__hdf5_put_attribute(export->file, export->dataset, &attribute, err);
+    }
+    return status;
+}
+
 static coffer_status write_all(hdf5_export *export, coffer_error *err)
 {
-    const coffer_pycauset_value *metadata = coffer_pycauset_metadata(export->common.matrix);
     int fd;
     coffer_status status = coffer__pycauset_export_create(&export->sink, &export->common, err);
     /* libhdf5 writes here and there, which a stream cannot take. */
@@ -116,8 +158,7 @@ static coffer_status write_all(hdf5_export *export, coffer_error *err)
         return status;
     status = begin_dataset(export, err);
     if (!status)
-        status = coffer__hdf5_put_attributes(export->file, export->dataset,
-                                             coffer_pycauset_value_find(metadata, "properties"), err);
+        status = write_properties(export, err);
     if (!status)
         status = write_values(export, err);
     close_ids(export);

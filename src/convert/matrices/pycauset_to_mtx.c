@@ -65,7 +65,7 @@ static coffer_status has_diagonal(bool *out, mtx_export *export, coffer_error *e
     *out = false;
     for (uint64_t i = 0; !status && !*out && i < export->common.info->rows; i++) {
         const uint8_t *value;
-        coffer_pycauset_tile tile = { i, 1, i, 1 };
+        coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(i, 1, i, 1);
         status = coffer__pycauset_export_tile(&value, &tile, &export->common, err);
         if (!status)
             *out = !coffer__pycauset_is_zero(value, export->common.dtype);
@@ -251,7 +251,7 @@ static coffer_status write_columns(mtx_export *export, coffer_error *err)
     uint64_t cols = all->rows > 0 && all->rows < capacity ? capacity / all->rows : 1;
     uint64_t rows = all->rows < capacity ? all->rows : capacity;
     coffer_status status = COFFER_OK;
-    coffer_pycauset_tile tile = { 0, 0, all->col, 0 };
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(0, 0, all->col, 0);
     uint64_t end_col = all->col + all->cols, end_row = all->row + all->rows;
     for (; !status && tile.col < end_col; tile.col += tile.cols) {
         tile.cols = end_col - tile.col < cols ? end_col - tile.col : cols;

@@ -99,8 +99,8 @@ coffer_status coffer__mcf_info_finish(const coffer_mcf_model_info **out, coffer_
 void coffer__mcf_info_free(coffer__mcf_info *info)
 {
     for (size_t i = 0; i < info->count; i++) {
-        coffer__free((char *)info->kvs[i].key);
-        coffer__free((char *)info->kvs[i].text);
+        coffer__free(info->kvs[i].key);
+        coffer__free(info->kvs[i].text);
     }
     coffer__free(info->kvs);
     coffer__free(info->model_name);

@@ -24,7 +24,7 @@ static void lay_out(array *out, const coffer__mscan_export *export)
         coffer__mscan_field field = out->fields[i];
         bool real = coffer__mscan_export_is_real(export, field);
         out->layout[i] = (coffer__npy_field){
-            .name = (char *)coffer__mscan_field_names[field],
+            .name = (char *)(uintptr_t)coffer__mscan_field_names[field],
             .kind = real ? 'f' : 'u',
             .size = real                               ? 8
                     : field == COFFER__MSCAN_TOKEN_IDX ? 4

@@ -2,7 +2,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mlyze/mlyze_private.h"
 #include "io/file.h"
 
 #include <inttypes.h>
@@ -135,9 +134,9 @@ static coffer_status check_damage(const coffer__mlyze_export *export, coffer_err
     if (coffer__job_has(export->job, "partial"))
         return COFFER_OK;
     coffer_status status = coffer_mlyze_damage(export->trace, err);
-    if (status || !export->analysis)
+    if (status || !export->stats)
         return status;
-    uint64_t lost = coffer_mlyze_stats_totals(export->analysis)->lost_events;
+    uint64_t lost = coffer_mlyze_stats_totals(export->stats)->lost_events;
     if (lost > 0)
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
                             "%" PRIu64 " events are in damaged blocks (\"partial\" leaves them out)", lost);
@@ -151,7 +150,7 @@ static coffer_status analyze(coffer__mlyze_export *export, coffer_error *err)
     query.end = export->end;
     query.limits = &export->job->limits;
     query.progress = export->job->progress;
-    return coffer_mlyze_stats_new(&export->analysis, export->trace, &query, err);
+    return coffer_mlyze_stats_new(&export->stats, export->trace, &query, err);
 }
 
 static coffer_status find_blocks(coffer__mlyze_export *export, coffer_error *err)
@@ -197,7 +196,7 @@ void coffer__mlyze_export_close(coffer__mlyze_export *export)
     coffer__sink_discard(export->sink);
     coffer__buffer_free(&export->out);
     coffer_mlyze_events_free(&export->events);
-    coffer_mlyze_stats_free(export->analysis);
+    coffer_mlyze_stats_free(export->stats);
     coffer_mlyze_close(export->trace);
 }
 
@@ -261,9 +260,12 @@ coffer_status coffer__mlyze_export_next(const coffer_mlyze_events **events, coff
     *events = NULL;
     while (export->block < export->block_count) {
         size_t block = export->block++;
-        if (coffer_mlyze_block_at(export->trace, block).first_event >= export->end)
+        coffer_mlyze_block found = COFFER_MLYZE_BLOCK_INIT;
+        coffer_status status = coffer_mlyze_get_block(&found, export->trace, block, err);
+        if (!status && found.first_event >= export->end)
             break;
-        coffer_status status = coffer__job_progress(export->job, block, export->block_count, err);
+        if (!status)
+            status = coffer__job_progress(export->job, block, export->block_count, err);
         if (status)
             return status;
         status = coffer_mlyze_read_block(&export->events, export->trace, block, err);
@@ -280,30 +282,14 @@ coffer_status coffer__mlyze_export_next(const coffer_mlyze_events **events, coff
 
 /* ---- Rows, frames and names ---- */
 
-uint64_t coffer__mlyze_row_bytes(const coffer_mlyze_stack_row *row, coffer_mlyze_measure measure)
-{
-    const uint64_t bytes[MEASURES] = { row->peak_bytes, row->live_bytes, row->allocated_bytes,
-                                       row->temporary_bytes };
-    return bytes[measure];
-}
-
-uint64_t coffer__mlyze_row_count(const coffer_mlyze_stack_row *row, coffer_mlyze_measure measure)
-{
-    const uint64_t counts[MEASURES] = { row->peak_allocs, row->live_allocs, row->allocs,
-                                        row->temporary_allocs };
-    return counts[measure];
-}
-
 const coffer_mlyze_frame *coffer__mlyze_export_frames(size_t *depth, const coffer__mlyze_export *export,
                                                       size_t stack)
 {
     /* Ids that no table lists. */
     static const coffer_mlyze_frame unknown = { UINT64_MAX, 0, UINT64_MAX };
-    if (stack != SIZE_MAX) {
-        const coffer_mlyze_frame *frames = coffer_mlyze_frames(depth, export->trace, stack);
-        if (*depth > 0)
-            return frames;
-    }
+    const coffer_mlyze_frame *frames = coffer_mlyze_frames(depth, export->trace, stack);
+    if (*depth > 0)
+        return frames;
     *depth = 1;
     return &unknown;
 }
@@ -366,9 +352,8 @@ void coffer__mlyze_put_label(coffer__buffer *out, const coffer__mlyze_export *ex
 
 const char *coffer__mlyze_export_command(const coffer__mlyze_export *export)
 {
-    const coffer__json_value *root = coffer__json_root(export->trace->metadata.json);
-    const coffer__json_value *command = coffer__json_find(root, "command");
-    return command && command->kind == COFFER__JSON_STRING ? command->as.string : "";
+    const char *command = coffer_mlyze_metadata_text(export->trace, "command");
+    return command ? command : "";
 }
 
 const char *coffer__mlyze_export_title(const coffer__mlyze_export *export)

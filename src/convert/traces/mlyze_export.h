@@ -10,8 +10,8 @@
 typedef struct coffer__mlyze_export {
     const coffer__convert_job *job;
     coffer_mlyze *trace;
-    coffer_mlyze_stats *analysis; /* profiles only */
-    coffer_mlyze_measure what;    /* PEAK when nothing is said */
+    coffer_mlyze_stats *stats; /* profiles only */
+    coffer_mlyze_measure what; /* PEAK when nothing is said */
     bool what_given;
     uint64_t begin, end; /* events; end UINT64_MAX = all */
     size_t block, block_count;
@@ -42,12 +42,8 @@ coffer_status coffer__mlyze_export_next(const coffer_mlyze_events **events, coff
 
 /* "peak", "leaks", "total", "temporaries" */
 const char *coffer__mlyze_measure_name(coffer_mlyze_measure measure);
-/* What a row counts by a measure. */
-uint64_t coffer__mlyze_row_bytes(const coffer_mlyze_stack_row *row, coffer_mlyze_measure measure);
-uint64_t coffer__mlyze_row_count(const coffer_mlyze_stack_row *row, coffer_mlyze_measure measure);
-
-/* Frames of a stack by its index, innermost first; one that stands for those not known when it is SIZE_MAX or
- * without frames. */
+/* Frames of a stack by its index, innermost first; one that stands for those not known when it is
+ * COFFER_INDEX_NONE or without frames. */
 const coffer_mlyze_frame *coffer__mlyze_export_frames(size_t *depth, const coffer__mlyze_export *export,
                                                       size_t stack);
 /* Never NULL, never empty: "?" for what is not known. */

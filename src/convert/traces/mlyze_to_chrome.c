@@ -157,7 +157,7 @@ static coffer_status take_alloc(chrome_export *to, const coffer_mlyze_events *ev
                                       .stack = stack < UINT32_MAX ? (uint32_t)stack : UINT32_MAX,
                                       .thread = events->thread[i] };
     coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
-    if (address == 0) /* nobody can free it: as in the analysis, it is not counted as live */
+    if (address == 0) /* nobody can free it: as in the stats, it is not counted as live */
         return COFFER_OK;
     coffer_status status =
         coffer__mlyze_live_put(&what, &to->live, coffer__mlyze_hash(&to->live.key, address), address, &block,
@@ -273,14 +273,17 @@ static void put_head(chrome_export *to)
 static coffer_status prepare(chrome_export *to, coffer_error *err)
 {
     size_t blocks = to->export.block_count;
-    uint64_t duration = blocks ? coffer_mlyze_block_at(to->export.trace, blocks - 1).time : 0;
+    coffer_mlyze_block last = COFFER_MLYZE_BLOCK_INIT;
+    coffer_status status =
+        blocks ? coffer_mlyze_get_block(&last, to->export.trace, blocks - 1, err) : COFFER_OK;
+    if (status)
+        return status;
     to->begin = to->export.begin;
     to->export.begin = 0;
     to->export.block = 0;
-    to->resolution = 1 + duration / COUNTER_POINTS;
+    to->resolution = 1 + last.time / COUNTER_POINTS;
     to->allocations = coffer__job_has(to->export.job, "allocations");
-    coffer_status status =
-        coffer__job_number(&to->resolution, to->export.job, "resolution", UINT64_MAX / 2, err);
+    status = coffer__job_number(&to->resolution, to->export.job, "resolution", UINT64_MAX / 2, err);
     if (to->resolution == 0)
         to->resolution = 1;
     return status;

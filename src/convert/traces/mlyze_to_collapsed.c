@@ -12,7 +12,7 @@ static void put_row(coffer__mlyze_export *export, const coffer_mlyze_stack_row *
         coffer__mlyze_put_frame(&export->out, export->trace, &frames[i], lines, ';');
         coffer__buffer_append(&export->out, i ? ";" : " ", 1);
     }
-    coffer__buffer_printf(&export->out, "%" PRIu64 "\n", coffer__mlyze_row_bytes(row, export->what));
+    coffer__buffer_printf(&export->out, "%" PRIu64 "\n", coffer_mlyze_stack_row_bytes(row, export->what));
 }
 
 coffer_status coffer__mlyze_to_collapsed(const coffer__convert_job *job, coffer_error *err)
@@ -21,10 +21,10 @@ coffer_status coffer__mlyze_to_collapsed(const coffer__convert_job *job, coffer_
     bool lines = coffer__job_has(job, "lines");
     coffer_status status =
         coffer__mlyze_export_open(&export, job, COFFER__MLYZE_EXPORT_PROFILE, COFFER__PACKING_NONE, err);
-    size_t count = status ? 0 : coffer_mlyze_stats_stack_count(export.analysis);
+    size_t count = status ? 0 : coffer_mlyze_stats_stack_count(export.stats);
     for (size_t i = 0; !status && i < count; i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(export.analysis, i);
-        if (coffer__mlyze_row_bytes(row, export.what) > 0)
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(export.stats, i);
+        if (coffer_mlyze_stack_row_bytes(row, export.what) > 0)
             put_row(&export, row, lines);
         status = coffer__mlyze_export_drain(&export, err);
     }

@@ -27,7 +27,7 @@ static void put_text(dhat_export *to, const char *key, const char *text)
 
 static void put_head(dhat_export *to)
 {
-    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(to->export.analysis);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(to->export.stats);
     coffer__json_writer_init(&to->json, &to->export.out, 0);
     coffer__json_open_object(&to->json);
     put_number(to, "dhatFileVersion", COFFER__DHAT_VERSION);
@@ -95,13 +95,13 @@ static coffer_status put_frame(dhat_export *to, const coffer__triple *triple, co
 
 static coffer_status put_all(dhat_export *to, coffer_error *err)
 {
-    size_t count = coffer_mlyze_stats_stack_count(to->export.analysis);
+    size_t count = coffer_mlyze_stats_stack_count(to->export.stats);
     coffer_status status = COFFER_OK;
     put_head(to);
     coffer__json_key(&to->json, "pps");
     coffer__json_open_array(&to->json);
     for (size_t i = 0; !status && i < count; i++)
-        status = put_point(to, coffer_mlyze_stats_stack_at(to->export.analysis, i), err);
+        status = put_point(to, coffer_mlyze_stats_stack_at(to->export.stats, i), err);
     coffer__json_close_array(&to->json);
     coffer__json_key(&to->json, "ftbl");
     coffer__json_open_array(&to->json);

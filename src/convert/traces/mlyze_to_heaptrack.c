@@ -146,7 +146,7 @@ static coffer_status put_alloc(heaptrack_export *to, uint64_t address, uint64_t 
     }
     if (!status)
         put_hex(to, '+', &kind, 1);
-    /* What nobody can free is not counted as live: as in the analysis. */
+    /* What nobody can free is not counted as live: as in the stats. */
     if (!status && address == 0)
         put_hex(to, '-', &kind, 1);
     return status;

@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/traces/mlyze_export.h"
-#include "convert/traces/mlyze_tree.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #define DEFAULT_SNAPSHOTS 100
 #define MAX_SNAPSHOTS 100000
 #define DEFAULT_DEPTH 30
+#define MAX_DEPTH 200
 #define DEFAULT_THRESHOLD 1
 
 typedef struct massif_export {
@@ -39,7 +39,7 @@ static coffer_status take_settings(massif_export *to, coffer_error *err)
     coffer_status status =
         coffer__job_number(&to->snapshots, to->export.job, "snapshots", MAX_SNAPSHOTS, err);
     if (!status)
-        status = coffer__job_number(&to->depth, to->export.job, "depth", COFFER__MLYZE_TREE_DEPTH, err);
+        status = coffer__job_number(&to->depth, to->export.job, "depth", MAX_DEPTH, err);
     if (to->snapshots == 0)
         to->snapshots = 1;
     return status;
@@ -86,43 +86,79 @@ static void put_snapshot(massif_export *to, uint64_t time, uint64_t bytes, const
                           to->written++, time, bytes, tree);
 }
 
-static void put_node(void *context, const coffer__mlyze_tree_node *node)
+/* ---- Trees ---- */
+
+static void put_line(massif_export *to, uint32_t depth, size_t children, uint64_t bytes)
 {
-    massif_export *to = context;
+    coffer__buffer_fill(&to->export.out, ' ', depth);
+    coffer__buffer_printf(&to->export.out, "n%zu: %" PRIu64 " ", children, bytes);
+}
+
+/* Writes the node and everything below it, at most MAX_DEPTH levels. Children are in descending order: those
+ * from `threshold` bytes on get lines of their own, the others one line together. */
+static void put_node(massif_export *to, const coffer_mlyze_tree *tree, size_t index, double threshold)
+{
+    const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, index), *child;
     coffer__buffer *out = &to->export.out;
-    coffer__buffer_fill(out, ' ', node->depth);
-    coffer__buffer_printf(out, "n%zu: %" PRIu64 " ", node->children, node->bytes);
+    size_t large = 0, small = 0;
+    uint64_t small_bytes = 0;
+    for (size_t i = node->first_child; (child = coffer_mlyze_tree_at(tree, i)) && child->bytes > 0;
+         i = child->next_sibling) {
+        if ((double)child->bytes >= threshold) {
+            large++;
+        } else {
+            small++;
+            small_bytes += child->bytes;
+        }
+    }
+    put_line(to, node->depth, large + (small > 0), node->bytes);
     if (node->depth == 0)
         coffer__buffer_printf(out, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
-    else if (!node->frame)
-        coffer__buffer_printf(out, "in %zu place%s, all below massif's threshold (%.2f%%)", node->places,
-                              node->places == 1 ? "" : "s", to->threshold);
     else
-        coffer__mlyze_put_label(out, &to->export, node->frame);
+        coffer__mlyze_put_label(out, &to->export, &node->frame);
     coffer__buffer_append(out, "\n", 1);
+    for (size_t i = node->first_child; large > 0; large--) {
+        put_node(to, tree, i, threshold);
+        i = coffer_mlyze_tree_at(tree, i)->next_sibling;
+    }
+    if (small > 0) {
+        put_line(to, node->depth + 1, 0, small_bytes);
+        coffer__buffer_printf(out, "in %zu place%s, all below massif's threshold (%.2f%%)\n", small,
+                              small == 1 ? "" : "s", to->threshold);
+    }
 }
 
 static coffer_status put_detailed(massif_export *to, uint64_t time, uint64_t bytes,
                                   coffer_mlyze_measure measure, coffer_error *err)
 {
+    coffer_mlyze_tree_opts opts = COFFER_MLYZE_TREE_OPTS_INIT;
+    coffer_mlyze_tree *tree = NULL;
+    opts.measure = measure;
+    opts.lines = true;
+    opts.inverted = true;
+    opts.max_depth = (uint32_t)to->depth;
+    coffer_status status = coffer_mlyze_tree_new(&tree, to->export.trace, to->export.stats, &opts, err);
+    if (status)
+        return status;
     put_snapshot(to, time, bytes, measure == COFFER_MLYZE_MEASURE_PEAK ? "peak" : "detailed");
-    coffer_status status = coffer__mlyze_tree(&to->export, measure, (size_t)to->depth,
-                                              (double)bytes * to->threshold / 100, put_node, to, err);
-    return status ? status : coffer__mlyze_export_drain(&to->export, err);
+    put_node(to, tree, 0, (double)bytes * to->threshold / 100);
+    coffer_mlyze_tree_free(tree);
+    return coffer__mlyze_export_drain(&to->export, err);
 }
 
 static coffer_status put_snapshots(massif_export *to, coffer_error *err)
 {
-    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(to->export.analysis);
+    const coffer_mlyze_totals *totals = coffer_mlyze_stats_totals(to->export.stats);
     const coffer_mlyze_timeline *timeline = to->timeline;
     bool peak_written = totals->peak_bytes == 0;
     coffer_status status = COFFER_OK;
-    uint64_t last = timeline->begin_us;
+    uint64_t last = coffer_mlyze_timeline_begin_us(timeline);
     if (to->export.begin == 0)
         put_snapshot(to, 0, 0, "empty");
-    for (size_t i = 0; !status && i < timeline->count; i++) {
-        bool is_last = i + 1 == timeline->count;
-        uint64_t end = is_last ? timeline->end_us : timeline->points[i + 1].time_us;
+    for (size_t i = 0; !status && i < coffer_mlyze_timeline_count(timeline); i++) {
+        bool is_last = i + 1 == coffer_mlyze_timeline_count(timeline);
+        uint64_t end = is_last ? coffer_mlyze_timeline_end_us(timeline)
+                               : coffer_mlyze_timeline_at(timeline, i + 1)->time_us;
         if (!peak_written && (totals->peak_time_us < end || is_last)) {
             last = totals->peak_time_us > last ? totals->peak_time_us : last;
             status = put_detailed(to, last, totals->peak_bytes, COFFER_MLYZE_MEASURE_PEAK, err);
@@ -130,7 +166,7 @@ static coffer_status put_snapshots(massif_export *to, coffer_error *err)
         }
         last = end > last ? end : last;
         if (!status && !is_last)
-            put_snapshot(to, last, timeline->points[i].live_bytes, "empty");
+            put_snapshot(to, last, coffer_mlyze_timeline_at(timeline, i)->live_bytes, "empty");
     }
     if (!status)
         status = put_detailed(to, last, totals->live_bytes_at_end, COFFER_MLYZE_MEASURE_LIVE, err);

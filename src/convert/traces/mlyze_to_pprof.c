@@ -169,8 +169,9 @@ static coffer_status put_sample(pprof_export *to, const coffer_mlyze_stack_row *
     }
     to->packed.len = 0;
     for (size_t i = 0; i < TYPES; i++)
-        coffer__protobuf_put_varint(&to->packed, i % 2 ? coffer__mlyze_row_bytes(row, types[i].measure)
-                                                       : coffer__mlyze_row_count(row, types[i].measure));
+        coffer__protobuf_put_varint(&to->packed, i % 2
+                                                     ? coffer_mlyze_stack_row_bytes(row, types[i].measure)
+                                                     : coffer_mlyze_stack_row_allocs(row, types[i].measure));
     coffer__protobuf_put_bytes(&to->message, COFFER__PPROF_SAMPLE_LOCATIONS, ids.data, ids.len);
     coffer__protobuf_put_bytes(&to->message, COFFER__PPROF_SAMPLE_VALUES, to->packed.data, to->packed.len);
     put_message(to, COFFER__PPROF_SAMPLE);
@@ -182,11 +183,11 @@ static coffer_status put_sample(pprof_export *to, const coffer_mlyze_stack_row *
 
 static coffer_status put_samples(pprof_export *to, coffer_error *err)
 {
-    const coffer_mlyze_stats *analysis = to->export.analysis;
-    size_t count = coffer_mlyze_stats_stack_count(analysis);
+    const coffer_mlyze_stats *stats = to->export.stats;
+    size_t count = coffer_mlyze_stats_stack_count(stats);
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < count; i++)
-        status = put_sample(to, coffer_mlyze_stats_stack_at(analysis, i), err);
+        status = put_sample(to, coffer_mlyze_stats_stack_at(stats, i), err);
     return status ? status : coffer__mlyze_export_commit(&to->export, err);
 }
 

@@ -45,7 +45,7 @@ static coffer_status put_frame(speedscope *to, const coffer_mlyze_frame *frame, 
 
 static coffer_status put_frames(speedscope *to, coffer_error *err)
 {
-    size_t count = coffer_mlyze_stats_stack_count(to->export.analysis);
+    size_t count = coffer_mlyze_stats_stack_count(to->export.stats);
     coffer_status status = COFFER_OK;
     coffer__json_key(&to->json, "frames");
     coffer__json_open_array(&to->json);
@@ -53,7 +53,7 @@ static coffer_status put_frames(speedscope *to, coffer_error *err)
         size_t depth;
         const coffer_mlyze_frame *frames =
             coffer__mlyze_export_frames(&depth, &to->export,
-                                        coffer_mlyze_stats_stack_at(to->export.analysis, i)->stack);
+                                        coffer_mlyze_stats_stack_at(to->export.stats, i)->stack);
         for (size_t j = 0; !status && j < depth; j++)
             status = put_frame(to, &frames[j], err);
     }
@@ -80,8 +80,8 @@ static coffer_status put_stack(speedscope *to, const coffer_mlyze_stack_row *row
 
 static coffer_status put_profile(speedscope *to, coffer_mlyze_measure measure, coffer_error *err)
 {
-    const coffer_mlyze_stats *analysis = to->export.analysis;
-    size_t count = coffer_mlyze_stats_stack_count(analysis);
+    const coffer_mlyze_stats *stats = to->export.stats;
+    size_t count = coffer_mlyze_stats_stack_count(stats);
     coffer_status status = COFFER_OK;
     uint64_t sum = 0;
     coffer__json_open_object(&to->json);
@@ -91,15 +91,15 @@ static coffer_status put_profile(speedscope *to, coffer_mlyze_measure measure, c
     coffer__json_key(&to->json, "samples");
     coffer__json_open_array(&to->json);
     for (size_t i = 0; !status && i < count; i++) {
-        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(analysis, i);
-        if (coffer__mlyze_row_bytes(row, measure) > 0)
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(stats, i);
+        if (coffer_mlyze_stack_row_bytes(row, measure) > 0)
             status = put_stack(to, row, err);
     }
     coffer__json_close_array(&to->json);
     coffer__json_key(&to->json, "weights");
     coffer__json_open_array(&to->json);
     for (size_t i = 0; !status && i < count; i++) {
-        uint64_t bytes = coffer__mlyze_row_bytes(coffer_mlyze_stats_stack_at(analysis, i), measure);
+        uint64_t bytes = coffer_mlyze_stack_row_bytes(coffer_mlyze_stats_stack_at(stats, i), measure);
         sum += bytes;
         if (bytes > 0)
             coffer__json_write_u64(&to->json, bytes);

@@ -116,7 +116,8 @@ static coffer_status pair_block(survey *s, coffer_error *err)
 }
 
 /* Decodes a block with care; what is wrong with it is told. *readable : all of it was decoded. */
-static coffer_status read_block(bool *readable, survey *s, const coffer_mlyze_block *block, coffer_error *err)
+static coffer_status read_block(bool *readable, survey *s, const coffer__mlyze_block *block,
+                                coffer_error *err)
 {
     const coffer_mlyze *trace = s->check->trace;
     coffer_error found = COFFER_ERROR_INIT;
@@ -131,7 +132,7 @@ static coffer_status read_block(bool *readable, survey *s, const coffer_mlyze_bl
     return COFFER_OK;
 }
 
-static coffer_status survey_block(survey *s, const coffer_mlyze_block *block, coffer_error *err)
+static coffer_status survey_block(survey *s, const coffer__mlyze_block *block, coffer_error *err)
 {
     bool readable = false;
     coffer_status status = read_block(&readable, s, block, err);
@@ -224,7 +225,7 @@ coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, cof
     s.budget.max = limits->memory_bytes < SIZE_MAX ? (size_t)limits->memory_bytes : SIZE_MAX;
     coffer__mlyze_live_init(&s.live, coffer__mlyze_new_key(), &s.budget);
     for (size_t i = 0; status == COFFER_OK && i < count; i++) {
-        coffer_mlyze_block block = coffer_mlyze_block_at(check->trace, i);
+        coffer__mlyze_block block = coffer__mlyze_block_at(check->trace, i);
         status = survey_block(&s, &block, err);
         if (status == COFFER_OK && check->progress &&
             check->progress->step(check->progress->context, i + 1, count))

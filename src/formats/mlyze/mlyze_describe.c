@@ -149,7 +149,7 @@ static coffer_status describe_all(coffer_node *out, const coffer_mlyze *trace, c
     if (coffer_mlyze_compressed(trace)) {
         coffer__node_u64(out, "blocks", blocks, COFFER_UNIT_NONE);
         for (size_t i = 0; i < blocks && blocks <= COUNTED_BLOCKS; i++)
-            raw += coffer_mlyze_block_at(trace, i).raw_size;
+            raw += coffer__mlyze_block_at(trace, i).raw_size;
         if (raw > 0)
             coffer__node_u64(out, "raw_bytes", raw, COFFER_UNIT_BYTES);
     }

@@ -86,7 +86,7 @@ static coffer_status list_blocks(const lister *list, coffer_error *err)
     size_t count = 0;
     coffer_status status = coffer_mlyze_block_count(&count, list->trace, err);
     for (size_t i = 0; status == COFFER_OK && i < count; i++) {
-        coffer_mlyze_block block = coffer_mlyze_block_at(list->trace, i);
+        coffer__mlyze_block block = coffer__mlyze_block_at(list->trace, i);
         coffer_node *entry = coffer__node_map(list->entries, NULL);
         coffer__node_u64(entry, "block", i, COFFER_UNIT_NONE);
         coffer__node_u64(entry, "offset", block.offset, COFFER_UNIT_OFFSET);

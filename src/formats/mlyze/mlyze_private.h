@@ -46,7 +46,8 @@ static inline bool coffer__mlyze_has_extensions(const coffer__mlyze_header *head
 }
 
 struct coffer_mlyze {
-    coffer_source *source; /* borrowed */
+    coffer_source *source;     /* borrowed, or own_source */
+    coffer_source *own_source; /* closed with the handle; NULL = none */
     coffer_limits limits;
     coffer__mlyze_header header;
     coffer__mlyze_metadata metadata;

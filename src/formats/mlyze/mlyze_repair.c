@@ -271,7 +271,7 @@ static coffer_status save_plain(rescue *work, coffer_error *err)
         return coffer__fail_no_memory(err, sizeof *map);
     status = coffer__mlyze_walk(map, trace, err);
     if (status == COFFER_OK) {
-        const coffer_mlyze_block *last = map->count ? &map->items[map->count - 1] : NULL;
+        const coffer__mlyze_block *last = map->count ? &map->items[map->count - 1] : NULL;
         work->plain_len = last ? last->offset + last->raw_size - trace->area : 0;
         work->event_count = map->event_count;
         work->extensions = coffer__mlyze_has_extensions(&trace->header);

@@ -13,7 +13,7 @@
 #define BUDGET_TIMES 4
 #define BUDGET_LEAST ((uint64_t)16 << 20)
 
-static coffer_status take(coffer__mlyze_salvage *salvage, const coffer_mlyze_block *block,
+static coffer_status take(coffer__mlyze_salvage *salvage, const coffer__mlyze_block *block,
                           const coffer_mlyze_events *columns, coffer_error *err)
 {
     coffer_status status = coffer__array_reserve_one(&salvage->blocks, &salvage->capacity, salvage->count,
@@ -41,7 +41,7 @@ static bool budget_covers(coffer__mlyze_salvage *salvage, uint64_t bytes)
 }
 
 /* Whether there is a block at the offset, and a whole one. */
-static coffer_status try_block(bool *found, coffer_mlyze_block *block, coffer__mlyze_salvage *salvage,
+static coffer_status try_block(bool *found, coffer__mlyze_block *block, coffer__mlyze_salvage *salvage,
                                coffer_mlyze_events *columns, uint64_t offset, coffer_error *err)
 {
     coffer_error why = COFFER_ERROR_INIT;
@@ -80,7 +80,7 @@ static coffer_status find_block(uint64_t *out, coffer__mlyze_salvage *salvage, c
             break;
         status = coffer_source_read_at(window, salvage->trace->source, offset, len, err);
         for (; status == COFFER_OK && !found && i < starts; i++) {
-            coffer_mlyze_block block;
+            coffer__mlyze_block block;
             if (may_begin_block(window + i))
                 status = try_block(&found, &block, salvage, columns, offset + i, err);
         }
@@ -110,7 +110,7 @@ static coffer_status take_cut(coffer__mlyze_salvage *salvage, coffer_mlyze_event
                               coffer_error *err)
 {
     coffer__mlyze_decoder decoder;
-    coffer_mlyze_block block = { 0 };
+    coffer__mlyze_block block = { 0 };
     uint64_t whole_end = salvage->whole_end;
     coffer_status status = coffer__mlyze_find_cut_block(&block, salvage->trace, offset, err);
     if (status || block.event_count == 0)
@@ -140,7 +140,7 @@ static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, 
     return status;
 }
 
-static coffer_status drop_block(coffer__mlyze_salvage *salvage, const coffer_mlyze_block *block,
+static coffer_status drop_block(coffer__mlyze_salvage *salvage, const coffer__mlyze_block *block,
                                 const coffer_error *why, coffer_error *err)
 {
     if (!coffer__is_about_file(why->status))
@@ -159,7 +159,7 @@ static coffer_status step(uint64_t *offset, coffer__mlyze_salvage *salvage, coff
                           coffer_error *err)
 {
     coffer_error why = COFFER_ERROR_INIT;
-    coffer_mlyze_block block;
+    coffer__mlyze_block block;
     coffer__mlyze_decoder decoder;
     coffer_status status = coffer__mlyze_read_block_header(&block, NULL, salvage->trace, *offset, &why);
     if (coffer__is_about_file(status))

@@ -12,7 +12,7 @@ typedef struct coffer__mlyze_salvage {
     void *context;
     bool takes_cut; /* the whole events of a last block that is cut off are taken too */
 
-    coffer_mlyze_block *blocks;
+    coffer__mlyze_block *blocks;
     size_t count, capacity;
     uint64_t event_count;
     uint64_t lost_blocks, lost_events,

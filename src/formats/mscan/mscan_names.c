@@ -50,7 +50,7 @@ void coffer__mscan_names_free(coffer__mscan_names *names)
 {
     for (size_t id = 0; names->by_id && names->added > 0 && id < COFFER__MSCAN_PARAM_IDS; id++) {
         if (names->by_id[id].owned)
-            coffer__free((char *)names->by_id[id].text);
+            coffer__free(names->by_id[id].text);
     }
     coffer__free(names->by_id);
     coffer__free(names->slots);

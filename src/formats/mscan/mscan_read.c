@@ -352,7 +352,7 @@ out:
 coffer_status coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err)
 {
     /* What is remembered is no part of what the caller sees as the scan's value. */
-    atomic_int *memory = &((coffer_mscan *)scan)->order;
+    atomic_int *memory = &((coffer_mscan *)(uintptr_t)scan)->order;
     coffer__mscan_order order = (coffer__mscan_order)atomic_load(memory);
     if (order == COFFER__MSCAN_ORDER_UNKNOWN) {
         coffer_status status = find_order(&order, scan, err);

@@ -29,4 +29,4 @@ static void pack(uint8_t *bits, const uint8_t *bytes, size_t words)
         bits[i] = pack_bytes(coffer__load_u64(bytes + 8 * i));
 }
 
-const coffer__bit_kernels coffer__bits_generic = { expand, pack };
+const coffer__pycauset_bit_kernels coffer__pycauset_bits_generic = { expand, pack };

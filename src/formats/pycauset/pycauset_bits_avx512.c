@@ -18,5 +18,5 @@ static void pack(uint8_t *bits, const uint8_t *bytes, size_t words)
     }
 }
 
-const coffer__bit_kernels coffer__bits_avx512 = { expand, pack };
+const coffer__pycauset_bit_kernels coffer__pycauset_bits_avx512 = { expand, pack };
 #endif

@@ -13,7 +13,7 @@
 
 /* ---- The set of children ---- */
 
-char *coffer__blocks_folder(const char *path)
+char *coffer__pycauset_blocks_folder(const char *path)
 {
     size_t size = strlen(path) + sizeof ".blocks";
     char *folder = coffer__malloc(size);
@@ -22,7 +22,7 @@ char *coffer__blocks_folder(const char *path)
     return folder;
 }
 
-static void close_child(coffer__open_child *child)
+static void close_child(coffer__pycauset_block_child *child)
 {
     coffer_pycauset_close(child->matrix);
     coffer_source_close(child->source);
@@ -36,7 +36,7 @@ void coffer__pycauset_blocks_free(struct coffer__pycauset_blocks *blocks)
     for (size_t i = 0; i < blocks->open_count; i++)
         close_child(blocks->open[i]);
     coffer__free(blocks->open);
-    coffer__manifest_free(&blocks->manifest);
+    coffer__pycauset_manifest_free(&blocks->manifest);
     coffer__free(blocks->folder);
     pthread_mutex_destroy(&blocks->mutex);
     coffer__free(blocks);
@@ -51,7 +51,7 @@ static coffer_status find_folder(struct coffer__pycauset_blocks *blocks, const c
     if (!matrix->blocks_folder && !path)
         return COFFER_OK;
     blocks->folder =
-        matrix->blocks_folder ? coffer__strdup(matrix->blocks_folder) : coffer__blocks_folder(path);
+        matrix->blocks_folder ? coffer__strdup(matrix->blocks_folder) : coffer__pycauset_blocks_folder(path);
     return blocks->folder ? COFFER_OK : coffer__fail_no_memory(err, 0);
 }
 
@@ -64,8 +64,8 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
     pthread_mutex_init(&blocks->mutex, NULL);
     coffer_status status = find_folder(blocks, matrix, err);
     if (status == COFFER_OK)
-        status = coffer__manifest_read(&blocks->manifest, matrix->metadata.root, &matrix->info,
-                                       matrix->metadata_offset, err);
+        status = coffer__pycauset_manifest_read(&blocks->manifest, matrix->metadata.root, &matrix->info,
+                                                matrix->metadata_offset, err);
     if (status) {
         coffer__pycauset_blocks_free(blocks);
         return status;
@@ -74,8 +74,8 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
     return COFFER_OK;
 }
 
-coffer_status coffer__blocks_of(struct coffer__pycauset_blocks **out, const coffer_pycauset *matrix,
-                                coffer_error *err)
+coffer_status coffer__pycauset_blocks_get(struct coffer__pycauset_blocks **out, const coffer_pycauset *matrix,
+                                          coffer_error *err)
 {
     /* The children are no part of what the handle promises not to change. */
     coffer_pycauset *handle = (coffer_pycauset *)(uintptr_t)matrix;
@@ -105,14 +105,14 @@ static coffer_status check_ancestors(const coffer_source *source, const coffer_p
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                                 "%s is the block matrix that it is a child of", coffer_source_name(source));
     }
-    if (depth > COFFER__BLOCK_DEPTH)
+    if (depth > COFFER__PYCAUSET_BLOCK_DEPTH)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%s: block matrices inside each other, more than %d deep",
-                            coffer_source_name(source), COFFER__BLOCK_DEPTH);
+                            coffer_source_name(source), COFFER__PYCAUSET_BLOCK_DEPTH);
     return COFFER_OK;
 }
 
-static coffer_status check_uuid(const coffer_pycauset *matrix, const coffer__manifest_child *child,
+static coffer_status check_uuid(const coffer_pycauset *matrix, const coffer__pycauset_manifest_child *child,
                                 coffer_error *err)
 {
     const coffer_pycauset_value *uuid = coffer__pycauset_get_key(matrix->metadata.root, "payload_uuid");
@@ -126,7 +126,7 @@ static coffer_status check_uuid(const coffer_pycauset *matrix, const coffer__man
 
 /* COFFER_E_NOT_FOUND of a file is a reference into the void. */
 static coffer_status open_source(coffer_source **out, const struct coffer__pycauset_blocks *blocks,
-                                 const coffer__manifest_child *child, coffer_error *err)
+                                 const coffer__pycauset_manifest_child *child, coffer_error *err)
 {
     coffer_error why = COFFER_ERROR_INIT;
     if (!blocks->folder)
@@ -142,10 +142,11 @@ static coffer_status open_source(coffer_source **out, const struct coffer__pycau
     return status;
 }
 
-static coffer_status open_child(coffer__open_child *out, const struct coffer__pycauset_blocks *blocks,
-                                const coffer_pycauset *parent, coffer_error *err)
+static coffer_status open_child(coffer__pycauset_block_child *out,
+                                const struct coffer__pycauset_blocks *blocks, const coffer_pycauset *parent,
+                                coffer_error *err)
 {
-    const coffer__manifest_child *child = &blocks->manifest.children[out->index];
+    const coffer__pycauset_manifest_child *child = &blocks->manifest.children[out->index];
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_status status;
     opts.limits = &parent->limits;
@@ -173,8 +174,9 @@ static void close_idle(struct coffer__pycauset_blocks *blocks)
     }
 }
 
-static coffer_status acquire_locked(coffer__open_child **out, struct coffer__pycauset_blocks *blocks,
-                                    const coffer_pycauset *parent, size_t index, coffer_error *err)
+static coffer_status acquire_locked(coffer__pycauset_block_child **out,
+                                    struct coffer__pycauset_blocks *blocks, const coffer_pycauset *parent,
+                                    size_t index, coffer_error *err)
 {
     for (size_t i = 0; i < blocks->open_count; i++) {
         if (blocks->open[i]->index == index) {
@@ -186,7 +188,7 @@ static coffer_status acquire_locked(coffer__open_child **out, struct coffer__pyc
                                                      blocks->open_count, sizeof *blocks->open, err);
     if (status)
         return status;
-    coffer__open_child *child = coffer__calloc(1, sizeof *child);
+    coffer__pycauset_block_child *child = coffer__calloc(1, sizeof *child);
     if (!child)
         return coffer__fail_no_memory(err, sizeof *child);
     child->index = index;
@@ -199,8 +201,9 @@ static coffer_status acquire_locked(coffer__open_child **out, struct coffer__pyc
     return COFFER_OK;
 }
 
-coffer_status coffer__blocks_acquire(coffer__open_child **out, struct coffer__pycauset_blocks *blocks,
-                                     const coffer_pycauset *parent, size_t child, coffer_error *err)
+coffer_status coffer__pycauset_blocks_acquire(coffer__pycauset_block_child **out,
+                                              struct coffer__pycauset_blocks *blocks,
+                                              const coffer_pycauset *parent, size_t child, coffer_error *err)
 {
     pthread_mutex_lock(&blocks->mutex);
     coffer_status status = acquire_locked(out, blocks, parent, child, err);
@@ -213,7 +216,8 @@ coffer_status coffer__blocks_acquire(coffer__open_child **out, struct coffer__py
     return status;
 }
 
-void coffer__blocks_release(struct coffer__pycauset_blocks *blocks, coffer__open_child *child)
+void coffer__pycauset_blocks_release(struct coffer__pycauset_blocks *blocks,
+                                     coffer__pycauset_block_child *child)
 {
     pthread_mutex_lock(&blocks->mutex);
     child->users--;

@@ -36,7 +36,8 @@ typedef struct child_shape {
     uint64_t rows, cols;
 } child_shape;
 
-static void check_shapes(coffer_report *out, const coffer__manifest *manifest, const child_shape *shapes)
+static void check_shapes(coffer_report *out, const coffer__pycauset_manifest *manifest,
+                         const child_shape *shapes)
 {
     for (size_t i = 0; i < manifest->block_rows * manifest->block_cols; i++) {
         const uint64_t *row_edges = manifest->row_edges + i / manifest->block_cols;
@@ -58,8 +59,8 @@ static coffer_status check_child(coffer_report *out, child_shape *shape,
 {
     const char *name = blocks->manifest.children[index].path;
     coffer_error failure = COFFER_ERROR_INIT;
-    coffer__open_child *child;
-    coffer_status status = coffer__blocks_acquire(&child, blocks, matrix, index, &failure);
+    coffer__pycauset_block_child *child;
+    coffer_status status = coffer__pycauset_blocks_acquire(&child, blocks, matrix, index, &failure);
     if (status == COFFER_E_NO_MEMORY)
         return coffer__fail(err, status, failure.offset, "%s", failure.text);
     if (status) {
@@ -69,7 +70,7 @@ static coffer_status check_child(coffer_report *out, child_shape *shape,
     }
     *shape = (child_shape){ true, child->matrix->info.rows, child->matrix->info.cols };
     status = check_inside(out, child->matrix, name, opts, err);
-    coffer__blocks_release(blocks, child);
+    coffer__pycauset_blocks_release(blocks, child);
     return status;
 }
 
@@ -78,7 +79,7 @@ coffer_status coffer__pycauset_check_blocks(coffer_report *out, const coffer_pyc
 {
     coffer_error failure = COFFER_ERROR_INIT;
     struct coffer__pycauset_blocks *blocks;
-    coffer_status status = coffer__blocks_of(&blocks, matrix, &failure);
+    coffer_status status = coffer__pycauset_blocks_get(&blocks, matrix, &failure);
     if (status == COFFER_E_NO_MEMORY)
         return coffer__fail(err, status, failure.offset, "%s", failure.text);
     if (status) {

@@ -15,7 +15,7 @@
 typedef struct block_job {
     const coffer_pycauset *matrix;
     struct coffer__pycauset_blocks *blocks;
-    coffer__row_recipe recipe;
+    coffer__pycauset_recipe recipe;
     bool straight; /* the children's values are those of the matrix, at their places */
     bool transposed;
     uint8_t *out; /* value (row, col) of the stored matrix is at out[row - origin] … */
@@ -42,14 +42,14 @@ static coffer_status place_band(block_job *job, const coffer_pycauset *child,
         return status;
     for (uint64_t i = 0; i < inside->rows; i++) {
         uint8_t *values = job->band + i * BAND_STRIDE;
-        coffer__stored_row from = { values, NULL, 0 };
-        coffer__expand_row(job->line, &job->recipe, &from, (size_t)inside->cols);
+        coffer__pycauset_stored_row from = { values, NULL, 0 };
+        coffer__pycauset_expand_row(job->line, &job->recipe, &from, (size_t)inside->cols);
         memcpy(job->transposed ? values : place_of(job, row + i, col), job->line,
                (size_t)inside->cols * job->size);
     }
     if (job->transposed)
-        coffer__transpose(place_of(job, row, col), job->out_stride, job->band, BAND_STRIDE,
-                          (size_t)inside->rows, (size_t)inside->cols, job->size);
+        coffer__pycauset_transpose(place_of(job, row, col), job->out_stride, job->band, BAND_STRIDE,
+                                   (size_t)inside->rows, (size_t)inside->cols, job->size);
     return COFFER_OK;
 }
 
@@ -59,7 +59,7 @@ static coffer_status place_changed(block_job *job, const coffer_pycauset *child,
 {
     for (uint64_t i = 0; i < inside->rows; i += BAND_ROWS) {
         for (uint64_t j = 0; j < inside->cols; j += BAND_COLS) {
-            coffer_pycauset_tile part = { inside->row + i, inside->rows - i, inside->col + j,
+            coffer_pycauset_tile part = { sizeof part, inside->row + i, inside->rows - i, inside->col + j,
                                           inside->cols - j };
             part.rows = part.rows < BAND_ROWS ? part.rows : BAND_ROWS;
             part.cols = part.cols < BAND_COLS ? part.cols : BAND_COLS;
@@ -86,16 +86,17 @@ static coffer_status check_child_shape(const coffer_pycauset *child, uint64_t ro
 /* The part of a block that the tile has. */
 static coffer_status place_block(block_job *job, size_t block_row, size_t block_col, coffer_error *err)
 {
-    const coffer__manifest *manifest = &job->blocks->manifest;
+    const coffer__pycauset_manifest *manifest = &job->blocks->manifest;
     const uint64_t *rows = manifest->row_edges + block_row, *cols = manifest->col_edges + block_col;
     const coffer_pycauset_tile *tile = &job->stored;
     uint64_t row = tile->row > rows[0] ? tile->row : rows[0], col = tile->col > cols[0] ? tile->col : cols[0];
     uint64_t row_end = tile->row + tile->rows < rows[1] ? tile->row + tile->rows : rows[1];
     uint64_t col_end = tile->col + tile->cols < cols[1] ? tile->col + tile->cols : cols[1];
-    coffer_pycauset_tile inside = { row - rows[0], row_end - row, col - cols[0], col_end - col };
-    coffer__open_child *child;
+    coffer_pycauset_tile inside =
+        COFFER_PYCAUSET_TILE(row - rows[0], row_end - row, col - cols[0], col_end - col);
+    coffer__pycauset_block_child *child;
     size_t index = manifest->child_of[block_row * manifest->block_cols + block_col];
-    coffer_status status = coffer__blocks_acquire(&child, job->blocks, job->matrix, index, err);
+    coffer_status status = coffer__pycauset_blocks_acquire(&child, job->blocks, job->matrix, index, err);
     if (status)
         return status;
     status = check_child_shape(child->matrix, rows[1] - rows[0], cols[1] - cols[0], err);
@@ -103,7 +104,7 @@ static coffer_status place_block(block_job *job, size_t block_row, size_t block_
         status = job->straight ? coffer_pycauset_read_tile(place_of(job, row, col), job->out_stride,
                                                            child->matrix, &inside, job->recipe.to, err)
                                : place_changed(job, child->matrix, &inside, row, col, err);
-    coffer__blocks_release(job->blocks, child);
+    coffer__pycauset_blocks_release(job->blocks, child);
     return status;
 }
 
@@ -123,7 +124,7 @@ static size_t find_block(const uint64_t *edges, size_t count, uint64_t at)
 
 static coffer_status place_all(block_job *job, coffer_error *err)
 {
-    const coffer__manifest *manifest = &job->blocks->manifest;
+    const coffer__pycauset_manifest *manifest = &job->blocks->manifest;
     const coffer_pycauset_tile *tile = &job->stored;
     size_t first_row = find_block(manifest->row_edges, manifest->block_rows, tile->row);
     size_t first_col = find_block(manifest->col_edges, manifest->block_cols, tile->col);
@@ -143,7 +144,7 @@ static coffer_status place_all(block_job *job, coffer_error *err)
 static void choose_recipe(block_job *job, const coffer_pycauset_info *info, coffer_dtype dtype)
 {
     bool pairs = coffer_dtype_is_complex(dtype);
-    job->recipe = coffer__recipe_of(info, dtype);
+    job->recipe = coffer__pycauset_recipe_for(info, dtype);
     job->recipe.conjugated = info->conjugated && pairs;
     job->recipe.stored = dtype;
     if (job->recipe.scaled)
@@ -159,14 +160,14 @@ coffer_status coffer__pycauset_read_blocks(uint8_t *out, size_t out_stride, cons
                                            coffer_error *err)
 {
     block_job job = { .matrix = matrix, .out_stride = out_stride, .stored = *tile };
-    coffer_status status = coffer__blocks_of(&job.blocks, matrix, err);
+    coffer_status status = coffer__pycauset_blocks_get(&job.blocks, matrix, err);
     if (status)
         return status;
     job.out = out;
     job.size = coffer_dtype_size(dtype);
     choose_recipe(&job, &matrix->info, dtype);
     if (job.transposed)
-        job.stored = (coffer_pycauset_tile){ tile->col, tile->cols, tile->row, tile->rows };
+        job.stored = (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(tile->col, tile->cols, tile->row, tile->rows);
     if (!job.straight) {
         job.band = coffer__malloc((size_t)BAND_ROWS * BAND_STRIDE);
         job.line = coffer__malloc((size_t)BAND_COLS * 16);
@@ -186,14 +187,14 @@ void coffer__pycauset_settle_value_dtype(coffer_pycauset *matrix)
     coffer_dtype common = COFFER_DTYPE_BOOL;
     const coffer_pycauset_info *info = &matrix->info;
     if (info->type != COFFER_PYCAUSET_BLOCK || info->dtype != COFFER_DTYPE_NONE ||
-        coffer__blocks_of(&blocks, matrix, NULL))
+        coffer__pycauset_blocks_get(&blocks, matrix, NULL))
         return;
     for (size_t i = 0; i < blocks->manifest.child_count; i++) {
-        coffer__open_child *child;
-        if (coffer__blocks_acquire(&child, blocks, matrix, i, NULL))
+        coffer__pycauset_block_child *child;
+        if (coffer__pycauset_blocks_acquire(&child, blocks, matrix, i, NULL))
             return;
         common = coffer__elements_promote(common, child->matrix->info.value_dtype);
-        coffer__blocks_release(blocks, child);
+        coffer__pycauset_blocks_release(blocks, child);
     }
     if (info->scalar_real != 1.0 || info->scalar_imag != 0.0)
         common = coffer_dtype_is_complex(common) || info->scalar_imag != 0.0 ? COFFER_DTYPE_C128

@@ -160,7 +160,7 @@ static char *path_of(const block_writer *writer, const char *name)
 
 static coffer_status copy_block(block_writer *writer, block_source *block, coffer_error *err)
 {
-    coffer__sink_opts sink_opts = { .no_sync = writer->opts.no_sync };
+    coffer__sink_opts sink_opts = { .no_sync = writer->opts.durability == COFFER_DURABILITY_NONE };
     coffer__sink *sink = NULL;
     struct stat before;
     char *path = path_of(writer, block->name);
@@ -193,7 +193,7 @@ static void remove_child(const block_writer *writer, const char *name)
 typedef struct named_matrix {
     coffer_source *source;
     coffer_pycauset *matrix;
-    coffer__manifest manifest; /* empty when there is no block matrix of that name */
+    coffer__pycauset_manifest manifest; /* empty when there is no block matrix of that name */
 } named_matrix;
 
 static void named_open(named_matrix *named, const char *path)
@@ -201,13 +201,13 @@ static void named_open(named_matrix *named, const char *path)
     if (coffer_source_open(&named->source, path, NULL, NULL) == COFFER_OK &&
         coffer_pycauset_open(&named->matrix, named->source, NULL, NULL) == COFFER_OK &&
         named->matrix->info.type == COFFER_PYCAUSET_BLOCK)
-        (void)coffer__manifest_read(&named->manifest, named->matrix->metadata.root, &named->matrix->info, 0,
-                                    NULL);
+        (void)coffer__pycauset_manifest_read(&named->manifest, named->matrix->metadata.root,
+                                             &named->matrix->info, 0, NULL);
 }
 
 static void named_close(named_matrix *named)
 {
-    coffer__manifest_free(&named->manifest);
+    coffer__pycauset_manifest_free(&named->manifest);
     coffer_pycauset_close(named->matrix);
     coffer_source_close(named->source);
 }
@@ -327,9 +327,9 @@ static void writer_close(block_writer *writer)
     coffer__free(writer->folder);
 }
 
-coffer_status coffer_pycauset_create_blocks(const char *path, const char *const *children,
-                                            uint64_t block_rows, uint64_t block_cols,
-                                            const coffer_pycauset_writer_opts *opts, coffer_error *err)
+coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *children, uint64_t block_rows,
+                                           uint64_t block_cols, const coffer_pycauset_writer_opts *opts,
+                                           coffer_error *err)
 {
     block_writer writer = { .path = path, .rows = block_rows, .cols = block_cols };
     named_matrix old = { .source = NULL };
@@ -346,7 +346,7 @@ coffer_status coffer_pycauset_create_blocks(const char *path, const char *const 
                             (unsigned long long)block_cols, path);
     if ((status = coffer__file_resolve(&resolved, path, err)))
         return status;
-    writer.folder = coffer__blocks_folder(resolved);
+    writer.folder = coffer__pycauset_blocks_folder(resolved);
     writer.blocks = coffer__calloc(writer.count, sizeof *writer.blocks);
     if (!writer.folder || !writer.blocks)
         status = coffer__fail_no_memory(err, writer.count * sizeof *writer.blocks);

@@ -12,7 +12,7 @@
 
 /* ---- Of a stream ---- */
 
-static bool finish_group(coffer__group_sums *sums)
+static bool finish_group(coffer__pycauset_sums *sums)
 {
     uint8_t bytes[4];
     coffer__store_u32(bytes, sums->crc);
@@ -21,7 +21,7 @@ static bool finish_group(coffer__group_sums *sums)
     return coffer__buffer_append(&sums->sums, bytes, sizeof bytes);
 }
 
-void coffer__group_sums_add(coffer__group_sums *sums, const void *bytes, size_t len)
+void coffer__pycauset_sums_add(coffer__pycauset_sums *sums, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
     while (len > 0) {
@@ -35,7 +35,7 @@ void coffer__group_sums_add(coffer__group_sums *sums, const void *bytes, size_t 
     }
 }
 
-coffer_status coffer__group_sums_finish(coffer__group_sums *sums, coffer_error *err)
+coffer_status coffer__pycauset_sums_finish(coffer__pycauset_sums *sums, coffer_error *err)
 {
     if (sums->in_group > 0)
         finish_group(sums);

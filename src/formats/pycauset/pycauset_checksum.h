@@ -4,19 +4,19 @@
 
 #include "formats/pycauset/pycauset_private.h"
 
-typedef struct coffer__group_sums {
+typedef struct coffer__pycauset_sums {
     coffer__buffer sums; /* a little-endian u32 for each group that is complete */
     uint32_t crc;
     size_t in_group;
-} coffer__group_sums;
+} coffer__pycauset_sums;
 
-#define COFFER__GROUP_SUMS_INIT   \
-    {                             \
-        COFFER__BUFFER_INIT, 0, 0 \
+#define COFFER__PYCAUSET_SUMS_INIT \
+    {                              \
+        COFFER__BUFFER_INIT, 0, 0  \
     }
 
-void coffer__group_sums_add(coffer__group_sums *sums, const void *bytes, size_t len);
+void coffer__pycauset_sums_add(coffer__pycauset_sums *sums, const void *bytes, size_t len);
 /* Takes the last group in, which may be shorter. */
-coffer_status coffer__group_sums_finish(coffer__group_sums *sums, coffer_error *err);
+coffer_status coffer__pycauset_sums_finish(coffer__pycauset_sums *sums, coffer_error *err);
 
 #endif

@@ -33,8 +33,9 @@ static coffer_pycauset_tile tile_at(const value_job *job, uint64_t first, uint64
     uint64_t row = first / job->cols, col = first % job->cols,
              count = end - first < PIECE ? end - first : PIECE;
     if (col == 0 && count >= job->cols)
-        return (coffer_pycauset_tile){ row, count / job->cols, 0, job->cols };
-    return (coffer_pycauset_tile){ row, 1, col, job->cols - col < count ? job->cols - col : count };
+        return (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(row, count / job->cols, 0, job->cols);
+    return (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(row, 1, col,
+                                                      job->cols - col < count ? job->cols - col : count);
 }
 
 /* Reads a tile of both; the values of b lie PIECE × 16 bytes behind those of a. */
@@ -203,7 +204,7 @@ typedef struct matrix_diff {
     coffer__comparison all;
     uint64_t units;
     bool same_shape, same_type;
-    coffer__diffed_metadata metadata;
+    coffer__pycauset_diffed_metadata metadata;
 } matrix_diff;
 
 static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
@@ -244,7 +245,7 @@ static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_
     else
         coffer__node_null(out, "values");
     coffer__node_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
-    if ((status = coffer__diffed_metadata_put(out, "metadata", &diff->metadata, err)))
+    if ((status = coffer__pycauset_diffed_metadata_put(out, "metadata", &diff->metadata, err)))
         return status;
     if (diff->same_shape)
         status = list_differences(coffer__node_list(out, "differences"), &diff->values, diff->units,
@@ -269,10 +270,10 @@ static coffer_status compare(coffer_node *out, const coffer_pycauset *a, const c
     if (diff.same_shape)
         status = compare_values(&diff, err);
     if (status == COFFER_OK)
-        status = coffer__diffed_metadata_compare(&diff.metadata, a, b, err);
+        status = coffer__pycauset_diffed_metadata_compare(&diff.metadata, a, b, err);
     if (status == COFFER_OK)
         status = put_diff(out, &diff, err);
-    coffer__diffed_metadata_free(&diff.metadata);
+    coffer__pycauset_diffed_metadata_free(&diff.metadata);
     coffer__free(diff.values.scratch);
     coffer__free(diff.values.found);
     return status;

@@ -68,8 +68,9 @@ static coffer_status take_metadata(coffer_pycauset_value *out, coffer__arena *me
     return COFFER_OK;
 }
 
-coffer_status coffer__diffed_metadata_compare(coffer__diffed_metadata *out, const coffer_pycauset *a,
-                                              const coffer_pycauset *b, coffer_error *err)
+coffer_status coffer__pycauset_diffed_metadata_compare(coffer__pycauset_diffed_metadata *out,
+                                                       const coffer_pycauset *a, const coffer_pycauset *b,
+                                                       coffer_error *err)
 {
     coffer_node *found = NULL;
     coffer_status status;
@@ -83,13 +84,14 @@ coffer_status coffer__diffed_metadata_compare(coffer__diffed_metadata *out, cons
     return status;
 }
 
-void coffer__diffed_metadata_free(coffer__diffed_metadata *metadata)
+void coffer__pycauset_diffed_metadata_free(coffer__pycauset_diffed_metadata *metadata)
 {
     coffer__arena_free(&metadata->memory);
 }
 
-coffer_status coffer__diffed_metadata_put(coffer_node *out, const char *name,
-                                          const coffer__diffed_metadata *metadata, coffer_error *err)
+coffer_status coffer__pycauset_diffed_metadata_put(coffer_node *out, const char *name,
+                                                   const coffer__pycauset_diffed_metadata *metadata,
+                                                   coffer_error *err)
 {
     coffer_node *map = coffer__node_map(out, name);
     return map ? coffer_pycauset_value_diff(map, &metadata->a, &metadata->b, err)

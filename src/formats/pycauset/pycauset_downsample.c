@@ -97,8 +97,8 @@ static coffer_status fill_cells(void *context, uint64_t index, uint32_t worker, 
         sums[i] = (cell_sum){ 0.0, 0 };
     for (uint64_t r = row; r < row_end; r += tile_rows) {
         for (uint64_t c = col; c < col_end; c += tile_cols) {
-            coffer_pycauset_tile tile = { r, row_end - r < tile_rows ? row_end - r : tile_rows, c,
-                                          col_end - c < tile_cols ? col_end - c : tile_cols };
+            coffer_pycauset_tile tile = { sizeof tile, r, row_end - r < tile_rows ? row_end - r : tile_rows,
+                                          c, col_end - c < tile_cols ? col_end - c : tile_cols };
             coffer_status status = sum_tile(sums, job, first, &tile, values, err);
             if (status)
                 return status;

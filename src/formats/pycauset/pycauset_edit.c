@@ -26,6 +26,8 @@ struct coffer_pycauset_editor {
     coffer_error failure; /* of a write or sync; sticks */
 };
 
+COFFER__INIT_FUNCTION(coffer_pycauset_editor_opts, COFFER_PYCAUSET_EDITOR_OPTS_INIT)
+
 /* ---- Opening ---- */
 
 static coffer_status load(coffer_pycauset_editor *editor, coffer_source *src, coffer_error *err)

@@ -11,16 +11,16 @@
 
 /* ---- Bits ---- */
 
-static const coffer__bit_kernels *bit_kernels(coffer__cpu_level level)
+static const coffer__pycauset_bit_kernels *bit_kernels(coffer__cpu_level level)
 {
 #if defined(__x86_64__)
     if (level == COFFER__CPU_AVX512)
-        return &coffer__bits_avx512;
+        return &coffer__pycauset_bits_avx512;
     if (level == COFFER__CPU_AVX2)
-        return &coffer__bits_avx2;
+        return &coffer__pycauset_bits_avx2;
 #endif
     (void)level;
-    return &coffer__bits_generic;
+    return &coffer__pycauset_bits_generic;
 }
 
 static void expand_singly(uint8_t *out, const uint8_t *bits, size_t first, size_t count)
@@ -29,8 +29,8 @@ static void expand_singly(uint8_t *out, const uint8_t *bits, size_t first, size_
         out[i] = bits[(first + i) / 8] >> (first + i) % 8 & 1;
 }
 
-void coffer__expand_bits(uint8_t *out, const uint8_t *bits, size_t first, size_t count,
-                         coffer__cpu_level level)
+void coffer__pycauset_expand_bits(uint8_t *out, const uint8_t *bits, size_t first, size_t count,
+                                  coffer__cpu_level level)
 {
     size_t head = (8 - first % 8) % 8;
     head = head < count ? head : count;
@@ -41,7 +41,7 @@ void coffer__expand_bits(uint8_t *out, const uint8_t *bits, size_t first, size_t
     expand_singly(out + done, bits, first + done, count - done);
 }
 
-void coffer__pack_bits(uint8_t *bits, const uint8_t *bytes, size_t count, coffer__cpu_level level)
+void coffer__pycauset_pack_bits(uint8_t *bits, const uint8_t *bytes, size_t count, coffer__cpu_level level)
 {
     size_t words = count / 64, rest = count % 64;
     bit_kernels(level)->pack(bits, bytes, words);
@@ -52,7 +52,7 @@ void coffer__pack_bits(uint8_t *bits, const uint8_t *bytes, size_t count, coffer
     }
 }
 
-uint64_t coffer__count_bits(const uint8_t *bits, size_t first, size_t count)
+uint64_t coffer__pycauset_count_bits(const uint8_t *bits, size_t first, size_t count)
 {
     uint64_t ones = 0;
     for (; count > 0 && first % 8 != 0; first++, count--)
@@ -115,8 +115,8 @@ static void negate_floats(uint8_t *values, size_t size, size_t count)
 
 /* Puts the negatives of at most a chunk into scratch, which has room for pairs of doubles, and gives their
  * type: what has no sign becomes a double. */
-static coffer_dtype negate_chunk(uint8_t *scratch, const coffer__row_recipe *recipe, const void *elements,
-                                 coffer_dtype type, size_t count)
+static coffer_dtype negate_chunk(uint8_t *scratch, const coffer__pycauset_recipe *recipe,
+                                 const void *elements, coffer_dtype type, size_t count)
 {
     bool has_sign = type == COFFER_DTYPE_I8 || type == COFFER_DTYPE_I16 || type == COFFER_DTYPE_I32 ||
                     type == COFFER_DTYPE_I64;
@@ -134,7 +134,7 @@ static coffer_dtype negate_chunk(uint8_t *scratch, const coffer__row_recipe *rec
 /* ---- Rows ---- */
 
 /* At most a chunk of elements of a plain type. */
-static void finish_chunk(uint8_t *out, const coffer__row_recipe *recipe, const void *elements,
+static void finish_chunk(uint8_t *out, const coffer__pycauset_recipe *recipe, const void *elements,
                          coffer_dtype type, size_t count)
 {
     double wide[2 * CHUNK], negatives[2 * CHUNK];
@@ -168,8 +168,8 @@ static void interleave(uint16_t *out, const uint8_t *real, const uint8_t *imag, 
     }
 }
 
-void coffer__expand_row(void *out, const coffer__row_recipe *recipe, const coffer__stored_row *row,
-                        size_t count)
+void coffer__pycauset_expand_row(void *out, const coffer__pycauset_recipe *recipe,
+                                 const coffer__pycauset_stored_row *row, size_t count)
 {
     union {
         uint8_t bytes[CHUNK];
@@ -180,7 +180,7 @@ void coffer__expand_row(void *out, const coffer__row_recipe *recipe, const coffe
     bool is_bits = recipe->stored == COFFER_DTYPE_BIT;
     bool as_is = !recipe->negated && !recipe->scaled && !recipe->conjugated;
     if (is_bits && recipe->to == COFFER_DTYPE_BOOL && as_is) {
-        coffer__expand_bits(to, row->bytes, row->first_bit, count, recipe->level);
+        coffer__pycauset_expand_bits(to, row->bytes, row->first_bit, count, recipe->level);
         return;
     }
     if (!is_bits && as_is && recipe->stored != COFFER_DTYPE_C32) {
@@ -190,7 +190,7 @@ void coffer__expand_row(void *out, const coffer__row_recipe *recipe, const coffe
     for (size_t done = 0; done < count; done += CHUNK, to += CHUNK * to_size) {
         size_t n = count - done < CHUNK ? count - done : CHUNK;
         if (is_bits) {
-            coffer__expand_bits(scratch.bytes, row->bytes, row->first_bit + done, n, recipe->level);
+            coffer__pycauset_expand_bits(scratch.bytes, row->bytes, row->first_bit + done, n, recipe->level);
             finish_chunk(to, recipe, scratch.bytes, COFFER_DTYPE_BOOL, n);
         } else if (recipe->stored == COFFER_DTYPE_C32) {
             interleave(scratch.pairs, row->bytes + 2 * done, row->imaginary + 2 * done, n);
@@ -221,8 +221,8 @@ DEFINE_TRANSPOSE(transpose_4, 4)
 DEFINE_TRANSPOSE(transpose_8, 8)
 DEFINE_TRANSPOSE(transpose_16, 16)
 
-void coffer__transpose(uint8_t *out, size_t out_stride, const uint8_t *in, size_t in_stride, size_t rows,
-                       size_t cols, size_t size)
+void coffer__pycauset_transpose(uint8_t *out, size_t out_stride, const uint8_t *in, size_t in_stride,
+                                size_t rows, size_t cols, size_t size)
 {
     switch (size) {
     case 1:

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -17,6 +18,8 @@ struct coffer_pycauset_history {
     state *states;
     size_t count, capacity;
 };
+
+COFFER__INIT_FUNCTION(coffer_pycauset_history_opts, COFFER_PYCAUSET_HISTORY_OPTS_INIT)
 
 /* ---- Numbers ---- */
 
@@ -112,22 +115,26 @@ static coffer_status add_state(coffer_pycauset_history *history, coffer_source *
 }
 
 coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer_source *src,
-                                           const coffer_limits *limits, coffer_error *err)
+                                           const coffer_pycauset_history_opts *opts, coffer_error *err)
 {
-    coffer_limits allowed = coffer__limits(limits);
-    uint64_t memory_left = allowed.memory_bytes;
-    coffer__pycauset_scan scan = { .items = NULL };
+    coffer_pycauset_history_opts options = COFFER_PYCAUSET_HISTORY_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     coffer__pycauset_header header;
-    coffer_pycauset_history *history = NULL;
-    coffer_status status;
-    if ((status = coffer__pycauset_read_header(&header, src, err)) ||
-        (status = coffer__pycauset_expect_active(&header, src, err)))
+    if (!status)
+        status = coffer__pycauset_read_header(&header, src, err);
+    if (!status)
+        status = coffer__pycauset_expect_active(&header, src, err);
+    if (status)
         return status;
-    if (!(history = coffer__calloc(1, sizeof *history)))
+    coffer_pycauset_history *history = coffer__calloc(1, sizeof *history);
+    if (!history)
         return coffer__fail_no_memory(err, sizeof *history);
-    status = coffer__pycauset_scan_blocks(&scan, src, &header, &allowed, err);
-    for (size_t i = 0; i < scan.count && status == COFFER_OK; i++)
-        status = add_state(history, src, &scan.items[i], &allowed, &memory_left, err);
+    coffer_limits limits = coffer__limits(options.limits);
+    uint64_t memory_left = limits.memory_bytes;
+    coffer__pycauset_scan scan = { .items = NULL };
+    status = coffer__pycauset_scan_blocks(&scan, src, &header, &limits, err);
+    for (size_t i = 0; i < scan.count && !status; i++)
+        status = add_state(history, src, &scan.items[i], &limits, &memory_left, err);
     coffer__pycauset_scan_free(&scan);
     if (status) {
         coffer_pycauset_history_close(history);
@@ -136,6 +143,17 @@ coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer
     number_states(history, &header);
     *out = history;
     return COFFER_OK;
+}
+
+coffer_status coffer_pycauset_history_open_path(coffer_pycauset_history **out, const char *path,
+                                                const coffer_pycauset_history_opts *opts, coffer_error *err)
+{
+    coffer_source *source = NULL;
+    coffer_status status = coffer_source_open(&source, path, NULL, err);
+    if (!status)
+        status = coffer_pycauset_history_open(out, source, opts, err);
+    coffer_source_close(source);
+    return status;
 }
 
 void coffer_pycauset_history_close(coffer_pycauset_history *history)
@@ -153,9 +171,10 @@ size_t coffer_pycauset_history_count(const coffer_pycauset_history *history)
     return history->count;
 }
 
-coffer_pycauset_generation coffer_pycauset_history_at(const coffer_pycauset_history *history, size_t index)
+const coffer_pycauset_generation *coffer_pycauset_history_at(const coffer_pycauset_history *history,
+                                                             size_t index)
 {
-    return history->states[index].facts;
+    return index < history->count ? &history->states[index].facts : NULL;
 }
 
 /* ---- One of them ---- */
@@ -182,8 +201,10 @@ coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *lengt
                                                uint64_t generation, const coffer_limits *limits,
                                                coffer_error *err)
 {
+    coffer_pycauset_history_opts opts = COFFER_PYCAUSET_HISTORY_OPTS_INIT;
+    opts.limits = limits;
     coffer_pycauset_history *history = NULL;
-    coffer_status status = coffer_pycauset_history_open(&history, src, limits, err);
+    coffer_status status = coffer_pycauset_history_open(&history, src, &opts, err);
     if (status)
         return status;
     bool found = false;

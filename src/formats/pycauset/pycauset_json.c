@@ -133,3 +133,13 @@ void coffer__pycauset_to_node(coffer_node *parent, const char *name, const coffe
         coffer__node_null(parent, name);
     }
 }
+
+coffer_status coffer_pycauset_value_to_node(coffer_node *out, const coffer_pycauset_value *map,
+                                            coffer_error *err)
+{
+    if (coffer_pycauset_value_kind(map) != COFFER_PYCAUSET_MAP)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "the value is not a map");
+    for (uint32_t i = 0; i < map->count; i++)
+        coffer__pycauset_to_node(out, map->as.children[i].key, &map->as.children[i]);
+    return coffer__node_status(out, err);
+}

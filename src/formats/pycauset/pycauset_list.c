@@ -56,19 +56,21 @@ static coffer_status list_metadata(coffer_node *entries, coffer_source *src, con
 static coffer_status list_generations(coffer_node *entries, coffer_source *src, const coffer_list_opts *opts,
                                       coffer_error *err)
 {
+    coffer_pycauset_history_opts history_opts = COFFER_PYCAUSET_HISTORY_OPTS_INIT;
+    history_opts.limits = opts->limits;
     coffer_pycauset_history *history = NULL;
-    coffer_status status = coffer_pycauset_history_open(&history, src, opts->limits, err);
+    coffer_status status = coffer_pycauset_history_open(&history, src, &history_opts, err);
     if (status)
         return status;
     for (size_t i = 0; i < coffer_pycauset_history_count(history); i++) {
-        coffer_pycauset_generation facts = coffer_pycauset_history_at(history, i);
+        const coffer_pycauset_generation *facts = coffer_pycauset_history_at(history, i);
         coffer_node *entry = coffer__node_map(entries, NULL);
-        coffer__node_u64(entry, "generation", facts.generation, COFFER_UNIT_NONE);
-        coffer__node_bool(entry, "committed", facts.committed);
-        coffer__node_bool(entry, "active", facts.active);
-        coffer__node_u64(entry, "offset", facts.offset, COFFER_UNIT_OFFSET);
-        coffer__node_u64(entry, "length", facts.length, COFFER_UNIT_BYTES);
-        coffer__node_text(entry, "date", facts.date);
+        coffer__node_u64(entry, "generation", facts->generation, COFFER_UNIT_NONE);
+        coffer__node_bool(entry, "committed", facts->committed);
+        coffer__node_bool(entry, "active", facts->active);
+        coffer__node_u64(entry, "offset", facts->offset, COFFER_UNIT_OFFSET);
+        coffer__node_u64(entry, "length", facts->length, COFFER_UNIT_BYTES);
+        coffer__node_text(entry, "date", facts->date);
     }
     coffer_pycauset_history_close(history);
     return COFFER_OK;

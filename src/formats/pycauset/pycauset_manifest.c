@@ -48,8 +48,8 @@ static coffer_status read_edges(uint64_t **out, size_t *blocks, const coffer_pyc
 
 /* ---- Children ---- */
 
-static coffer_status read_child(coffer__manifest_child *out, const coffer_pycauset_value *value, size_t row,
-                                size_t col, uint64_t offset, coffer_error *err)
+static coffer_status read_child(coffer__pycauset_manifest_child *out, const coffer_pycauset_value *value,
+                                size_t row, size_t col, uint64_t offset, coffer_error *err)
 {
     const coffer_pycauset_value *path = coffer__pycauset_get_key(value, "path");
     const coffer_pycauset_value *uuid = coffer__pycauset_get_key(value, "payload_uuid");
@@ -60,11 +60,12 @@ static coffer_status read_child(coffer__manifest_child *out, const coffer_pycaus
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, offset,
                             "child (%zu, %zu) has the path \"%s\": it has to be a plain file name", row, col,
                             path->as.text);
-    *out = (coffer__manifest_child){ path->as.text, uuid->as.text };
+    *out = (coffer__pycauset_manifest_child){ path->as.text, uuid->as.text };
     return COFFER_OK;
 }
 
-static coffer_status read_children(coffer__manifest_child *out, const coffer__manifest *manifest,
+static coffer_status read_children(coffer__pycauset_manifest_child *out,
+                                   const coffer__pycauset_manifest *manifest,
                                    const coffer_pycauset_value *rows, uint64_t offset, coffer_error *err)
 {
     for (size_t i = 0; i < manifest->block_rows; i++) {
@@ -80,7 +81,7 @@ static coffer_status read_children(coffer__manifest_child *out, const coffer__ma
 }
 
 typedef struct numbered_child {
-    coffer__manifest_child child;
+    coffer__pycauset_manifest_child child;
     size_t block;
 } numbered_child;
 
@@ -94,8 +95,8 @@ static int compare_children(const void *a, const void *b)
 }
 
 /* Each file once, however many blocks it is. */
-static coffer_status number_children(coffer__manifest *manifest, const coffer__manifest_child *all,
-                                     coffer_error *err)
+static coffer_status number_children(coffer__pycauset_manifest *manifest,
+                                     const coffer__pycauset_manifest_child *all, coffer_error *err)
 {
     size_t count = manifest->block_rows * manifest->block_cols;
     numbered_child *sorted = coffer__alloc_array(count, sizeof *sorted);
@@ -109,7 +110,7 @@ static coffer_status number_children(coffer__manifest *manifest, const coffer__m
         sorted[i] = (numbered_child){ all[i], i };
     qsort(sorted, count, sizeof *sorted, compare_children);
     for (size_t i = 0; i < count; i++) {
-        const coffer__manifest_child *child = &sorted[i].child;
+        const coffer__pycauset_manifest_child *child = &sorted[i].child;
         if (i == 0 || strcmp(child->path, sorted[i - 1].child.path) != 0 ||
             strcmp(child->uuid, sorted[i - 1].child.uuid) != 0)
             manifest->children[manifest->child_count++] = *child;
@@ -119,8 +120,8 @@ static coffer_status number_children(coffer__manifest *manifest, const coffer__m
     return COFFER_OK;
 }
 
-static coffer_status read_grid(coffer__manifest *out, const coffer_pycauset_value *manifest, uint64_t offset,
-                               coffer_error *err)
+static coffer_status read_grid(coffer__pycauset_manifest *out, const coffer_pycauset_value *manifest,
+                               uint64_t offset, coffer_error *err)
 {
     const coffer_pycauset_value *rows = coffer__pycauset_get_key(manifest, "children");
     size_t count = out->block_rows * out->block_cols;
@@ -135,7 +136,7 @@ static coffer_status read_grid(coffer__manifest *out, const coffer_pycauset_valu
                                 "row %lu of \"block_manifest.children\" does not have %zu children",
                                 (unsigned long)i, out->block_cols);
     }
-    coffer__manifest_child *all = coffer__alloc_array(count, sizeof *all);
+    coffer__pycauset_manifest_child *all = coffer__alloc_array(count, sizeof *all);
     if (!all)
         return coffer__fail_no_memory(err, count * sizeof *all);
     coffer_status status = read_children(all, out, rows, offset, err);
@@ -145,11 +146,13 @@ static coffer_status read_grid(coffer__manifest *out, const coffer_pycauset_valu
     return status;
 }
 
-coffer_status coffer__manifest_read(coffer__manifest *out, const coffer_pycauset_value *root,
-                                    const coffer_pycauset_info *info, uint64_t offset, coffer_error *err)
+coffer_status coffer__pycauset_manifest_read(coffer__pycauset_manifest *out,
+                                             const coffer_pycauset_value *root,
+                                             const coffer_pycauset_info *info, uint64_t offset,
+                                             coffer_error *err)
 {
     const coffer_pycauset_value *manifest = coffer__pycauset_get_key(root, "block_manifest");
-    coffer__manifest made = { 0 };
+    coffer__pycauset_manifest made = { 0 };
     uint64_t version;
     coffer_status status;
     if (!manifest || manifest->kind != COFFER_PYCAUSET_MAP)
@@ -163,18 +166,18 @@ coffer_status coffer__manifest_read(coffer__manifest *out, const coffer_pycauset
         (status = read_edges(&made.col_edges, &made.block_cols, manifest, "col_partitions", info->stored_cols,
                              offset, err)) ||
         (status = read_grid(&made, manifest, offset, err))) {
-        coffer__manifest_free(&made);
+        coffer__pycauset_manifest_free(&made);
         return status;
     }
     *out = made;
     return COFFER_OK;
 }
 
-void coffer__manifest_free(coffer__manifest *manifest)
+void coffer__pycauset_manifest_free(coffer__pycauset_manifest *manifest)
 {
     coffer__free(manifest->row_edges);
     coffer__free(manifest->col_edges);
     coffer__free(manifest->child_of);
     coffer__free(manifest->children);
-    *manifest = (coffer__manifest){ 0 };
+    *manifest = (coffer__pycauset_manifest){ 0 };
 }

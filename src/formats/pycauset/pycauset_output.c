@@ -12,7 +12,7 @@
 
 /* ---- Bytes put aside ---- */
 
-static coffer_status spool_open(coffer__spool *spool, coffer_error *err)
+static coffer_status spool_open(coffer__pycauset_spool *spool, coffer_error *err)
 {
     spool->buffer = coffer__malloc(SPOOL_BUFFER);
     if (!spool->buffer)
@@ -20,13 +20,13 @@ static coffer_status spool_open(coffer__spool *spool, coffer_error *err)
     return coffer__temporary_unnamed(&spool->fd, err);
 }
 
-static void spool_close(coffer__spool *spool)
+static void spool_close(coffer__pycauset_spool *spool)
 {
     coffer__file_close(spool->fd);
     coffer__free(spool->buffer);
 }
 
-static coffer_status spool_flush(coffer__spool *spool, coffer_error *err)
+static coffer_status spool_flush(coffer__pycauset_spool *spool, coffer_error *err)
 {
     coffer_status status = coffer__file_write_at(spool->fd, spool->buffer, spool->buffered, spool->written,
                                                  "temporary file", err);
@@ -35,7 +35,8 @@ static coffer_status spool_flush(coffer__spool *spool, coffer_error *err)
     return status;
 }
 
-static coffer_status spool_write(coffer__spool *spool, const void *bytes, size_t len, coffer_error *err)
+static coffer_status spool_write(coffer__pycauset_spool *spool, const void *bytes, size_t len,
+                                 coffer_error *err)
 {
     const uint8_t *from = bytes;
     while (len > 0) {
@@ -53,15 +54,18 @@ static coffer_status spool_write(coffer__spool *spool, const void *bytes, size_t
 
 /* ---- The payload ---- */
 
-coffer_status coffer__payload_output_open(coffer__payload_output *output, const char *path,
-                                          const coffer_pycauset_writer_opts *opts, unsigned planes,
-                                          coffer_error *err)
+coffer_status coffer__pycauset_output_open(coffer__pycauset_output *output, const char *path,
+                                           const coffer_pycauset_writer_opts *opts, unsigned planes,
+                                           coffer_error *err)
 {
-    coffer__sink_opts sink_options = { .exclusive = opts->exclusive, .no_sync = opts->no_sync };
+    coffer__sink_opts sink_options = {
+        .exclusive = !opts->overwrite,
+        .no_sync = opts->durability == COFFER_DURABILITY_NONE,
+    };
     coffer_status status;
-    *output = (coffer__payload_output){
+    *output = (coffer__pycauset_output){
         .digest_wanted = !opts->payload_uuid,
-        .sums = COFFER__GROUP_SUMS_INIT,
+        .sums = COFFER__PYCAUSET_SUMS_INIT,
         .stream.fd = -1,
         .imaginary.fd = -1,
     };
@@ -78,7 +82,7 @@ coffer_status coffer__payload_output_open(coffer__payload_output *output, const 
     return spool_open(&output->stream, err);
 }
 
-void coffer__payload_output_free(coffer__payload_output *output)
+void coffer__pycauset_output_free(coffer__pycauset_output *output)
 {
     coffer__sink_discard(output->sink);
     coffer__digest_free(output->digest);
@@ -87,53 +91,53 @@ void coffer__payload_output_free(coffer__payload_output *output)
     spool_close(&output->imaginary);
 }
 
-coffer_status coffer__payload_put(coffer__payload_output *output, const void *bytes, size_t len,
-                                  coffer_error *err)
+coffer_status coffer__pycauset_output_put(coffer__pycauset_output *output, const void *bytes, size_t len,
+                                          coffer_error *err)
 {
     if (output->digest_wanted)
         coffer__digest_add(output->digest, bytes, len);
     if (output->sums_wanted)
-        coffer__group_sums_add(&output->sums, bytes, len);
+        coffer__pycauset_sums_add(&output->sums, bytes, len);
     output->written += len;
     if (output->stream.fd >= 0)
         return spool_write(&output->stream, bytes, len, err);
     return coffer__sink_write(output->sink, bytes, len, err);
 }
 
-coffer_status coffer__payload_put_imaginary(coffer__payload_output *output, const void *bytes, size_t len,
-                                            coffer_error *err)
+coffer_status coffer__pycauset_output_put_imaginary(coffer__pycauset_output *output, const void *bytes,
+                                                    size_t len, coffer_error *err)
 {
     return spool_write(&output->imaginary, bytes, len, err);
 }
 
-static coffer_status append_imaginary(coffer__payload_output *output, coffer_error *err)
+static coffer_status append_imaginary(coffer__pycauset_output *output, coffer_error *err)
 {
-    coffer__spool *spool = &output->imaginary;
+    coffer__pycauset_spool *spool = &output->imaginary;
     coffer_status status = spool_flush(spool, err);
     for (uint64_t offset = 0; status == COFFER_OK && offset < spool->written; offset += SPOOL_BUFFER) {
         uint64_t left = spool->written - offset;
         size_t part = left < SPOOL_BUFFER ? (size_t)left : SPOOL_BUFFER;
         status = coffer__file_read_at(spool->fd, spool->buffer, part, offset, "temporary file", err);
         if (status == COFFER_OK)
-            status = coffer__payload_put(output, spool->buffer, part, err);
+            status = coffer__pycauset_output_put(output, spool->buffer, part, err);
     }
     return status;
 }
 
-coffer_status coffer__payload_finish(coffer__payload_output *output, coffer_error *err)
+coffer_status coffer__pycauset_output_finish(coffer__pycauset_output *output, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     if (output->imaginary.fd >= 0)
         status = append_imaginary(output, err);
     if (status == COFFER_OK)
-        status = coffer__group_sums_finish(&output->sums, err);
+        status = coffer__pycauset_sums_finish(&output->sums, err);
     return status;
 }
 
 /* ---- The file around it ---- */
 
-coffer_status coffer__payload_commit(coffer__payload_output *output, const coffer__buffer *block,
-                                     coffer_error *err)
+coffer_status coffer__pycauset_output_commit(coffer__pycauset_output *output, const coffer__buffer *block,
+                                             coffer_error *err)
 {
     uint8_t header[COFFER__PYCAUSET_HEADER_SIZE];
     uint64_t payload_end = COFFER__PYCAUSET_HEADER_SIZE + output->written;

@@ -8,10 +8,10 @@
 
 /* ---- Places ---- */
 
-void coffer__stored_grid_of(coffer__stored_grid *out, const coffer_pycauset_info *info)
+void coffer__pycauset_grid_init(coffer__pycauset_grid *out, const coffer_pycauset_info *info)
 {
     bool vector = info->type == COFFER_PYCAUSET_VECTOR;
-    coffer__stored_grid grid = {
+    coffer__pycauset_grid grid = {
         .rows = vector ? 1 : info->stored_rows,
         .cols = vector ? info->rows * info->cols : info->stored_cols,
         .dtype = info->dtype,
@@ -28,20 +28,20 @@ void coffer__stored_grid_of(coffer__stored_grid *out, const coffer_pycauset_info
     *out = grid;
 }
 
-uint64_t coffer__stored_first(const coffer__stored_grid *grid, uint64_t row)
+uint64_t coffer__pycauset_grid_first(const coffer__pycauset_grid *grid, uint64_t row)
 {
     return grid->triangular ? row + !grid->has_diagonal : 0;
 }
 
 /* Of a triangle whose size is known to fit. */
-static uint64_t triangle_bytes(const coffer__stored_grid *grid, uint64_t longest)
+static uint64_t triangle_bytes(const coffer__pycauset_grid *grid, uint64_t longest)
 {
     uint64_t bytes = 0;
     (void)coffer__pycauset_triangle_bytes(&bytes, grid->dtype, longest);
     return bytes;
 }
 
-static uint64_t row_offset(const coffer__stored_grid *grid, uint64_t row)
+static uint64_t row_offset(const coffer__pycauset_grid *grid, uint64_t row)
 {
     if (!grid->triangular)
         return row * grid->row_bytes;
@@ -49,10 +49,10 @@ static uint64_t row_offset(const coffer__stored_grid *grid, uint64_t row)
     return triangle_bytes(grid, longest) - triangle_bytes(grid, longest - row);
 }
 
-uint64_t coffer__stored_offset(const coffer__stored_grid *grid, uint64_t row, uint64_t col,
-                               unsigned *first_bit)
+uint64_t coffer__pycauset_grid_offset(const coffer__pycauset_grid *grid, uint64_t row, uint64_t col,
+                                      unsigned *first_bit)
 {
-    uint64_t offset = row_offset(grid, row), index = col - coffer__stored_first(grid, row);
+    uint64_t offset = row_offset(grid, row), index = col - coffer__pycauset_grid_first(grid, row);
     if (grid->dtype != COFFER_DTYPE_BIT)
         return offset + index * grid->element;
     if (first_bit)
@@ -60,29 +60,29 @@ uint64_t coffer__stored_offset(const coffer__stored_grid *grid, uint64_t row, ui
     return offset + index / 8;
 }
 
-uint64_t coffer__stored_length(const coffer__stored_grid *grid, unsigned first_bit, uint64_t count)
+uint64_t coffer__pycauset_grid_length(const coffer__pycauset_grid *grid, unsigned first_bit, uint64_t count)
 {
     if (grid->dtype == COFFER_DTYPE_BIT)
         return (first_bit + count + 7) / 8;
     return count * grid->element;
 }
 
-uint64_t coffer__stored_row_bytes(const coffer__stored_grid *grid, uint64_t row)
+uint64_t coffer__pycauset_grid_row_bytes(const coffer__pycauset_grid *grid, uint64_t row)
 {
     uint64_t bytes = grid->row_bytes;
     if (grid->triangular)
         (void)coffer__pycauset_triangle_row_bytes(&bytes, grid->dtype,
-                                                  grid->cols - coffer__stored_first(grid, row));
+                                                  grid->cols - coffer__pycauset_grid_first(grid, row));
     return bytes;
 }
 
 /* ---- Recipes ---- */
 
-coffer__row_recipe coffer__recipe_of(const coffer_pycauset_info *info, coffer_dtype dtype)
+coffer__pycauset_recipe coffer__pycauset_recipe_for(const coffer_pycauset_info *info, coffer_dtype dtype)
 {
     bool scaled = info->scalar_real != 1.0 || info->scalar_imag != 0.0;
     coffer__cpu_level level = coffer__cpu();
-    return (coffer__row_recipe){
+    return (coffer__pycauset_recipe){
         .stored = info->dtype,
         .to = dtype,
         .scaled = scaled,
@@ -94,7 +94,7 @@ coffer__row_recipe coffer__recipe_of(const coffer_pycauset_info *info, coffer_dt
     };
 }
 
-bool coffer__recipe_changes(const coffer__row_recipe *recipe)
+bool coffer__pycauset_recipe_changes(const coffer__pycauset_recipe *recipe)
 {
     return recipe->scaled || recipe->conjugated || recipe->stored != recipe->to ||
            recipe->stored == COFFER_DTYPE_C32;
@@ -102,7 +102,7 @@ bool coffer__recipe_changes(const coffer__row_recipe *recipe)
 
 /* ---- Bytes ---- */
 
-void coffer__payload_reader_init(coffer__payload_reader *reader, const coffer_pycauset *matrix)
+void coffer__pycauset_payload_init(coffer__pycauset_payload *reader, const coffer_pycauset *matrix)
 {
     const coffer_pycauset_info *info = &matrix->info;
     memset(reader, 0, sizeof *reader);
@@ -112,25 +112,27 @@ void coffer__payload_reader_init(coffer__payload_reader *reader, const coffer_py
         reader->view = coffer_source_view(matrix->source, info->payload_offset, (size_t)info->payload_needed);
 }
 
-void coffer__payload_reader_free(coffer__payload_reader *reader)
+void coffer__pycauset_payload_free(coffer__pycauset_payload *reader)
 {
     coffer__free(reader->windows[0].bytes);
     coffer__free(reader->windows[1].bytes);
 }
 
-coffer_status coffer__payload_get(const uint8_t **out, coffer__payload_reader *reader, unsigned plane,
-                                  uint64_t offset, size_t len, uint64_t needed_until, coffer_error *err)
+coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset_payload *reader,
+                                           unsigned plane, uint64_t offset, size_t len, uint64_t needed_until,
+                                           coffer_error *err)
 {
     if (reader->view) {
         *out = reader->view + offset;
         return COFFER_OK;
     }
-    struct coffer__payload_window *window = &reader->windows[plane];
-    if (!window->bytes && !(window->bytes = coffer__malloc(COFFER__PAYLOAD_WINDOW)))
-        return coffer__fail_no_memory(err, COFFER__PAYLOAD_WINDOW);
+    struct coffer__pycauset_payload_window *window = &reader->windows[plane];
+    if (!window->bytes && !(window->bytes = coffer__malloc(COFFER__PYCAUSET_PAYLOAD_WINDOW)))
+        return coffer__fail_no_memory(err, COFFER__PYCAUSET_PAYLOAD_WINDOW);
     if (offset < window->begin || offset + len > window->end) {
         uint64_t wanted = needed_until > offset + len ? needed_until - offset : len;
-        size_t size = wanted < COFFER__PAYLOAD_WINDOW ? (size_t)wanted : COFFER__PAYLOAD_WINDOW;
+        size_t size =
+            wanted < COFFER__PYCAUSET_PAYLOAD_WINDOW ? (size_t)wanted : COFFER__PYCAUSET_PAYLOAD_WINDOW;
         window->begin = window->end = 0;
         coffer_status status =
             coffer_source_read_at(window->bytes, reader->source, reader->payload_offset + offset, size, err);
@@ -143,7 +145,7 @@ coffer_status coffer__payload_get(const uint8_t **out, coffer__payload_reader *r
     return COFFER_OK;
 }
 
-coffer_status coffer__payload_intact(coffer__payload_reader *reader, coffer_error *err)
+coffer_status coffer__pycauset_payload_intact(coffer__pycauset_payload *reader, coffer_error *err)
 {
     return reader->view ? coffer_source_intact(reader->source, err) : COFFER_OK;
 }

@@ -6,7 +6,7 @@
 #include "formats/pycauset/pycauset_private.h"
 
 /* The stored elements as rows. A vector is one row, whichever way it is seen. */
-typedef struct coffer__stored_grid {
+typedef struct coffer__pycauset_grid {
     uint64_t rows, cols;
     coffer_dtype dtype;
     size_t element; /* bytes, of one plane; 0 for BIT */
@@ -16,48 +16,49 @@ typedef struct coffer__stored_grid {
     bool negative;        /* … or its negative */
     uint64_t row_bytes;   /* of a dense layout */
     uint64_t plane_bytes; /* where the imaginary parts of C32 begin */
-} coffer__stored_grid;
+} coffer__pycauset_grid;
 
 /* info : as coffer__pycauset_interpret leaves it, so no size overflows. Not for BLOCK. */
-void coffer__stored_grid_of(coffer__stored_grid *out, const coffer_pycauset_info *info);
+void coffer__pycauset_grid_init(coffer__pycauset_grid *out, const coffer_pycauset_info *info);
 /* The first column that a row holds; the number of columns when it holds none. */
-uint64_t coffer__stored_first(const coffer__stored_grid *grid, uint64_t row);
+uint64_t coffer__pycauset_grid_first(const coffer__pycauset_grid *grid, uint64_t row);
 /* Offset in the payload (or plane) of the byte that has the element; col is at least the first one. first_bit
  * (may be NULL) : which of its bits, for BIT. */
-uint64_t coffer__stored_offset(const coffer__stored_grid *grid, uint64_t row, uint64_t col,
-                               unsigned *first_bit);
+uint64_t coffer__pycauset_grid_offset(const coffer__pycauset_grid *grid, uint64_t row, uint64_t col,
+                                      unsigned *first_bit);
 /* Bytes from that one on that count elements are in. */
-uint64_t coffer__stored_length(const coffer__stored_grid *grid, unsigned first_bit, uint64_t count);
+uint64_t coffer__pycauset_grid_length(const coffer__pycauset_grid *grid, unsigned first_bit, uint64_t count);
 /* Bytes of the row with its padding. */
-uint64_t coffer__stored_row_bytes(const coffer__stored_grid *grid, uint64_t row);
+uint64_t coffer__pycauset_grid_row_bytes(const coffer__pycauset_grid *grid, uint64_t row);
 
 /* How values are made of stored elements: dtype is what they become. */
-coffer__row_recipe coffer__recipe_of(const coffer_pycauset_info *info, coffer_dtype dtype);
+coffer__pycauset_recipe coffer__pycauset_recipe_for(const coffer_pycauset_info *info, coffer_dtype dtype);
 /* Whether values differ from the stored elements at all. */
-bool coffer__recipe_changes(const coffer__row_recipe *recipe);
+bool coffer__pycauset_recipe_changes(const coffer__pycauset_recipe *recipe);
 
 /* Bytes of the payload: borrowed where they are mapped, else read piece by piece. */
-typedef struct coffer__payload_reader {
+typedef struct coffer__pycauset_payload {
     coffer_source *source;
     uint64_t payload_offset;
     const uint8_t *view; /* NULL: to be read */
-    struct coffer__payload_window {
+    struct coffer__pycauset_payload_window {
         uint8_t *bytes;
         uint64_t begin, end;
     } windows[2]; /* one for each plane */
-} coffer__payload_reader;
+} coffer__pycauset_payload;
 
 /* No request may be longer. */
-#define COFFER__PAYLOAD_WINDOW ((size_t)256 << 10)
+#define COFFER__PYCAUSET_PAYLOAD_WINDOW ((size_t)256 << 10)
 
-void coffer__payload_reader_init(coffer__payload_reader *reader, const coffer_pycauset *matrix);
-void coffer__payload_reader_free(coffer__payload_reader *reader);
+void coffer__pycauset_payload_init(coffer__pycauset_payload *reader, const coffer_pycauset *matrix);
+void coffer__pycauset_payload_free(coffer__pycauset_payload *reader);
 /* Bytes [offset, offset + len) of the payload, until the next call for that plane. needed_until : the caller
  * will ask for all bytes up to there, so they may be read at once. */
-coffer_status coffer__payload_get(const uint8_t **out, coffer__payload_reader *reader, unsigned plane,
-                                  uint64_t offset, size_t len, uint64_t needed_until, coffer_error *err);
+coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset_payload *reader,
+                                           unsigned plane, uint64_t offset, size_t len, uint64_t needed_until,
+                                           coffer_error *err);
 /* To be asked when the work is done: whether what was mapped was really there. */
-coffer_status coffer__payload_intact(coffer__payload_reader *reader, coffer_error *err);
+coffer_status coffer__pycauset_payload_intact(coffer__pycauset_payload *reader, coffer_error *err);
 
 /* ---- Block matrices (pycauset_blocks.c) ---- */
 

@@ -158,7 +158,8 @@ bool coffer__pycauset_is_fresh(const coffer_pycauset_value *entry, const coffer_
 struct coffer__pycauset_blocks; /* children of a block matrix (pycauset_blocks.c) */
 
 struct coffer_pycauset {
-    coffer_source *source;         /* borrowed */
+    coffer_source *source;
+    bool owns_source;
     const coffer_pycauset *parent; /* the block matrix that it is a child of, or NULL */
     coffer_limits limits;
     coffer__pycauset_header header;

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_pycauset_open_opts, COFFER_PYCAUSET_OPEN_OPTS_INIT)
+
 static coffer_status check_payload(const coffer_pycauset *matrix, coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
@@ -56,6 +58,17 @@ static coffer_status open_state(coffer_pycauset *matrix, uint64_t generation, co
     return read_state(matrix, err);
 }
 
+static void ignore_view(coffer_pycauset_info *info)
+{
+    info->transposed = info->conjugated = false;
+    info->scalar_real = 1;
+    info->scalar_imag = 0;
+    info->rows = info->stored_rows;
+    info->cols = info->stored_cols;
+    if (info->type != COFFER_PYCAUSET_BLOCK)
+        info->value_dtype = info->dtype == COFFER_DTYPE_BIT ? COFFER_DTYPE_BOOL : info->dtype;
+}
+
 coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *src,
                                           const coffer_pycauset_open_opts *opts,
                                           const coffer_pycauset *parent, coffer_error *err)
@@ -81,6 +94,8 @@ coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *
         return status;
     }
     coffer__pycauset_settle_value_dtype(matrix);
+    if (options.ignore_view)
+        ignore_view(&matrix->info);
     *out = matrix;
     return COFFER_OK;
 }
@@ -91,6 +106,20 @@ coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
     return coffer__pycauset_open_child(out, src, opts, NULL, err);
 }
 
+coffer_status coffer_pycauset_open_path(coffer_pycauset **out, const char *path,
+                                        const coffer_pycauset_open_opts *opts, coffer_error *err)
+{
+    coffer_source *source = NULL;
+    coffer_status status = coffer_source_open(&source, path, NULL, err);
+    if (!status)
+        status = coffer_pycauset_open(out, source, opts, err);
+    if (status)
+        coffer_source_close(source);
+    else
+        (*out)->owns_source = true;
+    return status;
+}
+
 void coffer_pycauset_close(coffer_pycauset *matrix)
 {
     if (!matrix)
@@ -98,6 +127,8 @@ void coffer_pycauset_close(coffer_pycauset *matrix)
     coffer__pycauset_blocks_free(atomic_load(&matrix->blocks));
     coffer__pycauset_tree_free(&matrix->metadata);
     coffer__free(matrix->blocks_folder);
+    if (matrix->owns_source)
+        coffer_source_close(matrix->source);
     coffer__free(matrix);
 }
 

@@ -15,8 +15,14 @@
  */
 #define UNIT (UINT64_C(1) << 20)
 #define MAX_UNITS 65536
-#define PIECE ((uint64_t)(COFFER__PAYLOAD_WINDOW / 16)) /* elements whose bytes fit a window */
+#define PIECE ((uint64_t)(COFFER__PYCAUSET_PAYLOAD_WINDOW / 16)) /* elements whose bytes fit a window */
 #define CHUNK 4096
+
+COFFER__INIT_FUNCTION(coffer_pycauset_stats_opts, COFFER_PYCAUSET_STATS_OPTS_INIT)
+
+struct coffer_pycauset_stats {
+    coffer_pycauset_summary total;
+};
 
 /* How values are looked at: times a factor, as signed numbers or as magnitudes. */
 typedef struct outlook {
@@ -35,13 +41,13 @@ typedef struct unit_sums {
 } unit_sums;
 
 typedef struct stats_worker {
-    coffer__payload_reader payload;
+    coffer__pycauset_payload payload;
     double *wide; /* CHUNK pairs */
 } stats_worker;
 
 typedef struct stats_job {
-    coffer__stored_grid grid;
-    coffer__row_recipe recipe;
+    coffer__pycauset_grid grid;
+    coffer__pycauset_recipe recipe;
     bool direct; /* the stored elements are the values */
     uint64_t unit_rows, unit_cols, units_across;
     unit_sums *sums;
@@ -51,9 +57,9 @@ typedef struct stats_job {
 /* ---- Elements ---- */
 
 static void add_piece(coffer__summary *summary, const stats_job *job, double *wide,
-                      const coffer__stored_row *from, uint64_t count)
+                      const coffer__pycauset_stored_row *from, uint64_t count)
 {
-    coffer__stored_row at = *from;
+    coffer__pycauset_stored_row at = *from;
     if (job->direct) {
         coffer__summary_add(summary, from->bytes, job->grid.dtype, (size_t)count);
         return;
@@ -63,7 +69,7 @@ static void add_piece(coffer__summary *summary, const stats_job *job, double *wi
         at.bytes = from->bytes + done * job->grid.element;
         if (from->imaginary)
             at.imaginary = from->imaginary + done * job->grid.element;
-        coffer__expand_row(wide, &job->recipe, &at, n);
+        coffer__pycauset_expand_row(wide, &job->recipe, &at, n);
         coffer__summary_add(summary, wide, job->recipe.to, n);
     }
 }
@@ -74,17 +80,19 @@ static coffer_status add_elements(tally *out, const stats_job *job, stats_worker
 {
     while (count > 0) {
         uint64_t n = count < PIECE ? count : PIECE;
-        coffer__stored_row from = { NULL, NULL, 0 };
-        uint64_t offset = coffer__stored_offset(&job->grid, row, col, &from.first_bit);
-        size_t len = (size_t)coffer__stored_length(&job->grid, from.first_bit, n);
-        coffer_status status = coffer__payload_get(&from.bytes, &worker->payload, 0, offset, len, until, err);
+        coffer__pycauset_stored_row from = { NULL, NULL, 0 };
+        uint64_t offset = coffer__pycauset_grid_offset(&job->grid, row, col, &from.first_bit);
+        size_t len = (size_t)coffer__pycauset_grid_length(&job->grid, from.first_bit, n);
+        coffer_status status =
+            coffer__pycauset_payload_get(&from.bytes, &worker->payload, 0, offset, len, until, err);
         if (status == COFFER_OK && job->grid.dtype == COFFER_DTYPE_C32)
-            status = coffer__payload_get(&from.imaginary, &worker->payload, 1, job->grid.plane_bytes + offset,
-                                         len, job->grid.plane_bytes + until, err);
+            status = coffer__pycauset_payload_get(&from.imaginary, &worker->payload, 1,
+                                                  job->grid.plane_bytes + offset, len,
+                                                  job->grid.plane_bytes + until, err);
         if (status)
             return status;
         if (job->grid.dtype == COFFER_DTYPE_BIT) {
-            uint64_t ones = coffer__count_bits(from.bytes, from.first_bit, (size_t)n);
+            uint64_t ones = coffer__pycauset_count_bits(from.bytes, from.first_bit, (size_t)n);
             out->ones += ones;
             out->zeros += n - ones;
         } else {
@@ -101,7 +109,7 @@ static coffer_status add_elements(tally *out, const stats_job *job, stats_worker
 static coffer_status sum_unit(void *context, uint64_t index, uint32_t number, coffer_error *err)
 {
     stats_job *job = context;
-    const coffer__stored_grid *grid = &job->grid;
+    const coffer__pycauset_grid *grid = &job->grid;
     stats_worker *worker = &job->workers[number];
     unit_sums *sums = &job->sums[index];
     uint64_t row = index / job->units_across * job->unit_rows;
@@ -110,12 +118,13 @@ static coffer_status sum_unit(void *context, uint64_t index, uint32_t number, co
     uint64_t col_end = grid->cols - col < job->unit_cols ? grid->cols : col + job->unit_cols;
     uint64_t until = 0;
     if (job->units_across == 1)
-        until = coffer__stored_offset(grid, row_end - 1, coffer__stored_first(grid, row_end - 1), NULL) +
-                coffer__stored_row_bytes(grid, row_end - 1);
+        until = coffer__pycauset_grid_offset(grid, row_end - 1,
+                                             coffer__pycauset_grid_first(grid, row_end - 1), NULL) +
+                coffer__pycauset_grid_row_bytes(grid, row_end - 1);
     coffer__summary_init(&sums->elements.summary);
     coffer__summary_init(&sums->diagonal.summary);
     for (; row < row_end; row++) {
-        uint64_t first = coffer__stored_first(grid, row);
+        uint64_t first = coffer__pycauset_grid_first(grid, row);
         coffer_status status = COFFER_OK;
         first = first > col ? first : col;
         if (grid->mirrored) {
@@ -133,7 +142,7 @@ static coffer_status sum_unit(void *context, uint64_t index, uint32_t number, co
 /* Cuts the stored rows into units, by their shape alone: the result is the same on any machine. */
 static uint64_t cut(stats_job *job)
 {
-    coffer__stored_grid *grid = &job->grid;
+    coffer__pycauset_grid *grid = &job->grid;
     if (!grid->triangular && grid->dtype != COFFER_DTYPE_BIT) { /* rows follow each other without a gap */
         grid->cols *= grid->rows;
         grid->rows = grid->cols > 0;
@@ -152,7 +161,7 @@ static uint64_t cut(stats_job *job)
 static void workers_free(stats_worker *workers, uint32_t count)
 {
     for (uint32_t i = 0; workers && i < count; i++) {
-        coffer__payload_reader_free(&workers[i].payload);
+        coffer__pycauset_payload_free(&workers[i].payload);
         coffer__free(workers[i].wide);
     }
     coffer__free(workers);
@@ -162,7 +171,7 @@ static stats_worker *workers_new(const coffer_pycauset *matrix, uint32_t count)
 {
     stats_worker *workers = coffer__calloc(count, sizeof *workers);
     for (uint32_t i = 0; workers && i < count; i++) {
-        coffer__payload_reader_init(&workers[i].payload, matrix);
+        coffer__pycauset_payload_init(&workers[i].payload, matrix);
         workers[i].wide = coffer__malloc(CHUNK * 2 * sizeof *workers[i].wide);
         if (!workers[i].wide) {
             workers_free(workers, count);
@@ -236,8 +245,8 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     stats_job job = { .sums = NULL };
     coffer__work *work = NULL;
     coffer_status status;
-    coffer__stored_grid_of(&job.grid, info);
-    job.recipe = coffer__recipe_of(info, how->magnitudes ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64);
+    coffer__pycauset_grid_init(&job.grid, info);
+    job.recipe = coffer__pycauset_recipe_for(info, how->magnitudes ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64);
     job.recipe.scalar_real *= how->factor;
     job.recipe.scalar_imag *= how->factor;
     job.recipe.scaled = job.recipe.scalar_real != 1.0 || job.recipe.scalar_imag != 0.0;
@@ -251,7 +260,7 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     if (!job.sums || !job.workers)
         status = coffer__fail_no_memory(err, units * sizeof *job.sums);
     else if ((status = coffer__work_run(work, sum_unit, &job, err)) == COFFER_OK)
-        status = coffer__payload_intact(&job.workers[0].payload, err);
+        status = coffer__pycauset_payload_intact(&job.workers[0].payload, err);
     if (status == COFFER_OK)
         take_units(out, &job, units, info, how);
     workers_free(job.workers, coffer__work_threads(work));
@@ -276,22 +285,22 @@ static coffer_status summarize_blocks(coffer__summary *out, const coffer_pycause
                                       const coffer__work_opts *opts, coffer_error *err)
 {
     struct coffer__pycauset_blocks *blocks;
-    coffer_status status = coffer__blocks_of(&blocks, matrix, err);
+    coffer_status status = coffer__pycauset_blocks_get(&blocks, matrix, err);
     if (status)
         return status;
-    const coffer__manifest *manifest = &blocks->manifest;
+    const coffer__pycauset_manifest *manifest = &blocks->manifest;
     outlook inside = { value_of_one(&matrix->info, how), how->magnitudes };
     coffer__summary *children = coffer__alloc_array(manifest->child_count, sizeof *children);
     if (!children)
         return coffer__fail_no_memory(err, manifest->child_count * sizeof *children);
     for (size_t i = 0; i < manifest->child_count && status == COFFER_OK; i++) {
-        coffer__open_child *child;
+        coffer__pycauset_block_child *child;
         coffer__summary_init(&children[i]);
-        status = coffer__blocks_acquire(&child, blocks, matrix, i, err);
+        status = coffer__pycauset_blocks_acquire(&child, blocks, matrix, i, err);
         if (status)
             break;
         status = summarize(&children[i], child->matrix, &inside, opts, err);
-        coffer__blocks_release(blocks, child);
+        coffer__pycauset_blocks_release(blocks, child);
     }
     for (size_t i = 0; status == COFFER_OK && i < manifest->block_rows * manifest->block_cols; i++)
         coffer__summary_merge(out, &children[manifest->child_of[i]]);
@@ -319,21 +328,24 @@ static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matr
     return status;
 }
 
-coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out, const coffer_pycauset *matrix,
-                                            const coffer_pycauset_stats_opts *opts, coffer_error *err)
+coffer_status coffer_pycauset_stats_new(coffer_pycauset_stats **out, const coffer_pycauset *matrix,
+                                        const coffer_pycauset_stats_opts *opts, coffer_error *err)
 {
     coffer_pycauset_stats_opts options = COFFER_PYCAUSET_STATS_OPTS_INIT;
-    outlook how = { 1.0, coffer_dtype_is_complex(matrix->info.value_dtype) };
-    coffer__summary all;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
     coffer__work_opts work = { options.threads, options.progress };
+    outlook how = { 1.0, coffer_dtype_is_complex(matrix->info.value_dtype) };
+    coffer__summary all;
     coffer__summary_init(&all);
     status = summarize(&all, matrix, &how, &work, err);
     if (status)
         return status;
-    *out = (coffer_pycauset_stats){
+    coffer_pycauset_stats *stats = coffer__malloc(sizeof *stats);
+    if (!stats)
+        return coffer__fail_no_memory(err, sizeof *stats);
+    stats->total = (coffer_pycauset_summary){
         .elements = all.count,
         .nonzero = all.count - all.zeros,
         .nans = all.nans,
@@ -346,5 +358,16 @@ coffer_status coffer_pycauset_compute_stats(coffer_pycauset_stats *out, const co
         .frobenius = coffer__summary_norm(&all),
         .complex_values = how.magnitudes,
     };
+    *out = stats;
     return COFFER_OK;
+}
+
+void coffer_pycauset_stats_free(coffer_pycauset_stats *stats)
+{
+    coffer__free(stats);
+}
+
+const coffer_pycauset_summary *coffer_pycauset_stats_total(const coffer_pycauset_stats *stats)
+{
+    return &stats->total;
 }

@@ -5,11 +5,15 @@
 #include "base/elements.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_pycauset_tile, COFFER_PYCAUSET_TILE_INIT)
+COFFER__INIT_FUNCTION(coffer_pycauset_view, COFFER_PYCAUSET_VIEW_INIT)
+
 /* Elements of a row that are made at a time: none is wider than 16 bytes, so their bytes fit a window. */
-#define PIECE ((uint64_t)(COFFER__PAYLOAD_WINDOW / 16))
+#define PIECE ((uint64_t)(COFFER__PYCAUSET_PAYLOAD_WINDOW / 16))
 
 /* Stored rows and columns that are transposed at a time: their lines of the cache stay there meanwhile. */
 #define BAND_ROWS 64
@@ -17,9 +21,9 @@
 #define BAND_PADDING 64 /* keeps the rows of a band out of each other's places in the cache */
 
 typedef struct tile_job {
-    coffer__stored_grid grid;
-    coffer__row_recipe recipe;
-    coffer__payload_reader payload;
+    coffer__pycauset_grid grid;
+    coffer__pycauset_recipe recipe;
+    coffer__pycauset_payload payload;
     size_t size; /* of a value */
     uint8_t *band;
 } tile_job;
@@ -35,28 +39,32 @@ typedef struct stored_part {
 static uint64_t needed_until(const tile_job *job, const stored_part *part)
 {
     uint64_t last = part->row + part->rows - 1;
-    if (part->col > coffer__stored_first(&job->grid, part->row) || part->col + part->cols != job->grid.cols)
+    if (part->col > coffer__pycauset_grid_first(&job->grid, part->row) ||
+        part->col + part->cols != job->grid.cols)
         return 0;
-    return coffer__stored_offset(&job->grid, last, coffer__stored_first(&job->grid, last), NULL) +
-           coffer__stored_row_bytes(&job->grid, last);
+    return coffer__pycauset_grid_offset(&job->grid, last, coffer__pycauset_grid_first(&job->grid, last),
+                                        NULL) +
+           coffer__pycauset_grid_row_bytes(&job->grid, last);
 }
 
-/* Values of stored elements; all of them are in the row. until : see coffer__payload_get. */
+/* Values of stored elements; all of them are in the row. until : see coffer__pycauset_payload_get. */
 static coffer_status make_values(uint8_t *out, tile_job *job, uint64_t row, uint64_t col, uint64_t count,
                                  uint64_t until, coffer_error *err)
 {
     while (count > 0) {
         uint64_t n = count < PIECE ? count : PIECE;
-        coffer__stored_row from = { NULL, NULL, 0 };
-        uint64_t offset = coffer__stored_offset(&job->grid, row, col, &from.first_bit);
-        size_t len = (size_t)coffer__stored_length(&job->grid, from.first_bit, n);
-        coffer_status status = coffer__payload_get(&from.bytes, &job->payload, 0, offset, len, until, err);
+        coffer__pycauset_stored_row from = { NULL, NULL, 0 };
+        uint64_t offset = coffer__pycauset_grid_offset(&job->grid, row, col, &from.first_bit);
+        size_t len = (size_t)coffer__pycauset_grid_length(&job->grid, from.first_bit, n);
+        coffer_status status =
+            coffer__pycauset_payload_get(&from.bytes, &job->payload, 0, offset, len, until, err);
         if (status == COFFER_OK && job->grid.dtype == COFFER_DTYPE_C32)
-            status = coffer__payload_get(&from.imaginary, &job->payload, 1, job->grid.plane_bytes + offset,
-                                         len, until ? job->grid.plane_bytes + until : 0, err);
+            status = coffer__pycauset_payload_get(&from.imaginary, &job->payload, 1,
+                                                  job->grid.plane_bytes + offset, len,
+                                                  until ? job->grid.plane_bytes + until : 0, err);
         if (status)
             return status;
-        coffer__expand_row(out, &job->recipe, &from, (size_t)n);
+        coffer__pycauset_expand_row(out, &job->recipe, &from, (size_t)n);
         out += n * job->size;
         col += n;
         count -= n;
@@ -70,7 +78,7 @@ static coffer_status make_rows(uint8_t *out, size_t out_stride, tile_job *job, c
 {
     uint64_t until = needed_until(job, part), end = part->col + part->cols;
     for (uint64_t row = part->row; row < part->row + part->rows; row++, out += out_stride) {
-        uint64_t first = coffer__stored_first(&job->grid, row);
+        uint64_t first = coffer__pycauset_grid_first(&job->grid, row);
         first = first < part->col ? part->col : first < end ? first : end;
         size_t zeros = (size_t)(first - part->col) * job->size;
         memset(out, 0, zeros);
@@ -85,7 +93,7 @@ static coffer_status make_rows(uint8_t *out, size_t out_stride, tile_job *job, c
 static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, const stored_part *part,
                                coffer_error *err)
 {
-    uint64_t offset = coffer__stored_offset(&job->grid, part->row, part->col, NULL);
+    uint64_t offset = coffer__pycauset_grid_offset(&job->grid, part->row, part->col, NULL);
     uint64_t rows = part->rows;
     size_t len = (size_t)part->cols * job->size;
     if (part->cols == job->grid.cols && out_stride == len) {
@@ -113,8 +121,8 @@ static void place_band(uint8_t *out, size_t out_stride, const tile_job *job, con
                        size_t band_stride, bool mirror)
 {
     if (!mirror || part->row + part->rows <= part->col) {
-        coffer__transpose(out, out_stride, job->band, band_stride, (size_t)part->rows, (size_t)part->cols,
-                          job->size);
+        coffer__pycauset_transpose(out, out_stride, job->band, band_stride, (size_t)part->rows,
+                                   (size_t)part->cols, job->size);
         return;
     }
     for (uint64_t r = 0; r < part->rows; r++) {
@@ -185,7 +193,7 @@ static coffer_status read_stored(uint8_t *out, size_t out_stride, tile_job *job,
 {
     stored_part straight = { tile->row, tile->rows, tile->col, tile->cols };
     stored_part turned = { tile->col, tile->cols, tile->row, tile->rows };
-    bool plain = !job->grid.triangular && !coffer__recipe_changes(&job->recipe);
+    bool plain = !job->grid.triangular && !coffer__pycauset_recipe_changes(&job->recipe);
     if (job->grid.mirrored)
         return read_mirrored(out, out_stride, job, tile, err);
     if (job->grid.transposed && tile->cols == 1 &&
@@ -212,14 +220,14 @@ static void fill_row(uint8_t *out, const uint8_t *value, size_t size, uint64_t c
 
 /* The identity and unit vectors: a one in a row here and there, nothing is stored. */
 static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_info *info,
-                      const coffer_pycauset_tile *tile, coffer__row_recipe recipe)
+                      const coffer_pycauset_tile *tile, coffer__pycauset_recipe recipe)
 {
     static const uint8_t digits[2] = { 0, 1 };
     uint8_t values[2 * 16];
     size_t size = coffer_dtype_size(recipe.to);
-    coffer__stored_row from = { digits, NULL, 0 };
+    coffer__pycauset_stored_row from = { digits, NULL, 0 };
     recipe.stored = COFFER_DTYPE_BOOL;
-    coffer__expand_row(values, &recipe, &from, 2);
+    coffer__pycauset_expand_row(values, &recipe, &from, 2);
     for (uint64_t row = tile->row; row < tile->row + tile->rows; row++, out += out_stride) {
         /* Of a unit vector one of row and column is always 0. */
         uint64_t one_at = info->type == COFFER_PYCAUSET_IDENTITY ? row : info->unit_index - row;
@@ -232,13 +240,14 @@ static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_inf
 static coffer_status read_payload(uint8_t *out, size_t out_stride, const coffer_pycauset *matrix,
                                   const coffer_pycauset_tile *tile, coffer_dtype dtype, coffer_error *err)
 {
-    tile_job job = { .recipe = coffer__recipe_of(&matrix->info, dtype), .size = coffer_dtype_size(dtype) };
-    coffer__stored_grid_of(&job.grid, &matrix->info);
-    coffer__payload_reader_init(&job.payload, matrix);
+    tile_job job = { .recipe = coffer__pycauset_recipe_for(&matrix->info, dtype),
+                     .size = coffer_dtype_size(dtype) };
+    coffer__pycauset_grid_init(&job.grid, &matrix->info);
+    coffer__pycauset_payload_init(&job.payload, matrix);
     coffer_status status = read_stored(out, out_stride, &job, tile, err);
     if (status == COFFER_OK)
-        status = coffer__payload_intact(&job.payload, err);
-    coffer__payload_reader_free(&job.payload);
+        status = coffer__pycauset_payload_intact(&job.payload, err);
+    coffer__pycauset_payload_free(&job.payload);
     coffer__free(job.band);
     return status;
 }
@@ -281,9 +290,14 @@ coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride, const coff
                                         coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
+    coffer_pycauset_tile wanted = COFFER_PYCAUSET_TILE_INIT;
+    coffer_status status = coffer__take_options(&wanted, sizeof wanted, tile, err);
+    if (status)
+        return status;
+    tile = &wanted;
     if (dtype == COFFER_DTYPE_NONE)
         dtype = info->value_dtype;
-    coffer_status status = check_tile(&out_stride, matrix, tile, dtype, err);
+    status = check_tile(&out_stride, matrix, tile, dtype, err);
     if (status || tile->rows == 0 || tile->cols == 0)
         return status;
     switch (info->type) {
@@ -291,7 +305,7 @@ coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride, const coff
         return coffer__pycauset_read_blocks(out, out_stride, matrix, tile, dtype, err);
     case COFFER_PYCAUSET_IDENTITY:
     case COFFER_PYCAUSET_UNIT_VECTOR:
-        make_ones(out, out_stride, info, tile, coffer__recipe_of(info, dtype));
+        make_ones(out, out_stride, info, tile, coffer__pycauset_recipe_for(info, dtype));
         return COFFER_OK;
     default:
         return read_payload(out, out_stride, matrix, tile, dtype, err);
@@ -301,14 +315,14 @@ coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride, const coff
 coffer_status coffer_pycauset_read_rows(void *out, const coffer_pycauset *matrix, uint64_t first,
                                         uint64_t count, coffer_dtype dtype, coffer_error *err)
 {
-    coffer_pycauset_tile tile = { first, count, 0, matrix->info.cols };
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(first, count, 0, matrix->info.cols);
     return coffer_pycauset_read_tile(out, 0, matrix, &tile, dtype, err);
 }
 
 coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix, uint64_t row,
                                   uint64_t col, coffer_error *err)
 {
-    coffer_pycauset_tile tile = { row, 1, col, 1 };
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(row, 1, col, 1);
     double pair[2] = { 0, 0 };
     coffer_status status = coffer_pycauset_read_tile(pair, 0, matrix, &tile, COFFER_DTYPE_C128, err);
     if (status)
@@ -324,20 +338,20 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
                                        coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
-    coffer__payload_reader payload;
+    coffer__pycauset_payload payload;
     bool strided = coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_DENSE &&
                    info->dtype != COFFER_DTYPE_BIT && info->dtype != COFFER_DTYPE_C32;
     if (!strided)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "%s of %s has no plain rows and columns in the file",
                             coffer_pycauset_type_name(info->type), coffer_pycauset_dtype_name(info->dtype));
-    coffer__payload_reader_init(&payload, matrix);
+    coffer__pycauset_payload_init(&payload, matrix);
     if (!payload.view)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: not mapped",
                             coffer_source_name(matrix->source));
     int64_t element = (int64_t)coffer_dtype_size(info->dtype);
     int64_t line = (int64_t)info->stored_cols * element;
-    *out = (coffer_pycauset_view){
+    coffer_pycauset_view view = {
         .data = payload.view,
         .dtype = info->dtype,
         .rows = info->rows,
@@ -345,5 +359,5 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
         .row_stride = info->transposed ? element : line,
         .col_stride = info->transposed ? line : element,
     };
-    return COFFER_OK;
+    return coffer__give_struct(out, &view, sizeof view, err);
 }

@@ -11,6 +11,9 @@
 
 #define PIECE 4096 /* elements that are packed or taken apart at a time */
 
+COFFER__INIT_FUNCTION(coffer_pycauset_shape, COFFER_PYCAUSET_SHAPE_INIT)
+COFFER__INIT_FUNCTION(coffer_pycauset_writer_opts, COFFER_PYCAUSET_WRITER_OPTS_INIT)
+
 /* ---- What the file is to say ---- */
 
 static coffer_status say_view(coffer_pycauset_changes *says, const coffer_pycauset_shape *shape,
@@ -68,7 +71,7 @@ static coffer_status say_shape(coffer_pycauset_changes *says, const coffer_pycau
 
 static void writer_free(coffer_pycauset_writer *writer)
 {
-    coffer__payload_output_free(&writer->output);
+    coffer__pycauset_output_free(&writer->output);
     coffer_pycauset_changes_free(writer->says);
     coffer_pycauset_changes_free(writer->extra);
     coffer__free(writer);
@@ -118,9 +121,9 @@ coffer_status coffer__pycauset_writer_new(coffer_pycauset_writer **out, const ch
         goto out;
     writer->checksums = options.checksums;
     if (writer->info.type != COFFER_PYCAUSET_BLOCK)
-        coffer__stored_grid_of(&writer->grid, &writer->info);
-    if ((status = coffer__payload_output_open(&writer->output, path, &options,
-                                              writer->info.dtype == COFFER_DTYPE_C32 ? 2 : 1, err)))
+        coffer__pycauset_grid_init(&writer->grid, &writer->info);
+    if ((status = coffer__pycauset_output_open(&writer->output, path, &options,
+                                               writer->info.dtype == COFFER_DTYPE_C32 ? 2 : 1, err)))
         goto out;
     *out = writer;
     return COFFER_OK;
@@ -154,8 +157,8 @@ static coffer_status put_bits(coffer_pycauset_writer *writer, const uint8_t *fla
     uint8_t packed[PIECE / 8];
     for (uint64_t done = 0; done < count; done += PIECE) {
         size_t n = (size_t)(count - done < PIECE ? count - done : PIECE), len = (n + 63) / 64 * 8;
-        coffer__pack_bits(packed, flags + done, n, writer->level);
-        coffer_status status = coffer__payload_put(&writer->output, packed, len, err);
+        coffer__pycauset_pack_bits(packed, flags + done, n, writer->level);
+        coffer_status status = coffer__pycauset_output_put(&writer->output, packed, len, err);
         if (status)
             return status;
         *bytes += len;
@@ -173,9 +176,9 @@ static coffer_status put_planes(coffer_pycauset_writer *writer, const uint8_t *p
             memcpy(real + 2 * i, pairs + 4 * i, 2);
             memcpy(imag + 2 * i, pairs + 4 * i + 2, 2);
         }
-        coffer_status status = coffer__payload_put(&writer->output, real, 2 * n, err);
+        coffer_status status = coffer__pycauset_output_put(&writer->output, real, 2 * n, err);
         if (status == COFFER_OK)
-            status = coffer__payload_put_imaginary(&writer->output, imag, 2 * n, err);
+            status = coffer__pycauset_output_put_imaginary(&writer->output, imag, 2 * n, err);
         if (status)
             return status;
     }
@@ -197,13 +200,13 @@ static coffer_status put_row(coffer_pycauset_writer *writer, const uint8_t *elem
         status = put_planes(writer, elements, count, err);
     } else {
         bytes = count * writer->grid.element;
-        status = coffer__payload_put(&writer->output, elements, (size_t)bytes, err);
+        status = coffer__pycauset_output_put(&writer->output, elements, (size_t)bytes, err);
     }
     size_t padding = (size_t)((padded_to - bytes % padded_to) % padded_to);
     if (status == COFFER_OK && padding > 0)
-        status = coffer__payload_put(&writer->output, zeros, padding, err);
+        status = coffer__pycauset_output_put(&writer->output, zeros, padding, err);
     if (status == COFFER_OK && padding > 0 && planes)
-        status = coffer__payload_put_imaginary(&writer->output, zeros, padding, err);
+        status = coffer__pycauset_output_put_imaginary(&writer->output, zeros, padding, err);
     return status;
 }
 
@@ -277,7 +280,7 @@ static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_
 static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *rows, uint64_t count,
                               coffer_error *err)
 {
-    const coffer__stored_grid *grid = &writer->grid;
+    const coffer__pycauset_grid *grid = &writer->grid;
     coffer_dtype dtype = grid->dtype == COFFER_DTYPE_BIT ? COFFER_DTYPE_BOOL : grid->dtype;
     uint64_t cols = writer->info.stored_cols;
     size_t size = coffer_dtype_size(dtype);
@@ -290,7 +293,7 @@ static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *row
     if (padded_to == 1) /* nothing between the rows */
         return put_row(writer, rows, count * cols, 1, err);
     for (uint64_t i = 0; i < count && status == COFFER_OK; i++, rows += cols * size) {
-        uint64_t first = coffer__stored_first(grid, writer->rows + i);
+        uint64_t first = coffer__pycauset_grid_first(grid, writer->rows + i);
         status = put_row(writer, rows + first * size, cols - first, padded_to, err);
     }
     return status;
@@ -313,7 +316,7 @@ static coffer_status check_rows(const coffer_pycauset_writer *writer, const uint
     for (uint64_t i = 0; writer->grid.triangular && i < count && status == COFFER_OK; i++) {
         uint64_t row = writer->rows + i;
         status = check_implied(writer, row, rows + i * info->stored_cols * coffer_dtype_size(dtype), dtype,
-                               coffer__stored_first(&writer->grid, row), err);
+                               coffer__pycauset_grid_first(&writer->grid, row), err);
     }
     return status;
 }
@@ -402,11 +405,11 @@ static coffer_status finish(coffer_pycauset_writer *writer, coffer_error *err)
                             "%llu of %llu rows were written", (unsigned long long)writer->rows,
                             (unsigned long long)writer->info.stored_rows);
     if ((status = put_bits(writer, writer->bits, writer->bit_count, &packed, err)) ||
-        (status = coffer__payload_finish(&writer->output, err)))
+        (status = coffer__pycauset_output_finish(&writer->output, err)))
         return status;
     name_content(writer);
     if ((status = compose_block(&block, writer, err)) == COFFER_OK)
-        status = coffer__payload_commit(&writer->output, &block, err);
+        status = coffer__pycauset_output_commit(&writer->output, &block, err);
     coffer__buffer_free(&block);
     return status;
 }

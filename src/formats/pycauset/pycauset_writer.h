@@ -6,13 +6,13 @@
 #include "formats/pycauset/pycauset_payload.h"
 
 struct coffer_pycauset_writer {
-    coffer__payload_output output;
+    coffer__pycauset_output output;
     char uuid[COFFER__PYCAUSET_UUID_SIZE + 1]; /* empty: from the content */
     bool checksums;
     coffer_pycauset_changes *says;  /* the keys that say what the payload is; owned */
     coffer_pycauset_changes *extra; /* the caller's; NULL or owned */
     coffer_pycauset_info info;
-    coffer__stored_grid grid;
+    coffer__pycauset_grid grid;
     uint64_t rows;    /* written so far */
     uint8_t bits[64]; /* of a vector of bits: what does not fill a word yet */
     size_t bit_count;

@@ -127,7 +127,7 @@ static coffer_status range_intact(void *context, coffer_error *err)
 
 static coffer_status open_range(coffer_source **out, const coffer__zip *zip, size_t index, coffer_error *err)
 {
-    static const coffer_source_ops ops = { sizeof ops, read_range, view_range, range_intact, coffer__free };
+    static const coffer_source_ops ops = { sizeof ops, read_range, view_range, range_intact, coffer_free };
     const coffer__zip_member *member = &zip->members[index];
     range *state = coffer__malloc(sizeof *state);
     if (!state)

@@ -82,7 +82,7 @@ static inline void unpack_fives(int8_t codes[BLOCK], const uint8_t *fifths, cons
     uint32_t bits = coffer__load_u32(fifths);
     unpack_nibbles(codes, nibbles, 16);
     for (unsigned i = 0; i < BLOCK; i++)
-        codes[i] = (int8_t)(codes[i] | (bits >> i & 1) << 4);
+        codes[i] = (int8_t)(codes[i] | (int)(bits >> i & 1) << 4);
 }
 
 static void decode_q5_0(float *out, const uint8_t *block, size_t count)

@@ -447,7 +447,7 @@ static void a_summary_is_what_the_long_way_gives(void **state)
                     : r % 50 == 1 ? (r & 64 ? INFINITY : -INFINITY)
                     : r % 50 == 2 ? 0.0
                                   : ((double)(r >> 12) / 0x1p52 - 0.3) * 1000;
-        nans += isnan(values[i]);
+        nans += isnan(values[i]) ? 1 : 0;
         infinities += !!isinf(values[i]);
         zeros += values[i] == 0;
         if (!isfinite(values[i]))
@@ -499,7 +499,7 @@ static void cuts_at_multiples_of_4096_leave_the_summary_as_it_is(void **state)
     coffer__summary_init(&whole);
     coffer__summary_init(&cut);
     coffer__summary_add(&whole, values, COFFER_DTYPE_F32, COUNT);
-    for (int i = 0; i < COUNT; i += 4096)
+    for (size_t i = 0; i < COUNT; i += 4096)
         coffer__summary_add(&cut, values + i, COFFER_DTYPE_F32, COUNT - i < 4096 ? COUNT - i : 4096);
     assert_memory_equal(&whole, &cut, sizeof whole);
     free(values);
@@ -549,7 +549,7 @@ static void huge_numbers_overflow_to_infinity_and_never_to_nan(void **state)
     coffer__summary_add(&s, values, COFFER_DTYPE_F64, 4);
     assert_true(s.max == 1.7e308 && s.min == -1e308);
     assert_true(isinf(coffer__summary_norm(&s)) && isinf(coffer__summary_deviation(&s)));
-    assert_false(isnan(coffer__summary_mean(&s)));
+    assert_true(!isnan(coffer__summary_mean(&s)));
 }
 
 static void complex_numbers_count_by_their_magnitude(void **state)

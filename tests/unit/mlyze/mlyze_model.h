@@ -496,13 +496,13 @@ static inline void model_hold(const model_trace *trace, const coffer_mlyze_stats
     model_result *expected = model_analyze(trace, query);
     for (uint32_t threads = 1; threads <= 4; threads++) {
         coffer_mlyze_stats_opts with_threads = *query;
-        coffer_mlyze_stats *analysis = NULL;
+        coffer_mlyze_stats *stats = NULL;
         coffer_error err = COFFER_ERROR_INIT;
         with_threads.threads = threads;
-        if (coffer_mlyze_stats_new(&analysis, opened, &with_threads, &err))
+        if (coffer_mlyze_stats_new(&stats, opened, &with_threads, &err))
             fail_msg("%s", err.text);
-        model_same(analysis, expected);
-        coffer_mlyze_stats_free(analysis);
+        model_same(stats, expected);
+        coffer_mlyze_stats_free(stats);
     }
     model_result_free(expected);
     coffer_mlyze_close(opened);

@@ -13,7 +13,6 @@ typedef struct doc_example {
     coffer_source *source;
     coffer_mlyze *trace;
     coffer_mlyze_events events;
-    const coffer_mlyze_index_entry *index;
     size_t blocks;
 } doc_example;
 
@@ -27,8 +26,7 @@ static int set_up(void **state)
                      COFFER_OK);
     example->trace = trace_open(example->source, NULL);
     example->events = trace_read_all(example->trace);
-    assert_int_equal(coffer_mlyze_index(&example->index, &example->blocks, example->trace, NULL, NULL),
-                     COFFER_OK);
+    assert_int_equal(coffer_mlyze_load_index(&example->blocks, example->trace, NULL, NULL), COFFER_OK);
     *state = example;
     return 0;
 }
@@ -64,8 +62,8 @@ static uint64_t fact(const void *context, const char *name)
         { "line of the frame", coffer_mlyze_frames(&depth, example->trace, 0)->line },
         { "size of the allocation", example->events.size[0] },
         { "time of the last event", example->events.time[2] },
-        { "live bytes before the block", example->index[0].live_bytes },
-        { "high-water bytes in the block", example->index[0].high_bytes },
+        { "live bytes before the block", coffer_mlyze_index_at(example->trace, 0)->live_bytes },
+        { "high-water bytes in the block", coffer_mlyze_index_at(example->trace, 0)->high_bytes },
     };
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         if (strcmp(facts[i].name, name) == 0)

@@ -76,7 +76,7 @@ static void damaged_blocks_are_passed_over(void **state)
     size_t blocks;
     assert_int_equal(coffer_mlyze_block_count(&blocks, opened, NULL), COFFER_OK);
     for (size_t i = 0; i < blocks; i += 7) {
-        coffer_mlyze_block block = coffer_mlyze_block_at(opened, i);
+        coffer_mlyze_block block = trace_block(opened, i);
         trace.built.file.data[block.offset + COFFER__MLYZE_BLOCK_HEADER + 3] ^= 0x55;
         for (uint32_t k = 0; k < block.event_count; k++)
             trace.events[block.first_event + k].lost = true;
@@ -104,13 +104,13 @@ static void an_analysis_can_be_cancelled(void **state)
     trace_builder built;
     coffer_progress progress = { stop_at_once, NULL };
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     trace_sample(&built, BLOCKS, 2000, 100);
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, NULL);
     query.progress = &progress;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, NULL), COFFER_E_CANCELLED);
-    assert_null(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, NULL), COFFER_E_CANCELLED);
+    assert_null(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(&built);
@@ -122,7 +122,7 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
     trace_builder built;
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     trace_begin(&built, 0, NULL);
     for (uint64_t i = 0; i < 100; i++)
@@ -132,13 +132,13 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
     coffer_mlyze *trace = trace_open(src, NULL);
     query.limits = &limits;
     limits.entries = 100;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, &err), COFFER_OK);
-    assert_int_equal(coffer_mlyze_stats_stack_count(analysis), 100);
-    coffer_mlyze_stats_free(analysis);
-    analysis = NULL;
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, &err), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_stack_count(stats), 100);
+    coffer_mlyze_stats_free(stats);
+    stats = NULL;
     limits.entries = 99;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, &err), COFFER_E_LIMIT);
-    assert_null(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, &err), COFFER_E_LIMIT);
+    assert_null(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(&built);
@@ -146,18 +146,17 @@ static void too_many_unlisted_stacks_are_a_limit(void **state)
 
 static coffer_mlyze_totals totals_of(trace_builder *built, uint64_t *index_high)
 {
-    const coffer_mlyze_index_entry *entries = NULL;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     size_t count = 0;
     trace_finish(built);
     coffer_source *src = trace_source(built);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_index(&entries, &count, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_load_index(&count, trace, NULL, NULL), COFFER_OK);
     assert_int_equal(count, 1);
-    coffer_mlyze_totals totals = *coffer_mlyze_stats_totals(analysis);
-    *index_high = entries[0].high_bytes;
-    coffer_mlyze_stats_free(analysis);
+    coffer_mlyze_totals totals = *coffer_mlyze_stats_totals(stats);
+    *index_high = coffer_mlyze_index_at(trace, 0)->high_bytes;
+    coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(built);
@@ -204,7 +203,7 @@ static void no_block_lives_shorter_than_no_time(void **state)
 {
     (void)state;
     trace_builder built;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     trace_begin(&built, BLOCKS, NULL);
     for (uint64_t i = 1; i <= 100; i++)
         trace_alloc(&built, 1000, 16 * i, 5, 0, 0);
@@ -215,11 +214,11 @@ static void no_block_lives_shorter_than_no_time(void **state)
     trace_finish(&built);
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, NULL, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_stats_lifetimes(analysis)->count[0], 99);
-    assert_int_equal(coffer_mlyze_stats_stack_at(analysis, 0)->lifetime_us, 0);
-    assert_int_equal(coffer_mlyze_stats_stack_at(analysis, 0)->oldest_us, 0);
-    coffer_mlyze_stats_free(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_lifetimes(stats)->count[0], 99);
+    assert_int_equal(coffer_mlyze_stats_stack_at(stats, 0)->lifetime_us, 0);
+    assert_int_equal(coffer_mlyze_stats_stack_at(stats, 0)->oldest_us, 0);
+    coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(&built);

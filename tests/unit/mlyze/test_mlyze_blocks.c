@@ -38,7 +38,7 @@ static void compressed_and_plain_traces_hold_the_same_events(void **state)
     assert_int_equal(coffer_mlyze_block_count(&blocks, a, NULL), COFFER_OK);
     assert_true(blocks > 1);
     for (size_t i = 0; i < blocks; i++)
-        assert_true(coffer_mlyze_block_at(a, i).raw_size <= COFFER__MLYZE_BLOCK_RAW_MAX);
+        assert_true(trace_block(a, i).raw_size <= COFFER__MLYZE_BLOCK_RAW_MAX);
     assert_int_equal(coffer_mlyze_damage(a, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_damage(b, NULL), COFFER_OK);
     trace_columns_free(&one);
@@ -242,13 +242,13 @@ static void assert_finds_events_and_times(uint32_t flags)
     assert_int_equal(coffer_mlyze_block_count(&blocks, trace, NULL), COFFER_OK);
     for (uint64_t event = 0; event < 20000; event += 97) {
         assert_int_equal(coffer_mlyze_block_of_event(&found, trace, event, NULL), COFFER_OK);
-        coffer_mlyze_block block = coffer_mlyze_block_at(trace, found);
+        coffer_mlyze_block block = trace_block(trace, found);
         assert_in_range(event, block.first_event, block.first_event + block.event_count - 1);
         uint64_t first = event; /* the first at that time */
         while (first > 0 && all.time[first - 1] == all.time[event])
             first--;
         assert_int_equal(coffer_mlyze_block_of_time(&found, trace, all.time[event], NULL), COFFER_OK);
-        block = coffer_mlyze_block_at(trace, found);
+        block = trace_block(trace, found);
         assert_in_range(first, block.first_event, block.first_event + block.event_count - 1);
     }
     assert_int_equal(coffer_mlyze_block_of_event(&found, trace, 20000, NULL), COFFER_OK);

@@ -28,11 +28,11 @@ static void put_events(trace_builder *to)
     trace_finish(to);
 }
 
-static const coffer_mlyze_stack_row *row_of(const coffer_mlyze_stats *analysis, uint64_t id)
+static const coffer_mlyze_stack_row *row_of(const coffer_mlyze_stats *stats, uint64_t id)
 {
-    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(analysis); i++) {
-        if (coffer_mlyze_stats_stack_at(analysis, i)->id == id)
-            return coffer_mlyze_stats_stack_at(analysis, i);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats); i++) {
+        if (coffer_mlyze_stats_stack_at(stats, i)->id == id)
+            return coffer_mlyze_stats_stack_at(stats, i);
     }
     fail_msg("no row for %llu", (unsigned long long)id);
     return NULL;
@@ -49,21 +49,21 @@ static void a_stack_that_grows_is_told_from_those_that_do_not(void **state)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         coffer_limits limits = COFFER_LIMITS_INIT;
         coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-        coffer_mlyze_stats *analysis = NULL;
+        coffer_mlyze_stats *stats = NULL;
         limits.memory_bytes = limits_of_memory[threads % 2];
         query.threads = threads;
         query.growth_windows = 20;
         query.limits = &limits;
-        assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, NULL), COFFER_OK);
-        const coffer_mlyze_stack_row *leak = row_of(analysis, 0);
+        assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, NULL), COFFER_OK);
+        const coffer_mlyze_stack_row *leak = row_of(stats, 0);
         assert_true(fabs(leak->growth_bytes_per_s - 1e6) < 1e4);
         assert_true(leak->growth_fit > 0.999);
-        const coffer_mlyze_stack_row *wave = row_of(analysis, 1);
+        const coffer_mlyze_stack_row *wave = row_of(stats, 1);
         assert_true(fabs(wave->growth_bytes_per_s) < 1e4);
         assert_true(wave->growth_fit < 0.2);
-        const coffer_mlyze_stack_row *still = row_of(analysis, UINT64_C(1) << 50);
+        const coffer_mlyze_stack_row *still = row_of(stats, UINT64_C(1) << 50);
         assert_true(still->growth_bytes_per_s == 0 && still->growth_fit == 0);
-        coffer_mlyze_stats_free(analysis);
+        coffer_mlyze_stats_free(stats);
     }
     coffer_mlyze_close(trace);
     coffer_source_close(src);
@@ -75,7 +75,7 @@ static void growth_without_time_is_none(void **state)
     (void)state;
     trace_builder built;
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     trace_begin(&built, 0, NULL);
     for (uint64_t i = 1; i < 100; i++)
         trace_alloc(&built, 0, i * 16, 10, 0, 1);
@@ -83,13 +83,13 @@ static void growth_without_time_is_none(void **state)
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, NULL);
     query.growth_windows = 5;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, NULL), COFFER_OK);
-    assert_true(row_of(analysis, 0)->growth_bytes_per_s == 0);
-    coffer_mlyze_stats_free(analysis);
-    analysis = NULL;
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, NULL), COFFER_OK);
+    assert_true(row_of(stats, 0)->growth_bytes_per_s == 0);
+    coffer_mlyze_stats_free(stats);
+    stats = NULL;
     query.growth_windows = UINT32_MAX;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, trace, &query, NULL), COFFER_E_INVALID_ARGUMENT);
-    assert_null(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_null(stats);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(&built);

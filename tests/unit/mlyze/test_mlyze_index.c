@@ -47,12 +47,13 @@ static const char *index_path(void)
 /* Asks for the index with the file at its path, and gives a copy; free(). */
 static coffer_mlyze_index_entry *ask(size_t *count, const char *path)
 {
-    const coffer_mlyze_index_entry *entries = NULL;
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, path);
-    assert_int_equal(coffer_mlyze_index(&entries, count, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_load_index(count, trace, NULL, NULL), COFFER_OK);
     coffer_mlyze_index_entry *copy = malloc((*count + 1) * sizeof *copy);
-    memcpy(copy, entries, *count * sizeof *copy);
+    for (size_t i = 0; i < *count; i++)
+        copy[i] = *coffer_mlyze_index_at(trace, i);
+    assert_null(coffer_mlyze_index_at(trace, *count));
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     return copy;
@@ -164,15 +165,15 @@ static void an_index_that_was_built_is_kept_and_used(void **state)
     temp_assert_only(temp_folder, "a.mlyze.idx", NULL);
     coffer_source *src = counted_source(&c, &built);
     coffer_mlyze *trace = trace_open(src, index_path());
-    const coffer_mlyze_index_entry *entries = NULL;
     uint64_t reads = c.reads;
     assert_int_equal(coffer_mlyze_block_count(&blocks, trace, NULL), COFFER_OK);
-    assert_int_equal(coffer_mlyze_index(&entries, &count, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_load_index(&count, trace, NULL, NULL), COFFER_OK);
     assert_int_equal(blocks, EVENTS / PER_BLOCK);
-    assert_memory_equal(entries, first, count * sizeof *entries);
+    for (size_t i = 0; i < count; i++)
+        assert_memory_equal(coffer_mlyze_index_at(trace, i), &first[i], sizeof *first);
     assert_true(c.reads - reads <= 20); /* a few headers, to see that it fits */
     for (size_t i = 0; i < blocks; i++) {
-        coffer_mlyze_block block = coffer_mlyze_block_at(trace, i);
+        coffer_mlyze_block block = trace_block(trace, i);
         assert_int_equal(block.event_count, PER_BLOCK);
         assert_true(block.raw_size > 0 && block.stored_size > 0);
     }
@@ -425,14 +426,16 @@ static int stop_at_once(void *context, uint64_t done, uint64_t total)
 static void building_can_be_cancelled(void **state)
 {
     coffer_progress progress = { stop_at_once, NULL };
-    const coffer_mlyze_index_entry *entries = NULL;
+    coffer_mlyze_index_opts opts = COFFER_MLYZE_INDEX_OPTS_INIT;
     size_t count = 0;
     (void)state;
+    opts.progress = &progress;
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, index_path());
-    assert_int_equal(coffer_mlyze_index(&entries, &count, trace, &progress, NULL), COFFER_E_CANCELLED);
+    assert_int_equal(coffer_mlyze_load_index(&count, trace, &opts, NULL), COFFER_E_CANCELLED);
+    assert_null(coffer_mlyze_index_at(trace, 0));
     temp_assert_only(temp_folder, NULL);
-    assert_int_equal(coffer_mlyze_index(&entries, &count, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_load_index(&count, trace, NULL, NULL), COFFER_OK);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
 }

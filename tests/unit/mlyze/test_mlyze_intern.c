@@ -7,6 +7,7 @@
 static coffer_mlyze_writer *create(void)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     coffer_mlyze_writer *writer = NULL;
     opts.no_index = true;
     assert_int_equal(coffer_mlyze_writer_create(&writer, temp_path(temp_folder, "t.mlyze"), &opts, NULL),

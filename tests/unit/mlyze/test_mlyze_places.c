@@ -20,7 +20,7 @@ typedef struct fixture {
     trace_builder built;
     coffer_source *src;
     coffer_mlyze *trace;
-    coffer_mlyze_stats *analysis;
+    coffer_mlyze_stats *stats;
 } fixture;
 
 static void fixture_open(fixture *made)
@@ -34,12 +34,12 @@ static void fixture_open(fixture *made)
     trace_finish(&made->built);
     made->src = trace_source(&made->built);
     made->trace = trace_open(made->src, NULL);
-    assert_int_equal(coffer_mlyze_stats_new(&made->analysis, made->trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_new(&made->stats, made->trace, NULL, NULL), COFFER_OK);
 }
 
 static void fixture_close(fixture *done)
 {
-    coffer_mlyze_stats_free(done->analysis);
+    coffer_mlyze_stats_free(done->stats);
     coffer_mlyze_close(done->trace);
     coffer_source_close(done->src);
     trace_dispose(&done->built);
@@ -51,8 +51,7 @@ static void functions_count_themselves_and_what_they_call_once(void **state)
     fixture made;
     coffer_mlyze_places *places = NULL;
     fixture_open(&made);
-    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.analysis, COFFER_MLYZE_BY_FUNCTION,
-                                             NULL),
+    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.stats, COFFER_MLYZE_BY_FUNCTION, NULL),
                      COFFER_OK);
     assert_int_equal(coffer_mlyze_places_count(places), 3);
     const coffer_mlyze_place_row *row = coffer_mlyze_places_at(places, 0);
@@ -83,20 +82,20 @@ static void files_and_stacks_are_places_too(void **state)
     fixture made;
     coffer_mlyze_places *places = NULL;
     fixture_open(&made);
-    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.analysis, COFFER_MLYZE_BY_FILE, NULL),
+    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.stats, COFFER_MLYZE_BY_FILE, NULL),
                      COFFER_OK);
     assert_int_equal(coffer_mlyze_places_count(places), 3);
     assert_int_equal(coffer_mlyze_places_at(places, 0)->allocated_bytes, 110);
     assert_int_equal(coffer_mlyze_places_at(places, 1)->allocated_bytes, 0);
     assert_int_equal(coffer_mlyze_places_at(places, 1)->inclusive_allocs, 1);
     coffer_mlyze_places_free(places);
-    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.analysis, COFFER_MLYZE_BY_STACK, NULL),
+    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.stats, COFFER_MLYZE_BY_STACK, NULL),
                      COFFER_OK);
     assert_int_equal(coffer_mlyze_places_count(places), 4);
     assert_int_equal(coffer_mlyze_places_at(places, 3)->id, 555);
     coffer_mlyze_places_free(places);
     places = NULL;
-    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.analysis, (coffer_mlyze_by)9, NULL),
+    assert_int_equal(coffer_mlyze_places_new(&places, made.trace, made.stats, (coffer_mlyze_by)9, NULL),
                      COFFER_E_INVALID_ARGUMENT);
     assert_null(places);
     fixture_close(&made);

@@ -35,6 +35,7 @@ static const char *in_folder(const char *name)
 static coffer_mlyze_writer_opts options(void)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     opts.recording = true;
     opts.no_index = true;
     opts.start_time_us = 77;
@@ -315,14 +316,14 @@ static void parts_whose_last_step_failed_are_known_to_be_complete(void **state)
     coffer_mlyze_writer_opts opts = options();
     coffer_mlyze_writer *writer = NULL;
     (void)state;
-    opts.exclusive = true;
+    opts.overwrite = false;
     assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
     record(writer, 3, true);
     temp_write(in_folder("t.mlyze"), "taken", 5);
     assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_E_EXISTS);
     assert_true(temp_holds(in_folder("t.mlyze"), "taken", 5));
     temp_assert_only(folder, "t.mlyze", "t.mlyze.part", "t.mlyze.strings", NULL);
-    opts.exclusive = false;
+    opts.overwrite = true;
     coffer_report *report = recover(&opts);
     assert_int_equal(coffer_report_count(report), 0);
     coffer_report_free(report);
@@ -335,7 +336,7 @@ static void names_that_a_finished_trace_left_are_just_removed(void **state)
     coffer_mlyze_writer *writer = NULL;
     size_t len;
     (void)state;
-    opts.exclusive = true;
+    opts.overwrite = false;
     assert_int_equal(coffer_mlyze_writer_create(&writer, in_folder("t.mlyze"), &opts, NULL), COFFER_OK);
     record(writer, 3, true);
     temp_write(in_folder("t.mlyze"), "taken", 5);

@@ -16,7 +16,7 @@ static coffer_status rewrite(const char *from, const char *to, const coffer_mlyz
     if ((status = coffer_source_open(&src, from, NULL, err)) ||
         (status = coffer_mlyze_open(&trace, src, NULL, err)))
         goto out;
-    status = coffer_mlyze_rewrite(trace, to, opts, NULL, err);
+    status = coffer_mlyze_rewrite(trace, to, opts, err);
 out:
     coffer_mlyze_close(trace);
     coffer_source_close(src);
@@ -33,6 +33,7 @@ static void must_rewrite(const char *from, const char *to, const coffer_mlyze_wr
 static coffer_mlyze_writer_opts options(bool plain, int level)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     opts.plain = plain;
     opts.level = level;
     opts.no_index = true;
@@ -237,13 +238,15 @@ static void a_cancelled_copy_leaves_nothing(void **state)
 {
     char *folder = temp_make();
     coffer_progress progress = { .step = stop_at_once };
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     trace_builder made;
     (void)state;
+    opts.progress = &progress;
     trace_sample(&made, 0, 100, 0);
     trace_finish(&made);
     coffer_source *src = trace_source(&made);
     coffer_mlyze *trace = trace_open(src, NULL);
-    assert_int_equal(coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), NULL, &progress, NULL),
+    assert_int_equal(coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), &opts, NULL),
                      COFFER_E_CANCELLED);
     temp_assert_only(folder, NULL);
     coffer_mlyze_close(trace);

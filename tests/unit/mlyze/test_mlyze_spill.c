@@ -50,7 +50,7 @@ static void a_tiny_limit_costs_few_passes(void **state)
     static const model_kind kind = { 90000, 60000, 1, 1, BLOCKS, 2500, true };
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     pass_counter counter = { 1, 0 };
     coffer_progress progress = { count_passes, &counter };
     model_trace trace;
@@ -62,9 +62,9 @@ static void a_tiny_limit_costs_few_passes(void **state)
     query.reuse = true;
     query.threads = 2;
     query.progress = &progress;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, opened, &query, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, opened, &query, NULL), COFFER_OK);
     assert_in_range(counter.passes, 3, 40);
-    coffer_mlyze_stats_free(analysis);
+    coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(opened);
     coffer_source_close(src);
     model_trace_free(&trace);
@@ -76,7 +76,7 @@ static void without_a_place_to_spill_to_it_is_an_error(void **state)
     static const model_kind kind = { 40000, 40000, 1, 1, BLOCKS, 2500, true };
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_mlyze_stats *analysis = NULL;
+    coffer_mlyze_stats *stats = NULL;
     model_trace trace;
     const char *before = getenv("TMPDIR");
     char *kept = before ? strdup(before) : NULL;
@@ -86,11 +86,11 @@ static void without_a_place_to_spill_to_it_is_an_error(void **state)
     query.limits = &limits;
     limits.memory_bytes = 1;
     setenv("TMPDIR", "/nowhere/to/be/found", 1);
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, opened, &query, NULL), COFFER_E_IO);
-    assert_null(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, opened, &query, NULL), COFFER_E_IO);
+    assert_null(stats);
     limits.memory_bytes = 64 << 20;
-    assert_int_equal(coffer_mlyze_stats_new(&analysis, opened, &query, NULL), COFFER_OK);
-    coffer_mlyze_stats_free(analysis);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, opened, &query, NULL), COFFER_OK);
+    coffer_mlyze_stats_free(stats);
     if (kept)
         setenv("TMPDIR", kept, 1);
     else

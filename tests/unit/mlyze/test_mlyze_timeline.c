@@ -15,7 +15,8 @@ static coffer_mlyze_timeline *draw(const coffer_mlyze *trace, const coffer_mlyze
 static size_t point_of(const coffer_mlyze_timeline *timeline, uint64_t time)
 {
     size_t point = 0;
-    while (point + 1 < timeline->count && timeline->points[point + 1].time_us <= time)
+    while (point + 1 < coffer_mlyze_timeline_count(timeline) &&
+           coffer_mlyze_timeline_at(timeline, point + 1)->time_us <= time)
         point++;
     return point;
 }
@@ -23,7 +24,7 @@ static size_t point_of(const coffer_mlyze_timeline *timeline, uint64_t time)
 /* Follows the events one by one and compares each point when it is over. */
 static void assert_points(const coffer_mlyze_timeline *timeline, const model_trace *model)
 {
-    coffer_mlyze_point *points = calloc(timeline->count, sizeof *points);
+    coffer_mlyze_point *points = calloc(coffer_mlyze_timeline_count(timeline), sizeof *points);
     uint64_t *sizes = calloc((size_t)model->addresses + 1, sizeof *sizes), live = 0, allocs = 0;
     bool *is_live = calloc((size_t)model->addresses + 1, sizeof *is_live);
     size_t at = 0;
@@ -31,9 +32,9 @@ static void assert_points(const coffer_mlyze_timeline *timeline, const model_tra
     for (size_t i = 0; i < model->count; i++) {
         const model_event *event = &model->events[i];
         uint64_t place = event->address / MODEL_STRIDE;
-        if (event->time > timeline->end_us)
+        if (event->time > coffer_mlyze_timeline_end_us(timeline))
             break;
-        bool inside = event->time >= timeline->begin_us;
+        bool inside = event->time >= coffer_mlyze_timeline_begin_us(timeline);
         size_t point = inside ? point_of(timeline, event->time) : 0;
         for (; inside && (!begun || at < point); begun = true) {
             at += begun;
@@ -58,8 +59,8 @@ static void assert_points(const coffer_mlyze_timeline *timeline, const model_tra
         points[at].live_bytes = live;
         points[at].live_allocs = allocs;
     }
-    for (size_t i = 0; i < timeline->count; i++) {
-        const coffer_mlyze_point *point = &timeline->points[i];
+    for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
+        const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
         if (points[i].events == 0 && i > 0) { /* nothing happened: as at the end of the point before */
             points[i].live_bytes = points[i].high_bytes = points[i - 1].live_bytes;
             points[i].live_allocs = points[i - 1].live_allocs;
@@ -96,13 +97,15 @@ static void an_exact_timeline_is_what_the_events_say(void **state)
             opts.end_us = 60000;
         }
         coffer_mlyze_timeline *timeline = draw(trace, &opts);
-        assert_true(timeline->exact);
-        assert_int_equal(timeline->count, opts.width);
-        assert_int_equal(timeline->end_us, round % 2 ? 60000 : model.events[model.count - 1].time);
+        assert_true(coffer_mlyze_timeline_is_exact(timeline));
+        assert_int_equal(coffer_mlyze_timeline_count(timeline), opts.width);
+        assert_int_equal(coffer_mlyze_timeline_end_us(timeline),
+                         round % 2 ? 60000 : model.events[model.count - 1].time);
         assert_points(timeline, &model);
-        for (size_t i = 0; i < timeline->mark_count; i++)
-            assert_in_range(timeline->marks[i].time_us, timeline->begin_us, timeline->end_us);
-        assert_true(timeline->mark_count > 0);
+        for (size_t i = 0; i < coffer_mlyze_timeline_mark_count(timeline); i++)
+            assert_in_range(coffer_mlyze_timeline_mark_at(timeline, i)->time_us,
+                            coffer_mlyze_timeline_begin_us(timeline), coffer_mlyze_timeline_end_us(timeline));
+        assert_true(coffer_mlyze_timeline_mark_count(timeline) > 0);
         coffer_mlyze_timeline_free(timeline);
     }
     coffer_mlyze_close(trace);
@@ -121,7 +124,7 @@ static void a_timeline_of_little_has_few_points(void **state)
     coffer_source *src = trace_source(&built);
     coffer_mlyze *trace = trace_open(src, NULL);
     timeline = draw(trace, NULL);
-    assert_int_equal(timeline->count, 0);
+    assert_int_equal(coffer_mlyze_timeline_count(timeline), 0);
     coffer_mlyze_timeline_free(timeline);
     timeline = NULL;
     opts.width = 0;
@@ -138,11 +141,11 @@ static void a_timeline_of_little_has_few_points(void **state)
     src = trace_source(&built);
     trace = trace_open(src, NULL);
     timeline = draw(trace, NULL);
-    assert_int_equal(timeline->count, 6); /* microseconds 0 to 5 */
-    assert_int_equal(timeline->points[2].live_bytes, 0);
-    assert_int_equal(timeline->points[3].live_bytes, 77);
-    assert_int_equal(timeline->points[5].live_bytes, 0);
-    assert_int_equal(timeline->points[5].high_bytes, 77);
+    assert_int_equal(coffer_mlyze_timeline_count(timeline), 6); /* microseconds 0 to 5 */
+    assert_int_equal(coffer_mlyze_timeline_at(timeline, 2)->live_bytes, 0);
+    assert_int_equal(coffer_mlyze_timeline_at(timeline, 3)->live_bytes, 77);
+    assert_int_equal(coffer_mlyze_timeline_at(timeline, 5)->live_bytes, 0);
+    assert_int_equal(coffer_mlyze_timeline_at(timeline, 5)->high_bytes, 77);
     coffer_mlyze_timeline_free(timeline);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
@@ -201,24 +204,26 @@ static void with_an_index_no_event_is_read(void **state)
         coffer_mlyze_timeline *timeline = draw(trace, &opts);
         if (round == 1) /* some headers of blocks, to see whether the index is right; that is all */
             assert_in_range(from.event_bytes, 0, 1000);
-        assert_false(timeline->exact);
-        assert_int_equal(timeline->count, 50);
+        assert_false(coffer_mlyze_timeline_is_exact(timeline));
+        assert_int_equal(coffer_mlyze_timeline_count(timeline), 50);
         uint64_t events = 0;
-        for (size_t i = 0; i < timeline->count; i++) {
-            const coffer_mlyze_point *point = &timeline->points[i];
+        for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
+            const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
             events += point->events;
             assert_true(point->high_bytes >= point->live_bytes);
             /* 40 bytes a microsecond, within the 1000 of a block */
-            uint64_t end = i + 1 < timeline->count ? timeline->points[i + 1].time_us : timeline->end_us;
+            uint64_t end = i + 1 < coffer_mlyze_timeline_count(timeline)
+                               ? coffer_mlyze_timeline_at(timeline, i + 1)->time_us
+                               : coffer_mlyze_timeline_end_us(timeline);
             assert_in_range(point->live_bytes + 1500, end * 40, end * 40 + 3000);
             assert_int_equal(point->live_allocs * 10, point->live_bytes);
         }
         assert_int_equal(events, 20000);
-        assert_int_equal(timeline->mark_count, 3);
-        assert_int_equal(timeline->marks[0].id, 1);
-        assert_int_equal(timeline->marks[0].live_bytes, 5000);
-        assert_int_equal(timeline->marks[1].type, COFFER_MLYZE_GC);
-        assert_int_equal(timeline->marks[2].event, 7000);
+        assert_int_equal(coffer_mlyze_timeline_mark_count(timeline), 3);
+        assert_int_equal(coffer_mlyze_timeline_mark_at(timeline, 0)->id, 1);
+        assert_int_equal(coffer_mlyze_timeline_mark_at(timeline, 0)->live_bytes, 5000);
+        assert_int_equal(coffer_mlyze_timeline_mark_at(timeline, 1)->type, COFFER_MLYZE_GC);
+        assert_int_equal(coffer_mlyze_timeline_mark_at(timeline, 2)->event, 7000);
         coffer_mlyze_timeline_free(timeline);
         coffer_mlyze_close(trace);
         coffer_source_close(src);

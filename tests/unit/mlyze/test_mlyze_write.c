@@ -84,6 +84,7 @@ static coffer_mlyze_events columns_of(rows *from, size_t first, size_t count)
 static coffer_mlyze_writer_opts quiet(void)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     opts.no_index = true;
     return opts;
 }
@@ -92,7 +93,9 @@ static coffer_mlyze_writer *create(const char *path, const coffer_mlyze_writer_o
 {
     coffer_mlyze_writer *writer = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_mlyze_writer_create(&writer, path, opts, &err) != COFFER_OK)
+    coffer_mlyze_writer_opts replacing = COFFER_MLYZE_WRITER_OPTS_INIT;
+    replacing.overwrite = true;
+    if (coffer_mlyze_writer_create(&writer, path, opts ? opts : &replacing, &err) != COFFER_OK)
         fail_msg("%s", err.text);
     return writer;
 }
@@ -271,7 +274,7 @@ static void blocks_hold_whole_events_up_to_the_last_byte_that_fits(void **state)
     assert_int_equal(coffer_mlyze_block_count(&blocks, it.trace, NULL), COFFER_OK);
     assert_true(blocks > 3);
     for (size_t i = 0; i + 1 < blocks; i++) {
-        coffer_mlyze_block block = coffer_mlyze_block_at(it.trace, i);
+        coffer_mlyze_block block = trace_block(it.trace, i);
         assert_in_range(block.raw_size, 65536 - 41, 65536);
         assert_true(block.stored_size <= block.raw_size);
     }
@@ -424,14 +427,14 @@ static void metadata_that_comes_after_many_events_finds_room_or_the_events_are_m
 
 /* ---- Files ---- */
 
-static void an_exclusive_trace_does_not_replace_a_file(void **state)
+static void a_trace_does_not_replace_a_file_unless_told_to(void **state)
 {
     const char *path = temp_path(temp_folder, "mine.mlyze");
     coffer_mlyze_writer_opts opts = quiet();
     coffer_mlyze_writer *writer = NULL;
     (void)state;
     temp_write(path, "mine", 4);
-    opts.exclusive = true;
+    opts.overwrite = false;
     assert_int_equal(coffer_mlyze_writer_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
     opts.recording = true;
     assert_int_equal(coffer_mlyze_writer_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
@@ -480,6 +483,7 @@ static void the_index_is_written_beside_the_trace(void **state)
 {
     char *folder = temp_make();
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     (void)state;
     write_many(temp_path(folder, "t.mlyze"), &opts, MANY);
     temp_assert_only(folder, "t.mlyze", "t.mlyze.idx", NULL);
@@ -504,7 +508,7 @@ int main(void)
         cmocka_unit_test(extra_keys_that_are_written_anyway_are_refused),
         cmocka_unit_test(only_the_first_ten_thousand_markers_are_listed),
         cmocka_unit_test(metadata_that_comes_after_many_events_finds_room_or_the_events_are_moved),
-        cmocka_unit_test(an_exclusive_trace_does_not_replace_a_file),
+        cmocka_unit_test(a_trace_does_not_replace_a_file_unless_told_to),
         cmocka_unit_test(what_is_discarded_leaves_nothing),
         cmocka_unit_test(a_recording_ends_as_the_file_that_would_have_been_written),
         cmocka_unit_test(the_index_is_written_beside_the_trace),

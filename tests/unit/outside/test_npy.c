@@ -278,14 +278,14 @@ static void a_header_reads_back_as_it_was_written(void **state)
 {
     (void)state;
     coffer__npy_field fields[] = {
-        { .name = (char *)"token'\\idx", .kind = 'u', .size = 4, .elements = 1 },
-        { .name = (char *)"caf\xc3\xa9",
+        { .name = (char *)(uintptr_t) "token'\\idx", .kind = 'u', .size = 4, .elements = 1 },
+        { .name = (char *)(uintptr_t) "caf\xc3\xa9",
           .kind = 'f',
           .size = 8,
           .elements = 3,
           .offset = 4,
           .big_endian = true },
-        { .name = (char *)"text", .kind = 'U', .size = 16, .elements = 1, .offset = 28 },
+        { .name = (char *)(uintptr_t) "text", .kind = 'U', .size = 16, .elements = 1, .offset = 28 },
     };
     coffer__npy npy = {
         .structured = true, .fields = fields, .field_count = 3, .shape = { 1, 0, 7 }, .dimensions = 3

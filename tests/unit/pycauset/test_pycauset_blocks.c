@@ -63,21 +63,23 @@ static void make_children(sample *s, bool mixed, uint64_t seed)
     }
 }
 
-static void create_blocks(sample *s)
+static void write_blocks(sample *s)
 {
     coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     const char *children[BLOCK_ROWS * BLOCK_COLS];
+    opts.overwrite = true;
     for (size_t i = 0; i < BLOCK_ROWS * BLOCK_COLS; i++)
         children[i] = s->paths[i];
     snprintf(s->path, sizeof s->path, "%s/whole.pycauset", temp_folder);
     snprintf(s->folder, sizeof s->folder, "%s.blocks", s->path);
-    must(coffer_pycauset_create_blocks(s->path, children, BLOCK_ROWS, BLOCK_COLS, NULL, &err), &err);
+    must(coffer_pycauset_write_blocks(s->path, children, BLOCK_ROWS, BLOCK_COLS, &opts, &err), &err);
 }
 
 static void make_sample(sample *s, bool mixed, uint64_t seed)
 {
     make_children(s, mixed, seed);
-    create_blocks(s);
+    write_blocks(s);
 }
 
 static void free_sample(sample *s)
@@ -102,12 +104,16 @@ static void check_values(const sample *s, const coffer_pycauset *m, double scala
     coffer_error err = COFFER_ERROR_INIT;
     const coffer_pycauset_info *info = coffer_pycauset_get_info(m);
     static const coffer_pycauset_tile tiles[] = {
-        { 0, 76, 0, 101 }, { 3, 10, 80, 20 }, { 75, 1, 0, 101 }, { 4, 2, 89, 2 }
+        COFFER_PYCAUSET_TILE(0, 76, 0, 101),
+        COFFER_PYCAUSET_TILE(3, 10, 80, 20),
+        COFFER_PYCAUSET_TILE(75, 1, 0, 101),
+        COFFER_PYCAUSET_TILE(4, 2, 89, 2),
     };
     for (size_t t = 0; t < sizeof tiles / sizeof tiles[0]; t++) {
         coffer_pycauset_tile tile = tiles[t];
         if (transposed)
-            tile = (coffer_pycauset_tile){ tiles[t].col, tiles[t].cols, tiles[t].row, tiles[t].rows };
+            tile = (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(tiles[t].col, tiles[t].cols, tiles[t].row,
+                                                              tiles[t].rows);
         double *got = malloc((size_t)(tile.rows * tile.cols) * 16);
         must(coffer_pycauset_read_tile(got, 0, m, &tile, COFFER_DTYPE_C128, &err), &err);
         for (uint64_t i = 0; i < tile.rows * tile.cols; i++) {
@@ -170,7 +176,7 @@ static void statistics_and_pictures_know_blocks(void **state)
 {
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_stats stats;
+    coffer_pycauset_summary stats;
     double cell, sum = 0, squares = 0;
     sample s;
     opened file;
@@ -185,7 +191,7 @@ static void statistics_and_pictures_know_blocks(void **state)
         }
     }
     open_file(&file, s.path);
-    must(coffer_pycauset_compute_stats(&stats, file.m, NULL, &err), &err);
+    must(test_matrix_stats(&stats, file.m, NULL, &err), &err);
     assert_int_equal(stats.elements, 76 * 101);
     assert_true(fabs(stats.mean - sum / (76 * 101)) < 1e-9);
     assert_true(fabs(stats.frobenius - sqrt(squares)) < 1e-9 * sqrt(squares));
@@ -198,7 +204,7 @@ static void statistics_and_pictures_know_blocks(void **state)
 static coffer_status read_one(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     const coffer_pycauset *m = context;
-    coffer_pycauset_tile tile = { index % 76, 1, 0, 101 };
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(index % 76, 1, 0, 101);
     double row[101];
     (void)worker;
     return coffer_pycauset_read_tile(row, 0, m, &tile, COFFER_DTYPE_F64, err);
@@ -258,9 +264,9 @@ static void children_that_do_not_fit_leave_nothing_behind(void **state)
     const char *children[2] = { s.paths[0], s.paths[2] };
     snprintf(s.path, sizeof s.path, "%s/whole.pycauset", temp_folder);
     snprintf(s.folder, sizeof s.folder, "%s.blocks", s.path);
-    assert_int_equal(coffer_pycauset_create_blocks(s.path, children, 1, 2, NULL, &err),
+    assert_int_equal(coffer_pycauset_write_blocks(s.path, children, 1, 2, NULL, &err),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_pycauset_create_blocks(s.path, children, 0, 2, NULL, &err),
+    assert_int_equal(coffer_pycauset_write_blocks(s.path, children, 0, 2, NULL, &err),
                      COFFER_E_INVALID_ARGUMENT);
     assert_false(temp_exists(s.path) || temp_exists(s.folder));
     free_sample(&s);
@@ -281,7 +287,7 @@ static void rename_child(const sample *s, char *name, size_t size)
 static coffer_status first_failure(const sample *s, char *text, size_t size)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_tile all = { 0, 76, 0, 101 };
+    coffer_pycauset_tile all = COFFER_PYCAUSET_TILE(0, 76, 0, 101);
     double *got = malloc(76 * 101 * 16);
     opened file;
     open_file(&file, s->path);
@@ -527,7 +533,7 @@ static void manifests_that_lie_are_found_out(void **state)
             fail_msg("%s", cases[i].manifest);
         opened file;
         coffer_error err = COFFER_ERROR_INIT;
-        coffer_pycauset_tile all = { 0, 4, 0, 4 };
+        coffer_pycauset_tile all = COFFER_PYCAUSET_TILE(0, 4, 0, 4);
         double got[16];
         open_file(&file, s.path);
         assert_int_equal(coffer_pycauset_read_tile(got, 0, file.m, &all, COFFER_DTYPE_F64, &err),

@@ -22,10 +22,11 @@ static void expect_generations(coffer_source *src, const uint64_t *expected, siz
 {
     coffer_pycauset_history *history = history_of(src);
     assert_int_equal(coffer_pycauset_history_count(history), count);
+    assert_null(coffer_pycauset_history_at(history, count));
     for (size_t i = 0; i < count; i++) {
-        coffer_pycauset_generation facts = coffer_pycauset_history_at(history, i);
-        assert_int_equal(facts.generation, expected[i]);
-        assert_int_equal(facts.committed, expected[i] > 0);
+        const coffer_pycauset_generation *facts = coffer_pycauset_history_at(history, i);
+        assert_int_equal(facts->generation, expected[i]);
+        assert_int_equal(facts->committed, expected[i] > 0);
     }
     coffer_pycauset_history_close(history);
 }
@@ -150,7 +151,7 @@ static void the_date_comes_from_provenance(void **state)
     coffer_source *src = scan_source_of(file.bytes, file.len);
     coffer_pycauset_history *history = history_of(src);
     (void)state;
-    assert_string_equal(coffer_pycauset_history_at(history, 0).date, "2026-01-02");
+    assert_string_equal(coffer_pycauset_history_at(history, 0)->date, "2026-01-02");
     coffer_pycauset_history_close(history);
     coffer_source_close(src);
     container_free(&file);
@@ -187,8 +188,10 @@ static void a_history_that_needs_too_much_memory_is_refused(void **state)
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_pycauset_history *history = NULL;
     (void)state;
+    coffer_pycauset_history_opts opts = COFFER_PYCAUSET_HISTORY_OPTS_INIT;
     limits.memory_bytes = 1000;
-    assert_int_equal(coffer_pycauset_history_open(&history, src, &limits, NULL), COFFER_E_LIMIT);
+    opts.limits = &limits;
+    assert_int_equal(coffer_pycauset_history_open(&history, src, &opts, NULL), COFFER_E_LIMIT);
     coffer_source_close(src);
 }
 

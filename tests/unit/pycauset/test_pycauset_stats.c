@@ -47,7 +47,7 @@ static void assert_close(double got, double expected)
         fail_msg("%.17g is not %.17g", got, expected);
 }
 
-static void check_stats(const test_matrix *matrix, const coffer_pycauset_stats *stats)
+static void check_stats(const test_matrix *matrix, const coffer_pycauset_summary *stats)
 {
     uint64_t rows = test_matrix_seen_rows(matrix), cols = test_matrix_seen_cols(matrix), nonzero = 0;
     double min = INFINITY, max = -INFINITY, sum = 0, squares = 0, count = (double)(rows * cols);
@@ -80,7 +80,7 @@ static void statistics_of_every_kind_are_those_of_its_values(void **state)
         for (unsigned v = 0; v < 6; v++) {
             coffer_error err = COFFER_ERROR_INIT;
             coffer_pycauset_shape shape = test_matrix_kind(i, 70, 33);
-            coffer_pycauset_stats stats;
+            coffer_pycauset_summary stats;
             test_matrix matrix;
             opened file;
             shape.scalar_real = scalars[v / 2][0];
@@ -89,7 +89,7 @@ static void statistics_of_every_kind_are_those_of_its_values(void **state)
             test_matrix_make(&matrix, &shape, i);
             test_matrix_write(&matrix, path, 70, NULL);
             open_file(&file, path, v % 2 ? COFFER_ACCESS_READ : COFFER_ACCESS_MAP);
-            must(coffer_pycauset_compute_stats(&stats, file.m, NULL, &err), &err);
+            must(test_matrix_stats(&stats, file.m, NULL, &err), &err);
             check_stats(&matrix, &stats);
             close_file(&file);
             test_matrix_free(&matrix);
@@ -105,7 +105,7 @@ static void statistics_do_not_depend_on_the_number_of_threads(void **state)
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         coffer_error err = COFFER_ERROR_INIT;
         coffer_pycauset_shape shape = test_matrix_kind(kinds[k], 1500, 1501);
-        coffer_pycauset_stats stats[3];
+        coffer_pycauset_summary stats[3];
         test_matrix matrix;
         opened file;
         shape.scalar_real = 1.1;
@@ -116,7 +116,7 @@ static void statistics_do_not_depend_on_the_number_of_threads(void **state)
             coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
             opts.threads = 1 + 2 * t;
             memset(&stats[t], 0, sizeof stats[t]);
-            must(coffer_pycauset_compute_stats(&stats[t], file.m, &opts, &err), &err);
+            must(test_matrix_stats(&stats[t], file.m, &opts, &err), &err);
             assert_true(stats[0].mean == stats[t].mean && stats[0].std == stats[t].std &&
                         stats[0].frobenius == stats[t].frobenius && stats[0].nonzero == stats[t].nonzero);
         }
@@ -132,7 +132,7 @@ static void nans_and_infinities_are_counted_apart(void **state)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
     coffer_pycauset_writer *writer;
-    coffer_pycauset_stats stats;
+    coffer_pycauset_summary stats;
     opened file;
     const char *path = temp_path(temp_folder, "n.pycauset");
     shape.rows = 2;
@@ -141,7 +141,7 @@ static void nans_and_infinities_are_counted_apart(void **state)
     must(coffer_pycauset_writer_put_rows(writer, rows, 2, &err), &err);
     must(coffer_pycauset_writer_commit(writer, &err), &err);
     open_file(&file, path, COFFER_ACCESS_AUTO);
-    must(coffer_pycauset_compute_stats(&stats, file.m, NULL, &err), &err);
+    must(test_matrix_stats(&stats, file.m, NULL, &err), &err);
     assert_true(stats.nans == 1 && stats.infinities == 2 && stats.nonzero == 5 && stats.elements == 6);
     assert_true(stats.min == 0 && stats.max == 3);
     assert_close(stats.mean, 4.0 / 3);
@@ -153,7 +153,7 @@ static void an_empty_matrix_has_no_mean(void **state)
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(11, 0, 5);
-    coffer_pycauset_stats stats;
+    coffer_pycauset_summary stats;
     double cell = 7;
     test_matrix matrix;
     opened file;
@@ -161,7 +161,7 @@ static void an_empty_matrix_has_no_mean(void **state)
     test_matrix_make(&matrix, &shape, 0);
     test_matrix_write(&matrix, path, 1, NULL);
     open_file(&file, path, COFFER_ACCESS_AUTO);
-    must(coffer_pycauset_compute_stats(&stats, file.m, NULL, &err), &err);
+    must(test_matrix_stats(&stats, file.m, NULL, &err), &err);
     assert_true(stats.elements == 0 && stats.density == 0 && isnan(stats.mean) && isnan(stats.min));
     must(coffer_pycauset_downsample(&cell, 1, 1, file.m, NULL, &err), &err);
     assert_true(cell == 7);
@@ -186,7 +186,7 @@ static void progress_can_stop_the_work(void **state)
     coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(11, 1200, 1000);
-    coffer_pycauset_stats stats;
+    coffer_pycauset_summary stats;
     test_matrix matrix;
     opened file;
     const char *path = temp_path(temp_folder, "p.pycauset");
@@ -195,7 +195,7 @@ static void progress_can_stop_the_work(void **state)
     test_matrix_make(&matrix, &shape, 0);
     test_matrix_write(&matrix, path, 1200, NULL);
     open_file(&file, path, COFFER_ACCESS_AUTO);
-    assert_int_equal(coffer_pycauset_compute_stats(&stats, file.m, &opts, &err), COFFER_E_CANCELLED);
+    assert_int_equal(test_matrix_stats(&stats, file.m, &opts, &err), COFFER_E_CANCELLED);
     assert_int_equal(coffer_pycauset_downsample(cells, 2, 2, file.m, &opts, &err), COFFER_E_CANCELLED);
     assert_int_equal(calls, 2);
     close_file(&file);

@@ -62,7 +62,7 @@ static void check_tile(const open_matrix *m, const test_matrix *matrix, const co
                          coffer_dtype_name(matrix->shape.dtype), (unsigned long long)(tile->row + i),
                          (unsigned long long)(tile->col + j), pair[0], pair[1], expected[0], expected[1]);
         }
-        for (int k = 0; k < 8; k++)
+        for (uint64_t k = 0; k < 8; k++)
             assert_int_equal(row[16 * tile->cols + k], 0xAA);
     }
     free(got);
@@ -71,12 +71,12 @@ static void check_tile(const open_matrix *m, const test_matrix *matrix, const co
 static void check_all_tiles(const open_matrix *m, const test_matrix *matrix)
 {
     uint64_t rows = test_matrix_seen_rows(matrix), cols = test_matrix_seen_cols(matrix);
-    coffer_pycauset_tile whole = { 0, rows, 0, cols };
+    coffer_pycauset_tile whole = COFFER_PYCAUSET_TILE(0, rows, 0, cols);
     check_tile(m, matrix, &whole);
     uint64_t seed = rows * 31 + cols;
     for (int i = 0; i < 6 && rows > 0 && cols > 0; i++) {
         seed = seed * UINT64_C(6364136223846793005) + 12345;
-        coffer_pycauset_tile tile = { (seed >> 20) % rows, 0, (seed >> 40) % cols, 0 };
+        coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE((seed >> 20) % rows, 0, (seed >> 40) % cols, 0);
         tile.rows = (seed >> 28) % (rows - tile.row) + 1;
         tile.cols = (seed >> 48) % (cols - tile.col) + 1;
         check_tile(m, matrix, &tile);
@@ -211,7 +211,9 @@ static void a_tile_outside_the_matrix_is_refused(void **state)
 {
     (void)state;
     static const coffer_pycauset_tile tiles[] = {
-        { 0, 6, 0, 1 }, { 5, 1, 0, 1 }, { 0, 1, 0, 8 }, { UINT64_MAX, 2, 0, 1 }, { 0, 1, 3, UINT64_MAX }
+        COFFER_PYCAUSET_TILE(0, 6, 0, 1),          COFFER_PYCAUSET_TILE(5, 1, 0, 1),
+        COFFER_PYCAUSET_TILE(0, 1, 0, 8),          COFFER_PYCAUSET_TILE(UINT64_MAX, 2, 0, 1),
+        COFFER_PYCAUSET_TILE(0, 1, 3, UINT64_MAX),
     };
     char *folder = temp_make();
     coffer_error err = COFFER_ERROR_INIT;
@@ -224,12 +226,12 @@ static void a_tile_outside_the_matrix_is_refused(void **state)
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
         assert_int_equal(coffer_pycauset_read_tile(got, 0, m.m, &tiles[i], COFFER_DTYPE_F64, &err),
                          COFFER_E_INVALID_ARGUMENT);
-    coffer_pycauset_tile narrow = { 0, 2, 0, 3 };
+    coffer_pycauset_tile narrow = COFFER_PYCAUSET_TILE(0, 2, 0, 3);
     assert_int_equal(coffer_pycauset_read_tile(got, 23, m.m, &narrow, COFFER_DTYPE_F64, &err),
                      COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer_pycauset_read_tile(got, 0, m.m, &narrow, COFFER_DTYPE_BIT, &err),
                      COFFER_E_UNSUPPORTED);
-    coffer_pycauset_tile empty = { 5, 0, 7, 0 };
+    coffer_pycauset_tile empty = COFFER_PYCAUSET_TILE(5, 0, 7, 0);
     assert_int_equal(coffer_pycauset_read_tile(got, 0, m.m, &empty, COFFER_DTYPE_F64, &err), COFFER_OK);
     close_written(&m);
     test_matrix_free(&matrix);
@@ -270,7 +272,7 @@ static void the_view_points_at_the_stored_elements(void **state)
     for (int transposed = 0; transposed < 2; transposed++) {
         coffer_error err = COFFER_ERROR_INIT;
         coffer_pycauset_shape shape = test_matrix_kind(10, 5, 7); /* f32 */
-        coffer_pycauset_view view;
+        coffer_pycauset_view view = COFFER_PYCAUSET_VIEW_INIT;
         test_matrix matrix;
         open_matrix m = { .folder = folder };
         shape.transposed = transposed;
@@ -299,7 +301,7 @@ static void the_view_points_at_the_stored_elements(void **state)
     for (size_t i = 0; i < test_matrix_kinds(); i++) {
         coffer_error err = COFFER_ERROR_INIT;
         coffer_pycauset_shape shape = test_matrix_kind(i, 5, 7);
-        coffer_pycauset_view view;
+        coffer_pycauset_view view = COFFER_PYCAUSET_VIEW_INIT;
         test_matrix matrix;
         open_matrix m = { .folder = folder };
         test_matrix_make(&matrix, &shape, 2);
@@ -391,17 +393,17 @@ static void rows_and_tiles_touch_only_their_own_bytes(void **state)
     counted_matrix m = { 0 };
     test_matrix_make(&matrix, &shape, 3);
     open_counted(&m, &matrix, folder);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 7, 5, 0, 200 }), 5 * 200 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(7, 5, 0, 200)), 5 * 200 * 8);
     assert_int_equal(m.c.low, 4096 + 7 * 200 * 8);
     assert_int_equal(m.c.calls, 1);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 7, 5, 11, 3 }), 5 * 3 * 8);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 299, 1, 199, 1 }), 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(7, 5, 11, 3)), 5 * 3 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(299, 1, 199, 1)), 8);
     close_counted(&m);
     test_matrix_free(&matrix);
     shape.transposed = true;
     test_matrix_make(&matrix, &shape, 3);
     open_counted(&m, &matrix, folder);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 7, 5, 11, 90 }), 5 * 90 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(7, 5, 11, 90)), 5 * 90 * 8);
     close_counted(&m);
     test_matrix_free(&matrix);
     temp_remove(folder);
@@ -416,25 +418,84 @@ static void triangular_rows_and_bits_touch_only_their_own_bytes(void **state)
     counted_matrix m = { 0 };
     test_matrix_make(&matrix, &shape, 3);
     open_counted(&m, &matrix, folder);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 10, 1, 0, 100 }), 89 * 8);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 10, 2, 0, 100 }), (89 + 88) * 8);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 50, 50, 0, 50 }), 0); /* all below the diagonal */
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 0, 4, 90, 2 }), 4 * 2 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(10, 1, 0, 100)), 89 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(10, 2, 0, 100)), (89 + 88) * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(50, 50, 0, 50)),
+                     0); /* all below the diagonal */
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(0, 4, 90, 2)), 4 * 2 * 8);
     close_counted(&m);
     test_matrix_free(&matrix);
     shape = test_matrix_kind(4 * 15 + 11, 100, 100); /* symmetric f64 */
     test_matrix_make(&matrix, &shape, 3);
     open_counted(&m, &matrix, folder);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 10, 2, 90, 3 }), 2 * 3 * 8);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 90, 3, 10, 2 }), 2 * 3 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(10, 2, 90, 3)), 2 * 3 * 8);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(90, 3, 10, 2)), 2 * 3 * 8);
     close_counted(&m);
     test_matrix_free(&matrix);
     shape = test_matrix_kind(0, 64, 4096); /* bits: rows of 512 bytes */
     test_matrix_make(&matrix, &shape, 3);
     open_counted(&m, &matrix, folder);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 3, 2, 0, 4096 }), 2 * 512);
-    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile){ 3, 2, 100, 8 }), 2 * 2);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(3, 2, 0, 4096)), 2 * 512);
+    assert_int_equal(bytes_for(&m, (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(3, 2, 100, 8)), 2 * 2);
     close_counted(&m);
+    test_matrix_free(&matrix);
+    temp_remove(folder);
+}
+
+static void a_handle_opened_by_path_owns_its_source(void **state)
+{
+    (void)state;
+    char *folder = temp_make();
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_shape shape = test_matrix_kind(11, 5, 7);
+    coffer_pycauset *m = NULL;
+    coffer_pycauset_history *history = NULL;
+    test_matrix matrix;
+    double got, expected[2];
+    const char *path = temp_path(folder, "m.pycauset");
+    test_matrix_make(&matrix, &shape, 1);
+    assert_int_equal(coffer_pycauset_open_path(&m, path, NULL, &err), COFFER_E_IO);
+    assert_null(m);
+    assert_int_equal(coffer_pycauset_history_open_path(&history, path, NULL, &err), COFFER_E_IO);
+    assert_null(history);
+    test_matrix_write(&matrix, path, 5, NULL);
+    must(coffer_pycauset_open_path(&m, path, NULL, &err), &err);
+    must(coffer_pycauset_get(&got, NULL, m, 4, 6, &err), &err);
+    test_matrix_value(expected, &matrix, 4, 6);
+    assert_true(got == expected[0]);
+    coffer_pycauset_close(m);
+    must(coffer_pycauset_history_open_path(&history, path, NULL, &err), &err);
+    assert_int_equal(coffer_pycauset_history_count(history), 1);
+    coffer_pycauset_history_close(history);
+    test_matrix_free(&matrix);
+    temp_remove(folder);
+}
+
+/* A program built against an older header has a shorter view, and one that forgot _INIT says so by 0. */
+static void a_shorter_view_is_filled_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    char *folder = temp_make();
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_shape shape = test_matrix_kind(11, 5, 7);
+    coffer_pycauset_view view = COFFER_PYCAUSET_VIEW_INIT;
+    coffer_pycauset_tile tile = { .struct_size = 0 };
+    test_matrix matrix;
+    open_matrix m = { .folder = folder };
+    double got;
+    test_matrix_make(&matrix, &shape, 1);
+    open_written(&m, &matrix, COFFER_ACCESS_MAP);
+    view.struct_size = offsetof(coffer_pycauset_view, row_stride);
+    view.row_stride = -1;
+    must(coffer_pycauset_get_view(&view, m.m, &err), &err);
+    assert_true(view.rows == 5 && view.cols == 7 && view.row_stride == -1);
+    view.struct_size = 0;
+    assert_int_equal(coffer_pycauset_get_view(&view, m.m, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_pycauset_read_tile(&got, 0, m.m, &tile, COFFER_DTYPE_F64, &err),
+                     COFFER_E_INVALID_ARGUMENT);
+    coffer_pycauset_tile_init(&tile, sizeof tile);
+    assert_int_equal(tile.struct_size, sizeof tile);
+    close_written(&m);
     test_matrix_free(&matrix);
     temp_remove(folder);
 }
@@ -448,6 +509,8 @@ int main(void)
         cmocka_unit_test(wide_rows_go_through_in_pieces),
         cmocka_unit_test(every_type_can_be_asked_for),
         cmocka_unit_test(a_tile_outside_the_matrix_is_refused),
+        cmocka_unit_test(a_handle_opened_by_path_owns_its_source),
+        cmocka_unit_test(a_shorter_view_is_filled_as_far_as_it_goes),
         cmocka_unit_test(single_elements_are_those_of_the_tile),
         cmocka_unit_test(the_view_points_at_the_stored_elements),
         cmocka_unit_test(opening_reads_no_byte_of_the_payload),

@@ -261,7 +261,7 @@ static void what_the_layout_does_not_store_has_to_be_zero(void **state)
     must(coffer_pycauset_writer_commit(writer, &err), &err);
     shape = test_matrix_kind(2 * 15 + 14, 2, 2); /* complex */
     double pairs[8] = { 0, 1, 5, 5, 0, 0, 0, 0 };
-    writer = create(path, &shape, NULL);
+    writer = create(temp_path(temp_folder, "complex.pycauset"), &shape, NULL);
     assert_int_equal(coffer_pycauset_writer_put_rows(writer, pairs, 2, &err), COFFER_E_INVALID_ARGUMENT);
     coffer_pycauset_writer_discard(writer);
 }
@@ -310,7 +310,7 @@ static void shapes_that_cannot_be_are_refused(void **state)
                           "c.pycauset", "t.pycauset", NULL);
 }
 
-static void discarding_leaves_nothing_and_exclusive_replaces_nothing(void **state)
+static void a_writer_replaces_a_file_only_when_asked_and_leaves_nothing_when_discarded(void **state)
 {
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
@@ -324,9 +324,13 @@ static void discarding_leaves_nothing_and_exclusive_replaces_nothing(void **stat
     coffer_pycauset_writer_discard(NULL);
     assert_false(temp_exists(path));
     temp_write(path, "old", 3);
-    opts.exclusive = true;
-    assert_int_equal(coffer_pycauset_writer_create(&writer, path, &shape, &opts, &err), COFFER_E_EXISTS);
+    assert_int_equal(coffer_pycauset_writer_create(&writer, path, &shape, NULL, &err), COFFER_E_EXISTS);
     assert_true(temp_holds(path, "old", 3));
+    opts.overwrite = true;
+    writer = create(path, &shape, &opts);
+    must(coffer_pycauset_writer_put_rows(writer, rows, 3, &err), &err);
+    must(coffer_pycauset_writer_commit(writer, &err), &err);
+    assert_int_equal(errors_in(path, NULL), 0);
 }
 
 static void what_has_no_payload_takes_no_rows(void **state)
@@ -379,7 +383,7 @@ int main(void)
         cmocka_unit_test(what_the_layout_does_not_store_has_to_be_zero),
         cmocka_unit_test(too_few_and_too_many_rows_are_refused),
         cmocka_unit_test(shapes_that_cannot_be_are_refused),
-        cmocka_unit_test(discarding_leaves_nothing_and_exclusive_replaces_nothing),
+        cmocka_unit_test(a_writer_replaces_a_file_only_when_asked_and_leaves_nothing_when_discarded),
         cmocka_unit_test(what_has_no_payload_takes_no_rows),
         cmocka_unit_test(a_stream_gets_the_same_bytes_as_a_file),
     };

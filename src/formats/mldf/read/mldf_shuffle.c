@@ -3,6 +3,7 @@
  * row more room than is needed, so hardly ever does a position fall outside; then it goes through again until
  * it is inside, which it must be in the end, since its cycle leads back to where it began. */
 #include "formats/mldf/read/mldf_shuffle.h"
+#include "base/checked.h"
 
 #include "coffer/mldf.h"
 
@@ -33,7 +34,7 @@ uint64_t coffer__mldf_mix(uint64_t a, uint64_t b)
 static uint64_t draw(const coffer__mldf_shuffle *of, unsigned round, uint64_t x, uint64_t bound)
 {
     uint64_t bits = scramble(x ^ (of->key + round * GOLDEN));
-    return (uint64_t)((unsigned __int128)bits * bound >> 64);
+    return coffer__mul_high(bits, bound);
 }
 
 coffer__mldf_shuffle coffer__mldf_shuffle_of(uint64_t count, uint64_t a, uint64_t b)

@@ -20,15 +20,15 @@ struct coffer_mlyze_stats {
     size_t phase_count;
 };
 
-void coffer_mlyze_stats_free(coffer_mlyze_stats *analysis)
+void coffer_mlyze_stats_free(coffer_mlyze_stats *stats)
 {
-    if (!analysis)
+    if (!stats)
         return;
-    coffer__free(analysis->stacks);
-    coffer__free(analysis->threads);
-    coffer__free(analysis->marks);
-    coffer__free(analysis->phases);
-    coffer__free(analysis);
+    coffer__free(stats->stacks);
+    coffer__free(stats->threads);
+    coffer__free(stats->marks);
+    coffer__free(stats->phases);
+    coffer__free(stats);
 }
 
 /* ---- Totals ---- */
@@ -169,24 +169,24 @@ static coffer_status fill_threads(coffer_mlyze_stats *out, const coffer__mlyze_p
     return COFFER_OK;
 }
 
-static coffer_status make_analysis(coffer_mlyze_stats **out, coffer__mlyze_pass *pass, coffer_error *err)
+static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pass, coffer_error *err)
 {
-    coffer_mlyze_stats *analysis = coffer__calloc(1, sizeof *analysis);
+    coffer_mlyze_stats *stats = coffer__calloc(1, sizeof *stats);
     coffer_status status;
-    if (!analysis)
-        return coffer__fail_no_memory(err, sizeof *analysis);
-    sum_shards(analysis, pass);
-    if ((status = fill_stacks(analysis, pass, err)) || (status = fill_threads(analysis, pass, err))) {
-        coffer_mlyze_stats_free(analysis);
+    if (!stats)
+        return coffer__fail_no_memory(err, sizeof *stats);
+    sum_shards(stats, pass);
+    if ((status = fill_stacks(stats, pass, err)) || (status = fill_threads(stats, pass, err))) {
+        coffer_mlyze_stats_free(stats);
         return status;
     }
-    analysis->marks = pass->marks;
-    analysis->mark_count = pass->mark_count;
+    stats->marks = pass->marks;
+    stats->mark_count = pass->mark_count;
     pass->marks = NULL;
-    analysis->phases = pass->phases;
-    analysis->phase_count = pass->phase_count;
+    stats->phases = pass->phases;
+    stats->phase_count = pass->phase_count;
     pass->phases = NULL;
-    *out = analysis;
+    *out = stats;
     return COFFER_OK;
 }
 
@@ -203,7 +203,7 @@ static coffer_status analyze(coffer_mlyze_stats **out, bool *again, const coffer
     status = coffer__mlyze_run(pass, err);
     *again = status != COFFER_E_CANCELLED && coffer__mlyze_pass_is_outdated(pass);
     if (!status && !*again)
-        status = make_analysis(out, pass, err);
+        status = make_stats(out, pass, err);
     coffer__mlyze_pass_free(pass);
 out:
     coffer__free(pass);
@@ -211,10 +211,10 @@ out:
 }
 
 coffer_status coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyze *trace,
-                                     const coffer_mlyze_stats_opts *query, coffer_error *err)
+                                     const coffer_mlyze_stats_opts *opts, coffer_error *err)
 {
     coffer_mlyze_stats_opts options = COFFER_MLYZE_STATS_OPTS_INIT;
-    coffer_status status = coffer__take_options(&options, sizeof options, query, err);
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     bool again = !status;
     while (again) {
         again = false;
@@ -225,57 +225,126 @@ coffer_status coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyz
 
 /* ---- Looking at it ---- */
 
-const coffer_mlyze_totals *coffer_mlyze_stats_totals(const coffer_mlyze_stats *analysis)
+const coffer_mlyze_totals *coffer_mlyze_stats_totals(const coffer_mlyze_stats *stats)
 {
-    return &analysis->totals;
+    return &stats->totals;
 }
 
-size_t coffer_mlyze_stats_stack_count(const coffer_mlyze_stats *analysis)
+size_t coffer_mlyze_stats_stack_count(const coffer_mlyze_stats *stats)
 {
-    return analysis->stack_count;
+    return stats->stack_count;
 }
 
-const coffer_mlyze_stack_row *coffer_mlyze_stats_stack_at(const coffer_mlyze_stats *analysis, size_t index)
+const coffer_mlyze_stack_row *coffer_mlyze_stats_stack_at(const coffer_mlyze_stats *stats, size_t index)
 {
-    return &analysis->stacks[index];
+    return index < stats->stack_count ? &stats->stacks[index] : NULL;
 }
 
-size_t coffer_mlyze_stats_thread_count(const coffer_mlyze_stats *analysis)
+size_t coffer_mlyze_stats_thread_count(const coffer_mlyze_stats *stats)
 {
-    return analysis->thread_count;
+    return stats->thread_count;
 }
 
-const coffer_mlyze_thread_row *coffer_mlyze_stats_thread_at(const coffer_mlyze_stats *analysis, size_t index)
+const coffer_mlyze_thread_row *coffer_mlyze_stats_thread_at(const coffer_mlyze_stats *stats, size_t index)
 {
-    return &analysis->threads[index];
+    return index < stats->thread_count ? &stats->threads[index] : NULL;
 }
 
-const coffer_mlyze_histogram *coffer_mlyze_stats_sizes(const coffer_mlyze_stats *analysis)
+const coffer_mlyze_histogram *coffer_mlyze_stats_sizes(const coffer_mlyze_stats *stats)
 {
-    return &analysis->sizes;
+    return &stats->sizes;
 }
 
-const coffer_mlyze_histogram *coffer_mlyze_stats_lifetimes(const coffer_mlyze_stats *analysis)
+const coffer_mlyze_histogram *coffer_mlyze_stats_lifetimes(const coffer_mlyze_stats *stats)
 {
-    return &analysis->lifetimes;
+    return &stats->lifetimes;
 }
 
-size_t coffer_mlyze_stats_mark_count(const coffer_mlyze_stats *analysis)
+size_t coffer_mlyze_stats_mark_count(const coffer_mlyze_stats *stats)
 {
-    return analysis->mark_count;
+    return stats->mark_count;
 }
 
-const coffer_mlyze_mark *coffer_mlyze_stats_mark_at(const coffer_mlyze_stats *analysis, size_t index)
+const coffer_mlyze_mark *coffer_mlyze_stats_mark_at(const coffer_mlyze_stats *stats, size_t index)
 {
-    return &analysis->marks[index];
+    return index < stats->mark_count ? &stats->marks[index] : NULL;
 }
 
-size_t coffer_mlyze_stats_phase_count(const coffer_mlyze_stats *analysis)
+size_t coffer_mlyze_stats_phase_count(const coffer_mlyze_stats *stats)
 {
-    return analysis->phase_count;
+    return stats->phase_count;
 }
 
-const coffer_mlyze_phase *coffer_mlyze_stats_phase_at(const coffer_mlyze_stats *analysis, size_t index)
+const coffer_mlyze_phase *coffer_mlyze_stats_phase_at(const coffer_mlyze_stats *stats, size_t index)
 {
-    return &analysis->phases[index];
+    return index < stats->phase_count ? &stats->phases[index] : NULL;
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_stats_opts, COFFER_MLYZE_STATS_OPTS_INIT)
+
+/* ---- Measures ---- */
+
+uint64_t coffer_mlyze_stack_row_bytes(const coffer_mlyze_stack_row *row, coffer_mlyze_measure measure)
+{
+    switch (measure) {
+    case COFFER_MLYZE_MEASURE_PEAK:
+        return row->peak_bytes;
+    case COFFER_MLYZE_MEASURE_LIVE:
+        return row->live_bytes;
+    case COFFER_MLYZE_MEASURE_TEMPORARY:
+        return row->temporary_bytes;
+    case COFFER_MLYZE_MEASURE_TOTAL:
+        break;
+    }
+    return row->allocated_bytes;
+}
+
+uint64_t coffer_mlyze_stack_row_allocs(const coffer_mlyze_stack_row *row, coffer_mlyze_measure measure)
+{
+    switch (measure) {
+    case COFFER_MLYZE_MEASURE_PEAK:
+        return row->peak_allocs;
+    case COFFER_MLYZE_MEASURE_LIVE:
+        return row->live_allocs;
+    case COFFER_MLYZE_MEASURE_TEMPORARY:
+        return row->temporary_allocs;
+    case COFFER_MLYZE_MEASURE_TOTAL:
+        break;
+    }
+    return row->allocs;
+}
+
+uint64_t coffer_mlyze_totals_bytes(const coffer_mlyze_totals *totals, coffer_mlyze_measure measure)
+{
+    switch (measure) {
+    case COFFER_MLYZE_MEASURE_PEAK:
+        return totals->peak_bytes;
+    case COFFER_MLYZE_MEASURE_LIVE:
+        return totals->live_bytes_at_end;
+    case COFFER_MLYZE_MEASURE_TEMPORARY:
+        return totals->temporary_bytes;
+    case COFFER_MLYZE_MEASURE_TOTAL:
+        break;
+    }
+    return totals->total_allocated_bytes;
+}
+
+uint64_t coffer_mlyze_totals_allocs(const coffer_mlyze_totals *totals, coffer_mlyze_measure measure)
+{
+    switch (measure) {
+    case COFFER_MLYZE_MEASURE_PEAK:
+        return totals->peak_allocs;
+    case COFFER_MLYZE_MEASURE_LIVE:
+        return totals->live_allocs_at_end;
+    case COFFER_MLYZE_MEASURE_TEMPORARY:
+        return totals->temporary_allocs;
+    case COFFER_MLYZE_MEASURE_TOTAL:
+        break;
+    }
+    return totals->allocs;
+}
+
+bool coffer_mlyze_stack_row_is_growing(const coffer_mlyze_stack_row *row)
+{
+    return row->growth_bytes_per_s > 0 && row->growth_fit >= COFFER_MLYZE_GROWTH_FIT_MIN;
 }

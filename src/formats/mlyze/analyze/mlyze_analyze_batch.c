@@ -27,7 +27,7 @@ void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
     batch->first_piece = pass->piece_count;
     while (batch->count < pass->batch_pieces && pass->next_block < pass->map->count &&
            pass->next_event < pass->end_event && pass->next_event < stop) {
-        const coffer_mlyze_block *block = &pass->map->items[pass->next_block];
+        const coffer__mlyze_block *block = &pass->map->items[pass->next_block];
         uint64_t end = block->first_event + block->event_count;
         uint64_t from = block->first_event > pass->next_event ? block->first_event : pass->next_event;
         uint64_t to = end < stop ? end : stop;

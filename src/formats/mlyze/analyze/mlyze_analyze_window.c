@@ -12,7 +12,7 @@ static size_t block_before(const coffer__mlyze_map *map, uint64_t value, bool is
     size_t low = 0, high = map->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const coffer_mlyze_block *block = &map->items[middle];
+        const coffer__mlyze_block *block = &map->items[middle];
         if ((is_time ? block->time : block->first_event) <= value)
             low = middle + 1;
         else
@@ -44,7 +44,7 @@ uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time
 {
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     size_t block = block_before(pass->map, time, true), i = 0;
-    const coffer_mlyze_block *where = &pass->map->items[block];
+    const coffer__mlyze_block *where = &pass->map->items[block];
     uint64_t found = where->first_event + where->event_count;
     read_quietly(&events, pass, block);
     while (i < events.count && events.time[i] <= time)

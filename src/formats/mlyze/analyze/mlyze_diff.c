@@ -135,7 +135,7 @@ static const total totals[] = {
 static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, const total *which)
 {
     uint64_t value;
-    memcpy(&value, (const char *)coffer_mlyze_stats_totals(cmp->side[side].analysis) + which->offset,
+    memcpy(&value, (const char *)coffer_mlyze_stats_totals(cmp->side[side].stats) + which->offset,
            sizeof value);
     return value;
 }
@@ -167,7 +167,7 @@ static coffer_status analyze_sides(coffer__mlyze_comparison *cmp, coffer_error *
     query.limits = cmp->opts.limits;
     query.progress = cmp->opts.progress;
     for (unsigned side = 0; side < 2 && !status; side++)
-        status = coffer_mlyze_stats_new(&cmp->side[side].analysis, cmp->side[side].trace, &query, err);
+        status = coffer_mlyze_stats_new(&cmp->side[side].stats, cmp->side[side].trace, &query, err);
     return status;
 }
 
@@ -208,8 +208,8 @@ coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const c
 out:
     coffer__free(matches);
     coffer__mlyze_free_names(&cmp);
-    coffer_mlyze_stats_free(cmp.side[0].analysis);
-    coffer_mlyze_stats_free(cmp.side[1].analysis);
+    coffer_mlyze_stats_free(cmp.side[0].stats);
+    coffer_mlyze_stats_free(cmp.side[1].stats);
     return status;
 }
 
@@ -234,3 +234,5 @@ coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_sour
     coffer_mlyze_close(trace_b);
     return status;
 }
+
+COFFER__INIT_FUNCTION(coffer_mlyze_diff_opts, COFFER_MLYZE_DIFF_OPTS_INIT)

@@ -12,7 +12,7 @@ typedef struct coffer__mlyze_name_numbers {
 
 typedef struct coffer__mlyze_side {
     const coffer_mlyze *trace;
-    coffer_mlyze_stats *analysis;
+    coffer_mlyze_stats *stats;
 } coffer__mlyze_side;
 
 typedef struct coffer__mlyze_comparison {

@@ -180,9 +180,9 @@ static size_t list_entries(entry *out, const coffer__mlyze_comparison *cmp)
     coffer__mlyze_key key = coffer__mlyze_new_key();
     size_t count = 0;
     for (unsigned side = 0; side < 2; side++) {
-        const coffer_mlyze_stats *analysis = cmp->side[side].analysis;
-        for (size_t i = 0; i < coffer_mlyze_stats_stack_count(analysis); i++) {
-            const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(analysis, i);
+        const coffer_mlyze_stats *stats = cmp->side[side].stats;
+        for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats); i++) {
+            const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(stats, i);
             entry made = { .side = side, .stack = row->stack };
             measure(&made, row, cmp->opts.measure);
             if (made.bytes == 0 && made.allocs == 0)
@@ -197,8 +197,8 @@ static size_t list_entries(entry *out, const coffer__mlyze_comparison *cmp)
 coffer_status coffer__mlyze_match_stacks(coffer__mlyze_match **out, size_t *count,
                                          const coffer__mlyze_comparison *cmp, coffer_error *err)
 {
-    size_t total = coffer_mlyze_stats_stack_count(cmp->side[0].analysis) +
-                   coffer_mlyze_stats_stack_count(cmp->side[1].analysis);
+    size_t total = coffer_mlyze_stats_stack_count(cmp->side[0].stats) +
+                   coffer_mlyze_stats_stack_count(cmp->side[1].stats);
     entry *entries = coffer__alloc_array(total, sizeof *entries);
     coffer__mlyze_match *matches = coffer__alloc_array(total, sizeof *matches);
     if (!entries || !matches) {

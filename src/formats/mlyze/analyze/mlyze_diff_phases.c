@@ -15,12 +15,12 @@ typedef struct pairing {
 
 static size_t phase_count(const coffer__mlyze_comparison *cmp, unsigned side)
 {
-    return coffer_mlyze_stats_phase_count(cmp->side[side].analysis);
+    return coffer_mlyze_stats_phase_count(cmp->side[side].stats);
 }
 
 static const coffer_mlyze_phase *phase_at(const coffer__mlyze_comparison *cmp, unsigned side, size_t index)
 {
-    return coffer_mlyze_stats_phase_at(cmp->side[side].analysis, index);
+    return coffer_mlyze_stats_phase_at(cmp->side[side].stats, index);
 }
 
 static bool same_marker(const coffer__mlyze_comparison *cmp, size_t a, size_t b)

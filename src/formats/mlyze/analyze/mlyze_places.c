@@ -145,8 +145,7 @@ static void keep_seen(coffer_mlyze_places *places, summing *sums)
 }
 
 coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
-                                      const coffer_mlyze_stats *analysis, coffer_mlyze_by by,
-                                      coffer_error *err)
+                                      const coffer_mlyze_stats *stats, coffer_mlyze_by by, coffer_error *err)
 {
     const coffer__mlyze_metadata *metadata = &trace->metadata;
     const coffer__mlyze_ids *listed[] = { &metadata->stacks.ids, &metadata->functions.ids,
@@ -159,8 +158,8 @@ coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_ml
                             (unsigned)by);
     coffer__mlyze_numbers_init(&sums.numbers, listed[by], coffer__mlyze_new_key(), UINT64_MAX);
     status = make_rows(&sums, listed[by]->count, err);
-    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(analysis) && !status; i++)
-        status = add_stack(&sums, trace, coffer_mlyze_stats_stack_at(analysis, i), i, err);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats) && !status; i++)
+        status = add_stack(&sums, trace, coffer_mlyze_stats_stack_at(stats, i), i, err);
     if (status)
         goto out;
     places = coffer__calloc(1, sizeof *places);
@@ -184,5 +183,5 @@ size_t coffer_mlyze_places_count(const coffer_mlyze_places *places)
 
 const coffer_mlyze_place_row *coffer_mlyze_places_at(const coffer_mlyze_places *places, size_t index)
 {
-    return &places->rows[index];
+    return index < places->count ? &places->rows[index] : NULL;
 }

@@ -110,7 +110,7 @@ coffer_status coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffe
     bool from_index = false;
     if (!status && options.width == 0)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "a timeline of 0 points was asked for");
+                              "a timeline needs at least 1 point");
     if (!status)
         status = index_will_do(&from_index, trace, &options, err);
     if (status)
@@ -130,4 +130,43 @@ coffer_status coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffe
     else
         *out = timeline;
     return status;
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_timeline_opts, COFFER_MLYZE_TIMELINE_OPTS_INIT)
+
+/* ---- Accessors ---- */
+
+uint64_t coffer_mlyze_timeline_begin_us(const coffer_mlyze_timeline *timeline)
+{
+    return timeline->begin_us;
+}
+
+uint64_t coffer_mlyze_timeline_end_us(const coffer_mlyze_timeline *timeline)
+{
+    return timeline->end_us;
+}
+
+bool coffer_mlyze_timeline_is_exact(const coffer_mlyze_timeline *timeline)
+{
+    return timeline->exact;
+}
+
+size_t coffer_mlyze_timeline_count(const coffer_mlyze_timeline *timeline)
+{
+    return timeline->count;
+}
+
+const coffer_mlyze_point *coffer_mlyze_timeline_at(const coffer_mlyze_timeline *timeline, size_t index)
+{
+    return index < timeline->count ? &timeline->points[index] : NULL;
+}
+
+size_t coffer_mlyze_timeline_mark_count(const coffer_mlyze_timeline *timeline)
+{
+    return timeline->mark_count;
+}
+
+const coffer_mlyze_mark *coffer_mlyze_timeline_mark_at(const coffer_mlyze_timeline *timeline, size_t index)
+{
+    return index < timeline->mark_count ? &timeline->marks[index] : NULL;
 }

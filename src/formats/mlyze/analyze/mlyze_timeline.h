@@ -5,6 +5,15 @@
 #include "formats/mlyze/analyze/mlyze_pair.h"
 #include "formats/mlyze/mlyze_private.h"
 
+struct coffer_mlyze_timeline {
+    uint64_t begin_us, end_us;
+    size_t count;
+    coffer_mlyze_point *points;
+    size_t mark_count;
+    coffer_mlyze_mark *marks;
+    bool exact; /* events were decoded */
+};
+
 /* Divides [begin, end] into at most `width` points; no point when there is no time in it. */
 coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *to, uint64_t begin, uint64_t end,
                                         uint32_t width, coffer_error *err);

@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "base/limits.h"
 #include "formats/mlyze/analyze/mlyze_timeline.h"
+#include "formats/mlyze/read/mlyze_index.h"
 
 /* ---- Points ---- */
 
@@ -109,7 +110,7 @@ coffer_status coffer__mlyze_draw_index(coffer_mlyze_timeline *to, const coffer_m
     uint64_t event_count = 0, end;
     size_t count = 0;
     coffer_status status;
-    if ((status = coffer_mlyze_index(&entries, &count, trace, opts->progress, err)) ||
+    if ((status = coffer__mlyze_get_index(&entries, &count, trace, opts->progress, err)) ||
         (status = coffer_mlyze_event_count(&event_count, trace, err)) || count == 0)
         return status;
     end = entries[count - 1].time < opts->end_us ? entries[count - 1].time : opts->end_us;

@@ -95,7 +95,7 @@ coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer_
 /* ---- Walking ---- */
 
 coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *trace,
-                                    const coffer_mlyze_block *block, coffer_error *err)
+                                    const coffer__mlyze_block *block, coffer_error *err)
 {
     coffer_status status;
     if (map->count >= trace->limits.entries)
@@ -109,11 +109,11 @@ coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *
     return COFFER_OK;
 }
 
-coffer_status coffer__mlyze_load_block_header(coffer_mlyze_block *out, uint32_t *crc,
+coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
 {
     uint8_t bytes[COFFER__MLYZE_BLOCK_HEADER];
-    coffer_mlyze_block block = { .offset = offset };
+    coffer__mlyze_block block = { .offset = offset };
     coffer_status status;
     if (!coffer__range_fits(offset, sizeof bytes, trace->area_end))
         return coffer__fail(err, COFFER_E_TRUNCATED, offset, "truncated block header at offset %llu",
@@ -145,10 +145,10 @@ coffer_status coffer__mlyze_load_block_header(coffer_mlyze_block *out, uint32_t 
     return COFFER_OK;
 }
 
-coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t *crc,
+coffer_status coffer__mlyze_read_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
 {
-    coffer_mlyze_block block;
+    coffer__mlyze_block block;
     coffer_status status = coffer__mlyze_load_block_header(&block, crc, trace, offset, err);
     if (status)
         return status;
@@ -164,7 +164,7 @@ coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t 
 
 static uint64_t end_of_map(const coffer__mlyze_map *map, const coffer_mlyze *trace)
 {
-    const coffer_mlyze_block *last;
+    const coffer__mlyze_block *last;
     if (map->count == 0)
         return trace->area;
     last = &map->items[map->count - 1];
@@ -175,7 +175,7 @@ static uint64_t end_of_map(const coffer__mlyze_map *map, const coffer_mlyze *tra
 static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, uint64_t offset,
                               const coffer_error *why, coffer_error *err)
 {
-    coffer_mlyze_block cut = { 0 };
+    coffer__mlyze_block cut = { 0 };
     coffer_status status = COFFER_OK;
     if (why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER)
         status = coffer__mlyze_find_cut_block(&cut, trace, offset, err);
@@ -194,7 +194,7 @@ static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace,
 
 static coffer_status walk_blocks(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
 {
-    coffer_mlyze_block block;
+    coffer__mlyze_block block;
     coffer_error why = COFFER_ERROR_INIT;
     coffer_status status;
     for (uint64_t offset = end_of_map(map, trace); offset < trace->area_end;
@@ -263,10 +263,10 @@ coffer_status coffer_mlyze_event_count(uint64_t *out, const coffer_mlyze *trace,
     return status;
 }
 
-coffer_mlyze_block coffer_mlyze_block_at(const coffer_mlyze *trace, size_t index)
+coffer__mlyze_block coffer__mlyze_block_at(const coffer_mlyze *trace, size_t index)
 {
     const coffer__mlyze_map *map = atomic_load(&trace->blocks->map);
-    coffer_mlyze_block block = { 0 }, header;
+    coffer__mlyze_block block = { 0 }, header;
     if (!map || index >= map->count)
         return block;
     block = map->items[index];
@@ -359,7 +359,7 @@ coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace
                                           coffer_error *err)
 {
     const coffer__mlyze_map *map = NULL;
-    coffer_mlyze_block block;
+    coffer__mlyze_block block;
     coffer_status status;
     do {
         if ((status = coffer__mlyze_get_map(&map, trace, err)))

@@ -4,12 +4,18 @@
 
 #include "coffer/mlyze.h"
 
+/* coffer_mlyze_block without the size that versions it: maps have millions of them. */
+typedef struct coffer__mlyze_block {
+    uint64_t offset, first_event, time;
+    uint32_t event_count, raw_size, stored_size;
+} coffer__mlyze_block;
+
 typedef struct coffer__mlyze_blocks coffer__mlyze_blocks;
 typedef struct coffer__mlyze_built coffer__mlyze_built;
 
 /* Never changes once it is made. */
 typedef struct coffer__mlyze_map {
-    coffer_mlyze_block *items;
+    coffer__mlyze_block *items;
     size_t count, capacity;
     uint64_t event_count;
     /* What ends the events before the area does; status COFFER_OK when nothing does. */
@@ -28,6 +34,9 @@ void coffer__mlyze_blocks_free(coffer__mlyze_blocks *blocks);
 /* The map, made when there is none. Borrowed from the handle. */
 coffer_status coffer__mlyze_get_map(const coffer__mlyze_map **out, const coffer_mlyze *trace,
                                     coffer_error *err);
+/* A block of the map that was made last; zeros past its end. raw_size is read from the file where the map
+ * came from an index. */
+coffer__mlyze_block coffer__mlyze_block_at(const coffer_mlyze *trace, size_t index);
 /* A block of an index turned out to lie elsewhere: makes a map from the file itself, if `wrong` is still the
  * one in use. */
 coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer__mlyze_map *wrong,
@@ -39,17 +48,17 @@ coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *tra
 /* The pieces of a plain trace. A failure that is about the file is what ends its events. */
 coffer_status coffer__mlyze_skim(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err);
 coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *trace,
-                                    const coffer_mlyze_block *block, coffer_error *err);
+                                    const coffer__mlyze_block *block, coffer_error *err);
 void coffer__mlyze_map_free(coffer__mlyze_map *map);
 /* Takes the blocks from the index file, when there is one and it fits the trace: else the map stays empty. */
 coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_mlyze *trace,
                                            coffer_error *err);
 
 /* What the header of a block says. Fails when it cannot be one. crc : may be NULL. */
-coffer_status coffer__mlyze_read_block_header(coffer_mlyze_block *out, uint32_t *crc,
+coffer_status coffer__mlyze_read_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
 /* The same of a block that may go on behind the end of the events. */
-coffer_status coffer__mlyze_load_block_header(coffer_mlyze_block *out, uint32_t *crc,
+coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
 
 /* Columns with room for every block, and behind them scratch for its bytes. */
@@ -61,11 +70,11 @@ uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events);
  * the columns' scratch. *len is less than raw_size only for an event of a plain file that is larger than any
  * block. */
 coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
-                                        const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                        const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                         coffer_error *err);
 /* The bytes of events that block->stored_size bytes give, of a block that the end of the file cuts off. */
 coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
-                                      const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                      const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                       coffer_error *err);
 
 #endif

@@ -70,10 +70,10 @@ size_t coffer__mlyze_lz4_prefix(uint8_t *out, size_t room, const uint8_t *in, si
 
 /* ---- Blocks ---- */
 
-coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const coffer_mlyze_block *block,
+coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                    coffer_error *err)
 {
-    coffer_mlyze_block header;
+    coffer__mlyze_block header;
     coffer_status status;
     *out = false;
     if (!coffer__mlyze_has_blocks(&trace->header) ||
@@ -86,7 +86,7 @@ coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const c
 }
 
 /* Counts the whole events; `block` begins as its header says and becomes what is left of it. */
-static coffer_status measure(coffer_mlyze_block *block, coffer_mlyze_events *columns,
+static coffer_status measure(coffer__mlyze_block *block, coffer_mlyze_events *columns,
                              const coffer_mlyze *trace, coffer_error *err)
 {
     const uint32_t said = block->event_count;
@@ -108,15 +108,15 @@ static coffer_status measure(coffer_mlyze_block *block, coffer_mlyze_events *col
     block->raw_size = (uint32_t)(decoder.at - bytes);
     /* More than there ever were: it is no block at all. */
     if (columns->count == 0 || columns->count > said)
-        *block = (coffer_mlyze_block){ .offset = block->offset };
+        *block = (coffer__mlyze_block){ .offset = block->offset };
     return COFFER_OK;
 }
 
-coffer_status coffer__mlyze_find_cut_block(coffer_mlyze_block *out, const coffer_mlyze *trace,
+coffer_status coffer__mlyze_find_cut_block(coffer__mlyze_block *out, const coffer_mlyze *trace,
                                            uint64_t offset, coffer_error *err)
 {
     coffer_mlyze_events columns = COFFER_MLYZE_EVENTS_INIT;
-    coffer_mlyze_block block = { .offset = offset };
+    coffer__mlyze_block block = { .offset = offset };
     coffer_status status = coffer__mlyze_load_block_header(&block, NULL, trace, offset, err);
     if (!status && !(status = coffer__mlyze_events_reserve(&columns, err)))
         status = measure(&block, &columns, trace, err);

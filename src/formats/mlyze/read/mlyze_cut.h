@@ -12,10 +12,10 @@ size_t coffer__mlyze_lz4_prefix(uint8_t *out, size_t room, const uint8_t *in, si
 /* The block at `offset`, whose header is whole and says that it ends behind the events, as if it had been
  * written with the whole events before the cut only: event_count, raw_size and stored_size are theirs. All
  * three are 0 when there is none. */
-coffer_status coffer__mlyze_find_cut_block(coffer_mlyze_block *out, const coffer_mlyze *trace,
+coffer_status coffer__mlyze_find_cut_block(coffer__mlyze_block *out, const coffer_mlyze *trace,
                                            uint64_t offset, coffer_error *err);
 /* Whether a block that was found is such a one. */
-coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const coffer_mlyze_block *block,
+coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                    coffer_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_MLYZE_DECODE_H
 #define COFFER_FORMATS_MLYZE_DECODE_H
 
-#include "coffer/mlyze.h"
+#include "formats/mlyze/read/mlyze_blocks.h"
 
 /* No event takes less than this: type, delta and one varint. */
 #define COFFER__MLYZE_EVENT_MIN 3
@@ -39,7 +39,7 @@ coffer_status coffer__mlyze_fail_stop(coffer_error *err, coffer__mlyze_stop stop
 
 /* Reads and decodes a block whose place and sizes are known; `decoder` says afterwards what was found. */
 coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze_decoder *decoder,
-                                         const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                         const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                          bool with_care, coffer_error *err);
 
 /* The inner loops: they take what is common and stop at the rest. */

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/mlyze/analyze/mlyze_pair.h"
 
@@ -10,6 +11,9 @@
 struct coffer__mlyze_built {
     pthread_mutex_t lock;
     coffer_mlyze_index_entry *entries; /* one for each block of the map; NULL before they were asked for */
+    /* The index that coffer_mlyze_load_index found last, here or in a map. */
+    const coffer_mlyze_index_entry *loaded;
+    size_t loaded_count;
 };
 
 coffer_status coffer__mlyze_built_new(coffer__mlyze_built **out, coffer_error *err)
@@ -46,7 +50,7 @@ typedef struct builder {
 /* A block that cannot be read changes nothing that is live. */
 static coffer_status follow_block(builder *b, size_t index, coffer_error *err)
 {
-    const coffer_mlyze_block *block = &b->map->items[index];
+    const coffer__mlyze_block *block = &b->map->items[index];
     coffer_status status = coffer_mlyze_read_block(&b->events, b->trace, index, err);
     b->entries[index] = (coffer_mlyze_index_entry){ .offset = block->offset,
                                                     .first_event = block->first_event,
@@ -129,9 +133,9 @@ static coffer_status get_built(const coffer_mlyze_index_entry **out, const coffe
     return status;
 }
 
-coffer_status coffer_mlyze_index(const coffer_mlyze_index_entry **out, size_t *count,
-                                 const coffer_mlyze *trace, const coffer_progress *progress,
-                                 coffer_error *err)
+coffer_status coffer__mlyze_get_index(const coffer_mlyze_index_entry **out, size_t *count,
+                                      const coffer_mlyze *trace, const coffer_progress *progress,
+                                      coffer_error *err)
 {
     const coffer__mlyze_map *map = NULL;
     const coffer_mlyze_index_entry *entries;
@@ -145,3 +149,33 @@ coffer_status coffer_mlyze_index(const coffer_mlyze_index_entry **out, size_t *c
     *count = map->count;
     return COFFER_OK;
 }
+
+coffer_status coffer_mlyze_load_index(size_t *count, const coffer_mlyze *trace,
+                                      const coffer_mlyze_index_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_index_opts options = COFFER_MLYZE_INDEX_OPTS_INIT;
+    const coffer_mlyze_index_entry *entries = NULL;
+    size_t found = 0;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = coffer__mlyze_get_index(&entries, &found, trace, options.progress, err);
+    if (status)
+        return status;
+    pthread_mutex_lock(&trace->built->lock);
+    trace->built->loaded = entries;
+    trace->built->loaded_count = found;
+    pthread_mutex_unlock(&trace->built->lock);
+    *count = found;
+    return COFFER_OK;
+}
+
+const coffer_mlyze_index_entry *coffer_mlyze_index_at(const coffer_mlyze *trace, size_t index)
+{
+    pthread_mutex_lock(&trace->built->lock);
+    const coffer_mlyze_index_entry *entry =
+        index < trace->built->loaded_count ? &trace->built->loaded[index] : NULL;
+    pthread_mutex_unlock(&trace->built->lock);
+    return entry;
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_index_opts, COFFER_MLYZE_INDEX_OPTS_INIT)

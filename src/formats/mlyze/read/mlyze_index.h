@@ -10,7 +10,11 @@ bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, con
 /* Tries to keep it there. */
 void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
                               size_t count);
+/* Loads or builds the index. Borrowed from the handle until it is closed. */
+coffer_status coffer__mlyze_get_index(const coffer_mlyze_index_entry **out, size_t *count,
+                                      const coffer_mlyze *trace, const coffer_progress *progress,
+                                      coffer_error *err);
 /* Whether a block of which an index told is what its own header says; fills in raw_size. */
-bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer_mlyze_block *block);
+bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer__mlyze_block *block);
 
 #endif

@@ -109,7 +109,7 @@ out:
 /* ---- Blocks from the index ---- */
 
 /* The block that entry `i` describes, as far as the index knows it: all but raw_size. */
-static bool block_of_entry(coffer_mlyze_block *out, const coffer_mlyze_index_entry *entries, size_t i,
+static bool block_of_entry(coffer__mlyze_block *out, const coffer_mlyze_index_entry *entries, size_t i,
                            size_t count, const coffer_mlyze *trace)
 {
     const coffer_mlyze_index_entry *entry = &entries[i];
@@ -125,17 +125,17 @@ static bool block_of_entry(coffer_mlyze_block *out, const coffer_mlyze_index_ent
     if (room <= COFFER__MLYZE_BLOCK_HEADER ||
         room > COFFER__MLYZE_BLOCK_HEADER + LZ4_COMPRESSBOUND(COFFER__MLYZE_BLOCK_RAW_MAX))
         return false;
-    *out = (coffer_mlyze_block){ .offset = entry->offset,
-                                 .first_event = entry->first_event,
-                                 .time = entry->time,
-                                 .event_count = (uint32_t)(entry[1].first_event - entry->first_event),
-                                 .stored_size = (uint32_t)(room - COFFER__MLYZE_BLOCK_HEADER) };
+    *out = (coffer__mlyze_block){ .offset = entry->offset,
+                                  .first_event = entry->first_event,
+                                  .time = entry->time,
+                                  .event_count = (uint32_t)(entry[1].first_event - entry->first_event),
+                                  .stored_size = (uint32_t)(room - COFFER__MLYZE_BLOCK_HEADER) };
     return true;
 }
 
-bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer_mlyze_block *block)
+bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer__mlyze_block *block)
 {
-    coffer_mlyze_block header;
+    coffer__mlyze_block header;
     if (coffer__mlyze_read_block_header(&header, NULL, trace, block->offset, NULL) ||
         header.event_count != block->event_count || header.time != block->time ||
         header.stored_size != block->stored_size)
@@ -148,7 +148,7 @@ static bool samples_agree(const coffer__mlyze_map *map, const coffer_mlyze *trac
 {
     size_t samples = map->count < SAMPLES ? map->count : SAMPLES;
     for (size_t i = 0; i < samples; i++) {
-        coffer_mlyze_block block = map->items[i * (map->count - 1) / (samples > 1 ? samples - 1 : 1)];
+        coffer__mlyze_block block = map->items[i * (map->count - 1) / (samples > 1 ? samples - 1 : 1)];
         if (!coffer__mlyze_block_agrees(trace, &block))
             return false;
     }
@@ -159,9 +159,9 @@ static bool samples_agree(const coffer__mlyze_map *map, const coffer_mlyze *trac
  * Behind a block that is cut off there is always something to look for. */
 static bool is_complete(const coffer__mlyze_map *map, const coffer_mlyze *trace)
 {
-    const coffer_mlyze_block *last = &map->items[map->count - 1];
+    const coffer__mlyze_block *last = &map->items[map->count - 1];
     uint64_t end = last->offset + COFFER__MLYZE_BLOCK_HEADER + last->stored_size;
-    coffer_mlyze_block next;
+    coffer__mlyze_block next;
     coffer_status status;
     if (end == trace->area_end)
         return trace->header.event_count == 0 || trace->header.event_count == map->event_count;
@@ -173,7 +173,7 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
                                            coffer_error *err)
 {
     coffer_mlyze_index_entry *entries = NULL;
-    coffer_mlyze_block block;
+    coffer__mlyze_block block;
     size_t count = 0;
     if (!coffer__mlyze_index_load(&entries, &count, trace))
         return COFFER_OK;

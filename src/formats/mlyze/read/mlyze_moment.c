@@ -30,7 +30,7 @@ static coffer_status find_time(uint64_t *event, const coffer_mlyze *trace, uint6
     coffer_mlyze_events_free(&events);
     if (status && !coffer__is_about_file(status))
         return status;
-    *event = coffer_mlyze_block_at(trace, block).first_event + i;
+    *event = coffer__mlyze_block_at(trace, block).first_event + i;
     return COFFER_OK;
 }
 

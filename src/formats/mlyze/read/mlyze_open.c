@@ -7,6 +7,9 @@
 #include "base/options.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
                                         const coffer__mlyze_header *header, const coffer_limits *limits,
                                         const char *index_path, coffer_error *err)
@@ -67,6 +70,25 @@ out:
     return status;
 }
 
+coffer_status coffer_mlyze_open_path(coffer_mlyze **out, const char *path, const coffer_mlyze_open_opts *opts,
+                                     coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_mlyze *trace = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (!status)
+        status = coffer_mlyze_open(&trace, src, opts, err);
+    if (status) {
+        coffer_source_close(src);
+        return status;
+    }
+    trace->own_source = src;
+    *out = trace;
+    return COFFER_OK;
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_open_opts, COFFER_MLYZE_OPEN_OPTS_INIT)
+
 char *coffer__mlyze_index_path(const coffer_source *src)
 {
     const char *path = coffer__source_path(src);
@@ -100,6 +122,7 @@ void coffer_mlyze_close(coffer_mlyze *trace)
     coffer__mlyze_blocks_free(trace->blocks);
     coffer__mlyze_metadata_free(&trace->metadata);
     coffer__free(trace->index_path);
+    coffer_source_close(trace->own_source);
     coffer__free(trace);
 }
 
@@ -134,6 +157,12 @@ const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *len)
     return trace->metadata.text;
 }
 
+const char *coffer_mlyze_metadata_text(const coffer_mlyze *trace, const char *key)
+{
+    const coffer__json_value *value = coffer__json_find(coffer__json_root(trace->metadata.json), key);
+    return value && value->kind == COFFER__JSON_STRING ? value->as.string : NULL;
+}
+
 const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_t id)
 {
     return coffer__mlyze_name(&trace->metadata.files, id, NULL);
@@ -156,7 +185,8 @@ size_t coffer_mlyze_stack_count(const coffer_mlyze *trace)
 
 uint64_t coffer_mlyze_stack_id(const coffer_mlyze *trace, size_t index)
 {
-    return trace->metadata.stacks.ids.items[index];
+    const coffer__mlyze_ids *ids = &trace->metadata.stacks.ids;
+    return index < ids->count ? ids->items[index] : COFFER_MLYZE_NO_STACK;
 }
 
 size_t coffer_mlyze_find_stack(const coffer_mlyze *trace, uint64_t id)
@@ -167,7 +197,40 @@ size_t coffer_mlyze_find_stack(const coffer_mlyze *trace, uint64_t id)
 const coffer_mlyze_frame *coffer_mlyze_frames(size_t *depth, const coffer_mlyze *trace, size_t index)
 {
     const coffer__mlyze_stack_table *stacks = &trace->metadata.stacks;
+    *depth = 0;
+    if (index >= stacks->ids.count)
+        return NULL;
     size_t begin = index > 0 ? stacks->ends[index - 1] : 0;
     *depth = stacks->ends[index] - begin;
     return stacks->frames ? stacks->frames + begin : NULL;
+}
+
+/* ---- Frames as text ---- */
+
+static bool is_named(const char *name)
+{
+    return name && *name;
+}
+
+/* "grow.c:9" or "grow.c". */
+static int print_place(char *out, size_t size, const char *file, uint64_t line)
+{
+    return line ? snprintf(out, size, "%s:%" PRIu64, file, line) : snprintf(out, size, "%s", file);
+}
+
+size_t coffer_mlyze_frame_text(char *out, size_t size, const coffer_mlyze *trace,
+                               const coffer_mlyze_frame *frame, bool place)
+{
+    const char *function = coffer_mlyze_function_name(trace, frame->func_id);
+    const char *file = coffer_mlyze_file_name(trace, frame->file_id);
+    int len;
+    if (!is_named(function))
+        len = is_named(file) ? print_place(out, size, file, frame->line) : snprintf(out, size, "?");
+    else if (!place || !is_named(file))
+        len = snprintf(out, size, "%s", function);
+    else if (frame->line)
+        len = snprintf(out, size, "%s (%s:%" PRIu64 ")", function, file, frame->line);
+    else
+        len = snprintf(out, size, "%s (%s)", function, file);
+    return len > 0 ? (size_t)len : 0;
 }

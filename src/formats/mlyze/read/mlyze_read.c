@@ -4,6 +4,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mlyze/read/mlyze_cut.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
@@ -69,7 +70,7 @@ static coffer_status fetch(const uint8_t **out, uint8_t *scratch, const coffer_m
     return status;
 }
 
-static coffer_status fail_block(coffer_error *err, coffer_status status, const coffer_mlyze_block *block,
+static coffer_status fail_block(coffer_error *err, coffer_status status, const coffer__mlyze_block *block,
                                 const char *what)
 {
     return coffer__fail(err, status, block->offset, "block at offset %llu: %s; events %llu to %llu are lost",
@@ -78,19 +79,19 @@ static coffer_status fail_block(coffer_error *err, coffer_status status, const c
 }
 
 static coffer_status fail_changed(coffer_error *err, const coffer_mlyze *trace,
-                                  const coffer_mlyze_block *block)
+                                  const coffer__mlyze_block *block)
 {
     return coffer__fail(err, COFFER_E_CHANGED, block->offset, "%s changed while it was read",
                         coffer_source_name(trace->source));
 }
 
 coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
-                                      const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                      const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                       coffer_error *err)
 {
     uint8_t *raw = coffer__mlyze_raw_scratch(scratch);
     const uint8_t *stored = NULL;
-    coffer_mlyze_block header;
+    coffer__mlyze_block header;
     coffer_status status;
     if ((status = coffer__mlyze_load_block_header(&header, NULL, trace, block->offset, err)) ||
         (status = fetch(&stored, coffer__mlyze_stored_scratch(scratch), trace,
@@ -107,11 +108,12 @@ coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const co
 }
 
 static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *scratch,
-                                const coffer_mlyze *trace, const coffer_mlyze_block *block, coffer_error *err)
+                                const coffer_mlyze *trace, const coffer__mlyze_block *block,
+                                coffer_error *err)
 {
     uint8_t *raw = coffer__mlyze_raw_scratch(scratch);
     const uint8_t *stored = NULL;
-    coffer_mlyze_block header;
+    coffer__mlyze_block header;
     uint32_t crc;
     coffer_status status;
     if ((status = coffer__mlyze_read_block_header(&header, &crc, trace, block->offset, err)) ||
@@ -134,7 +136,7 @@ static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *
 }
 
 coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
-                                        const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                        const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                         coffer_error *err)
 {
     size_t have = 0;
@@ -156,7 +158,7 @@ coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const 
 
 /* What the map says of a block, as its header confirms it. A map from an index that is wrong gives way to one
  * from the file. */
-static coffer_status find_block(coffer_mlyze_block *out, const coffer_mlyze *trace, size_t index,
+static coffer_status find_block(coffer__mlyze_block *out, const coffer_mlyze *trace, size_t index,
                                 coffer_error *err)
 {
     const coffer__mlyze_map *map = NULL;
@@ -164,7 +166,7 @@ static coffer_status find_block(coffer_mlyze_block *out, const coffer_mlyze *tra
     while ((status = coffer__mlyze_get_map(&map, trace, err)) == COFFER_OK) {
         if (index >= map->count)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "block %zu asked for; there are %zu", index, map->count);
+                                "block %zu requested, the trace has %zu", index, map->count);
         *out = map->items[index];
         if (!map->from_index)
             return COFFER_OK;
@@ -177,7 +179,7 @@ static coffer_status find_block(coffer_mlyze_block *out, const coffer_mlyze *tra
 }
 
 static coffer_status check_decoded(const coffer__mlyze_decoder *decoder, coffer__mlyze_stop stop,
-                                   const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                   const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                    const uint8_t *bytes, coffer_error *err)
 {
     const coffer_mlyze_events *out = decoder->out;
@@ -195,7 +197,7 @@ static coffer_status check_decoded(const coffer__mlyze_decoder *decoder, coffer_
 }
 
 coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze_decoder *decoder,
-                                         const coffer_mlyze *trace, const coffer_mlyze_block *block,
+                                         const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                          bool with_care, coffer_error *err)
 {
     const uint8_t *bytes = NULL;
@@ -224,10 +226,29 @@ coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mly
                                       coffer_error *err)
 {
     coffer__mlyze_decoder decoder;
-    coffer_mlyze_block block;
+    coffer__mlyze_block block;
     coffer_status status;
     out->count = 0;
     if ((status = find_block(&block, trace, index, err)))
         return status;
     return coffer__mlyze_decode_block(out, &decoder, trace, &block, false, err);
 }
+
+coffer_status coffer_mlyze_get_block(coffer_mlyze_block *out, const coffer_mlyze *trace, size_t index,
+                                     coffer_error *err)
+{
+    coffer__mlyze_block block;
+    coffer_status status = find_block(&block, trace, index, err);
+    if (status)
+        return status;
+    coffer_mlyze_block found = { .struct_size = sizeof found,
+                                 .offset = block.offset,
+                                 .first_event = block.first_event,
+                                 .time = block.time,
+                                 .event_count = block.event_count,
+                                 .raw_size = block.raw_size,
+                                 .stored_size = block.stored_size };
+    return coffer__give_struct(out, &found, sizeof found, err);
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_block, COFFER_MLYZE_BLOCK_INIT)

@@ -13,7 +13,7 @@ typedef struct skimmer {
 
 /* Decodes from block->offset and block->time on: as many whole events as a block holds, or one that is larger
  * than that. */
-static coffer_status skim_piece(coffer_mlyze_block *block, skimmer *s, coffer_error *err)
+static coffer_status skim_piece(coffer__mlyze_block *block, skimmer *s, coffer_error *err)
 {
     uint64_t left = s->trace->area_end - block->offset;
     const uint8_t *bytes = NULL;
@@ -42,7 +42,7 @@ static coffer_status skim_piece(coffer_mlyze_block *block, skimmer *s, coffer_er
 
 static coffer_status skim_all(coffer__mlyze_map *map, skimmer *s, coffer_error *err)
 {
-    coffer_mlyze_block block = { .offset = s->trace->area };
+    coffer__mlyze_block block = { .offset = s->trace->area };
     coffer_status status;
     while (block.offset < s->trace->area_end) {
         bool cut_by_us;

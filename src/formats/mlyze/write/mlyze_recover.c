@@ -182,7 +182,7 @@ static coffer_status write_trace(recovery *work, coffer__sink *sink, coffer_erro
 
 static coffer_status make_trace(recovery *work, const char *path, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = work->opts.exclusive };
+    coffer__sink_opts options = { .exclusive = !work->opts.overwrite };
     coffer__sink *sink = NULL;
     coffer_status status = coffer__sink_create(&sink, path, &options, err);
     if (status)
@@ -238,7 +238,7 @@ coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
                                           const coffer_repair_opts *opts, coffer_error *err)
 {
     coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
-    options.exclusive = !opts->overwrite;
+    options.overwrite = opts->overwrite;
     options.limits = opts->limits;
     return coffer_mlyze_recover(out, path, &options, err);
 }

@@ -8,7 +8,6 @@
 typedef struct rewriting {
     const coffer_mlyze *trace;
     const coffer_mlyze_writer_opts *opts;
-    const coffer_progress *progress;
     coffer__sink *sink;
     coffer__mlyze_front front;
     coffer__mlyze_map *map; /* of the file itself, whatever an index says */
@@ -61,8 +60,8 @@ static coffer_status copy_blocks(rewriting *work, coffer__mlyze_copy *copy, coff
     coffer_status status = COFFER_OK;
     for (size_t i = 0; status == COFFER_OK && i < map->count; i++) {
         status = coffer__mlyze_copy_block(copy, &map->items[i], err);
-        if (status == COFFER_OK && work->progress &&
-            work->progress->step(work->progress->context, i + 1, map->count) != 0)
+        if (status == COFFER_OK && work->opts->progress &&
+            work->opts->progress->step(work->opts->progress->context, i + 1, map->count) != 0)
             status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     return status;
@@ -100,16 +99,15 @@ out:
 }
 
 coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
-                                   const coffer_mlyze_writer_opts *opts, const coffer_progress *progress,
-                                   coffer_error *err)
+                                   const coffer_mlyze_writer_opts *opts, coffer_error *err)
 {
     coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
-    rewriting work = { .trace = trace, .opts = &options, .progress = progress };
+    rewriting work = { .trace = trace, .opts = &options };
     coffer_status status = coffer__mlyze_take_opts(&options, opts, err);
     if (status)
         return status;
-    sink_options.exclusive = options.exclusive;
+    sink_options.exclusive = !options.overwrite;
     if ((status = coffer__sink_create(&work.sink, out_path, &sink_options, err)))
         return status;
     status = rewrite(&work, err);

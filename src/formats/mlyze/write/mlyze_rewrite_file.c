@@ -60,12 +60,13 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     int lock = -1;
     options.plain = opts->plain;
     options.level = opts->level;
-    options.exclusive = !opts->overwrite;
+    options.overwrite = opts->overwrite;
+    options.progress = opts->progress;
     options.limits = open_options.limits = opts->limits;
     if ((!out_path && (status = coffer__lock_open(&lock, path, err))) ||
         (status = coffer_source_open(&src, path, NULL, err)) ||
         (status = coffer_mlyze_open(&trace, src, &open_options, err)) ||
-        (status = coffer_mlyze_rewrite(trace, to, &options, opts->progress, err)))
+        (status = coffer_mlyze_rewrite(trace, to, &options, err)))
         goto out;
     if (opts->plain && !out_path)
         drop_index(path);

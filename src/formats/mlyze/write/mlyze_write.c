@@ -89,7 +89,7 @@ static coffer_status new_writer(coffer_mlyze_writer **out, const char *path,
     return COFFER_OK;
 }
 
-/* A new file must not be known only at its end not to be allowed. */
+/* Checks now that the file may be created, not after hours of recording. */
 static coffer_status begin_recording(coffer_mlyze_writer *writer, const char *extra_json, coffer_error *err)
 {
     coffer__buffer chunk = COFFER__BUFFER_INIT;
@@ -98,7 +98,7 @@ static coffer_status begin_recording(coffer_mlyze_writer *writer, const char *ex
     if (strcmp(writer->path, "-") == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a recording needs a file: its parts lie beside it");
-    if (writer->opts.exclusive && coffer__os_stat(writer->path, &st) == 0)
+    if (!writer->opts.overwrite && coffer__os_stat(writer->path, &st) == 0)
         return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "%s: exists already", writer->path);
     status = coffer__mlyze_parts_create(&writer->parts, writer->path, writer->opts.start_time_us, err);
     if (status || !extra_json)
@@ -114,7 +114,7 @@ static coffer_status begin_recording(coffer_mlyze_writer *writer, const char *ex
 
 static coffer_status begin_file(coffer_mlyze_writer *writer, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = writer->opts.exclusive };
+    coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
     coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
     if (status)
         return status;
@@ -138,6 +138,8 @@ coffer_status coffer_mlyze_writer_create(coffer_mlyze_writer **out, const char *
     *out = writer;
     return COFFER_OK;
 }
+
+COFFER__INIT_FUNCTION(coffer_mlyze_writer_opts, COFFER_MLYZE_WRITER_OPTS_INIT)
 
 /* ---- Blocks ---- */
 

@@ -54,7 +54,7 @@ static coffer_status flush_run(coffer__mlyze_copy *copy, coffer_error *err)
     return status;
 }
 
-static coffer_status keep_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block, coffer_error *err)
+static coffer_status keep_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     if (copy->run_end != block->offset) {
@@ -65,7 +65,7 @@ static coffer_status keep_block(coffer__mlyze_copy *copy, const coffer_mlyze_blo
     return status;
 }
 
-static coffer_status seal_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
+static coffer_status seal_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                 const uint8_t *bytes, size_t len, coffer_error *err)
 {
     coffer_status status = flush_run(copy, err);
@@ -118,7 +118,7 @@ static coffer_status write_anew(coffer__mlyze_copy *copy, coffer_error *err)
     return status;
 }
 
-static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
+static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                  const uint8_t *bytes, size_t len, coffer_error *err)
 {
     const coffer_mlyze_events *columns = &copy->columns;
@@ -145,7 +145,7 @@ static uint8_t highest_type(const coffer_mlyze_events *columns)
     return highest;
 }
 
-static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
+static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                 const uint8_t *bytes, size_t len, coffer_error *err)
 {
     uint8_t highest = highest_type(&copy->columns);
@@ -165,7 +165,7 @@ static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_blo
     return seal_block(copy, block, bytes, len, err);
 }
 
-coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
+coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                        coffer_error *err)
 {
     coffer__mlyze_decoder decoder;

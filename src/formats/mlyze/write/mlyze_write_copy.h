@@ -25,7 +25,7 @@ typedef struct coffer__mlyze_copy {
 coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *sink, const coffer_mlyze *from,
                                       const coffer_mlyze_writer_opts *opts, coffer_error *err);
 void coffer__mlyze_copy_free(coffer__mlyze_copy *copy);
-coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer_mlyze_block *block,
+coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                        coffer_error *err);
 /* Writes what is left, and gives the length of the area. */
 coffer_status coffer__mlyze_copy_end(coffer__mlyze_copy *copy, uint64_t *area_len, coffer_error *err);

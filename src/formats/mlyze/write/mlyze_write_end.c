@@ -42,7 +42,7 @@ static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer_source *p
     coffer__mlyze_part_as_trace(&trace, part, &writer->limits);
     coffer_status status = coffer__mlyze_copy_init(&copy, writer->sink, &trace, &writer->opts, err);
     for (uint64_t at = trace.area, event = 0; status == COFFER_OK && at < trace.area_end;) {
-        coffer_mlyze_block block;
+        coffer__mlyze_block block;
         if ((status = coffer__mlyze_read_block_header(&block, NULL, &trace, at, err)))
             break;
         block.first_event = event;
@@ -85,7 +85,7 @@ static coffer_status end_parts(coffer_mlyze_writer *writer, coffer_error *err)
 
 static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = writer->opts.exclusive };
+    coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
     uint64_t area_len = writer->parts.part_size - COFFER__MLYZE_PARTS_HEADER;
     coffer_status status;
     if ((status = end_parts(writer, err)) ||
@@ -100,7 +100,7 @@ static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 /* The metadata outgrew its room: a second file takes the place of the first. */
 static coffer_status move_area(coffer_mlyze_writer *writer, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = writer->opts.exclusive };
+    coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
     coffer__sink *first = writer->sink;
     coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
     if (status == COFFER_OK)
@@ -171,7 +171,6 @@ void coffer_mlyze_writer_discard(coffer_mlyze_writer *writer)
 void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts *opts)
 {
     coffer_mlyze_open_opts options = COFFER_MLYZE_OPEN_OPTS_INIT;
-    const coffer_mlyze_index_entry *entries;
     coffer_source *src = NULL;
     coffer_mlyze *trace = NULL;
     struct stat st;
@@ -187,7 +186,7 @@ void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts 
     options.limits = opts->limits;
     if (coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
         coffer_mlyze_open(&trace, src, &options, NULL) == COFFER_OK)
-        coffer_mlyze_index(&entries, &count, trace, NULL, NULL); /* keeps it under that name */
+        coffer_mlyze_load_index(&count, trace, NULL, NULL); /* keeps it under that name */
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     coffer__free(name);
