@@ -50,6 +50,7 @@ typedef struct cli_format_verb {
     /* src : the first operand, open and recognized, closed by the caller; NULL for a folder, and for verbs
      * that make a file. */
     int (*run)(const cli_args *args, coffer_source *src);
+    bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
 
 extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */

@@ -40,6 +40,10 @@ static int run_by_format(cli_args *args)
     if (status)
         return status;
     const cli_format_verb *row = cli_find_format_verb(args->verb->name, file.kind);
+    if (row && row->opens_file) {
+        cli_file_close(&file);
+        return run_row(args, row, NULL);
+    }
     if (row)
         status = run_row(args, row, file.src);
     else

@@ -2,6 +2,7 @@
 #define COFFER_H
 
 /* Everything, for those who do not want to choose. */
+#include "coffer/bytes.h"
 #include "coffer/convert.h"
 #include "coffer/dataset.h"
 #include "coffer/dtype.h"
@@ -13,6 +14,7 @@
 #include "coffer/mldf.h"
 #include "coffer/mlyze.h"
 #include "coffer/mscan.h"
+#include "coffer/node.h"
 #include "coffer/progress.h"
 #include "coffer/pycauset.h"
 #include "coffer/quant.h"
