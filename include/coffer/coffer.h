@@ -13,6 +13,7 @@
 #include "coffer/mldf.h"
 #include "coffer/mlyze.h"
 #include "coffer/mscan.h"
+#include "coffer/node.h"
 #include "coffer/progress.h"
 #include "coffer/pycauset.h"
 #include "coffer/quant.h"

@@ -2,12 +2,18 @@
 
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <xxhash.h>
 
 uint64_t coffer__hash(const void *bytes, size_t len)
 {
     return XXH3_64bits(bytes, len);
+}
+
+uint64_t coffer__hash_keyed(const void *bytes, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, len, seed);
 }
 
 void coffer__hash_seeded(uint64_t out[2], const void *bytes, size_t len, uint64_t seed)
@@ -50,6 +56,5 @@ void coffer__digest_add(coffer__digest *digest, const void *bytes, size_t len)
 void coffer__digest_hex(char out[COFFER__DIGEST_HEX + 1], const coffer__digest *digest)
 {
     XXH128_hash_t hash = XXH3_128bits_digest(digest->state);
-    snprintf(out, COFFER__DIGEST_HEX + 1, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
+    snprintf(out, COFFER__DIGEST_HEX + 1, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
 }

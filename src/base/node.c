@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nodes and texts lie in memory that the root owns, so that a list of millions frees in a moment. */
+/* The root owns the memory of all nodes and texts, so that a list of millions is freed at once. */
 typedef struct root_node {
     coffer_node node; /* first: a root is known by node.root == &node */
     coffer__arena memory;
@@ -20,7 +20,7 @@ static root_node *root_of(const coffer_node *node)
     return (root_node *)node->root;
 }
 
-/* Appends a node to its parent; NULL when the tree has failed. */
+/* Appends a node to its parent; NULL when the tree ran out of memory. */
 static coffer_node *add(coffer_node *parent, const char *name, coffer_node_kind kind, coffer_unit unit)
 {
     if (!parent)
@@ -60,45 +60,45 @@ void coffer_node_free(coffer_node *root)
     coffer__free(root_of(root));
 }
 
-coffer_node *coffer__node_map(coffer_node *parent, const char *name)
+coffer_node *coffer_node_add_map(coffer_node *parent, const char *name)
 {
     return add(parent, name, COFFER_NODE_MAP, COFFER_UNIT_NONE);
 }
 
-coffer_node *coffer__node_list(coffer_node *parent, const char *name)
+coffer_node *coffer_node_add_list(coffer_node *parent, const char *name)
 {
     return add(parent, name, COFFER_NODE_LIST, COFFER_UNIT_NONE);
 }
 
-void coffer__node_bool(coffer_node *parent, const char *name, bool value)
+void coffer_node_add_bool(coffer_node *parent, const char *name, bool value)
 {
     coffer_node *node = add(parent, name, COFFER_NODE_BOOL, COFFER_UNIT_NONE);
     if (node)
         node->as.boolean = value;
 }
 
-void coffer__node_u64(coffer_node *parent, const char *name, uint64_t value, coffer_unit unit)
+void coffer_node_add_u64(coffer_node *parent, const char *name, uint64_t value, coffer_unit unit)
 {
     coffer_node *node = add(parent, name, COFFER_NODE_U64, unit);
     if (node)
         node->as.u64 = value;
 }
 
-void coffer__node_i64(coffer_node *parent, const char *name, int64_t value, coffer_unit unit)
+void coffer_node_add_i64(coffer_node *parent, const char *name, int64_t value, coffer_unit unit)
 {
     coffer_node *node = add(parent, name, COFFER_NODE_I64, unit);
     if (node)
         node->as.i64 = value;
 }
 
-void coffer__node_f64(coffer_node *parent, const char *name, double value, coffer_unit unit)
+void coffer_node_add_f64(coffer_node *parent, const char *name, double value, coffer_unit unit)
 {
     coffer_node *node = add(parent, name, COFFER_NODE_F64, unit);
     if (node)
         node->as.f64 = value;
 }
 
-void coffer__node_null(coffer_node *parent, const char *name)
+void coffer_node_add_null(coffer_node *parent, const char *name)
 {
     (void)add(parent, name, COFFER_NODE_NULL, COFFER_UNIT_NONE);
 }
@@ -116,15 +116,15 @@ void coffer__node_set_bool(coffer_node *held, bool value)
     held->as.boolean = value;
 }
 
-void coffer__node_text(coffer_node *parent, const char *name, const char *text)
+void coffer_node_add_text(coffer_node *parent, const char *name, const char *text)
 {
     if (text)
-        coffer__node_text_len(parent, name, text, strlen(text));
+        coffer_node_add_text_len(parent, name, text, strlen(text));
     else
-        coffer__node_null(parent, name);
+        coffer_node_add_null(parent, name);
 }
 
-void coffer__node_text_len(coffer_node *parent, const char *name, const char *text, size_t len)
+void coffer_node_add_text_len(coffer_node *parent, const char *name, const char *text, size_t len)
 {
     if (!parent)
         return;
@@ -136,7 +136,7 @@ void coffer__node_text_len(coffer_node *parent, const char *name, const char *te
     }
 }
 
-void coffer__node_printf(coffer_node *parent, const char *name, const char *format, ...)
+void coffer_node_add_printf(coffer_node *parent, const char *name, const char *format, ...)
 {
     if (!parent)
         return;
@@ -156,9 +156,30 @@ void coffer__node_printf(coffer_node *parent, const char *name, const char *form
     }
 }
 
-coffer_status coffer__node_status(const coffer_node *root, coffer_error *err)
+void coffer_node_add_copy(coffer_node *parent, const char *name, const coffer_node *node)
 {
-    if (!root_of(root)->memory.failed)
+    if (!node) {
+        coffer_node_add_null(parent, name);
+        return;
+    }
+    if (node->kind == COFFER_NODE_TEXT) {
+        coffer_node_add_text_len(parent, name, node->as.text, node->text_len);
+        return;
+    }
+    coffer_node *copy = add(parent, name, node->kind, node->unit);
+    if (!copy)
+        return;
+    if (node->kind != COFFER_NODE_LIST && node->kind != COFFER_NODE_MAP) {
+        copy->as = node->as;
+        return;
+    }
+    for (const coffer_node *child = node->first; child; child = child->next)
+        coffer_node_add_copy(copy, node->kind == COFFER_NODE_MAP ? child->name : NULL, child);
+}
+
+coffer_status coffer_node_status(const coffer_node *node, coffer_error *err)
+{
+    if (!root_of(node)->memory.failed)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory for the summary");
+    return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory");
 }

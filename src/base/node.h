@@ -1,8 +1,8 @@
-/* What a node is made of, shared by the files that build trees and read them. */
+/* The members of a node, for the files that build and read trees. */
 #ifndef COFFER_BASE_NODE_H
 #define COFFER_BASE_NODE_H
 
-#include "coffer/report.h"
+#include "coffer/node.h"
 
 struct coffer_node {
     struct coffer_node *root;

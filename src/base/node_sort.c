@@ -1,16 +1,14 @@
-/* Children in another order: a merge sort of the list they are linked into, which keeps equal ones as they
- * were and needs no memory. */
+/* A merge sort of the linked list of children: stable, and it needs no memory. */
 #include "base/node.h"
-#include "base/report.h"
 
 #include <string.h>
 
 typedef struct merge_order {
-    coffer__node_compare *compare;
+    coffer_node_compare compare;
     const void *context;
 } merge_order;
 
-/* Cuts `first` behind `count` nodes and gives what follows. */
+/* Cuts the list after `count` nodes and returns the rest. */
 static coffer_node *cut(coffer_node *first, size_t count)
 {
     while (first && --count > 0)
@@ -21,7 +19,7 @@ static coffer_node *cut(coffer_node *first, size_t count)
     return rest;
 }
 
-/* Links two sorted runs behind *tail; gives the new tail. */
+/* Appends two sorted runs, merged, at *tail; returns the new tail. */
 static coffer_node **merge(coffer_node **tail, coffer_node *a, coffer_node *b, const merge_order *order)
 {
     while (a || b) {
@@ -35,7 +33,7 @@ static coffer_node **merge(coffer_node **tail, coffer_node *a, coffer_node *b, c
     return tail;
 }
 
-void coffer__node_sort(coffer_node *map, const char *name, coffer__node_compare *compare, const void *context)
+void coffer_node_sort(coffer_node *map, const char *name, coffer_node_compare compare, const void *context)
 {
     const merge_order order = { compare, context };
     coffer_node *list = map->first;

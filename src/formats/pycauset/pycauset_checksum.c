@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/pycauset/pycauset_work.h"
+#include "base/work.h"
 
 #define GROUP ((size_t)COFFER__PYCAUSET_CHECKSUM_GROUP)
 
@@ -76,7 +76,7 @@ static coffer_status sum_range(coffer__buffer *out, coffer_source *src, uint64_t
     uint64_t groups = length / GROUP + (length % GROUP != 0);
     coffer__work *work = NULL;
     sum_job job = { src, payload_offset, length, NULL, NULL };
-    coffer_status status = coffer__work_new(&work, groups, opts, err);
+    coffer_status status = coffer__work_new_pieces(&work, groups, opts, err);
     if (status)
         return status;
     /* The file has the groups: four bytes for each are no more than it may ask for. */
@@ -90,7 +90,7 @@ static coffer_status sum_range(coffer__buffer *out, coffer_source *src, uint64_t
         status = coffer__fail_no_memory(err, coffer__work_threads(work) * GROUP);
         goto out;
     }
-    status = coffer__work_run(work, sum_group, &job, err);
+    status = coffer__work_run(work, groups, sum_group, &job, err);
     if (status == COFFER_OK)
         status = coffer_source_intact(src, err);
 out:
@@ -167,7 +167,7 @@ coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer
                                                 const coffer_check_opts *opts, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
-    coffer__work_opts work = { opts->threads, opts->progress };
+    coffer__work_opts work = { .threads = opts->threads, .progress = opts->progress };
     coffer__buffer found = COFFER__BUFFER_INIT;
     kept_sums kept;
     coffer_status status = find_sums(&kept, matrix, &failure);

@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/pycauset/pycauset_work.h"
+#include "base/work.h"
 
 #include <stdio.h>
 
@@ -210,21 +210,21 @@ typedef struct matrix_diff {
 static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
 {
     value_job *job = &diff->values;
-    coffer__work_opts work_opts = { diff->opts->threads, diff->opts->progress };
+    coffer__work_opts work_opts = { .threads = diff->opts->threads, .progress = diff->opts->progress };
     coffer__work *work = NULL;
     coffer_status status = check_size(job, err);
     if (status)
         return status;
     job->unit = (job->elements / MAX_UNITS / UNIT + 1) * UNIT;
     diff->units = job->elements / job->unit + (job->elements % job->unit != 0);
-    if ((status = coffer__work_new(&work, diff->units, &work_opts, err)))
+    if ((status = coffer__work_new_pieces(&work, diff->units, &work_opts, err)))
         return status;
     job->scratch = coffer__alloc_array(coffer__work_threads(work), 2 * PIECE * 16);
     job->found = coffer__alloc_array((size_t)diff->units, sizeof *job->found);
     if (!job->scratch || !job->found)
         status = coffer__fail_no_memory(err, diff->units * sizeof *job->found);
     else
-        status = coffer__work_run(work, compare_unit, job, err);
+        status = coffer__work_run(work, diff->units, compare_unit, job, err);
     for (uint64_t i = 0; status == COFFER_OK && i < diff->units; i++)
         coffer__comparison_merge(&diff->all, &job->found[i]);
     coffer__work_free(work);

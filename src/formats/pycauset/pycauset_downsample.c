@@ -1,12 +1,12 @@
 /* A matrix as a small picture: means of even cells, on all cores. */
 #include "formats/pycauset/pycauset_private.h"
-#include "formats/pycauset/pycauset_work.h"
 
 #include "base/checked.h"
 #include "base/elements_blocks.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/work.h"
 
 #include <math.h>
 
@@ -118,7 +118,7 @@ static coffer_status draw(picture_job *job, const coffer__work_opts *opts, coffe
     if (job->unit_cells > job->grid_cols)
         job->unit_cells = job->grid_cols;
     job->units_across = (job->grid_cols + job->unit_cells - 1) / job->unit_cells;
-    coffer_status status = coffer__work_new(&work, job->grid_rows * job->units_across, opts, err);
+    coffer_status status = coffer__work_new_pieces(&work, job->grid_rows * job->units_across, opts, err);
     if (status)
         return status;
     uint32_t threads = coffer__work_threads(work);
@@ -130,7 +130,7 @@ static coffer_status draw(picture_job *job, const coffer__work_opts *opts, coffe
     if (!job->values || !job->sums || !job->edges)
         status = coffer__fail_no_memory(err, threads * 2 * PIECE * sizeof *job->values);
     else
-        status = coffer__work_run(work, fill_cells, job, err);
+        status = coffer__work_run(work, job->grid_rows * job->units_across, fill_cells, job, err);
     coffer__free(job->values);
     coffer__free(job->sums);
     coffer__free(job->edges);
@@ -199,6 +199,6 @@ coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%llu x %llu values in blocks are too many for a picture",
                             (unsigned long long)info->rows, (unsigned long long)info->cols);
-    coffer__work_opts work = { options.threads, options.progress };
+    coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
     return draw(&job, &work, err);
 }

@@ -1,12 +1,12 @@
 /* Statistics in one pass over what is stored, on all cores. What the layout implies is counted, not read. */
 #include "formats/pycauset/pycauset_blocks.h"
-#include "formats/pycauset/pycauset_work.h"
 
 #include "base/checked.h"
 #include "base/elements_blocks.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/work.h"
 
 #include <math.h>
 #include <string.h>
@@ -253,13 +253,13 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     job.direct = !job.recipe.scaled && job.grid.dtype != COFFER_DTYPE_C32 &&
                  (!how->magnitudes || coffer_dtype_is_complex(job.grid.dtype));
     uint64_t units = cut(&job);
-    if ((status = coffer__work_new(&work, units, opts, err)))
+    if ((status = coffer__work_new_pieces(&work, units, opts, err)))
         return status;
     job.sums = coffer__calloc((size_t)units, sizeof *job.sums);
     job.workers = workers_new(matrix, coffer__work_threads(work));
     if (!job.sums || !job.workers)
         status = coffer__fail_no_memory(err, units * sizeof *job.sums);
-    else if ((status = coffer__work_run(work, sum_unit, &job, err)) == COFFER_OK)
+    else if ((status = coffer__work_run(work, units, sum_unit, &job, err)) == COFFER_OK)
         status = coffer__pycauset_payload_intact(&job.workers[0].payload, err);
     if (status == COFFER_OK)
         take_units(out, &job, units, info, how);
@@ -335,7 +335,7 @@ coffer_status coffer_pycauset_stats_new(coffer_pycauset_stats **out, const coffe
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
-    coffer__work_opts work = { options.threads, options.progress };
+    coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
     outlook how = { 1.0, coffer_dtype_is_complex(matrix->info.value_dtype) };
     coffer__summary all;
     coffer__summary_init(&all);
