@@ -1,5 +1,5 @@
 /* Where the window of a query and the windows of the growth test begin and end. */
-#include "formats/mlyze/analyze/mlyze_analyze.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -58,7 +58,7 @@ uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time
 static void set_growth_windows(coffer__mlyze_pass *pass)
 {
     uint32_t windows = pass->growth.windows;
-    uint64_t begin = pass->query.begin, end = pass->end_event, before = begin;
+    uint64_t begin = pass->opts.begin, end = pass->course.end_event, before = begin;
     uint64_t from = coffer__mlyze_time_of_event(pass, begin);
     uint64_t to = coffer__mlyze_time_of_event(pass, end - 1);
     uint64_t duration = to > from ? to - from : 0;
@@ -71,24 +71,24 @@ static void set_growth_windows(coffer__mlyze_pass *pass)
         if (event > end)
             event = end;
         before = event;
-        pass->boundaries[pass->boundary_count++] =
+        pass->boundaries.items[pass->boundaries.count++] =
             (coffer__mlyze_boundary){ .event = event, .ends_growth_window = true };
     }
 }
 
 coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    uint32_t windows = pass->query.growth_windows;
+    uint32_t windows = pass->opts.growth_windows;
     if (windows > MAX_GROWTH_WINDOWS)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%u windows for the growth test; at most %d", windows, MAX_GROWTH_WINDOWS);
-    pass->boundaries = coffer__alloc_array((size_t)windows + 1, sizeof *pass->boundaries);
-    if (!pass->boundaries)
-        return coffer__fail_no_memory(err, windows * sizeof *pass->boundaries);
-    pass->boundaries[0] = (coffer__mlyze_boundary){ .event = pass->query.begin, .begins_window = true };
-    pass->boundary_count = 1;
+    pass->boundaries.items = coffer__alloc_array((size_t)windows + 1, sizeof *pass->boundaries.items);
+    if (!pass->boundaries.items)
+        return coffer__fail_no_memory(err, windows * sizeof *pass->boundaries.items);
+    pass->boundaries.items[0] = (coffer__mlyze_boundary){ .event = pass->opts.begin, .begins_window = true };
+    pass->boundaries.count = 1;
     pass->growth.windows = windows;
-    if (windows > 0 && pass->query.begin < pass->end_event && pass->map->count > 0)
+    if (windows > 0 && pass->opts.begin < pass->course.end_event && pass->map->count > 0)
         set_growth_windows(pass);
     return COFFER_OK;
 }

@@ -1,4 +1,5 @@
-#include "formats/mlyze/analyze/mlyze_analyze.h"
+/* Plans batches, and decodes pieces into columns. */
+#include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/array.h"
 #include "base/fail.h"
@@ -7,15 +8,13 @@
 
 #include <string.h>
 
-#define NO_EVENT UINT32_MAX
-
 /* ---- Planning ---- */
 
 static uint64_t next_stop(const coffer__mlyze_pass *pass)
 {
-    for (size_t i = pass->next_boundary; i < pass->boundary_count; i++) {
-        if (pass->boundaries[i].event > pass->next_event)
-            return pass->boundaries[i].event;
+    for (size_t i = pass->boundaries.next; i < pass->boundaries.count; i++) {
+        if (pass->boundaries.items[i].event > pass->course.next_event)
+            return pass->boundaries.items[i].event;
     }
     return UINT64_MAX;
 }
@@ -24,29 +23,30 @@ void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
 {
     uint64_t stop = next_stop(pass);
     batch->count = 0;
-    batch->first_piece = pass->piece_count;
-    while (batch->count < pass->batch_pieces && pass->next_block < pass->map->count &&
-           pass->next_event < pass->end_event && pass->next_event < stop) {
-        const coffer__mlyze_block *block = &pass->map->items[pass->next_block];
+    batch->first_piece = pass->course.piece_count;
+    while (batch->count < pass->batch_pieces && pass->course.next_block < pass->map->count &&
+           pass->course.next_event < pass->course.end_event && pass->course.next_event < stop) {
+        const coffer__mlyze_block *block = &pass->map->items[pass->course.next_block];
         uint64_t end = block->first_event + block->event_count;
-        uint64_t from = block->first_event > pass->next_event ? block->first_event : pass->next_event;
+        uint64_t from =
+            block->first_event > pass->course.next_event ? block->first_event : pass->course.next_event;
         uint64_t to = end < stop ? end : stop;
-        if (to > pass->end_event)
-            to = pass->end_event;
+        if (to > pass->course.end_event)
+            to = pass->course.end_event;
         if (from < to) {
             coffer__mlyze_piece *piece = &batch->pieces[batch->count++];
-            piece->block = pass->next_block;
+            piece->block = pass->course.next_block;
             piece->from = from;
             piece->to = to;
-            pass->next_event = to;
+            pass->course.next_event = to;
         }
         if (to >= end)
-            pass->next_block++;
+            pass->course.next_block++;
         else
-            pass->next_event = to; /* also over numbers that no block has */
+            pass->course.next_event = to; /* also over numbers that no block has */
     }
-    pass->piece_count += batch->count;
-    batch->ends_at = pass->next_event;
+    pass->course.piece_count += batch->count;
+    batch->ends_at = pass->course.next_event;
 }
 
 /* ---- Decoding ---- */
@@ -73,7 +73,7 @@ static coffer_status make_room(coffer__mlyze_piece *piece, const coffer__mlyze_p
     piece->capacity = 0;
     piece->row = coffer__alloc_array(wanted, sizeof *piece->row);
     piece->order = coffer__alloc_array(wanted, sizeof *piece->order);
-    piece->listed = coffer__alloc_array(wanted, (pass->max_shards + 1) * sizeof *piece->listed);
+    piece->listed = coffer__alloc_array(wanted, (pass->shards.max + 1) * sizeof *piece->listed);
     if (!piece->row || !piece->order || !piece->listed)
         return coffer__fail_no_memory(err, wanted * sizeof *piece->row);
     piece->capacity = wanted;
@@ -139,14 +139,14 @@ static void list_by_shard(coffer__mlyze_piece *piece, const coffer__mlyze_pass *
 {
     const uint8_t *type = piece->events.type;
     const uint64_t *address = piece->events.address;
-    size_t shards = pass->shard_count;
+    size_t shards = pass->shards.count;
     memset(piece->list_count, 0, sizeof piece->list_count);
     for (size_t i = piece->begin; i < piece->end; i++) {
         uint64_t hash = coffer__mlyze_hash(&pass->key, address[i]);
         size_t shard = 0;
         for (size_t s = 0; s + 1 < shards; s++)
-            shard += hash > pass->shard_high[s];
-        if (hash < pass->shard_low[shard] || hash > pass->shard_high[shard])
+            shard += hash > pass->shards.high[s];
+        if (hash < pass->shards.low[shard] || hash > pass->shards.high[shard])
             shard = shards;
         piece->listed[shard * piece->capacity + piece->list_count[shard]] = (uint16_t)i;
         piece->list_count[shard] += type[i] <= COFFER_MLYZE_FREE;
@@ -185,7 +185,7 @@ static coffer_status chain_threads(coffer__mlyze_piece *piece, uint32_t *span_of
     for (size_t i = piece->begin; i < piece->end; i++) {
         bool is_alloc = type[i] == COFFER_MLYZE_ALLOC;
         if (is_alloc & (thread[i] != current_thread)) {
-            *last = NO_EVENT;
+            *last = COFFER__MLYZE_NO_EVENT;
             if (span)
                 span->last = (uint16_t)(last - piece->order);
             status = find_span(&span, piece, span_of, thread[i], i, err);
@@ -197,7 +197,7 @@ static coffer_status chain_threads(coffer__mlyze_piece *piece, uint32_t *span_of
         *last = base + (uint32_t)i;
         last = is_alloc ? &piece->order[i] : last;
     }
-    *last = NO_EVENT;
+    *last = COFFER__MLYZE_NO_EVENT;
     if (span)
         span->last = (uint16_t)(last - piece->order);
     for (size_t i = 0; i < piece->span_count; i++)
@@ -290,79 +290,17 @@ coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mly
         status = make_room(piece, pass, err);
     if (status)
         return status;
-    count_types(piece, pass->seen_by[worker]);
+    count_types(piece, pass->chains.seen_by[worker]);
     count_reallocs(piece);
     piece->has_unlisted = !find_rows(piece, &pass->stacks);
-    if (pass->sees_all)
+    if (pass->shards.sees_all)
         list_all(piece);
     else
         list_by_shard(piece, pass);
     piece->span_count = 0;
-    if (pass->query.temporary_allocs > 0)
+    if (pass->opts.temporary_allocs > 0)
         count_allocs_before(piece);
-    else if (pass->query.temporary_us == 0 && !pass->sees_all)
-        status = chain_threads(piece, pass->span_of[worker], number, err);
+    else if (pass->opts.temporary_us == 0 && !pass->shards.sees_all)
+        status = chain_threads(piece, pass->chains.span_of[worker], number, err);
     return status ? status : note_others(piece, err);
-}
-
-/* ---- Joining ---- */
-
-static coffer_status add_rows(coffer__mlyze_pass *pass, coffer__mlyze_piece *piece, coffer_error *err)
-{
-    for (size_t i = piece->begin; i < piece->end; i++) {
-        if (piece->events.type[i] != COFFER_MLYZE_ALLOC || piece->row[i] != COFFER__MLYZE_NO_ROW)
-            continue;
-        uint64_t id = piece->events.id[i];
-        uint32_t row = coffer__mlyze_numbers_find(&pass->stacks, id);
-        if (row == COFFER__MLYZE_NO_ROW) {
-            coffer_status status = coffer__mlyze_numbers_add(&row, &pass->stacks, id, err);
-            if (status)
-                return status;
-        }
-        piece->row[i] = row;
-    }
-    return COFFER_OK;
-}
-
-static void join_threads(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, size_t number)
-{
-    const coffer__mlyze_piece *piece = &batch->pieces[number];
-    for (size_t i = 0; i < piece->span_count; i++) {
-        const coffer__mlyze_span *span = &piece->spans[i];
-        uint32_t first = (uint32_t)number << 16 | span->first;
-        uint32_t before = pass->last_here[span->thread];
-        if (pass->first_here[span->thread] == NO_EVENT) {
-            pass->first_here[span->thread] = first;
-            pass->threads_here[pass->threads_here_count++] = span->thread;
-        } else {
-            batch->pieces[before >> 16].order[before & UINT16_MAX] = first;
-        }
-        pass->last_here[span->thread] = (uint32_t)number << 16 | span->last;
-    }
-}
-
-coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, coffer_error *err)
-{
-    for (size_t i = 0; i < batch->count; i++) {
-        coffer__mlyze_piece *piece = &batch->pieces[i];
-        if (piece->has_unlisted) {
-            coffer_status status = add_rows(pass, piece, err);
-            if (status)
-                return status;
-        }
-        piece->allocs_before = pass->alloc_count;
-        pass->alloc_count += piece->allocs;
-        join_threads(pass, batch, i);
-    }
-    return COFFER_OK;
-}
-
-void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch)
-{
-    for (size_t i = 0; i < pass->threads_here_count; i++) {
-        uint16_t thread = pass->threads_here[i];
-        pass->last_before[thread] = (batch->first_piece << 16) + pass->last_here[thread];
-        pass->first_here[thread] = NO_EVENT;
-    }
-    pass->threads_here_count = 0;
 }

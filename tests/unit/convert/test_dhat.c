@@ -1,4 +1,4 @@
-#include "outside/profiles/dhat.h"
+#include "convert/traces/mlyze_import.h"
 #include "support/profile.h"
 
 #include <stdio.h>

@@ -8,18 +8,19 @@
  *   settle   one thread: levels of the whole, a new high-water mark; then the rows of what came after it
  *
  * Everything that is summed is a sum of integers, so that nothing depends on the number of threads. */
-#ifndef COFFER_FORMATS_MLYZE_ANALYZE_H
-#define COFFER_FORMATS_MLYZE_ANALYZE_H
+#ifndef COFFER_FORMATS_MLYZE_PASS_H
+#define COFFER_FORMATS_MLYZE_PASS_H
 
 #include "base/limits.h"
 #include "base/pool.h"
 #include "formats/mlyze/analyze/mlyze_growth.h"
-#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/analyze/mlyze_rows.h"
 #include "formats/mlyze/analyze/mlyze_spill.h"
 #include "formats/mlyze/mlyze_private.h"
 
 #define COFFER__MLYZE_MAX_SHARDS 16
+#define COFFER__MLYZE_NO_EVENT UINT32_MAX
 
 /* What a column `type` says after pairing; other events keep their type. */
 enum {
@@ -108,64 +109,91 @@ typedef struct coffer__mlyze_leftover {
     uint64_t allocs, bytes, oldest, newest; /* times of allocation */
 } coffer__mlyze_leftover;
 
-typedef struct coffer__mlyze_pass {
-    const coffer_mlyze *trace;
-    coffer_mlyze_stats_opts query;
-    coffer_limits limits;
-    coffer__mlyze_pass_kind kind;
-    coffer__pool *pool;
-    uint32_t threads;
+/* The shards of a pass, and the hashes that each takes. */
+typedef struct coffer__mlyze_shards {
+    coffer__mlyze_shard *items;
+    size_t count, max;
+    uint64_t low[COFFER__MLYZE_MAX_SHARDS], high[COFFER__MLYZE_MAX_SHARDS]; /* included; ascending */
     bool sees_all; /* there is one shard, and it takes every address */
-    coffer__mlyze_key key;
-    coffer__mlyze_budget budget;
-    coffer__mlyze_numbers stacks;
-    coffer__mlyze_shard *shards;
-    size_t shard_count, max_shards;
-    /* The hashes that a shard takes, ends included; ascending. */
-    uint64_t shard_low[COFFER__MLYZE_MAX_SHARDS], shard_high[COFFER__MLYZE_MAX_SHARDS];
+} coffer__mlyze_shards;
 
-    coffer__mlyze_boundary *boundaries;
-    size_t boundary_count, next_boundary;
-    coffer__mlyze_growth growth;
-    coffer__mlyze_batch batches[2];
-    size_t batch_pieces; /* room in each */
-    uint32_t **span_of;  /* for each worker and thread number: its span in the piece, from 1 */
-    bool **seen_by;      /* for each worker and thread number: whether it has allocated */
-    /* For each thread number, allocations as piece << 16 | event: the last one before the batch, and the
-     * first and last ones in it (numbers of pieces in the batch). */
+/* Where batches end, and which boundary is next. */
+typedef struct coffer__mlyze_boundaries {
+    coffer__mlyze_boundary *items;
+    size_t count, next;
+} coffer__mlyze_boundaries;
+
+/* The allocations of each thread number, which tell whether a block was freed before the next one. */
+typedef struct coffer__mlyze_chains {
+    uint32_t **span_of; /* for each worker and thread number: its span in the piece, from 1 */
+    bool **seen_by;     /* for each worker and thread number: whether it has allocated */
+    /* Allocations as piece << 16 | event: the last one before the batch, and the first and last ones in it
+     * (numbers of pieces in the batch). */
     uint64_t *last_before;
     uint32_t *first_here, *last_here;
     uint16_t *threads_here;
     size_t threads_here_count;
+} coffer__mlyze_chains;
 
-    const coffer__mlyze_map *map; /* of blocks */
+/* How far the pass is. */
+typedef struct coffer__mlyze_course {
     size_t next_block;
     uint64_t next_event, end_event, done_events;
     uint64_t piece_count, alloc_count; /* planned and joined so far */
     uint64_t settled_pieces, settled_allocs;
+} coffer__mlyze_course;
+
+/* The state after the last settled batch. */
+typedef struct coffer__mlyze_state {
     bool counting;                       /* the window has begun */
     uint64_t window_piece, window_alloc; /* first piece and allocation of the window */
     coffer__mlyze_wide level, high;      /* now, and the highest of the window */
     uint64_t epoch;
-    coffer__mlyze_spool *spool;
     uint64_t tail_after; /* the high-water mark of this batch: piece << 16 | event */
     uint8_t last_type;
     uint64_t last_time;
+} coffer__mlyze_state;
+
+/* What the pass has found, other than the sums of the shards. */
+typedef struct coffer__mlyze_results {
     coffer_mlyze_totals totals;
     coffer__mlyze_leftover *leftovers;
     size_t leftover_count;
     coffer_mlyze_mark *marks;
     size_t mark_count, mark_capacity;
-    coffer_mlyze_phase *phases; /* the last one is under way */
+    coffer_mlyze_phase *phases; /* the last one has not ended */
     size_t phase_count, phase_capacity;
-    /* Called for each batch that was paired, in order, before it is settled; for no batch when the pass
-     * begins anew. NULL = not at all. */
+} coffer__mlyze_results;
+
+typedef struct coffer__mlyze_pass {
+    const coffer_mlyze *trace;
+    const coffer__mlyze_map *map; /* of its blocks */
+    coffer_mlyze_stats_opts opts;
+    coffer_limits limits;
+    coffer__mlyze_pass_kind kind;
+    coffer__pool *pool;
+    uint32_t threads;
+    coffer__mlyze_key key;
+    coffer__mlyze_budget budget;
+    coffer__mlyze_spool *spool;
+    coffer__mlyze_numbers stacks;
+    coffer__mlyze_shards shards;
+    coffer__mlyze_boundaries boundaries;
+    coffer__mlyze_growth growth;
+    coffer__mlyze_batch batches[2];
+    size_t batch_pieces; /* room in each */
+    coffer__mlyze_chains chains;
+    coffer__mlyze_course course;
+    coffer__mlyze_state state;
+    coffer__mlyze_results results;
+    /* Called in order for each paired batch before it is settled, and with NULL when the pass starts over.
+     * NULL = not called. */
     coffer_status (*observe)(void *context, const struct coffer__mlyze_pass *pass,
                              const coffer__mlyze_batch *batch, coffer_error *err);
     void *observe_context;
 } coffer__mlyze_pass;
 
-/* ---- Batches (mlyze_analyze_batch.c) ---- */
+/* ---- Batches (mlyze_pass_decode.c, mlyze_pass_join.c) ---- */
 
 /* The next pieces, up to a boundary; none at the end. */
 void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass);
@@ -176,14 +204,14 @@ coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *
 void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch);
 void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
 
-/* ---- Shards (mlyze_analyze_shard.c) ---- */
+/* ---- Shards (mlyze_pass_pair.c) ---- */
 
 coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                        size_t shard, coffer_error *err);
 /* Takes what came after the high-water mark of the batch out of what the rows keep for it. */
 void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard);
 
-/* ---- In order (mlyze_analyze_level.c) ---- */
+/* ---- In order (mlyze_pass_level.c, mlyze_pass_settle.c) ---- */
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
 /* Ends the phase under way and begins another. */
@@ -197,12 +225,12 @@ coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t
 coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                    coffer_error *err);
 
-/* ---- One pass (mlyze_analyze_pass.c) ---- */
+/* ---- One pass (mlyze_pass_run.c) ---- */
 
 /* Goes through the trace once, after coffer__mlyze_pass_begin. */
 coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err);
 
-/* ---- Setting up (mlyze_analyze_setup.c) ---- */
+/* ---- Setting up (mlyze_pass_setup.c, mlyze_pass_window.c) ---- */
 
 coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
                                       const coffer_mlyze_stats_opts *query, coffer_error *err);

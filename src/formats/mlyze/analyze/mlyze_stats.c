@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyze.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -50,15 +50,15 @@ static void add_first(uint64_t *count, uint64_t *first, uint64_t more, uint64_t 
 
 static void sum_shards(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
 {
-    out->totals = pass->totals;
-    for (size_t i = 0; i < pass->shard_count; i++) {
-        const coffer__mlyze_shard *shard = &pass->shards[i];
+    out->totals = pass->results.totals;
+    for (size_t i = 0; i < pass->shards.count; i++) {
+        const coffer__mlyze_shard *shard = &pass->shards.items[i];
         add_first(&out->totals.unknown_frees, &out->totals.first_unknown_free, shard->unknown_frees,
                   shard->first_unknown_free);
         add_first(&out->totals.double_allocs, &out->totals.first_double_alloc, shard->double_allocs,
                   shard->first_double_alloc);
         out->totals.nowhere_allocs += shard->nowhere_allocs;
-        if (pass->query.reuse)
+        if (pass->opts.reuse)
             out->totals.reused_addresses += shard->reused;
         add_histogram(&out->sizes, &shard->sizes);
         add_histogram(&out->lifetimes, &shard->lifetimes);
@@ -66,7 +66,7 @@ static void sum_shards(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
     for (size_t i = 0; i < COFFER_MLYZE_BUCKETS; i++)
         out->totals.total_allocated_bytes =
             coffer__mlyze_sum(out->totals.total_allocated_bytes, out->sizes.bytes[i]);
-    out->totals.live_bytes_at_end = coffer__mlyze_narrow(pass->level);
+    out->totals.live_bytes_at_end = coffer__mlyze_narrow(pass->state.level);
 }
 
 /* ---- Rows ---- */
@@ -74,9 +74,9 @@ static void sum_shards(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
 static coffer__mlyze_row sum_row(const coffer__mlyze_pass *pass, size_t row)
 {
     coffer__mlyze_row sum = { 0 };
-    for (size_t i = 0; i < pass->shard_count; i++) {
-        if (row < pass->shards[i].row_capacity)
-            coffer__mlyze_row_add(&sum, &pass->shards[i].rows[row], pass->epoch);
+    for (size_t i = 0; i < pass->shards.count; i++) {
+        if (row < pass->shards.items[i].row_capacity)
+            coffer__mlyze_row_add(&sum, &pass->shards.items[i].rows[row], pass->state.epoch);
     }
     return sum;
 }
@@ -95,14 +95,14 @@ static void fill_stack(coffer_mlyze_stack_row *out, const coffer__mlyze_pass *pa
                                      .temporary_bytes = sum->temporary_bytes,
                                      .freed_allocs = sum->freed_allocs,
                                      .lifetime_us = sum->lifetime };
-    if (row < pass->leftover_count && pass->leftovers[row].allocs > 0) {
-        const coffer__mlyze_leftover *leftover = &pass->leftovers[row];
+    if (row < pass->results.leftover_count && pass->results.leftovers[row].allocs > 0) {
+        const coffer__mlyze_leftover *leftover = &pass->results.leftovers[row];
         out->live_allocs = leftover->allocs;
         out->live_bytes = leftover->bytes;
-        out->oldest_us = coffer__mlyze_since(leftover->oldest, pass->last_time);
-        out->newest_us = coffer__mlyze_since(leftover->newest, pass->last_time);
+        out->oldest_us = coffer__mlyze_since(leftover->oldest, pass->state.last_time);
+        out->newest_us = coffer__mlyze_since(leftover->newest, pass->state.last_time);
     }
-    if (pass->query.growth_windows > 0)
+    if (pass->opts.growth_windows > 0)
         coffer__mlyze_growth_fit(&out->growth_bytes_per_s, &out->growth_fit, &pass->growth, row);
 }
 
@@ -140,8 +140,8 @@ static coffer_status fill_stacks(coffer_mlyze_stats *out, const coffer__mlyze_pa
 static coffer__mlyze_row sum_thread(const coffer__mlyze_pass *pass, size_t thread)
 {
     coffer__mlyze_row sum = { 0 };
-    for (size_t i = 0; i < pass->shard_count && coffer__mlyze_saw_thread(pass, thread); i++)
-        coffer__mlyze_row_add(&sum, &pass->shards[i].threads[thread], pass->epoch);
+    for (size_t i = 0; i < pass->shards.count && coffer__mlyze_saw_thread(pass, thread); i++)
+        coffer__mlyze_row_add(&sum, &pass->shards.items[i].threads[thread], pass->state.epoch);
     return sum;
 }
 
@@ -180,12 +180,12 @@ static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pa
         coffer_mlyze_stats_free(stats);
         return status;
     }
-    stats->marks = pass->marks;
-    stats->mark_count = pass->mark_count;
-    pass->marks = NULL;
-    stats->phases = pass->phases;
-    stats->phase_count = pass->phase_count;
-    pass->phases = NULL;
+    stats->marks = pass->results.marks;
+    stats->mark_count = pass->results.mark_count;
+    pass->results.marks = NULL;
+    stats->phases = pass->results.phases;
+    stats->phase_count = pass->results.phase_count;
+    pass->results.phases = NULL;
     *out = stats;
     return COFFER_OK;
 }

@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyze.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/fail.h"
 
@@ -7,16 +7,17 @@
 static coffer_status begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_boundary *boundary,
                                   coffer_error *err)
 {
-    pass->counting = true;
-    pass->window_piece = pass->settled_pieces;
-    pass->window_alloc = pass->settled_allocs;
-    pass->epoch++;
-    pass->high = pass->level;
-    pass->totals.peak_bytes = coffer__mlyze_narrow(pass->level);
-    pass->totals.peak_event = boundary->event > 0 ? boundary->event - 1 : 0;
-    pass->totals.peak_time_us = pass->last_time;
-    pass->totals.duration_us = pass->last_time;
-    return coffer__mlyze_begin_phase(pass, UINT64_MAX, boundary->event, pass->last_time, pass->level, err);
+    pass->state.counting = true;
+    pass->state.window_piece = pass->course.settled_pieces;
+    pass->state.window_alloc = pass->course.settled_allocs;
+    pass->state.epoch++;
+    pass->state.high = pass->state.level;
+    pass->results.totals.peak_bytes = coffer__mlyze_narrow(pass->state.level);
+    pass->results.totals.peak_event = boundary->event > 0 ? boundary->event - 1 : 0;
+    pass->results.totals.peak_time_us = pass->state.last_time;
+    pass->results.totals.duration_us = pass->state.last_time;
+    return coffer__mlyze_begin_phase(pass, UINT64_MAX, boundary->event, pass->state.last_time,
+                                     pass->state.level, err);
 }
 
 static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *err)
@@ -27,9 +28,9 @@ static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *e
         return status;
     for (size_t row = 0; row < count; row++) {
         uint64_t live = 0;
-        for (size_t i = 0; i < pass->shard_count; i++) {
-            if (row < pass->shards[i].row_capacity)
-                live += pass->shards[i].rows[row].live_bytes;
+        for (size_t i = 0; i < pass->shards.count; i++) {
+            if (row < pass->shards.items[i].row_capacity)
+                live += pass->shards.items[i].rows[row].live_bytes;
         }
         if (live > 0)
             coffer__mlyze_growth_sample(&pass->growth, row, live);
@@ -41,9 +42,9 @@ static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *e
 static coffer_status pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    while (!status && pass->next_boundary < pass->boundary_count &&
-           pass->boundaries[pass->next_boundary].event <= event) {
-        const coffer__mlyze_boundary *boundary = &pass->boundaries[pass->next_boundary++];
+    while (!status && pass->boundaries.next < pass->boundaries.count &&
+           pass->boundaries.items[pass->boundaries.next].event <= event) {
+        const coffer__mlyze_boundary *boundary = &pass->boundaries.items[pass->boundaries.next++];
         if (boundary->begins_window)
             status = begin_window(pass, boundary, err);
         if (!status && boundary->ends_growth_window && pass->kind != COFFER__MLYZE_SPILL)
@@ -73,7 +74,7 @@ static coffer_status run_round_task(void *context, uint64_t index, uint32_t work
 static coffer_status run_round(coffer__mlyze_pass *pass, coffer__mlyze_batch *paired,
                                coffer__mlyze_batch *decoded, coffer_error *err)
 {
-    round now = { pass, paired, decoded, paired ? pass->shard_count : 0 };
+    round now = { pass, paired, decoded, paired ? pass->shards.count : 0 };
     return coffer__pool_run(pass->pool, now.shards + (decoded ? decoded->count : 0), run_round_task, &now,
                             err);
 }
@@ -106,7 +107,7 @@ static coffer_status settle_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch 
     if (!status)
         status = coffer__mlyze_settle(&has_tail, pass, batch, err);
     if (!status && has_tail)
-        status = coffer__pool_run(pass->pool, pass->shard_count, run_tail_task, &now, err);
+        status = coffer__pool_run(pass->pool, pass->shards.count, run_tail_task, &now, err);
     return status;
 }
 
@@ -114,18 +115,18 @@ static void note_end(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const coffer__mlyze_piece *piece = &batch->pieces[i];
-        pass->done_events += piece->to - piece->from;
+        pass->course.done_events += piece->to - piece->from;
         if (piece->begin < piece->end)
-            pass->last_time = piece->events.time[piece->end - 1];
+            pass->state.last_time = piece->events.time[piece->end - 1];
     }
-    pass->settled_pieces = batch->first_piece + batch->count;
-    pass->settled_allocs = pass->alloc_count;
+    pass->course.settled_pieces = batch->first_piece + batch->count;
+    pass->course.settled_allocs = pass->course.alloc_count;
 }
 
 static coffer_status report_progress(const coffer__mlyze_pass *pass, coffer_error *err)
 {
-    const coffer_progress *progress = pass->query.progress;
-    if (progress && progress->step(progress->context, pass->done_events, pass->end_event) != 0)
+    const coffer_progress *progress = pass->opts.progress;
+    if (progress && progress->step(progress->context, pass->course.done_events, pass->course.end_event) != 0)
         return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     return COFFER_OK;
 }
@@ -151,7 +152,7 @@ static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *ba
 /* Says whether there is more to do: a batch without pieces may still bring a boundary. */
 static bool plan_after(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
 {
-    uint64_t before = pass->next_event;
+    uint64_t before = pass->course.next_event;
     coffer__mlyze_plan(batch, pass);
     return batch->count > 0 || batch->ends_at > before;
 }
@@ -191,6 +192,6 @@ coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err
         status = pass->threads > 1 ? run_together(pass, err) : run_alone(pass, err);
     if (!status)
         status = pass_boundaries(pass, UINT64_MAX, err);
-    coffer__mlyze_end_phase(pass, pass->last_time, pass->level);
+    coffer__mlyze_end_phase(pass, pass->state.last_time, pass->state.level);
     return status;
 }

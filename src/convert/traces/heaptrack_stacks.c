@@ -1,9 +1,9 @@
 /* Strings, instructions and traces of a heaptrack file, and the stacks that they make. */
+#include "convert/traces/heaptrack_stacks.h"
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "outside/profiles/heaptrack.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -27,7 +27,7 @@ coffer_status coffer__heaptrack_take_string(coffer__heaptrack_stacks *stacks, co
     const char *text = line.at;
     size_t len = (size_t)(line.end - line.at), at = stacks->texts.len;
     if (sized && !coffer__heaptrack_text(&text, &len, &line, true))
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                          "the length of the string does not fit its line");
     coffer_status status = coffer__array_reserve_one(&stacks->strings, &stacks->string_capacity,
                                                      stacks->string_count, sizeof *stacks->strings, err);
@@ -56,7 +56,7 @@ static coffer_status find_string(coffer__heaptrack_string **out, coffer__heaptra
                                  uint64_t number, coffer_error *err)
 {
     if (number > stacks->string_count)
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
                                          "string %" PRIu64 ", there are %zu so far", number,
                                          stacks->string_count);
     *out = number ? &stacks->strings[number - 1] : NULL;
@@ -134,7 +134,7 @@ static coffer_status add_named_frames(coffer__heaptrack_stacks *stacks, uint64_t
         if (!coffer__heaptrack_hex(&file, &line))
             file = 0; /* a function alone: no line is known */
         else if (!coffer__heaptrack_hex(&frame.line, &line))
-            return coffer__import_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
+            return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                              "a frame without a line");
         if (function == 0 && file == 0)
             continue;
@@ -147,7 +147,7 @@ static coffer_status add_named_frames(coffer__heaptrack_stacks *stacks, uint64_t
             return status;
     }
     if (line.at < line.end)
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                          "expected hexadecimal numbers");
     if (stacks->frame_count > first)
         return COFFER_OK;
@@ -165,7 +165,7 @@ coffer_status coffer__heaptrack_take_ip(coffer__heaptrack_stacks *stacks, coffer
     uint64_t address, module = 0;
     size_t first = stacks->frame_count;
     if (!coffer__heaptrack_hex(&address, &line))
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                          "expected an address and the numbers of strings");
     coffer__heaptrack_hex(&module, &line);
     coffer_status status = coffer__array_reserve_one(&stacks->ips, &stacks->ip_capacity, stacks->ip_count,
@@ -186,15 +186,15 @@ coffer_status coffer__heaptrack_take_trace(coffer__heaptrack_stacks *stacks, cof
     coffer__heaptrack_trace trace = { .stack = NOT_USED, .frame_at = stacks->frame_count, .frame_count = 1 };
     uint64_t ip;
     if (!coffer__heaptrack_hex(&ip, &line) || !coffer__heaptrack_hex(&trace.parent, &line))
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                          "expected an instruction and a trace");
     /* Parents come first: no cycle can be. */
     if (trace.parent > stacks->trace_count)
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
                                          "trace %" PRIu64 ", there are %zu so far", trace.parent,
                                          stacks->trace_count);
     if (!raw && (ip == 0 || ip > stacks->ip_count))
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
                                          "instruction %" PRIu64 ", there are %zu so far", ip,
                                          stacks->ip_count);
     coffer_status status = coffer__array_reserve_one(&stacks->traces, &stacks->trace_capacity,
@@ -218,7 +218,7 @@ static coffer_status reserve_stack(coffer__heaptrack_stacks *stacks, uint64_t de
     if (depth <= stacks->stack_capacity)
         return COFFER_OK;
     if (depth > stacks->import->job->limits.entries)
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_LIMIT,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_LIMIT,
                                          "a stack of %" PRIu64 " frames, the limit is %" PRIu64, depth,
                                          stacks->import->job->limits.entries);
     if (!coffer__mul_size(&bytes, (size_t)depth, 2 * sizeof *stacks->stack))
@@ -234,7 +234,7 @@ coffer_status coffer__heaptrack_stack(uint64_t *id, coffer__heaptrack_stacks *st
 {
     size_t depth = 0;
     if (trace > stacks->trace_count)
-        return coffer__import_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
+        return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
                                          "trace %" PRIu64 ", there are %zu so far", trace,
                                          stacks->trace_count);
     if (trace == 0)

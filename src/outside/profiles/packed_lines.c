@@ -1,19 +1,19 @@
-#include "outside/profiles/import_lines.h"
+#include "outside/profiles/packed_lines.h"
 
 #include "base/fail.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 
-#define LONGEST_LINE ((uint64_t)1 << 26)
-#define LINES_A_STEP 65536
+#define LINE_MAX_BYTES ((uint64_t)1 << 26)
+#define LINES_PER_STEP 65536
 
 static coffer_status read_some(void *context, void *out, size_t len, size_t *got, coffer_error *err)
 {
-    coffer__import_lines *lines = context;
+    coffer__packed_lines *lines = context;
     coffer_error why = COFFER_ERROR_INIT;
     coffer_status status = coffer__unpack_read(out, len, got, lines->unpack, &why);
-    if (status == COFFER_E_TRUNCATED && coffer__job_has(lines->job, "partial")) {
+    if (status == COFFER_E_TRUNCATED && lines->opts.partial) {
         lines->cut = true;
         *got = 0;
         return COFFER_OK;
@@ -23,40 +23,43 @@ static coffer_status read_some(void *context, void *out, size_t len, size_t *got
     return status;
 }
 
-coffer_status coffer__import_lines_open(coffer__import_lines *lines, const coffer__convert_job *job,
-                                        coffer_error *err)
+coffer_status coffer__packed_lines_open(coffer__packed_lines *lines, coffer_source *source,
+                                        const coffer__packed_lines_opts *opts, coffer_error *err)
 {
-    uint64_t longest = job->limits.string_bytes < LONGEST_LINE ? job->limits.string_bytes : LONGEST_LINE;
-    *lines = (coffer__import_lines){ .job = job };
-    coffer_status status = coffer__unpack_open(&lines->unpack, job->in, &job->limits, err);
+    uint64_t longest =
+        opts->limits->string_bytes < LINE_MAX_BYTES ? opts->limits->string_bytes : LINE_MAX_BYTES;
+    *lines = (coffer__packed_lines){ .source = source, .opts = *opts };
+    coffer_status status = coffer__unpack_open(&lines->unpack, source, opts->limits, err);
     if (!status)
         status = coffer__text_window_open_stream(&lines->window, read_some, lines, longest, err);
     if (status)
-        coffer__import_lines_close(lines);
+        coffer__packed_lines_close(lines);
     return status;
 }
 
-void coffer__import_lines_close(coffer__import_lines *lines)
+void coffer__packed_lines_close(coffer__packed_lines *lines)
 {
     coffer__text_window_close(&lines->window);
     coffer__unpack_close(lines->unpack);
     lines->unpack = NULL;
 }
 
-coffer_status coffer__import_lines_next(coffer__import_lines *lines, coffer_error *err)
+coffer_status coffer__packed_lines_next(coffer__packed_lines *lines, coffer_error *err)
 {
     coffer__text_window *window = &lines->window;
     coffer_status status = coffer__text_window_line(&lines->text, &lines->len, window, err);
     if (status || !lines->text)
         return status;
     lines->whole = lines->text + lines->len < window->memory + window->at;
-    if (++lines->number % LINES_A_STEP == 0)
-        status = coffer__job_progress(lines->job, coffer__unpack_position(lines->unpack),
-                                      coffer_source_size(lines->job->in), err);
-    return status;
+    const coffer_progress *progress = lines->opts.progress;
+    if (++lines->number % LINES_PER_STEP == 0 && progress &&
+        progress->step(progress->context, coffer__unpack_position(lines->unpack),
+                       coffer_source_size(lines->source)))
+        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    return COFFER_OK;
 }
 
-coffer_status coffer__import_lines_fail(const coffer__import_lines *lines, coffer_error *err,
+coffer_status coffer__packed_lines_fail(const coffer__packed_lines *lines, coffer_error *err,
                                         coffer_status status, const char *format, ...)
 {
     char what[160];

@@ -1,5 +1,5 @@
-/* Moments as people write them. */
-#include "formats/mlyze/mlyze_private.h"
+/* Finds blocks and events by number, time or marker. */
+#include "formats/mlyze/read/mlyze_index.h"
 
 #include "base/buffer.h"
 #include "base/fail.h"
@@ -11,7 +11,89 @@
 
 #define NAMES_SHOWN 8
 
-/* ---- By time ---- */
+/* ---- Blocks ---- */
+
+/* The last block that starts before the time, or the first. */
+static size_t block_before(const coffer__mlyze_map *map, uint64_t time)
+{
+    size_t low = 0, high = map->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (map->items[middle].time < time)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last block that starts at the event or before it. */
+static size_t block_with(const coffer__mlyze_map *map, uint64_t event)
+{
+    size_t low = 0, high = map->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (map->items[middle].first_event <= event)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static coffer_status find_block_of_time(size_t *out, const coffer_mlyze *trace, const coffer__mlyze_map *map,
+                                        uint64_t time, coffer_error *err)
+{
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    size_t index = block_before(map, time);
+    coffer_status status = COFFER_OK;
+    /* Its events may all be earlier: nothing says that the next block starts with the last of them. */
+    if (map->count > 0 && !(status = coffer_mlyze_read_block(&events, trace, index, err)) &&
+        events.time[events.count - 1] < time)
+        index++;
+    coffer_mlyze_events_free(&events);
+    if (status && !coffer__is_about_file(status))
+        return status;
+    *out = index;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
+                                         coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer_status status;
+    do {
+        if ((status = coffer__mlyze_get_map(&map, trace, err)) ||
+            (status = find_block_of_time(out, trace, map, time, err)))
+            return status;
+    } while (!coffer__mlyze_is_current_map(trace, map));
+    return COFFER_OK;
+}
+
+coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
+                                          coffer_error *err)
+{
+    const coffer__mlyze_map *map = NULL;
+    coffer__mlyze_block block;
+    coffer_status status;
+    do {
+        if ((status = coffer__mlyze_get_map(&map, trace, err)))
+            return status;
+        if (event >= map->event_count) {
+            *out = map->count;
+            return COFFER_OK;
+        }
+        *out = block_with(map, event);
+        block = map->items[*out];
+        if (map->from_index && !coffer__mlyze_block_agrees(trace, &block) &&
+            (status = coffer__mlyze_replace_map(trace, map, err)))
+            return status;
+    } while (!coffer__mlyze_is_current_map(trace, map));
+    return COFFER_OK;
+}
+
+/* ---- Moments by time ---- */
 
 /* Events before a damaged block's end are not known one by one: the moment is then the block's first. */
 static coffer_status find_time(uint64_t *event, const coffer_mlyze *trace, uint64_t time, coffer_error *err)
@@ -34,7 +116,7 @@ static coffer_status find_time(uint64_t *event, const coffer_mlyze *trace, uint6
     return COFFER_OK;
 }
 
-/* ---- By marker ---- */
+/* ---- Moments by marker ---- */
 
 typedef struct marker_search {
     const coffer_mlyze *trace;

@@ -1,33 +1,4 @@
-/* A trace's analysis done the slow and plain way, to hold the fast one against; and random traces for both.
- */
-#ifndef COFFER_TESTS_MLYZE_MODEL_H
-#define COFFER_TESTS_MLYZE_MODEL_H
-
-#include "support/trace.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define MODEL_STACKS 40 /* ids: small ones, of which the metadata lists two, and vast ones */
-#define MODEL_STRIDE 16 /* between addresses */
-
-typedef struct model_event {
-    uint8_t type;
-    uint16_t thread;
-    uint64_t time, address, size, id;
-    bool lost; /* in a block that a test has damaged */
-} model_event;
-
-typedef struct model_trace {
-    model_event *events;
-    size_t count;
-    uint64_t addresses; /* multiples of MODEL_STRIDE up to this many */
-    trace_builder built;
-} model_trace;
+#include "support/trace_model.h"
 
 typedef struct model_result {
     coffer_mlyze_totals totals;
@@ -38,7 +9,7 @@ typedef struct model_result {
     size_t mark_count;
 } model_result;
 
-static inline uint64_t model_random(uint64_t *state)
+static uint64_t model_random(uint64_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -46,12 +17,12 @@ static inline uint64_t model_random(uint64_t *state)
     return *state;
 }
 
-static inline uint64_t model_stack_id(size_t number)
+static uint64_t model_stack_id(size_t number)
 {
     return number < MODEL_STACKS / 2 ? number : (UINT64_C(1) << 60) + number * 977;
 }
 
-static inline size_t model_stack_number(uint64_t id)
+static size_t model_stack_number(uint64_t id)
 {
     size_t number = 0;
     while (model_stack_id(number) != id)
@@ -61,16 +32,7 @@ static inline size_t model_stack_number(uint64_t id)
 
 /* ---- Random traces ---- */
 
-typedef struct model_kind {
-    size_t events;
-    uint64_t addresses;
-    unsigned frees_in_16; /* how many of 16 events free something */
-    uint16_t threads;
-    uint32_t flags, per_block;
-    bool sane; /* no address 0, no double allocations, no stray frees */
-} model_kind;
-
-static inline void model_put(trace_builder *to, const model_event *event, uint64_t delta)
+static void model_put(trace_builder *to, const model_event *event, uint64_t delta)
 {
     switch (event->type) {
     case COFFER_MLYZE_ALLOC:
@@ -88,7 +50,7 @@ static inline void model_put(trace_builder *to, const model_event *event, uint64
     }
 }
 
-static inline model_event model_new_event(const model_kind *kind, uint64_t *random, bool *is_live)
+static model_event model_new_event(const model_kind *kind, uint64_t *random, bool *is_live)
 {
     uint64_t what = model_random(random) % 1000;
     uint64_t place = model_random(random) % kind->addresses;
@@ -117,7 +79,7 @@ static inline model_event model_new_event(const model_kind *kind, uint64_t *rand
     return event;
 }
 
-static inline void model_trace_new(model_trace *out, const model_kind *kind, uint64_t seed)
+void model_trace_new(model_trace *out, const model_kind *kind, uint64_t seed)
 {
     uint64_t random = seed * UINT64_C(0x9E3779B97F4A7C15) + 1, time = 0;
     bool *is_live = calloc((size_t)kind->addresses, 1);
@@ -137,7 +99,7 @@ static inline void model_trace_new(model_trace *out, const model_kind *kind, uin
     free(is_live);
 }
 
-static inline void model_trace_free(model_trace *trace)
+void model_trace_free(model_trace *trace)
 {
     free(trace->events);
     trace_dispose(&trace->built);
@@ -162,7 +124,7 @@ typedef struct model_state {
     bool counting;
 } model_state;
 
-static inline unsigned model_bucket(uint64_t value)
+static unsigned model_bucket(uint64_t value)
 {
     unsigned bucket = 0;
     while (value >> bucket && bucket < 64)
@@ -170,7 +132,7 @@ static inline unsigned model_bucket(uint64_t value)
     return bucket;
 }
 
-static inline void model_remove(model_state *at, model_block *block)
+static void model_remove(model_state *at, model_block *block)
 {
     at->level -= block->size;
     at->out->totals.live_allocs_at_end--;
@@ -179,7 +141,7 @@ static inline void model_remove(model_state *at, model_block *block)
     block->live = false;
 }
 
-static inline void model_alloc(model_state *at, const model_event *event, size_t number)
+static void model_alloc(model_state *at, const model_event *event, size_t number)
 {
     coffer_mlyze_totals *totals = &at->out->totals;
     coffer_mlyze_stack_row *row = &at->out->stacks[model_stack_number(event->id)];
@@ -221,8 +183,7 @@ static inline void model_alloc(model_state *at, const model_event *event, size_t
     at->last_of_thread[event->thread] = number + 1;
 }
 
-static inline bool model_is_temporary(const model_state *at, const model_block *block,
-                                      const model_event *event)
+static bool model_is_temporary(const model_state *at, const model_block *block, const model_event *event)
 {
     const coffer_mlyze_stats_opts *query = at->query;
     if (!block->in_window)
@@ -234,7 +195,7 @@ static inline bool model_is_temporary(const model_state *at, const model_block *
     return query->temporary_allocs > 0 && at->allocs - block->allocs_before - 1 < query->temporary_allocs;
 }
 
-static inline void model_free(model_state *at, const model_event *event, size_t number)
+static void model_free(model_state *at, const model_event *event, size_t number)
 {
     coffer_mlyze_totals *totals = &at->out->totals;
     model_block *block = &at->blocks[event->address / MODEL_STRIDE];
@@ -264,7 +225,7 @@ static inline void model_free(model_state *at, const model_event *event, size_t 
     block->was_freed = true;
 }
 
-static inline void model_mark(model_state *at, const model_event *event, size_t number)
+static void model_mark(model_state *at, const model_event *event, size_t number)
 {
     coffer_mlyze_totals *totals = &at->out->totals;
     if (!at->counting)
@@ -286,7 +247,7 @@ static inline void model_mark(model_state *at, const model_event *event, size_t 
 }
 
 /* Everything that is live, stack by stack and thread by thread, as the peak. */
-static inline void model_keep_peak(model_state *at, size_t number, uint64_t time)
+static void model_keep_peak(model_state *at, size_t number, uint64_t time)
 {
     coffer_mlyze_totals *totals = &at->out->totals;
     totals->peak_bytes = at->level;
@@ -307,7 +268,7 @@ static inline void model_keep_peak(model_state *at, size_t number, uint64_t time
     }
 }
 
-static inline void model_keep_live(model_state *at, uint64_t end_time)
+static void model_keep_live(model_state *at, uint64_t end_time)
 {
     for (uint64_t i = 0; i <= at->trace->addresses; i++) {
         const model_block *block = &at->blocks[i];
@@ -322,7 +283,7 @@ static inline void model_keep_live(model_state *at, uint64_t end_time)
     }
 }
 
-static inline void model_count_realloc(model_state *at, size_t number)
+static void model_count_realloc(model_state *at, size_t number)
 {
     const model_event *event = &at->trace->events[number];
     if (!at->counting || number <= at->query->begin || event->type != COFFER_MLYZE_ALLOC)
@@ -332,7 +293,7 @@ static inline void model_count_realloc(model_state *at, size_t number)
 }
 
 /* The peak takes the longest: it is looked for twice, first for its place alone. */
-static inline void model_walk(model_state *at, uint64_t *peak_event, bool keep)
+static void model_walk(model_state *at, uint64_t *peak_event, bool keep)
 {
     uint64_t end = at->query->end < at->trace->count ? at->query->end : at->trace->count;
     uint64_t begin = at->query->begin < end ? at->query->begin : end, time = 0, peak = 0;
@@ -373,7 +334,7 @@ static inline void model_walk(model_state *at, uint64_t *peak_event, bool keep)
         model_keep_live(at, time);
 }
 
-static inline model_result *model_analyze(const model_trace *trace, const coffer_mlyze_stats_opts *query)
+static model_result *model_analyze(const model_trace *trace, const coffer_mlyze_stats_opts *query)
 {
     model_result *out = NULL;
     uint64_t peak_event = 0;
@@ -394,7 +355,7 @@ static inline model_result *model_analyze(const model_trace *trace, const coffer
     return out;
 }
 
-static inline void model_result_free(model_result *result)
+static void model_result_free(model_result *result)
 {
     free(result->marks);
     free(result);
@@ -402,14 +363,7 @@ static inline void model_result_free(model_result *result)
 
 /* ---- Comparing ---- */
 
-#define MODEL_SAME(a, b, member)                                                     \
-    do {                                                                             \
-        if ((a)->member != (b)->member)                                              \
-            fail_msg("%s: %llu, not %llu", #member, (unsigned long long)(a)->member, \
-                     (unsigned long long)(b)->member);                               \
-    } while (0)
-
-static inline void model_same_totals(const coffer_mlyze_totals *a, const coffer_mlyze_totals *b)
+static void model_same_totals(const coffer_mlyze_totals *a, const coffer_mlyze_totals *b)
 {
     MODEL_SAME(a, b, events);
     MODEL_SAME(a, b, allocs);
@@ -438,7 +392,7 @@ static inline void model_same_totals(const coffer_mlyze_totals *a, const coffer_
     MODEL_SAME(a, b, reused_addresses);
 }
 
-static inline void model_same_stack(const coffer_mlyze_stack_row *a, const coffer_mlyze_stack_row *b)
+static void model_same_stack(const coffer_mlyze_stack_row *a, const coffer_mlyze_stack_row *b)
 {
     MODEL_SAME(a, b, allocs);
     MODEL_SAME(a, b, allocated_bytes);
@@ -454,7 +408,7 @@ static inline void model_same_stack(const coffer_mlyze_stack_row *a, const coffe
     MODEL_SAME(a, b, lifetime_us);
 }
 
-static inline void model_same(const coffer_mlyze_stats *a, model_result *b)
+static void model_same(const coffer_mlyze_stats *a, model_result *b)
 {
     uint64_t before = 0, allocs = 0;
     model_same_totals(coffer_mlyze_stats_totals(a), &b->totals);
@@ -488,8 +442,7 @@ static inline void model_same(const coffer_mlyze_stats *a, model_result *b)
     }
 }
 
-/* Analyzes with each number of threads and holds every number against the model. */
-static inline void model_hold(const model_trace *trace, const coffer_mlyze_stats_opts *query)
+void model_hold(const model_trace *trace, const coffer_mlyze_stats_opts *query)
 {
     coffer_source *src = trace_source(&trace->built);
     coffer_mlyze *opened = trace_open(src, NULL);
@@ -508,5 +461,3 @@ static inline void model_hold(const model_trace *trace, const coffer_mlyze_stats
     coffer_mlyze_close(opened);
     coffer_source_close(src);
 }
-
-#endif

@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -191,6 +191,33 @@ static void levels_rise_and_fall_with_the_events(void **state)
     free_table(live);
 }
 
+static void a_table_of_the_library_pairs_frees_with_allocations(void **state)
+{
+    (void)state;
+    coffer_mlyze_live *live = NULL;
+    coffer_mlyze_live_block block = { .size = 5, .time = 7, .tag = 9, .stack = 3, .thread = 2 }, old;
+    bool replaced = true;
+    assert_int_equal(coffer_mlyze_live_new(&live, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_live_put(&replaced, &old, live, 16, &block, NULL), COFFER_OK);
+    assert_false(replaced);
+    block.size = 6;
+    assert_int_equal(coffer_mlyze_live_put(&replaced, &old, live, 16, &block, NULL), COFFER_OK);
+    assert_true(replaced);
+    assert_int_equal(old.size, 5);
+    assert_int_equal(old.tag, 9);
+    assert_int_equal(coffer_mlyze_live_put(&replaced, &old, live, 0, &block, NULL), COFFER_OK);
+    assert_false(replaced);
+    assert_int_equal(coffer_mlyze_live_count(live), 1);
+    assert_false(coffer_mlyze_live_take(&old, live, 0));
+    assert_true(coffer_mlyze_live_take(&old, live, 16));
+    assert_int_equal(old.size, 6);
+    assert_int_equal(old.time, 7);
+    assert_int_equal(old.stack, 3);
+    assert_int_equal(old.thread, 2);
+    assert_false(coffer_mlyze_live_take(&old, live, 16));
+    coffer_mlyze_live_free(live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +226,7 @@ int main(void)
         cmocka_unit_test(addresses_that_never_come_again_do_not_grow_the_table),
         cmocka_unit_test(a_table_stays_within_its_budget),
         cmocka_unit_test(levels_rise_and_fall_with_the_events),
+        cmocka_unit_test(a_table_of_the_library_pairs_frees_with_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

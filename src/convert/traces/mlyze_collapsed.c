@@ -1,14 +1,18 @@
 /* Collapsed stacks: "main;work;grab 4096", outermost frame first, a stack a line. */
 #include "base/array.h"
 #include "base/memory.h"
+#include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"
-#include "outside/profiles/import_lines.h"
+#include "outside/profiles/packed_lines.h"
 #include "outside/text/number.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+/* ---- Reading ---- */
+
 typedef struct collapsed {
-    coffer__import_lines lines;
+    coffer__packed_lines lines;
     coffer__mlyze_import import;
     coffer_mlyze_frame *frames;
     size_t frame_capacity;
@@ -17,7 +21,7 @@ typedef struct collapsed {
 } collapsed;
 
 /* The number behind the last space; *len becomes that of the stack. */
-static coffer_status split_value(uint64_t *value, size_t *len, const coffer__import_lines *lines,
+static coffer_status split_value(uint64_t *value, size_t *len, const coffer__packed_lines *lines,
                                  coffer_error *err)
 {
     coffer__number number;
@@ -26,7 +30,7 @@ static coffer_status split_value(uint64_t *value, size_t *len, const coffer__imp
         space--;
     if (space < 2 || !coffer__number_parse(&number, lines->text + space, lines->len - space) ||
         !coffer__number_as_u64(value, &number, INT64_MAX))
-        return coffer__import_lines_fail(lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(lines, err, COFFER_E_BAD_VALUE,
                                          "expected frames with ; between them, a space and a number");
     *len = space - 1;
     return COFFER_OK;
@@ -78,7 +82,7 @@ static coffer_status take_all(collapsed *from, coffer_error *err)
 {
     coffer_status status = coffer__mlyze_import_create(&from->import, NULL, 0, 0, err);
     while (!status) {
-        status = coffer__import_lines_next(&from->lines, err);
+        status = coffer__packed_lines_next(&from->lines, err);
         if (status || !from->lines.text)
             break;
         bool is_comment = from->lines.len == 0 || from->lines.text[0] == '#';
@@ -94,13 +98,46 @@ coffer_status coffer__mlyze_from_collapsed(const coffer__convert_job *job, coffe
 {
     collapsed from = { .frames = NULL };
     coffer__mlyze_import_open(&from.import, job, true);
-    coffer_status status = coffer__import_lines_open(&from.lines, job, err);
+    coffer_status status = coffer__mlyze_import_lines(&from.lines, job, err);
     if (!status) {
         status = take_all(&from, err);
-        coffer__import_lines_close(&from.lines);
+        coffer__packed_lines_close(&from.lines);
     }
     coffer__mlyze_import_close(&from.import);
     coffer__free(from.frames);
     coffer__free(from.samples);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static void put_row(coffer__mlyze_export *export, const coffer_mlyze_stack_row *row, bool lines)
+{
+    size_t depth;
+    const coffer_mlyze_frame *frames = coffer__mlyze_export_frames(&depth, export, row->stack);
+    for (size_t i = depth; i-- > 0;) {
+        /* A semicolon would end the frame: it becomes a space. */
+        coffer__mlyze_put_frame(&export->out, export->trace, &frames[i], lines, ';');
+        coffer__buffer_append(&export->out, i ? ";" : " ", 1);
+    }
+    coffer__buffer_printf(&export->out, "%" PRIu64 "\n", coffer_mlyze_stack_row_bytes(row, export->what));
+}
+
+coffer_status coffer__mlyze_to_collapsed(const coffer__convert_job *job, coffer_error *err)
+{
+    coffer__mlyze_export export;
+    bool lines = coffer__job_has(job, "lines");
+    coffer_status status =
+        coffer__mlyze_export_open(&export, job, COFFER__MLYZE_EXPORT_PROFILE, COFFER__PACKING_NONE, err);
+    size_t count = status ? 0 : coffer_mlyze_stats_stack_count(export.stats);
+    for (size_t i = 0; !status && i < count; i++) {
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(export.stats, i);
+        if (coffer_mlyze_stack_row_bytes(row, export.what) > 0)
+            put_row(&export, row, lines);
+        status = coffer__mlyze_export_drain(&export, err);
+    }
+    if (!status)
+        status = coffer__mlyze_export_commit(&export, err);
+    coffer__mlyze_export_close(&export);
     return status;
 }
