@@ -23,7 +23,7 @@ static bool is_folder(const char *path)
  * kind, also those that cannot be read. */
 static coffer_status open_folder(cli_file *file, coffer_error *err)
 {
-    coffer_status status = coffer_tensors_open(&file->set, file->path, NULL, &file->unknown);
+    coffer_status status = coffer_tensors_open_path(&file->set, file->path, NULL, &file->unknown);
     if (is_unknown(status))
         return coffer_source_open(&file->src, file->path, NULL, err);
     file->kind = status == COFFER_OK ? coffer_tensors_kind(file->set) : "safetensors";
@@ -123,14 +123,14 @@ const char *cli_file_title(const cli_file *file)
 {
     if (file->format)
         return coffer_format_title(file->format);
-    return file->set ? tensors_title(file->set) : "format not recognized";
+    return file->set ? coffer_tensors_title(file->set) : "format not recognized";
 }
 
 uint64_t cli_file_size(const cli_file *file)
 {
     /* The index of a model in several files is none of them. */
-    if (file->set && (!file->src || tensors_in_several_files(file->set)))
-        return tensors_size(file->set);
+    if (file->set && (!file->src || coffer_tensors_is_sharded(file->set)))
+        return coffer_tensors_size(file->set);
     return file->src ? coffer_source_size(file->src) : 0;
 }
 
@@ -143,14 +143,14 @@ coffer_status cli_file_describe(coffer_node *out, const cli_file *file, const co
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s has no %s", file->kind,
                             opts->hash ? "hash of its content; 'coffer pack' makes a file that has one"
                                        : "older states");
-    return tensors_describe(out, file->set, err);
+    return coffer_tensors_describe(out, file->set, err);
 }
 
 coffer_status cli_file_check(coffer_report *out, const cli_file *file, const coffer_check_opts *opts,
                              coffer_error *err)
 {
     if (file->set)
-        return tensors_check(out, file->set, opts, err);
+        return coffer_tensors_check(out, file->set, opts, err);
     if (!file->unknown.status)
         return coffer_check(out, file->src, opts, err);
     coffer__report_add_error(out, COFFER_ERROR, &file->unknown);
@@ -160,7 +160,8 @@ coffer_status cli_file_check(coffer_report *out, const cli_file *file, const cof
 coffer_status cli_file_list(coffer_node *out, const cli_file *file, const coffer_list_opts *opts,
                             coffer_error *err)
 {
-    return file->set ? tensors_list(out, file->set, opts, err) : coffer_list(out, file->src, opts, err);
+    return file->set ? coffer_tensors_list(out, file->set, opts, err)
+                     : coffer_list(out, file->src, opts, err);
 }
 
 /* opened : to be closed by the caller; stays NULL where the file is open as a set already. */

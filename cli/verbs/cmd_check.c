@@ -67,10 +67,10 @@ static int fail_to_read(const check_run *run, const char *path, const coffer_err
 static coffer_status check_against(coffer_report *report, const check_run *run, const char *path,
                                    coffer_error *err)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    work.threads = run->opts.threads;
-    work.progress = run->opts.progress;
-    return coffer_mcf_quantize_check(report, path, run->original, &work, err);
+    coffer_mcf_work_opts opts = COFFER_MCF_WORK_OPTS_INIT;
+    opts.threads = run->opts.threads;
+    opts.progress = run->opts.progress;
+    return coffer_mcf_quantize_check(report, path, run->original, &opts, err);
 }
 
 static int check_open(check_run *run, const char *path, const cli_file *file)

@@ -33,7 +33,7 @@ static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_set
     out->align = (uint32_t)align;
     out->no_dedup = coffer__job_has(job, "no-dedup");
     out->no_checksums = coffer__job_has(job, "no-checksums");
-    out->exclusive = !job->overwrite;
+    out->overwrite = job->overwrite;
     out->model_name = coffer__job_setting(job, "model-name");
     out->limits = &job->limits;
     out->progress = job->progress;
