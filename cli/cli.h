@@ -30,6 +30,8 @@ typedef struct cli_verb {
     const char *description; /* a paragraph or two */
     const char *examples;    /* lines "  coffer stats scan.mscan --by param   # what it does" */
     const cli_option *options;
+    /* Builds the options where they come from the library; used instead of `options` when not NULL. */
+    const cli_option *(*make_options)(void);
     size_t min_operands, max_operands;
     /* NULL: the verb means something else for each format; the row of cli_format_verbs for the format of the
      * first operand runs. Its options are those of all rows together; one that the format at hand does not
@@ -51,6 +53,9 @@ typedef struct cli_format_verb {
      * that make a file. */
     int (*run)(const cli_args *args, coffer_source *src);
 } cli_format_verb;
+
+/* The verb's own options; NULL when it has none. */
+const cli_option *cli_verb_options(const cli_verb *verb);
 
 extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */
 extern const cli_format_verb *const cli_format_verbs[]; /* NULL-terminated */

@@ -1,7 +1,7 @@
 /* How a command line finds its way to a verb, and a verb to the format of its file. */
-#include "any_file.h"
 #include "args.h"
 #include "help.h"
+#include "input_file.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -35,17 +35,17 @@ static int run_by_format(cli_args *args)
 {
     const char *path = cli_operand(args, 0);
     char known[160];
-    cli_file file;
+    coffer_file *file = NULL;
     int status = cli_file_open_known(&file, path);
     if (status)
         return status;
-    const cli_format_verb *row = cli_find_format_verb(args->verb->name, file.kind);
+    const cli_format_verb *row = cli_find_format_verb(args->verb->name, coffer_file_kind(file));
     if (row)
-        status = run_row(args, row, file.src);
+        status = run_row(args, row, coffer_file_source(file));
     else
         status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s", path,
-                           file.kind, args->verb->name, kinds_of(known, args->verb));
-    cli_file_close(&file);
+                           coffer_file_kind(file), args->verb->name, kinds_of(known, args->verb));
+    coffer_file_close(file);
     return status;
 }
 

@@ -8,7 +8,7 @@
 
 const coffer_convert_option coffer__to_mcf_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "align", "SIZE", "tensors begin at multiples of SIZE: 64, 4096 or 2M (64)" },
+    { "align", "SIZE", "align tensors to SIZE: 64, 4096 or 2M", NULL, "64" },
     { "no-dedup", NULL, "write equal tensors again instead of once" },
     { "no-checksums", NULL, "leave the table of checksums out" },
     { "model-name", "NAME", "the model's name (that of the file)" },
