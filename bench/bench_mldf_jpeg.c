@@ -41,16 +41,19 @@ static void paint(coffer_pixels *pixels, unsigned number)
 static void write_pictures(unsigned count)
 {
     coffer_error err = COFFER_ERROR_INIT;
+    const coffer_mldf_writer_opts opts = { .struct_size = sizeof opts, .overwrite = true };
     coffer_mldf_field field = COFFER_MLDF_FIELD_INIT;
     coffer_mldf_writer *writer = NULL;
-    coffer_mldf_entry entry = { .height = HEIGHT, .width = WIDTH, .channels = 3, .mode = 1 };
-    coffer_pixels pixels = { malloc((size_t)WIDTH * HEIGHT * 3), WIDTH, HEIGHT, 3,
+    coffer_mldf_entry entry = {
+        .struct_size = sizeof(coffer_mldf_entry), .height = HEIGHT, .width = WIDTH, .channels = 3, .mode = 1
+    };
+    coffer_pixels pixels = { sizeof(coffer_pixels),     malloc((size_t)WIDTH * HEIGHT * 3), WIDTH, HEIGHT, 3,
                              (size_t)WIDTH * HEIGHT * 3 };
     if (!pixels.data)
         exit(3);
     field.name = "image";
     field.type = COFFER_MLDF_IMAGE_JPEG;
-    bench_must(coffer_mldf_writer_create(&writer, set_path, &field, 1, NULL, &err), &err, set_path);
+    bench_must(coffer_mldf_writer_create(&writer, set_path, &field, 1, &opts, &err), &err, set_path);
     for (unsigned i = 0; i < count; i++) {
         uint8_t *bytes;
         size_t size;
@@ -58,7 +61,7 @@ static void write_pictures(unsigned count)
         bench_must(coffer_image_encode_jpeg(&bytes, &size, &pixels, QUALITY, &err), &err, "encoding");
         bench_must(coffer_mldf_writer_set_bytes(writer, 0, bytes, size, &entry, &err), &err, set_path);
         bench_must(coffer_mldf_writer_end_sample(writer, &err), &err, set_path);
-        coffer_media_free(bytes);
+        coffer_free(bytes);
     }
     bench_must(coffer_mldf_writer_commit(writer, &err), &err, set_path);
     free(pixels.data);
@@ -68,7 +71,7 @@ typedef struct pipeline {
     const coffer_mldf *set;
     unsigned count;
     coffer_image_decoder *decoder;
-    coffer_mldf_bytes bytes;
+    coffer_bytes bytes;
     coffer_pixels pixels, scaled;
     uint32_t min_side; /* 0 = decoded at full size */
 } pipeline;
@@ -121,7 +124,9 @@ static void bench(bench_table *table, const options *opts)
 {
     data_set opened = data_open(set_path, COFFER_ACCESS_AUTO);
     coffer_error err = COFFER_ERROR_INIT;
-    pipeline work = { .set = opened.set, .count = opts->images };
+    pipeline work = {
+        .pixels = COFFER_PIXELS_INIT, .scaled = COFFER_PIXELS_INIT, .set = opened.set, .count = opts->images
+    };
     char arguments[8192];
     bench_must(coffer_image_decoder_new(&work.decoder, NULL, &err), &err, "decoder");
     work.min_side = SIDE;
@@ -144,9 +149,9 @@ static void bench(bench_table *table, const options *opts)
     data_add_peers(table, peers, "jpeg", opts->images, "images/s", ours);
     free(peers);
     coffer_image_decoder_free(work.decoder);
-    coffer_pixels_free(&work.pixels);
-    coffer_pixels_free(&work.scaled);
-    coffer_mldf_bytes_free(&work.bytes);
+    coffer_free(work.pixels.data);
+    coffer_free(work.scaled.data);
+    coffer_free(work.bytes.data);
     data_close(&opened);
 }
 

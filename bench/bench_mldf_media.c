@@ -129,6 +129,7 @@ int main(int argc, char **argv)
     coffer_error err = COFFER_ERROR_INIT;
     bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
     bench_clock = CLOCK_PROCESS_CPUTIME_ID;
+    all.pixels = all.small = (coffer_pixels)COFFER_PIXELS_INIT;
     bench_must(coffer_image_decoder_new(&all.decoder, NULL, &err), &err, "decoder");
     for (unsigned i = 0; i < PICTURES; i++)
         make_picture(&all.pictures[i], i, sizes[i % 4][0], sizes[i % 4][1]);
@@ -154,9 +155,9 @@ int main(int argc, char **argv)
     else
         bench_print(&table);
     for (size_t i = 0; i < PICTURES; i++)
-        coffer_media_free(all.pictures[i].bytes);
-    coffer_pixels_free(&all.pixels);
-    coffer_pixels_free(&all.small);
+        coffer_free(all.pictures[i].bytes);
+    coffer_free(all.pixels.data);
+    coffer_free(all.small.data);
     coffer_image_decoder_free(all.decoder);
 #ifdef COFFER_BENCH_TURBOJPEG
     tjDestroy(all.handle);

@@ -57,7 +57,7 @@ typedef struct reading {
     uint64_t count, reads;
     size_t size;
     uint8_t *out;
-    coffer_mldf_bytes bytes;
+    coffer_bytes bytes;
     const uint8_t *memory;
     uint64_t *order; /* computed before the clock runs */
     void *peer;
@@ -253,7 +253,7 @@ static void bench_random(bench_table *table, const options *opts, const char *pa
 {
     bool is_small = size == SMALL;
     data_set opened = data_open(path, COFFER_ACCESS_AUTO);
-    reading work = { .set = opened.set, .count = count, .size = size, .bytes = COFFER_MLDF_BYTES_INIT };
+    reading work = { .set = opened.set, .count = count, .size = size, .bytes = COFFER_BYTES_INIT };
     const char *shown = is_small ? "1 KB" : "100 KB";
     char name[80];
     double limit, copied, viewed;
@@ -281,7 +281,7 @@ static void bench_random(bench_table *table, const options *opts, const char *pa
     bench_hdf5(table, &work, opts->runs, copied);
     data_add_peers(table, peers, task, is_small ? (double)count / 1e6 : (double)count * (double)size / 1e9,
                    is_small ? "M samples/s" : "GB/s", copied);
-    coffer_mldf_bytes_free(&work.bytes);
+    coffer_free(work.bytes.data);
     free(work.out);
     free(work.order);
     free(memory);
@@ -334,7 +334,7 @@ static void bench_batches(bench_table *table, const options *opts)
     data_set opened = data_open(paths[LARGE_SET], COFFER_ACCESS_AUTO);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mldf_batch_opts batch_opts = COFFER_MLDF_BATCH_OPTS_INIT;
-    batching work = { .count = opts->large_count };
+    batching work = { .count = opts->large_count, .target = COFFER_MLDF_TARGET_INIT };
     double gigabytes = (double)BATCH * LARGE / 1e9;
     batch_opts.threads = 2;
     bench_must(coffer__pool_new(&work.pool, 2, &err), &err, "threads");
@@ -373,8 +373,8 @@ static void read_column(void *context)
 {
     column *work = context;
     coffer_error err = COFFER_ERROR_INIT;
-    bench_must(coffer_mldf_read_column(work->out, work->set, 0, 0, work->count, work->threads, &err), &err,
-               "column");
+    const coffer_mldf_column_opts opts = { sizeof opts, work->threads };
+    bench_must(coffer_mldf_read_column(work->out, work->set, 0, 0, work->count, &opts, &err), &err, "column");
 }
 
 static void open_and_close(void *context)
@@ -431,7 +431,7 @@ static void forget(const char *path)
 static double read_cold(const cold *work)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
     forget(work->path);
     int fd = open(work->path, O_RDONLY | O_CLOEXEC);
     data_set opened = data_open(work->path, COFFER_ACCESS_READ);
@@ -446,7 +446,7 @@ static double read_cold(const cold *work)
             exit(3);
     }
     double seconds = bench_now() - start;
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
     data_close(&opened);
     close(fd);
     return seconds;
@@ -463,7 +463,7 @@ static void bench_cold(bench_table *table, const options *opts)
         exit(3);
     for (uint64_t i = 0; i < work.count; i++) {
         coffer_error err = COFFER_ERROR_INIT;
-        coffer_mldf_entry entry;
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         bench_must(coffer_mldf_entry_at(&entry, opened.set, i, 0, &err), &err, work.path);
         work.offsets[i] = entry.offset;
     }

@@ -19,6 +19,7 @@ static inline void data_write_set(const char *path, uint64_t count, size_t size)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mldf_field fields[2] = { COFFER_MLDF_FIELD_INIT, COFFER_MLDF_FIELD_INIT };
+    const coffer_mldf_writer_opts opts = { .struct_size = sizeof opts, .overwrite = true };
     coffer_mldf_writer *writer = NULL;
     uint8_t *bytes = malloc(size + 8);
     uint64_t random = 1;
@@ -30,7 +31,7 @@ static inline void data_write_set(const char *path, uint64_t count, size_t size)
     fields[1].type = COFFER_MLDF_INT;
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)data_random(&random);
-    bench_must(coffer_mldf_writer_create(&writer, path, fields, 2, NULL, &err), &err, path);
+    bench_must(coffer_mldf_writer_create(&writer, path, fields, 2, &opts, &err), &err, path);
     for (uint64_t i = 0; i < count; i++) {
         memcpy(bytes, &i, 8);
         bench_must(coffer_mldf_writer_set_bytes(writer, 0, bytes, size, NULL, &err), &err, path);
@@ -47,13 +48,14 @@ static inline void data_write_scalars(const char *path, uint64_t count, size_t f
     static const char *const names[] = { "label", "weight", "group", "index" };
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mldf_field fields[4];
+    const coffer_mldf_writer_opts opts = { .struct_size = sizeof opts, .overwrite = true };
     coffer_mldf_writer *writer = NULL;
     for (size_t i = 0; i < field_count; i++) {
         fields[i] = (coffer_mldf_field)COFFER_MLDF_FIELD_INIT;
         fields[i].name = names[i];
         fields[i].type = COFFER_MLDF_INT;
     }
-    bench_must(coffer_mldf_writer_create(&writer, path, fields, field_count, NULL, &err), &err, path);
+    bench_must(coffer_mldf_writer_create(&writer, path, fields, field_count, &opts, &err), &err, path);
     for (uint64_t i = 0; i < count; i++) {
         for (size_t j = 0; j < field_count; j++)
             bench_must(coffer_mldf_writer_set_int(writer, j, (int64_t)(i * (j + 1) % 1000), &err), &err,

@@ -10,9 +10,9 @@
 
 const cli_option cli_global_options[] = {
     { "color", 0, "WHEN", "auto|always|never",
-      "color the output; auto: on a terminal, unless NO_COLOR is set" },
-    { "quiet", 'q', NULL, NULL, "no progress line" },
-    { "help", 'h', NULL, NULL, "show this help" },
+      "color the output; auto: on a terminal, unless NO_COLOR is set", "auto" },
+    { "quiet", 'q', NULL, NULL, "do not show progress", NULL },
+    { "help", 'h', NULL, NULL, "show this help; after FILE, only the options for its format", NULL },
     { 0 },
 };
 

@@ -19,14 +19,28 @@ typedef struct cli_option {
     const char *argument; /* "N", "FILE", "A..B"; NULL for a switch */
     const char *choices;  /* "param|block|token", checked by the parser; NULL = anything */
     const char *help;     /* one line */
+    const char *initial;  /* what holds when it is not given; NULL = nothing to say */
 } cli_option;
 
 typedef struct cli_args cli_args;
 
+/* The list of verbs is grouped by task. */
+typedef enum cli_group {
+    CLI_GROUP_LOOK,
+    CLI_GROUP_VERIFY,
+    CLI_GROUP_CHANGE,
+    CLI_GROUP_CONVERT,
+    CLI_GROUP_SETS,
+    CLI_GROUP_TRACES,
+    CLI_GROUP_PICTURES,
+    CLI_GROUP_HELP,
+    CLI_GROUP_COUNT
+} cli_group;
+
 typedef struct cli_verb {
     const char *name;
     const char *usage;       /* what follows the name: "FILE…" */
-    const char *summary;     /* one line, for the list of verbs */
+    const char *summary;     /* one line that begins with a verb, for the list of verbs */
     const char *description; /* a paragraph or two */
     const char *examples;    /* lines "  coffer stats scan.mscan --by param   # what it does" */
     const cli_option *options;
@@ -41,7 +55,10 @@ typedef struct cli_verb {
      * verb makes that file. */
     bool makes_file;
     bool hidden; /* not in the list of verbs */
+    cli_group group;
 } cli_verb;
+
+extern const char *const cli_group_titles[CLI_GROUP_COUNT];
 
 /* A verb's meaning for one format, or for kinds of file that are handled alike. */
 typedef struct cli_format_verb {
@@ -52,6 +69,7 @@ typedef struct cli_format_verb {
     /* src : the first operand, open and recognized, closed by the caller; NULL for a folder, and for verbs
      * that make a file. */
     int (*run)(const cli_args *args, coffer_source *src);
+    bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
 
 /* The verb's own options; NULL when it has none. */

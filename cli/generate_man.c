@@ -74,13 +74,9 @@ static void options(FILE *out, const cli_option *option)
         fputs(".TP\n.B ", out);
         roff(out, form);
         fputc('\n', out);
-        roff(out, option->help);
-        if (option->choices) {
-            fputs(" (", out);
-            for (const char *at = option->choices; *at; at++)
-                roff_len(out, *at == '|' ? ", " : at, *at == '|' ? 2 : 1);
-            fputc(')', out);
-        }
+        cli_option_text text;
+        cli_describe_option(text, option);
+        roff(out, text);
         fputc('\n', out);
     }
 }
@@ -150,13 +146,17 @@ void cli_man_verb(FILE *out, const cli_verb *verb)
 
 void cli_man_overview(FILE *out)
 {
-    title(out, "coffer", "look into, check, repair, compare and convert machine-learning files");
+    title(out, "coffer", "inspect, verify, repair, compare and convert machine-learning files");
     fputs(".SH SYNOPSIS\n.B coffer\nVERB [options] FILE ...\n.SH DESCRIPTION\n", out);
     paragraphs(out, cli_purpose);
     fputs(".SH VERBS\n", out);
+    const cli_verb *previous = NULL;
     for (size_t i = 0; cli_verbs[i]; i++) {
         if (cli_verbs[i]->hidden)
             continue;
+        if (!previous || previous->group != cli_verbs[i]->group)
+            fprintf(out, ".SS %s\n", cli_group_titles[cli_verbs[i]->group]);
+        previous = cli_verbs[i];
         fputs(".TP\n.B ", out);
         roff(out, cli_verbs[i]->name);
         fputc('\n', out);

@@ -46,9 +46,9 @@ if(COFFER_GENERATED AND NOT COFFER_SANITIZE)
         COMMAND ${CMAKE_COMMAND} -E rm -rf ${generated}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}/man ${generated}/bash ${generated}/zsh ${generated}/fish
         COMMAND coffer_command generate man ${generated}/man
-        COMMAND coffer_command generate completion bash > ${generated}/bash/coffer
-        COMMAND coffer_command generate completion zsh > ${generated}/zsh/_coffer
-        COMMAND coffer_command generate completion fish > ${generated}/fish/coffer.fish
+        COMMAND coffer_command completion bash > ${generated}/bash/coffer
+        COMMAND coffer_command completion zsh > ${generated}/zsh/_coffer
+        COMMAND coffer_command completion fish > ${generated}/fish/coffer.fish
         COMMAND ${CMAKE_COMMAND} -E touch ${generated}/stamp)
     add_custom_target(coffer_generated ALL DEPENDS ${generated}/stamp)
     install(DIRECTORY ${generated}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

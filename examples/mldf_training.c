@@ -34,13 +34,12 @@ static void draw(uint8_t pixels[PIXELS], int label, uint32_t *noise)
 
 static coffer_status write_samples(coffer_mldf_writer *writer, coffer_error *err)
 {
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     uint8_t pixels[PIXELS];
     uint32_t noise = 1;
     char caption[64];
     coffer_status status = COFFER_OK;
     int i;
-    memset(&entry, 0, sizeof entry);
     entry.height = entry.width = SIDE;
     entry.channels = 1;
     for (i = 0; i < SAMPLES && status == COFFER_OK; i++) {
@@ -63,8 +62,11 @@ static coffer_status write_set(const char *path, coffer_error *err)
     static const char schema[] = "[{\"name\": \"image\", \"type\": \"image-raw\"},"
                                  " {\"name\": \"label\", \"type\": \"int\"},"
                                  " {\"name\": \"caption\", \"type\": \"text\", \"zstd\": true}]";
+    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_mldf_writer *writer = NULL;
-    coffer_status status = coffer_mldf_writer_create_json(&writer, path, schema, strlen(schema), NULL, err);
+    coffer_status status;
+    opts.overwrite = true;
+    status = coffer_mldf_writer_create_json(&writer, path, schema, strlen(schema), &opts, err);
     if (status != COFFER_OK)
         return status;
     status = write_samples(writer, err);
@@ -102,13 +104,12 @@ static coffer_status train(int *right, model *m, coffer_mldf_batch *batch, const
     uint8_t pixels[BATCH * PIXELS];
     int64_t labels[BATCH];
     uint64_t samples[BATCH], position = from;
-    coffer_mldf_target targets[2];
+    coffer_mldf_target targets[2] = { COFFER_MLDF_TARGET_INIT, COFFER_MLDF_TARGET_INIT };
     coffer_status status = COFFER_OK;
-    memset(targets, 0, sizeof targets);
     targets[0].field = 0;
     targets[0].data = pixels;
     targets[0].data_size = sizeof pixels;
-    targets[0].stride = PIXELS; /* one picture behind the other, as a model wants them */
+    targets[0].stride = PIXELS; /* contiguous pictures, as a model needs them */
     targets[1].field = 1;
     targets[1].data = labels;
     targets[1].data_size = sizeof labels;
@@ -134,10 +135,11 @@ static coffer_status run(const coffer_mldf *set, coffer_error *err)
     memset(models, 0, sizeof models);
     for (rank = 0; rank < WORLD && status == COFFER_OK; rank++) {
         coffer_mldf_order_opts opts = COFFER_MLDF_ORDER_OPTS_INIT;
+        coffer_mldf_order_init(&order[rank], sizeof order[rank]);
         opts.seed = 42;
         opts.rank = (uint32_t)rank;
         opts.world = WORLD;
-        status = coffer_mldf_order_init(&order[rank], coffer_mldf_sample_count(set), &opts, err);
+        status = coffer_mldf_order_prepare(&order[rank], coffer_mldf_sample_count(set), &opts, err);
     }
     for (epoch = 0; epoch < EPOCHS && status == COFFER_OK; epoch++)
         for (rank = 0; rank < WORLD && status == COFFER_OK; rank++) {
@@ -170,14 +172,11 @@ int main(int argc, char **argv)
 {
     const char *path = argc > 1 ? argv[1] : "train.mldf";
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_source *src = NULL;
     coffer_mldf *set = NULL;
-    coffer_mldf_bytes caption = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes caption = COFFER_BYTES_INIT;
     coffer_status status = write_set(path, &err);
     if (status == COFFER_OK)
-        status = coffer_source_open(&src, path, NULL, &err);
-    if (status == COFFER_OK)
-        status = coffer_mldf_open(&set, src, NULL, &err);
+        status = coffer_mldf_open_path(&set, path, NULL, &err);
     if (status == COFFER_OK)
         status = coffer_mldf_get_text(&caption, set, 7, coffer_mldf_find_field(set, "caption"), &err);
     if (status == COFFER_OK) {
@@ -185,8 +184,7 @@ int main(int argc, char **argv)
                (unsigned long long)coffer_mldf_sample_count(set), (const char *)caption.data);
         status = run(set, &err);
     }
-    coffer_mldf_bytes_free(&caption);
+    coffer_free(caption.data);
     coffer_mldf_close(set);
-    coffer_source_close(src);
     return status == COFFER_OK ? 0 : fail(path, &err);
 }

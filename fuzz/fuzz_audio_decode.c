@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     if (coffer_audio_probe(&info, data, size, &err) != COFFER_OK) {
         MUST(err.text[0] != 0);

@@ -11,7 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     coffer_image_decoder *decoder = NULL;
     coffer_pixels pixels = COFFER_PIXELS_INIT, small = COFFER_PIXELS_INIT;
     limits.memory_bytes = 1 << 22;
-    MUST(coffer_image_decoder_new(&decoder, &limits, NULL) == COFFER_OK);
+    MUST(coffer_image_decoder_new(&decoder,
+                                  &(coffer_image_decoder_opts){ sizeof(coffer_image_decoder_opts), &limits },
+                                  NULL) == COFFER_OK);
     for (uint32_t i = 0; i < 4; i++) {
         coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
         coffer_error err = COFFER_ERROR_INIT;
@@ -25,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST((uint64_t)pixels.width * pixels.height * pixels.channels <= limits.memory_bytes);
         MUST(coffer_pixels_resize(&small, &pixels, 1 + (uint32_t)(size % 31), 1 + i * 7, NULL) == COFFER_OK);
     }
-    coffer_pixels_free(&small);
-    coffer_pixels_free(&pixels);
+    coffer_free(small.data);
+    coffer_free(pixels.data);
     coffer_image_decoder_free(decoder);
     return 0;
 }

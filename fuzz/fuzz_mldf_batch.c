@@ -9,14 +9,14 @@ enum { COUNT = 24, ROOM = 1 << 16, MOST_FIELDS = 12 };
 static void compare(const coffer_mldf *set, uint64_t sample, size_t field, const uint8_t *found,
                     uint32_t size, bool damaged)
 {
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_status status = coffer_mldf_read(&value, NULL, set, sample, field, NULL);
     MUST((status == COFFER_OK) == !damaged);
     if (status == COFFER_OK) {
         MUST(value.size == size);
         MUST(size == 0 || memcmp(value.data, found, size) == 0);
     }
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
 }
 
 static void read_field(coffer_mldf_batch *batch, const coffer_mldf *set, const bool *damaged, size_t field,
@@ -26,7 +26,7 @@ static void read_field(coffer_mldf_batch *batch, const coffer_mldf *set, const b
     static uint64_t offsets[COUNT + 1];
     static uint32_t sizes[COUNT];
     uint64_t samples[COUNT], total = 0;
-    coffer_mldf_target target = { field, out, ROOM, 0, offsets, sizes };
+    coffer_mldf_target target = { sizeof(coffer_mldf_target), field, out, ROOM, 0, offsets, sizes };
     for (size_t i = 0; i < COUNT; i++)
         samples[i] = (i < size ? data[size - 1 - i] : i) % coffer_mldf_sample_count(set);
     coffer_status status = coffer_mldf_batch_read(batch, samples, COUNT, &target, 1, NULL);
@@ -37,7 +37,7 @@ static void read_field(coffer_mldf_batch *batch, const coffer_mldf *set, const b
         MUST(coffer_mldf_batch_size(&total, batch, samples, COUNT, field, NULL) == COFFER_OK);
         MUST(total >= offsets[COUNT]);
     }
-    target = (coffer_mldf_target){ field, out, ROOM, ROOM / COUNT, NULL, sizes };
+    target = (coffer_mldf_target){ sizeof(coffer_mldf_target), field, out, ROOM, ROOM / COUNT, NULL, sizes };
     status = coffer_mldf_batch_read(batch, samples, COUNT, &target, 1, NULL);
     for (size_t i = 0; status == COFFER_OK && i < COUNT; i++)
         compare(set, samples[i], field, out + i * target.stride, sizes[i], damaged[i]);

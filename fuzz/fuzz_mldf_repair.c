@@ -58,6 +58,7 @@ static void try_repair(const fuzz_input *input, const uint8_t *key, const char *
     coffer_source *src = NULL;
     opts.limits = check_opts.limits = &input->limits;
     opts.key = key;
+    opts.overwrite = true;
     MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
     if (coffer_mldf_repair(report, input->source, path, &opts, NULL) == COFFER_OK) {
         coffer_report *after = NULL;
@@ -74,12 +75,15 @@ static void try_repair(const fuzz_input *input, const uint8_t *key, const char *
 static void try_extract(const fuzz_input *input, const uint8_t *data, size_t size, const char *path)
 {
     coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
+    coffer_mldf_extract_opts extract = COFFER_MLDF_EXTRACT_OPTS_INIT;
     coffer_mldf *set = fuzz_open_set(input, data, size);
+    extract.write = &opts;
+    opts.overwrite = true;
     opts.limits = &input->limits;
     opts.threads = 1;
     opts.page_size = 4096;
     if (set)
-        (void)coffer_mldf_extract(path, set, NULL, 0, NULL, 0, &opts, NULL, NULL);
+        (void)coffer_mldf_extract(path, set, &extract, NULL);
     coffer_mldf_close(set);
 }
 
@@ -88,19 +92,23 @@ static void try_changes(const char *path, const coffer_limits *limits, uint64_t 
     static const uint64_t first = 0;
     coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_compact_opts compact_opts = COFFER_COMPACT_OPTS_INIT;
+    coffer_mldf_update_opts update = COFFER_MLDF_UPDATE_OPTS_INIT;
     coffer_mldf_writer *writer = NULL;
     coffer_node *out = NULL;
     uint64_t now = 0;
     opts.threads = 1;
     opts.limits = compact_opts.limits = limits;
     opts.dedup = true;
+    update.threads = 1;
+    update.limits = limits;
+    update.dedup = true;
     if (coffer_mldf_writer_append_to(&writer, path, &opts, NULL) != COFFER_OK)
         return;
     MUST(coffer_mldf_writer_end_sample(writer, NULL) == COFFER_OK);
     if (coffer_mldf_writer_commit(writer, NULL) != COFFER_OK)
         return;
     MUST(is_clean(path, limits, &now) && now == samples + 1);
-    if (coffer_mldf_update_delete(path, &first, 1, &opts, NULL) == COFFER_OK)
+    if (coffer_mldf_update_delete(path, &first, 1, &update, NULL) == COFFER_OK)
         MUST(is_clean(path, limits, &now) && now == samples);
     MUST(coffer_node_new(&out, NULL) == COFFER_OK);
     if (coffer_compact(out, path, NULL, &compact_opts, NULL) == COFFER_OK)

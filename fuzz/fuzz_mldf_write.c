@@ -62,7 +62,7 @@ static uint64_t write_all(coffer_mldf_writer *writer, script *of, value values[S
 static void expect(const char *path, const uint8_t *key, value values[SAMPLES_MAX][FIELDS], uint64_t count)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
     coffer_report *report = NULL;
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
@@ -73,7 +73,7 @@ static void expect(const char *path, const uint8_t *key, value values[SAMPLES_MA
     MUST(coffer_mldf_sample_count(set) == count);
     for (uint64_t i = 0; i < count; i++) {
         for (size_t f = 0; f < FIELDS; f++) {
-            coffer_mldf_entry entry;
+            coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
             MUST(coffer_mldf_read(&bytes, &entry, set, i, f, NULL) == COFFER_OK);
             MUST(entry.present == (values[i][f].bytes != NULL));
             MUST(bytes.size == values[i][f].size);
@@ -84,7 +84,7 @@ static void expect(const char *path, const uint8_t *key, value values[SAMPLES_MA
     MUST(coffer_check(report, src, NULL, NULL) == COFFER_OK);
     MUST(coffer_report_total(report, COFFER_ERROR) == 0);
     coffer_report_free(report);
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
 }
@@ -110,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fields[i].flags = i;
     }
     opts.page_size = 4096;
+    opts.overwrite = true;
     opts.key = key;
     opts.threads = 1;
     opts.dedup = choice & 1;

@@ -228,15 +228,16 @@ static int report(const field_job *job)
 
 static int add(field_job *job, const cli_key *key)
 {
-    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
+    coffer_mldf_update_opts opts = COFFER_MLDF_UPDATE_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     opts.key = key->at;
+    opts.progress = &bar.progress;
     sample_input_init(&job->input);
     term_progress_start(&bar, "adding", "samples");
     cli_hold_signals();
-    coffer_status status = coffer_mldf_update_add_field(cli_operand(job->args, 0), &job->field, fill, job,
-                                                        &opts, &bar.progress, &err);
+    coffer_status status =
+        coffer_mldf_update_add_field(cli_operand(job->args, 0), &job->field, fill, job, &opts, &err);
     cli_release_signals();
     term_progress_end(&bar);
     sample_input_free(&job->input);

@@ -38,7 +38,7 @@ typedef struct append_job {
     bool temporary_is_there;
     class_map classes;
     size_t *fields; /* for each field of FILE the one of IN, or SIZE_MAX */
-    coffer_mldf_bytes bytes;
+    coffer_bytes bytes;
     term_progress bar;
 } append_job;
 
@@ -68,6 +68,7 @@ static bool wants_pixels(const coffer_mldf *set)
 static coffer_status pack_first(append_job *job, coffer_error *err)
 {
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+    coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_node *packed = NULL;
     int fd;
     coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
@@ -80,8 +81,10 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     opts.raw = wants_pixels(job->old);
     opts.keep_going = cli_has(job->args, "keep-going");
     opts.restart = true;
-    opts.write.threads = job->opts.threads;
-    opts.write.dedup = job->opts.dedup;
+    write.threads = job->opts.threads;
+    write.dedup = job->opts.dedup;
+    write.overwrite = true; /* the temporary file exists */
+    opts.write = &write;
     opts.progress = &job->bar.progress;
     term_progress_start(&job->bar, "packing", "samples");
     status = coffer_node_new(&packed, err);
@@ -183,7 +186,7 @@ static coffer_status copy_value(append_job *job, coffer_mldf_writer *writer, uin
     size_t from = job->fields[to];
     const coffer_mldf_field *field = coffer_mldf_field_at(job->new_set, from);
     const coffer_mldf_field *target = coffer_mldf_field_at(job->old, to);
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     coffer_status status = coffer_mldf_entry_at(&entry, job->new_set, sample, from, err);
     if (status != COFFER_OK || !entry.present)
@@ -276,7 +279,7 @@ static void clean_up(append_job *job)
     coffer__free(job->temporary);
     coffer__free(job->fields);
     class_map_free(&job->classes);
-    coffer_mldf_bytes_free(&job->bytes);
+    coffer_free(job->bytes.data);
 }
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)
@@ -286,7 +289,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
                        .path = cli_operand(args, 0),
                        .in_path = cli_operand(args, 1),
                        .old = set,
-                       .bytes = COFFER_MLDF_BYTES_INIT };
+                       .bytes = COFFER_BYTES_INIT };
     coffer_error err = COFFER_ERROR_INIT;
     int result = mldf_write_opts(&job.opts, args, key, NULL);
     if (result)

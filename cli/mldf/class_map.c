@@ -64,7 +64,7 @@ static coffer_status read_classes(class_map *map, const coffer_mldf *old, size_t
     coffer_status status = COFFER_OK;
     uint64_t last = 0; /* equal names that follow each other are mostly one payload */
     for (uint64_t i = 0; i < coffer_mldf_sample_count(old) && status == COFFER_OK; i++) {
-        coffer_mldf_entry entry;
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         int64_t label;
         status = coffer_mldf_entry_at(&entry, old, i, class_field, err);
         if (status != COFFER_OK || !entry.present || entry.offset == last)
@@ -82,7 +82,7 @@ static coffer_status read_classes(class_map *map, const coffer_mldf *old, size_t
 coffer_status class_map_new(class_map *out, const coffer_mldf *old, const coffer_mldf *from,
                             coffer_error *err)
 {
-    class_map map = { .from = from, .bytes = COFFER_MLDF_BYTES_INIT };
+    class_map map = { .from = from, .bytes = COFFER_BYTES_INIT };
     size_t class_field = field_of(old, "class", COFFER_MLDF_TEXT);
     map.label = field_of(old, "label", COFFER_MLDF_INT);
     map.from_class = field_of(from, "class", COFFER_MLDF_TEXT);
@@ -100,7 +100,7 @@ void class_map_free(class_map *map)
     for (size_t i = 0; i < map->capacity; i++)
         coffer__free(map->slots[i].name);
     coffer__free(map->slots);
-    coffer_mldf_bytes_free(&map->bytes);
+    coffer_free(map->bytes.data);
 }
 
 coffer_status class_map_label(int64_t *label, class_map *map, uint64_t sample, size_t field,

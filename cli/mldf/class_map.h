@@ -18,7 +18,7 @@ typedef struct class_map {
     class_entry *slots;       /* a hash table; one without a name is free */
     size_t capacity, count;
     int64_t next; /* label of the next class that is new */
-    coffer_mldf_bytes bytes;
+    coffer_bytes bytes;
 } class_map;
 
 /* Reads the classes of `old`. from : borrowed. */

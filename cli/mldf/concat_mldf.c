@@ -55,7 +55,10 @@ static int concat(concat_job *job)
     if (result)
         return result;
     term_progress_start(&bar, "joining", "samples");
-    coffer_status status = coffer_mldf_concat(output, job->sets, job->count, &opts, &bar.progress, &err);
+    coffer_mldf_concat_opts concat_opts = COFFER_MLDF_CONCAT_OPTS_INIT;
+    concat_opts.write = &opts;
+    concat_opts.progress = &bar.progress;
+    coffer_status status = coffer_mldf_concat(output, job->sets, job->count, &concat_opts, &err);
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return mldf_report_set(output, cli_has(job->args, "json"));

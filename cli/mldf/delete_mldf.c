@@ -38,7 +38,7 @@ static int report(const cli_args *args, uint64_t deleted, uint64_t left)
 /* A signal waits until the file is what it was, or what it shall be: it leaves no journal behind. */
 static int take_out(const cli_args *args, const sample_list *list, uint64_t samples, const cli_key *key)
 {
-    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
+    coffer_mldf_update_opts opts = COFFER_MLDF_UPDATE_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     opts.key = key->at;
     cli_hold_signals();

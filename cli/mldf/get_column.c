@@ -118,13 +118,15 @@ static coffer_status put_header(coffer__sink *sink, const mldf_get *job, coffer_
 
 static coffer_status put_scalars(coffer__sink *sink, const mldf_get *job, coffer_error *err)
 {
+    const coffer_mldf_column_opts one_thread = { sizeof one_thread, 1 };
     uint64_t *values = coffer__alloc_array(SCALARS_AT_ONCE, sizeof *values);
     if (!values)
         return coffer__fail_no_memory(err, SCALARS_AT_ONCE * sizeof *values);
     coffer_status status = COFFER_OK;
     for (uint64_t at = job->place.first; at < job->place.end && status == COFFER_OK;) {
         uint64_t count = job->place.end - at < SCALARS_AT_ONCE ? job->place.end - at : SCALARS_AT_ONCE;
-        status = coffer_mldf_read_column(values, job->reader.set, job->place.field, at, count, 1, err);
+        status =
+            coffer_mldf_read_column(values, job->reader.set, job->place.field, at, count, &one_thread, err);
         if (status == COFFER_OK)
             status = coffer__sink_write(sink, values, (size_t)count * sizeof *values, err);
         at += count;
@@ -220,7 +222,7 @@ static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffe
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     sample_file as;
     if (coffer_mldf_entry_at(&entry, job->reader.set, sample, job->place.field, &err) != COFFER_OK)
         return mldf_fail(job->path, &err, job->reader.has_key);

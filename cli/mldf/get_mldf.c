@@ -108,7 +108,7 @@ static int refuse_terminal(const mldf_get *job)
 static int get_stored(mldf_get *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mldf_bytes *bytes = &job->reader.bytes;
+    coffer_bytes *bytes = &job->reader.bytes;
     if (to_terminal(job))
         return refuse_terminal(job);
     if (coffer_mldf_read_stored(bytes, job->reader.set, job->place.first, job->place.field, &err) !=
@@ -126,7 +126,7 @@ static int get_text(mldf_get *job)
     uint64_t sample = job->place.first;
     coffer_error err = COFFER_ERROR_INIT;
     coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, job->reader.set, sample, job->place.field, &err);
     if (status == COFFER_OK && (!entry.present || is_locked))
         status = sample_put_file(&text, &job->reader, sample, job->place.field, SAMPLE_FILE_VALUE, &err);

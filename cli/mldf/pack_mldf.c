@@ -42,6 +42,7 @@ typedef struct pack_job {
     size_t input_count;
     const char *output;
     coffer_mldf_pack_opts opts;
+    coffer_mldf_writer_opts write;
     cli_key key;
     term_progress bar;
     coffer_progress progress;
@@ -52,7 +53,7 @@ static int parse(pack_job *job)
     const cli_args *args = job->args;
     coffer_mldf_pack_opts *opts = &job->opts;
     uint64_t quality, max_size, dictionary;
-    int result = mldf_write_opts(&opts->write, args, &job->key, NULL);
+    int result = mldf_write_opts(&job->write, args, &job->key, NULL);
     if (result)
         return result;
     if (!cli_number(&quality, args, "jpeg-quality", 0, 1, 100) ||
@@ -71,6 +72,7 @@ static int parse(pack_job *job)
         return cli_usage(args,
                          "--encrypt needs a key: --key-file FILE or the environment's COFFER_KEY; 'head "
                          "-c 32 /dev/urandom >FILE' makes one");
+    opts->write = &job->write;
     opts->kind =
         cli_has(args, "kind") ? (coffer_dataset_kind)(cli_choice(args, "kind", 0) + 1) : COFFER_DATASET_AUTO;
     opts->jpeg_quality = (uint32_t)quality;

@@ -95,7 +95,7 @@ static coffer_status take_raw(coffer_pixels *out, const sample_reader *reader, c
                             "sample %" PRIu64 ": %u × %u × %u pixels take %zu bytes, the value has %zu",
                             sample, entry->width, entry->height, entry->channels, size, reader->bytes.size);
     if (out->capacity < size) {
-        coffer_pixels_free(out);
+        coffer_free(out->data);
         *out = (coffer_pixels)COFFER_PIXELS_INIT;
         out->data = coffer__malloc(size);
         if (!out->data)
@@ -113,7 +113,7 @@ coffer_status sample_pixels(coffer_pixels *out, coffer_image_decoder *decoder, s
                             uint64_t sample, size_t field, const coffer_image_decode_opts *opts,
                             coffer_error *err)
 {
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = read_present(&entry, reader, sample, field, err);
     if (status != COFFER_OK)
         return status;
@@ -132,7 +132,7 @@ static coffer_status put_encoded(coffer__buffer *out, const coffer_pixels *pixel
                                : coffer_image_encode_jpeg(&bytes, &size, pixels, JPEG_QUALITY, err);
     if (status == COFFER_OK)
         coffer__buffer_append(out, bytes, size);
-    coffer_media_free(bytes);
+    coffer_free(bytes);
     return status;
 }
 
@@ -174,7 +174,7 @@ static coffer_status put_picture(coffer__buffer *out, sample_reader *reader, uin
         status = put_encoded(out, &pixels, as, err);
     }
     coffer_image_decoder_free(decoder);
-    coffer_pixels_free(&pixels);
+    coffer_free(pixels.data);
     return status;
 }
 
@@ -259,8 +259,8 @@ static coffer_status sound_of_file(float **out, const coffer_audio_info *info, c
 coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, uint32_t *rate,
                            sample_reader *reader, uint64_t sample, size_t field, coffer_error *err)
 {
-    coffer_mldf_entry entry;
-    coffer_audio_info info;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     coffer_status status = read_present(&entry, reader, sample, field, err);
     if (status != COFFER_OK)
         return status;
@@ -307,7 +307,7 @@ static coffer_status put_sound(coffer__buffer *out, sample_reader *reader, uint6
     float *values = NULL;
     uint64_t frames = 0;
     uint32_t channels = 0, rate = 0;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = sample_sound(&values, &frames, &channels, &rate, reader, sample, field, err);
     if (status == COFFER_OK)
         status = coffer_mldf_entry_at(&entry, reader->set, sample, field, err);
@@ -315,8 +315,8 @@ static coffer_status put_sound(coffer__buffer *out, sample_reader *reader, uint6
         goto out;
     size_t size = (size_t)frames * channels * sizeof *values;
     const uint64_t dims[] = { frames, channels };
-    bool is_file = coffer_audio_probe(&(coffer_audio_info){ 0 }, reader->bytes.data, reader->bytes.size,
-                                      NULL) == COFFER_OK;
+    bool is_file = coffer_audio_probe(&(coffer_audio_info)COFFER_AUDIO_INFO_INIT, reader->bytes.data,
+                                      reader->bytes.size, NULL) == COFFER_OK;
     if (as == SAMPLE_FILE_NPY) {
         status = put_npy(out, COFFER_DTYPE_F32, dims, 2, values, size, err);
     } else if (is_file && memcmp(reader->bytes.data, "RIFF", 4) == 0) {
@@ -372,7 +372,7 @@ static coffer_status put_array_file(coffer__buffer *out, sample_reader *reader, 
 static coffer_status put_value(coffer__buffer *out, sample_reader *reader, uint64_t sample, size_t field,
                                coffer_error *err)
 {
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = read_present(&entry, reader, sample, field, err);
     if (status == COFFER_OK)
         coffer__buffer_append(out, reader->bytes.data, reader->bytes.size);
@@ -383,7 +383,7 @@ coffer_status sample_put_file(coffer__buffer *out, sample_reader *reader, uint64
                               sample_file as, coffer_error *err)
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, index);
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, reader->set, sample, index, err);
     if (status != COFFER_OK)
         return status;

@@ -13,14 +13,15 @@ void sample_input_init(sample_input *input)
 {
     *input = (sample_input){ .opts = COFFER_MLDF_PACK_OPTS_INIT };
     input->taker.opts = &input->opts;
+    input->taker.pixels = input->taker.scaled = (coffer_pixels)COFFER_PIXELS_INIT;
     coffer__buffer_init(&input->value.own, SIZE_MAX);
 }
 
 void sample_input_free(sample_input *input)
 {
     coffer_image_decoder_free(input->taker.decoder);
-    coffer_pixels_free(&input->taker.pixels);
-    coffer_pixels_free(&input->taker.scaled);
+    coffer_free(input->taker.pixels.data);
+    coffer_free(input->taker.scaled.data);
     coffer__buffer_free(&input->value.own);
 }
 

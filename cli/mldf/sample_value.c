@@ -10,7 +10,7 @@
 
 void sample_reader_free(sample_reader *reader)
 {
-    coffer_mldf_bytes_free(&reader->bytes);
+    coffer_free(reader->bytes.data);
 }
 
 bool sample_is_readable(const coffer_mldf_field *field)
@@ -128,7 +128,7 @@ coffer_status sample_put_text(coffer__buffer *out, sample_reader *reader, uint64
                               coffer_error *err)
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, index);
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, reader->set, sample, index, err);
     if (status != COFFER_OK)
         return status;
@@ -182,7 +182,7 @@ static void put_audio_members(coffer__json_writer *json, const coffer_mldf_entry
 }
 
 /* Numbers of any type, one behind the other; a complex one is a pair. */
-static void put_elements(coffer__json_writer *json, const coffer_mldf_bytes *bytes, coffer_dtype dtype)
+static void put_elements(coffer__json_writer *json, const coffer_bytes *bytes, coffer_dtype dtype)
 {
     enum { AT_ONCE = 512 };
     double reals[2 * AT_ONCE];
@@ -287,7 +287,7 @@ coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, 
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, index);
     coffer__buffer hex = COFFER__BUFFER_INIT;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, reader->set, sample, index, err);
     if (status != COFFER_OK)
         return status;

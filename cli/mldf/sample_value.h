@@ -10,12 +10,12 @@
 typedef struct sample_reader {
     const coffer_mldf *set;
     bool has_key;
-    coffer_mldf_bytes bytes;
+    coffer_bytes bytes;
 } sample_reader;
 
-#define SAMPLE_READER_INIT(set, has_key)     \
-    {                                        \
-        set, has_key, COFFER_MLDF_BYTES_INIT \
+#define SAMPLE_READER_INIT(set, has_key) \
+    {                                    \
+        set, has_key, COFFER_BYTES_INIT  \
     }
 
 void sample_reader_free(sample_reader *reader);

@@ -118,7 +118,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
 
 static coffer_status replace(set_job *job, coffer_error *err)
 {
-    coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
+    coffer_mldf_update_opts opts = COFFER_MLDF_UPDATE_OPTS_INIT;
     uint64_t *samples = coffer__alloc_array(job->count, sizeof *samples);
     size_t *fields = coffer__alloc_array(job->count, sizeof *fields);
     coffer_status status = COFFER_OK;

@@ -15,8 +15,8 @@ enum { TEXT_SIZE = 12, LINE_HEIGHT = 15, LINE_BYTES = 400, FINENESS = 2 };
 void tile_painter_free(tile_painter *painter)
 {
     coffer_image_decoder_free(painter->decoder);
-    coffer_pixels_free(&painter->pixels);
-    coffer_pixels_free(&painter->scaled);
+    coffer_free(painter->pixels.data);
+    coffer_free(painter->scaled.data);
     coffer__buffer_free(&painter->text);
 }
 
@@ -96,8 +96,9 @@ static coffer_status make_rgb(coffer_pixels *pixels, coffer_error *err)
             rgb_pixels[3 * i + j] = (uint8_t)((value * alpha + 255 * (255 - alpha)) / 255);
         }
     }
-    const coffer_pixels converted = { rgb_pixels, pixels->width, pixels->height, 3, 3 * count };
-    coffer_pixels_free(pixels);
+    const coffer_pixels converted = { sizeof(coffer_pixels), rgb_pixels, pixels->width,
+                                      pixels->height,        3,          3 * count };
+    coffer_free(pixels->data);
     *pixels = converted;
     return COFFER_OK;
 }
@@ -193,7 +194,7 @@ coffer_status tile_paint(tile_painter *painter, picture_box box, uint64_t sample
                          coffer_error *err)
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(painter->reader->set, index);
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, painter->reader->set, sample, index, err);
     if (status != COFFER_OK)
         return status;

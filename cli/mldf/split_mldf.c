@@ -184,8 +184,12 @@ static coffer_status write_part(const split_job *job, part *which, const coffer_
     uint64_t *samples = samples_of(job, which, cli_has(job->args, "shuffle"), seed);
     if (!samples)
         return coffer__fail_no_memory(err, (which->end - which->first) * sizeof *samples);
-    coffer_status status = coffer_mldf_extract(which->path, job->set, samples, which->end - which->first,
-                                               NULL, 0, opts, &bar->progress, err);
+    coffer_mldf_extract_opts extract = COFFER_MLDF_EXTRACT_OPTS_INIT;
+    extract.samples = samples;
+    extract.sample_count = which->end - which->first;
+    extract.write = opts;
+    extract.progress = &bar->progress;
+    coffer_status status = coffer_mldf_extract(which->path, job->set, &extract, err);
     which->written = status == COFFER_OK;
     coffer__free(samples);
     return status;

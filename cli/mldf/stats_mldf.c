@@ -3,7 +3,6 @@
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
 #include "mldf/sample_value.h"
-#include "mldf/set_stats.h"
 #include "term.h"
 
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 
 static const cli_option options[] = {
     { "field", 0, "NAME", NULL, "only this field" },
-    { "top", 'n', "N", NULL, "so many of the most frequent labels and sizes; 0 = all (10)" },
+    { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all (default: 10)" },
     { "json", 0, NULL, NULL,
       "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
     CLI_KEY_OPTION,
@@ -21,9 +20,10 @@ static const cli_option options[] = {
 
 typedef struct stats_view {
     const cli_args *args;
-    const set_stats *stats;
+    const coffer_mldf *set;
+    const coffer_mldf_stats *stats;
     sample_reader *reader;
-    size_t field; /* MLDF_ALL_FIELDS, or the one that is shown */
+    size_t field; /* the one to show, or MLDF_ALL_FIELDS */
     size_t top;
 } stats_view;
 
@@ -32,25 +32,40 @@ static bool is_shown(const stats_view *view, size_t field)
     return view->field == MLDF_ALL_FIELDS || view->field == field;
 }
 
-static bool is_scalar(const field_stats *stats)
+static bool is_scalar(const coffer_mldf_field_stats *stats)
 {
     return stats->field->kind == COFFER_MLDF_ENTRY_INT || stats->field->kind == COFFER_MLDF_ENTRY_FLOAT;
 }
 
-static size_t tallies_shown(const stats_view *view, const tally *counts)
+static size_t values_shown(const stats_view *view, const coffer_mldf_field_stats *stats)
 {
-    return view->top < counts->capacity ? view->top : counts->capacity;
+    return view->top < stats->values_counted ? view->top : stats->values_counted;
+}
+
+/* index : less than values_counted. */
+static coffer_mldf_value_count value_at(const stats_view *view, const coffer_mldf_field_stats *stats,
+                                        size_t index)
+{
+    coffer_mldf_value_count value = COFFER_MLDF_VALUE_COUNT_INIT;
+    size_t field = coffer_mldf_find_field(view->set, stats->field->name);
+    coffer_mldf_stats_value_at(&value, view->stats, field, index, NULL);
+    return value;
+}
+
+static double mean(const coffer_mldf_range *range)
+{
+    return range->count ? range->sum / (double)range->count : NAN;
 }
 
 /* The class that goes with a label, where the set names its classes. */
-static const char *class_of(coffer__buffer *out, const stats_view *view, const field_stats *stats,
-                            const tally_count *count)
+static const char *class_of(coffer__buffer *out, const stats_view *view, const coffer_mldf_field_stats *stats,
+                            const coffer_mldf_value_count *count)
 {
     size_t class_field = coffer_mldf_find_field(view->reader->set, "class");
     out->len = 0;
-    if (strcmp(stats->field->name, "label") != 0 || class_field == SIZE_MAX ||
+    if (strcmp(stats->field->name, "label") != 0 || class_field == COFFER_INDEX_NONE ||
         coffer_mldf_field_at(view->reader->set, class_field)->type != COFFER_MLDF_TEXT ||
-        sample_put_text(out, view->reader, count->first, class_field, NULL) != COFFER_OK)
+        sample_put_text(out, view->reader, count->first_sample, class_field, NULL) != COFFER_OK)
         return NULL;
     return coffer__buffer_text(out);
 }
@@ -67,52 +82,50 @@ static void add_number(coffer_node *map, const char *name, double value)
         coffer__node_f64(map, name, value, COFFER_UNIT_NONE);
 }
 
-static void add_span(coffer_node *parent, const char *name, const span *values)
+static void add_span(coffer_node *parent, const char *name, const coffer_mldf_range *values)
 {
     if (values->count == 0)
         return;
     coffer_node *map = coffer__node_map(parent, name);
     add_number(map, "min", values->min);
-    coffer__node_f64(map, "mean", span_mean(values), COFFER_UNIT_NONE);
+    coffer__node_f64(map, "mean", mean(values), COFFER_UNIT_NONE);
     add_number(map, "max", values->max);
     add_number(map, "sum", values->sum);
 }
 
-static void add_tally(coffer_node *parent, const stats_view *view, const field_stats *stats)
+static void add_values(coffer_node *parent, const stats_view *view, const coffer_mldf_field_stats *stats)
 {
-    const tally *counts = &stats->values;
     bool pictures = stats->field->kind == COFFER_MLDF_ENTRY_IMAGE;
     bool sounds = stats->field->kind == COFFER_MLDF_ENTRY_AUDIO;
-    if (counts->capacity == 0)
+    if (stats->values_counted == 0)
         return;
-    if (counts->overflowed)
+    if (stats->values_overflowed) {
         coffer__node_null(parent, "distinct");
-    else
-        coffer__node_u64(parent, "distinct", counts->capacity, COFFER_UNIT_NONE);
-    if (counts->overflowed)
         return;
+    }
+    coffer__node_u64(parent, "distinct", stats->values_counted, COFFER_UNIT_NONE);
     coffer__buffer name = COFFER__BUFFER_INIT;
     coffer_node *list = coffer__node_list(parent, pictures ? "picture_sizes"
                                                   : sounds ? "sample_rates"
                                                            : "counts");
-    for (size_t i = 0; i < tallies_shown(view, counts); i++) {
+    for (size_t i = 0; i < values_shown(view, stats); i++) {
         coffer_node *map = coffer__node_map(list, NULL);
-        uint64_t value = counts->slots[i].value;
+        coffer_mldf_value_count value = value_at(view, stats, i);
         if (pictures) {
-            coffer__node_u64(map, "width", value >> 16, COFFER_UNIT_NONE);
-            coffer__node_u64(map, "height", value & 0xffff, COFFER_UNIT_NONE);
+            coffer__node_u64(map, "width", value.width, COFFER_UNIT_NONE);
+            coffer__node_u64(map, "height", value.height, COFFER_UNIT_NONE);
         } else {
-            coffer__node_i64(map, "value", (int64_t)value, COFFER_UNIT_NONE);
+            coffer__node_i64(map, "value", value.value, COFFER_UNIT_NONE);
         }
-        coffer__node_u64(map, "count", counts->slots[i].count, COFFER_UNIT_NONE);
-        const char *class_name = class_of(&name, view, stats, &counts->slots[i]);
+        coffer__node_u64(map, "count", value.count, COFFER_UNIT_NONE);
+        const char *class_name = class_of(&name, view, stats, &value);
         if (class_name)
             coffer__node_text_len(map, "class", class_name, name.len);
     }
     coffer__buffer_free(&name);
 }
 
-static void add_field(coffer_node *list, const stats_view *view, const field_stats *stats)
+static void add_field(coffer_node *list, const stats_view *view, const coffer_mldf_field_stats *stats)
 {
     sample_type_text type;
     coffer_node *map = coffer__node_map(list, NULL);
@@ -120,33 +133,33 @@ static void add_field(coffer_node *list, const stats_view *view, const field_sta
     coffer__node_text(map, "type", sample_type_name(type, stats->field));
     coffer__node_u64(map, "present", stats->present, COFFER_UNIT_NONE);
     coffer__node_u64(map, "absent", stats->absent, COFFER_UNIT_NONE);
-    if (stats->unusual)
-        coffer__node_u64(map, "not_finite", stats->unusual, COFFER_UNIT_NONE);
-    add_span(map, "bytes", &stats->sizes);
-    add_span(map, "numbers", &stats->numbers);
+    if (stats->not_finite)
+        coffer__node_u64(map, "not_finite", stats->not_finite, COFFER_UNIT_NONE);
+    add_span(map, "bytes", &stats->bytes);
+    add_span(map, "numbers", &stats->scalars);
     add_span(map, "width", &stats->widths);
     add_span(map, "height", &stats->heights);
     add_span(map, "seconds", &stats->seconds);
     add_span(map, "tokens", &stats->tokens);
-    add_tally(map, view, stats);
+    add_values(map, view, stats);
 }
 
 static int print_json(const stats_view *view)
 {
-    const set_stats *stats = view->stats;
+    uint64_t payload_bytes = coffer_mldf_stats_payload_bytes(view->stats);
+    uint64_t stored_bytes = coffer_mldf_stats_stored_bytes(view->stats);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (status == COFFER_OK) {
-        coffer__node_u64(root, "samples", stats->samples, COFFER_UNIT_NONE);
-        coffer__node_u64(root, "payload_bytes", stats->payload_bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(root, "stored_bytes", stats->distinct_bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(root, "shared_bytes", stats->payload_bytes - stats->distinct_bytes,
-                         COFFER_UNIT_BYTES);
+        coffer__node_u64(root, "samples", coffer_mldf_sample_count(view->set), COFFER_UNIT_NONE);
+        coffer__node_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
+        coffer__node_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);
+        coffer__node_u64(root, "shared_bytes", payload_bytes - stored_bytes, COFFER_UNIT_BYTES);
         coffer_node *list = coffer__node_list(root, "fields");
-        for (size_t i = 0; i < stats->field_count; i++)
+        for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++)
             if (is_shown(view, i))
-                add_field(list, view, &stats->fields[i]);
+                add_field(list, view, coffer_mldf_stats_field_at(view->stats, i));
         status = coffer__node_status(root, &err);
     }
     int result =
@@ -155,7 +168,7 @@ static int print_json(const stats_view *view)
     return result;
 }
 
-/* ---- For people ---- */
+/* ---- As text ---- */
 
 static void add_bytes(term_table *table, double bytes)
 {
@@ -166,10 +179,10 @@ static void add_bytes(term_table *table, double bytes)
 /* Whether a field that is shown has payloads, or numbers. */
 static bool has_any(const stats_view *view, bool payloads)
 {
-    for (size_t i = 0; i < view->stats->field_count; i++) {
-        const field_stats *stats = &view->stats->fields[i];
+    for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++) {
+        const coffer_mldf_field_stats *stats = coffer_mldf_stats_field_at(view->stats, i);
         bool measured =
-            stats->numbers.count || stats->widths.count || stats->seconds.count || stats->tokens.count;
+            stats->scalars.count || stats->widths.count || stats->seconds.count || stats->tokens.count;
         if (is_shown(view, i) && (payloads ? !is_scalar(stats) : measured))
             return true;
     }
@@ -183,8 +196,8 @@ static void print_payloads(const stats_view *view)
     term_table *table = term_table_new();
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
         term_table_column(table, titles[i], i < 2 ? TERM_LEFT : TERM_RIGHT);
-    for (size_t i = 0; i < view->stats->field_count; i++) {
-        const field_stats *stats = &view->stats->fields[i];
+    for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++) {
+        const coffer_mldf_field_stats *stats = coffer_mldf_stats_field_at(view->stats, i);
         sample_type_text type;
         term_text count;
         if (!is_shown(view, i) || is_scalar(stats))
@@ -193,23 +206,24 @@ static void print_payloads(const stats_view *view)
         term_table_cell(table, sample_type_name(type, stats->field));
         term_table_cell(table, term_count(count, stats->present));
         term_table_cell(table, term_count(count, stats->absent));
-        add_bytes(table, stats->sizes.min);
-        add_bytes(table, stats->sizes.count ? span_mean(&stats->sizes) : 0);
-        add_bytes(table, stats->sizes.max);
-        add_bytes(table, stats->sizes.sum);
+        add_bytes(table, stats->bytes.min);
+        add_bytes(table, stats->bytes.count ? mean(&stats->bytes) : 0);
+        add_bytes(table, stats->bytes.max);
+        add_bytes(table, stats->bytes.sum);
     }
     term_table_print(table, stdout);
 }
 
 /* A line: field, what is measured, least, mean, most. */
-static void add_measure(term_table *table, const field_stats *stats, const char *what, const span *values)
+static void add_measure(term_table *table, const coffer_mldf_field_stats *stats, const char *what,
+                        const coffer_mldf_range *values)
 {
     if (values->count == 0)
         return;
     term_table_cell(table, stats->field->name);
     term_table_cell(table, what);
     term_table_cellf(table, "%.10g", values->min);
-    term_table_cellf(table, "%.6g", span_mean(values));
+    term_table_cellf(table, "%.6g", mean(values));
     term_table_cellf(table, "%.10g", values->max);
 }
 
@@ -219,11 +233,11 @@ static void print_measures(const stats_view *view)
     term_table *table = term_table_new();
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
         term_table_column(table, titles[i], i < 2 ? TERM_LEFT : TERM_RIGHT);
-    for (size_t i = 0; i < view->stats->field_count; i++) {
-        const field_stats *stats = &view->stats->fields[i];
+    for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++) {
+        const coffer_mldf_field_stats *stats = coffer_mldf_stats_field_at(view->stats, i);
         if (!is_shown(view, i))
             continue;
-        add_measure(table, stats, "value", &stats->numbers);
+        add_measure(table, stats, "value", &stats->scalars);
         add_measure(table, stats, "width", &stats->widths);
         add_measure(table, stats, "height", &stats->heights);
         add_measure(table, stats, "seconds", &stats->seconds);
@@ -246,18 +260,18 @@ static void add_bar(term_table *table, double share, unsigned width)
     term_table_cell(table, bar);
 }
 
-static void print_tally(const stats_view *view, const field_stats *stats)
+static void print_values(const stats_view *view, const coffer_mldf_field_stats *stats)
 {
     enum { BAR = 32 };
-    const tally *counts = &stats->values;
     bool pictures = stats->field->kind == COFFER_MLDF_ENTRY_IMAGE;
-    size_t shown = tallies_shown(view, counts);
+    size_t shown = values_shown(view, stats), counted = stats->values_counted;
+    coffer_mldf_value_count first = value_at(view, stats, 0);
     coffer__buffer name = COFFER__BUFFER_INIT;
     term_table *table = term_table_new();
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_RIGHT);
     term_table_column(table, NULL, TERM_RIGHT);
-    bool has_class = counts->capacity > 0 && class_of(&name, view, stats, &counts->slots[0]);
+    bool has_class = class_of(&name, view, stats, &first) != NULL;
     if (has_class)
         term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_LEFT);
@@ -267,85 +281,86 @@ static void print_tally(const stats_view *view, const field_stats *stats)
                                                                        : "value";
     printf("\n%s", term_on(stdout, TERM_BOLD));
     term_print_text(stdout, stats->field->name, strlen(stats->field->name), 0);
-    printf("%s: %zu %s%s\n", term_off(stdout), counts->capacity, what, counts->capacity == 1 ? "" : "s");
+    printf("%s: %zu %s%s\n", term_off(stdout), counted, what, counted == 1 ? "" : "s");
     for (size_t i = 0; i < shown; i++) {
-        uint64_t value = counts->slots[i].value;
-        double of_all = stats->present ? (double)counts->slots[i].count / (double)stats->present : 0;
+        coffer_mldf_value_count value = value_at(view, stats, i);
+        double share = stats->present ? (double)value.count / (double)stats->present : 0;
         term_text count;
         if (pictures)
-            term_table_cellf(table, "%" PRIu64 " × %" PRIu64, value >> 16, value & 0xffff);
+            term_table_cellf(table, "%" PRIu32 " × %" PRIu32, value.width, value.height);
         else
-            term_table_cellf(table, "%" PRId64, (int64_t)value);
-        term_table_cell(table, term_count(count, counts->slots[i].count));
-        term_table_cellf(table, "%.1f %%", 100 * of_all);
-        const char *class_name = class_of(&name, view, stats, &counts->slots[i]);
+            term_table_cellf(table, "%" PRId64, value.value);
+        term_table_cell(table, term_count(count, value.count));
+        term_table_cellf(table, "%.1f %%", 100 * share);
+        const char *class_name = class_of(&name, view, stats, &value);
         if (has_class)
             term_table_cell(table, class_name ? class_name : "");
-        add_bar(table, (double)counts->slots[i].count / (double)counts->slots[0].count, BAR);
+        add_bar(table, (double)value.count / (double)first.count, BAR);
     }
     coffer__buffer_free(&name);
     term_table_print(table, stdout);
-    if (shown < counts->capacity)
-        printf("%s  … and %zu more (--top 0 shows all)%s\n", term_on(stdout, TERM_DIM),
-               counts->capacity - shown, term_off(stdout));
+    if (shown < counted)
+        printf("%s  … and %zu more (--top 0 shows all)%s\n", term_on(stdout, TERM_DIM), counted - shown,
+               term_off(stdout));
 }
 
-/* Numbers that are all different, such as ids, are no labels. */
-static bool worth_counting(const field_stats *stats)
+/* Numbers that are all different, such as ids, are not labels. */
+static bool worth_counting(const coffer_mldf_field_stats *stats)
 {
-    const tally *counts = &stats->values;
-    return counts->capacity > 0 && !counts->overflowed &&
-           (counts->capacity <= 16 || 2 * counts->capacity <= stats->present);
+    return stats->values_counted > 0 && !stats->values_overflowed &&
+           (stats->values_counted <= 16 || 2 * stats->values_counted <= stats->present);
 }
 
-static void print_for_people(const stats_view *view)
+static void print_text(const stats_view *view)
 {
-    const set_stats *stats = view->stats;
+    uint64_t payload_bytes = coffer_mldf_stats_payload_bytes(view->stats);
+    uint64_t stored_bytes = coffer_mldf_stats_stored_bytes(view->stats);
     term_text samples, saved;
     const char *path = cli_operand(view->args, 0);
     term_print_text(stdout, path, strlen(path), 0);
-    printf(": %s samples", term_count(samples, stats->samples));
-    if (stats->payload_bytes > stats->distinct_bytes)
-        printf(", %s saved by sharing equal values",
-               term_bytes(saved, stats->payload_bytes - stats->distinct_bytes));
+    printf(": %s samples", term_count(samples, coffer_mldf_sample_count(view->set)));
+    if (payload_bytes > stored_bytes)
+        printf(", %s saved by sharing equal values", term_bytes(saved, payload_bytes - stored_bytes));
     puts("");
     if (has_any(view, true))
         print_payloads(view);
     if (has_any(view, false))
         print_measures(view);
-    for (size_t i = 0; i < stats->field_count; i++)
-        if (is_shown(view, i) && worth_counting(&stats->fields[i]))
-            print_tally(view, &stats->fields[i]);
+    for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++)
+        if (is_shown(view, i) && worth_counting(coffer_mldf_stats_field_at(view->stats, i)))
+            print_values(view, coffer_mldf_stats_field_at(view->stats, i));
 }
 
 static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key)
 {
     coffer_error err = COFFER_ERROR_INIT;
     sample_reader reader = SAMPLE_READER_INIT(set, key->at != NULL);
-    stats_view view = { .args = args, .reader = &reader, .field = MLDF_ALL_FIELDS };
-    set_stats stats;
+    stats_view view = { .args = args, .set = set, .reader = &reader, .field = MLDF_ALL_FIELDS };
+    coffer_mldf_stats_opts opts = COFFER_MLDF_STATS_OPTS_INIT;
+    coffer_mldf_stats *stats = NULL;
     term_progress bar;
     uint64_t top;
     if (!cli_number(&top, args, "top", 10, 0, SIZE_MAX))
         return CLI_USAGE;
     view.top = top ? (size_t)top : SIZE_MAX;
-    view.stats = &stats;
     if (cli_value(args, "field")) {
         int result = sample_field_find(&view.field, args, set, cli_value(args, "field"));
         if (result)
             return result;
     }
     term_progress_start(&bar, "counting", "fields");
-    coffer_status status = set_stats_read(&stats, set, &bar.progress, &err);
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_mldf_stats_new(&stats, set, &opts, &err);
     term_progress_end(&bar);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
+    view.stats = stats;
     int result = CLI_OK;
     if (cli_has(args, "json"))
         result = print_json(&view);
     else
-        print_for_people(&view);
-    set_stats_free(&stats);
+        print_text(&view);
+    coffer_mldf_stats_free(stats);
     sample_reader_free(&reader);
     return result;
 }

@@ -70,7 +70,7 @@ int mldf_write_opts(coffer_mldf_writer_opts *out, const cli_args *args, const cl
     opts.zstd_level = (int)level;
     opts.threads = (uint32_t)threads;
     opts.key = key->at;
-    opts.exclusive = !cli_has(args, "force");
+    opts.overwrite = cli_has(args, "force");
     *out = opts;
     return CLI_OK;
 }

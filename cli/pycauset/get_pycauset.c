@@ -13,14 +13,15 @@
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
     { "as", 0, "KIND", NULL,
-      "values: csv, npy, raw … (by FILE's extension, else csv); metadata: text, json, raw" },
-    { "part", 0, "PART", "real|imag|abs", "values: this part of complex numbers" },
-    { "dtype", 0, "TYPE", NULL, "values: as f32, i64 … (their own)" },
-    { "stored", 0, NULL, NULL, "values: as they are stored, without transposition, conjugation and scalar" },
-    { "json", 0, NULL, NULL, "metadata: the same as --as json" },
-    { "stale", 0, NULL, NULL, "also cached results that do not fit the payload or view any more" },
-    { "generation", 'g', "N", NULL, "metadata: as it was then; 'coffer log' lists them" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
+      "values: csv, npy, raw … (default: by the extension of FILE, else csv); metadata: text, json or raw" },
+    { "part", 0, "PART", "real|imag|abs", "values: one part of complex numbers" },
+    { "dtype", 0, "TYPE", NULL, "values: convert to f32, i64 … (default: their own type)" },
+    { "stored", 0, NULL, NULL, "values: as stored, without transposition, conjugation and scalar" },
+    { "json", 0, NULL, NULL, "metadata: same as --as json" },
+    { "stale", 0, NULL, NULL, "include cached results that do not match the payload or view" },
+    { "generation", 'g', "N", NULL,
+      "metadata: the state of generation N; 'coffer log' lists the generations" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { 0 },
 };
 
@@ -32,10 +33,10 @@ typedef struct metadata_job {
     get_job get;
     enum as as;
     coffer__buffer out;
-    size_t left_out; /* stale results */
+    size_t stale_skipped;
 } metadata_job;
 
-/* The results that can be trusted, or all of them. */
+/* The results that are not stale, or all of them with --stale. */
 static void put_cached(metadata_job *job, coffer__json_writer *json, const coffer_pycauset *matrix,
                        const coffer_pycauset_value *cached)
 {
@@ -46,7 +47,7 @@ static void put_cached(metadata_job *job, coffer__json_writer *json, const coffe
         const char *name = coffer_pycauset_value_key_at(cached, i, &len);
         coffer_pycauset_cached(matrix, name, &stale);
         if (stale && !job->get.stale) {
-            job->left_out++;
+            job->stale_skipped++;
             continue;
         }
         coffer__json_key_len(json, name, len);
@@ -55,7 +56,7 @@ static void put_cached(metadata_job *job, coffer__json_writer *json, const coffe
     coffer__json_close_object(json);
 }
 
-/* The whole map, or the part of it that holds results: each of them is looked at. */
+/* The whole metadata or its map "cached", without stale results. */
 static void put_map(metadata_job *job, const coffer_pycauset *matrix, const coffer_pycauset_value *value)
 {
     const coffer_pycauset_value *root = coffer_pycauset_metadata(matrix);
@@ -99,7 +100,7 @@ static void put_value(metadata_job *job, const coffer_pycauset_value *value)
     }
 }
 
-/* The map that the path leads to before it leads nowhere; `path` is cut to it. */
+/* The deepest map on the path that exists; `path` is shortened to it. */
 static const coffer_pycauset_value *find_parent(const coffer_pycauset_value *root, char *path)
 {
     for (char *dot; (dot = strrchr(path, '.'));) {
@@ -128,9 +129,9 @@ static int fail_unknown(const get_job *job, const coffer_pycauset *matrix)
     return status;
 }
 
-/* "cached.NAME" stands for the result itself. *stale tells of one that may not be given out. */
+/* "cached.NAME" is the result itself. *stale: it exists but is not returned. */
 static const coffer_pycauset_value *find_cached(const coffer_pycauset *matrix, const char *what,
-                                                bool trusting, bool *stale)
+                                                bool with_stale, bool *stale)
 {
     static const char prefix[] = "cached.";
     const coffer_pycauset_value *value = coffer_pycauset_value_find(coffer_pycauset_metadata(matrix), what);
@@ -144,8 +145,8 @@ static const coffer_pycauset_value *find_cached(const coffer_pycauset *matrix, c
     }
     const coffer_pycauset_value *result = coffer_pycauset_cached(matrix, coffer__buffer_text(&name), stale);
     coffer__buffer_free(&name);
-    *stale = *stale && !trusting;
-    if (!result && trusting && !*at)
+    *stale = *stale && !with_stale;
+    if (!result && with_stale && !*at)
         result = coffer_pycauset_value_find(value, "value");
     return *at ? value : result;
 }
@@ -155,15 +156,15 @@ static int fail_stale(const get_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     coffer__fail(&err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                  "%s is stale: it was computed for another payload or view", job->what);
-    return cli_fail(job->path, &err, "compute it again, or --stale shows it as it is");
+    return cli_fail(job->path, &err, "compute it again, or add --stale to print it anyway");
 }
 
-static void tell_left_out(const metadata_job *job)
+static void print_skipped(const metadata_job *job)
 {
-    if (job->left_out)
-        fprintf(stderr, "%scoffer:%s %zu stale cached result%s left out; --stale shows %s\n",
-                term_on(stderr, TERM_YELLOW), term_off(stderr), job->left_out, job->left_out == 1 ? "" : "s",
-                job->left_out == 1 ? "it" : "them");
+    if (job->stale_skipped)
+        fprintf(stderr, "%scoffer:%s skipped %zu stale cached result%s; --stale includes %s\n",
+                term_on(stderr, TERM_YELLOW), term_off(stderr), job->stale_skipped,
+                job->stale_skipped == 1 ? "" : "s", job->stale_skipped == 1 ? "it" : "them");
 }
 
 static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
@@ -183,11 +184,11 @@ static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
     else
         put_value(job, value);
     int result = cli_write_out(job->get.output, job->get.force, job->out.data, job->out.len);
-    tell_left_out(job);
+    print_skipped(job);
     return result;
 }
 
-/* ---- Which of the two ---- */
+/* ---- The verb ---- */
 
 static get_job read_job(const cli_args *args)
 {
@@ -210,10 +211,10 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
         job.as++;
     for (size_t i = 0; i < GET_VALUE_OPTIONS; i++)
         if (cli_has(args, get_value_options[i]))
-            return cli_usage(args, "--%s is about values, and %s is none", get_value_options[i],
+            return cli_usage(args, "--%s applies to values only, and %s is metadata", get_value_options[i],
                              job.get.what);
     if (strcmp(names[job.as], as) != 0)
-        return cli_usage(args, "metadata can be had as text, json or raw, not as %s", as);
+        return cli_usage(args, "--as must be text, json or raw for metadata, not %s", as);
     int result = get_metadata(&job, matrix);
     coffer__buffer_free(&job.out);
     return result;

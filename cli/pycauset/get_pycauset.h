@@ -1,4 +1,4 @@
-/* What get was asked for. */
+/* The arguments of get. */
 #ifndef COFFER_CLI_PYCAUSET_GET_H
 #define COFFER_CLI_PYCAUSET_GET_H
 
@@ -10,10 +10,10 @@ typedef struct get_job {
     bool force, stale;
 } get_job;
 
-/* "3,4", "10..20,0..5", "7", "..,2", "values": what begins like a number is no key. */
+/* "3,4", "10..20,0..5", "7", "..,2" or "values"; keys do not begin with a digit. */
 bool get_is_tile(const char *what);
 int get_tile(const get_job *job, coffer_source *src);
-/* Options that are about values alone. */
+/* Options that apply to values only. */
 enum { GET_VALUE_OPTIONS = 3 };
 extern const char *const get_value_options[GET_VALUE_OPTIONS];
 

@@ -1,4 +1,4 @@
-/* Values of a matrix, by way of the conversions. */
+/* Values of a matrix, written by the conversions. */
 #include "base/buffer.h"
 #include "base/json_write.h"
 #include "get_pycauset.h"
@@ -31,7 +31,8 @@ static int convert(const get_job *job, coffer_source *src, const char *rows, con
     term_progress bar;
     opts.to = job->as ? job->as : job->output ? NULL : "csv";
     if (!job->output && term_is_terminal(stdout) && !coffer_convert_is_text(opts.to))
-        return cli_usage(job->args, "%s is nothing to look at: -o names a file for it", opts.to);
+        return cli_usage(job->args, "refusing to write binary %s to a terminal; use -o FILE or redirect",
+                         opts.to);
     if (!is_everything(rows))
         settings[opts.setting_count++] = (coffer_setting){ "rows", rows };
     if (!is_everything(cols))
@@ -54,7 +55,7 @@ static int convert(const get_job *job, coffer_source *src, const char *rows, con
 
 /* ---- One complex number ---- */
 
-/* "3,4". CSV has no complex numbers; alone, one can be shown as Python writes it. */
+/* "3,4". CSV has no complex numbers, but a single one is printed as Python writes it. */
 static bool is_element(uint64_t *row, uint64_t *col, const char *what)
 {
     char *comma, *end;
@@ -109,7 +110,8 @@ int get_tile(const get_job *job, coffer_source *src)
     static const char *const others[] = { "generation", "stale", "json" };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (cli_has(job->args, others[i]))
-            return cli_usage(job->args, "--%s is about metadata, and %s is none", others[i], job->what);
+            return cli_usage(job->args, "--%s applies to metadata only, and %s selects values", others[i],
+                             job->what);
     if (as_text && is_element(&row, &col, job->what) && holds_complex(src))
         return pycauset_with_matrix(job->args, src, 0, print_complex);
     if (strcmp(job->what, "values") == 0)

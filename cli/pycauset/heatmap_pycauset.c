@@ -1,4 +1,4 @@
-/* heatmap, for matrices: means of even cells, in the proportions of the matrix. */
+/* heatmap, for matrices: means of equal cells, in the proportions of the matrix. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "draw/axis.h"
@@ -12,7 +12,7 @@
 static const cli_option options[] = {
     HEAT_OUTPUT_OPTION,
     HEAT_OPTIONS,
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "threads", 0, "N", NULL, "number of threads (default: one per core)" },
     { 0 },
 };
 
@@ -36,7 +36,7 @@ static uint32_t at_most(double wanted, uint64_t available, unsigned room)
     return (uint32_t)fmax(1, fmin(floor(wanted + 0.5), most));
 }
 
-/* Cells of the matrix are square in the picture, unless it is much longer than wide or wider than long. */
+/* Cells are square, unless the matrix is much taller than wide or wider than tall. */
 static void fit_layout(heat_layout *layout, const coffer_pycauset_info *info)
 {
     if (layout->height)
@@ -56,7 +56,7 @@ static void choose_picture_grid(heat_map *map, const heat_layout *layout, const 
     map->rows = at_most(INFINITY, info->rows, heat_plot_height(layout));
 }
 
-/* A letter is twice as high as it is wide; in color it holds two cells, one above the other. */
+/* A character is twice as high as wide; in color it shows two cells, one above the other. */
 static void choose_text_grid(heat_map *map, const heat_text_size *size, const coffer_pycauset_info *info)
 {
     double letter = term_has_color(stdout) ? 1 : 0.5;
@@ -95,7 +95,7 @@ static int fill_cells(matrix_heat *heat, const cli_args *args, const coffer_pyca
     return CLI_OK;
 }
 
-/* Values on both sides of zero get colors on both sides of a neutral middle, unless told otherwise. */
+/* Positive and negative values get a diverging palette by default. */
 static int choose_colors(matrix_heat *heat, const cli_args *args)
 {
     bool two_sided = heat->low < 0 && heat->high > 0 && !cli_has(args, "palette") && !cli_has(args, "low") &&
@@ -125,7 +125,7 @@ static int draw_picture(const matrix_heat *heat, const heat_layout *layout, cons
     const char *slash = strrchr(path, '/');
     term_text rows, cols;
     snprintf(subtitle, sizeof subtitle, "%s of %s · %s × %s", coffer_pycauset_type_name(heat->info->type),
-             coffer_pycauset_dtype_name(heat->info->dtype), term_count(rows, heat->info->rows),
+             pycauset_element_type(heat->info), term_count(rows, heat->info->rows),
              term_count(cols, heat->info->cols));
     coffer_status status =
         heat_begin_picture(&drawn, &heat->map, layout, output, slash ? slash + 1 : path, subtitle, &err);
@@ -165,7 +165,7 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
         return result;
     if (heat.info->rows == 0 || heat.info->cols == 0) {
         coffer_error err = COFFER_ERROR_INIT;
-        coffer__fail(&err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "the matrix has no element to draw");
+        coffer__fail(&err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "the matrix is empty");
         return cli_fail(cli_operand(args, 0), &err, "");
     }
     size_t digits = strlen(term_count(last_row, heat.info->rows));

@@ -1,4 +1,4 @@
-/* log, for matrices: every metadata block that is still in the file, and what it changed. */
+/* log, for matrices: all metadata blocks in the file, with the changes of each. */
 #include "base/buffer.h"
 #include "base/json_write.h"
 #include "base/report.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "max", 'n', "N", NULL, "show the newest N only" },
+    { "max", 'n', "N", NULL, "show only the newest N" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, generations with their changes, newest first" },
     { 0 },
 };
 
-/* The state before an uncommitted block is the active one, not the block that happens to lie before it. */
+/* The last committed state before a block; the block next to it may be uncommitted. */
 static const coffer_pycauset_value *before(const coffer_pycauset_history *history, size_t index)
 {
     while (index-- > 0) {
@@ -52,16 +52,16 @@ static coffer_status gather(coffer_node *root, const cli_args *args, const coffe
     coffer__node_text(root, "file", cli_operand(args, 0));
     coffer__node_text(root, "format", "pycauset");
     coffer_node *list = coffer__node_list(root, "generations");
-    for (size_t i = count; status == COFFER_OK && i-- > 0 && count - i <= max;)
+    for (size_t i = count; !status && i-- > 0 && count - i <= max;)
         status = add_generation(list, history, i, err);
-    return status == COFFER_OK ? coffer__node_status(root, err) : status;
+    return status ? status : coffer__node_status(root, err);
 }
 
-/* ---- For people ---- */
+/* ---- Text ---- */
 
 enum { MOST_CHANGES = 20, LONGEST_VALUE = 40 };
 
-/* A value on one line, quotes around texts. */
+/* A value on one line; texts are quoted. */
 static void print_value(const coffer_node *value)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
@@ -129,8 +129,7 @@ static void print_generation(const coffer_node *map, bool is_first)
         print_changes(changes);
 }
 
-static void print_for_people(const char *path, const coffer_node *root,
-                             const coffer_pycauset_history *history)
+static void print_text(const char *path, const coffer_node *root, const coffer_pycauset_history *history)
 {
     const coffer_node *list = coffer_node_find(root, "generations");
     size_t count = coffer_pycauset_history_count(history), index = count, committed = 0;
@@ -155,16 +154,16 @@ static int run(const cli_args *args, coffer_source *src)
     if (!cli_number(&max, args, "max", UINT64_MAX, 1, UINT64_MAX))
         return CLI_USAGE;
     coffer_status status = coffer_pycauset_history_open(&history, src, NULL, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = gather(root, args, history, max, &err);
-    if (status != COFFER_OK)
+    if (status)
         result = cli_fail(cli_operand(args, 0), &err, NULL);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else
-        print_for_people(cli_operand(args, 0), root, history);
+        print_text(cli_operand(args, 0), root, history);
     coffer_node_free(root);
     coffer_pycauset_history_close(history);
     return result;
@@ -174,7 +173,7 @@ const cli_format_verb cli_pycauset_log = {
     .format = "pycauset",
     .verb = "log",
     .options = options,
-    .examples = "  coffer log m.pycauset                      # newest first, with what each one changed\n"
+    .examples = "  coffer log m.pycauset                      # newest first, with the changes of each\n"
                 "  coffer log m.pycauset --json | jq '.generations[0].changes'\n",
     .run = run,
 };

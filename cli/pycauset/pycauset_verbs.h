@@ -1,4 +1,4 @@
-/* What the verbs mean for matrices: rows of cli/format_verbs.c. */
+/* The verbs for matrices: rows of cli/format_verbs.c. */
 #ifndef COFFER_CLI_PYCAUSET_VERBS_H
 #define COFFER_CLI_PYCAUSET_VERBS_H
 
@@ -10,9 +10,11 @@ extern const cli_format_verb cli_pycauset_log;
 extern const cli_format_verb cli_pycauset_stats;
 extern const cli_format_verb cli_pycauset_heatmap;
 
-/* Opens the matrix, works on it and closes it; one that cannot be opened is told of. generation : 0 = the
- * active one. */
+/* Opens the matrix, calls `work` and closes it; prints an error when it cannot be opened. generation : 0 =
+ * the active one. */
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix));
+/* "f64", "bit"; "mixed" for a block matrix whose blocks differ. */
+const char *pycauset_element_type(const coffer_pycauset_info *info);
 
 #endif

@@ -13,21 +13,22 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "string", 0, NULL, NULL, "the next VALUE is a text, even if it reads as a number or as true or false" },
-    { "int", 0, NULL, NULL, "the next VALUE is a whole number" },
-    { "uint", 0, NULL, NULL, "the next VALUE is a whole number from 0 on" },
-    { "float", 0, NULL, NULL, "the next VALUE is a floating-point number (also nan, inf)" },
+    { "string", 0, NULL, NULL,
+      "the next VALUE is a text, even if it looks like a number or like true or false" },
+    { "int", 0, NULL, NULL, "the next VALUE is an integer" },
+    { "uint", 0, NULL, NULL, "the next VALUE is an integer of at least 0" },
+    { "float", 0, NULL, NULL, "the next VALUE is a floating-point number (nan and inf included)" },
     { "bool", 0, NULL, NULL, "the next VALUE is true or false" },
     { "bytes-hex", 0, NULL, NULL, "the next VALUE is bytes, two hexadecimal digits each" },
     { "json", 0, NULL, NULL,
-      "the next VALUE is JSON: objects become maps; before FILE and as the last word also: report as JSON" },
+      "the next VALUE is JSON (objects become maps); before FILE or as the last word: report as JSON" },
     { "cached", 0, NULL, NULL,
       "the next KEY=VALUE is a computed result (a number), valid for this payload and view only" },
-    { "delete", 'd', "KEY", NULL, "take the value at KEY away" },
-    { "checksum", 0, NULL, NULL, "keep checksums of the payload, for 'coffer check --full' to compare" },
+    { "delete", 'd', "KEY", NULL, "remove the value at KEY" },
+    { "checksum", 0, NULL, NULL, "store checksums of the payload, which 'coffer check --full' verifies" },
     { "durability", 0, "HOW", "full|ordered|none",
-      "full: on disk when the command ends; ordered: a crash may bring back the old state; none: scratch "
-      "files" },
+      "full (default): on disk when the command ends; ordered: a crash may restore the old state; none: for "
+      "scratch files" },
     { 0 },
 };
 
@@ -55,12 +56,12 @@ static coffer_status put_string(coffer_pycauset_changes *changes, const char *ke
     return coffer_pycauset_changes_set_string(changes, key, text, strlen(text), err);
 }
 
-static bool is_whole(const char *text)
+static bool is_integer(const char *text)
 {
     return isdigit((unsigned char)text[0]) || (text[0] == '-' && isdigit((unsigned char)text[1]));
 }
 
-/* The file has one form for each number: what is not negative is unsigned. */
+/* Integers that are not negative are stored as unsigned, so that equal numbers have equal bytes. */
 static coffer_status put_int(coffer_pycauset_changes *changes, const char *key, const char *text,
                              coffer_error *err)
 {
@@ -69,8 +70,8 @@ static coffer_status put_int(coffer_pycauset_changes *changes, const char *key, 
     errno = 0;
     long long low = negative ? strtoll(text, &end, 10) : 0;
     unsigned long long high = negative ? 0 : strtoull(text, &end, 10);
-    if (!is_whole(text) || *end || errno)
-        return refuse(key, text, "a whole number of 64 bits", err);
+    if (!is_integer(text) || *end || errno)
+        return refuse(key, text, "an integer of 64 bits", err);
     return negative ? coffer_pycauset_changes_set_i64(changes, key, low, err)
                     : coffer_pycauset_changes_set_u64(changes, key, high, err);
 }
@@ -78,7 +79,7 @@ static coffer_status put_int(coffer_pycauset_changes *changes, const char *key, 
 static coffer_status put_uint(coffer_pycauset_changes *changes, const char *key, const char *text,
                               coffer_error *err)
 {
-    return text[0] == '-' ? refuse(key, text, "a whole number from 0 on", err)
+    return text[0] == '-' ? refuse(key, text, "an integer of at least 0", err)
                           : put_int(changes, key, text, err);
 }
 
@@ -139,20 +140,34 @@ static coffer_status put_cached(coffer_pycauset_changes *changes, const char *ke
     return coffer_pycauset_changes_set_cached(changes, key, value, err);
 }
 
-/* Numbers and truth values as JSON writes them keep their kind; everything else is a text. */
+/* Numbers and booleans in JSON syntax keep their type; everything else is a text. */
 static coffer_status put_untyped(coffer_pycauset_changes *changes, const char *key, const char *text,
                                  coffer_error *err)
 {
     coffer__json *json = NULL;
     coffer_limits limits = COFFER_LIMITS_INIT;
-    bool is_plain = false;
-    if (coffer__json_parse(&json, text, strlen(text), 0, &limits, NULL) == COFFER_OK) {
-        coffer__json_kind kind = coffer__json_root(json)->kind;
-        is_plain = kind == COFFER__JSON_BOOL || kind == COFFER__JSON_U64 || kind == COFFER__JSON_I64 ||
-                   kind == COFFER__JSON_F64;
+    if (coffer__json_parse(&json, text, strlen(text), 0, &limits, NULL))
+        return put_string(changes, key, text, err);
+    const coffer__json_value *value = coffer__json_root(json);
+    coffer_status status;
+    switch (value->kind) {
+    case COFFER__JSON_BOOL:
+        status = coffer_pycauset_changes_set_bool(changes, key, value->as.boolean, err);
+        break;
+    case COFFER__JSON_U64:
+        status = coffer_pycauset_changes_set_u64(changes, key, value->as.u64, err);
+        break;
+    case COFFER__JSON_I64:
+        status = coffer_pycauset_changes_set_i64(changes, key, value->as.i64, err);
+        break;
+    case COFFER__JSON_F64:
+        status = coffer_pycauset_changes_set_f64(changes, key, value->as.f64, err);
+        break;
+    default:
+        status = put_string(changes, key, text, err);
     }
     coffer__json_free(json);
-    return is_plain ? put_json(changes, key, text, err) : put_string(changes, key, text, err);
+    return status;
 }
 
 static const struct value_type {
@@ -178,7 +193,8 @@ static coffer_status add_assignment(set_job *job, const char *word, put_value *p
     const char *equals = strchr(word, '=');
     coffer__buffer key = COFFER__BUFFER_INIT;
     if (!equals || equals == word)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "'%s' is no KEY=VALUE", word);
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "'%s' is not KEY=VALUE",
+                            word);
     coffer__buffer_append(&key, word, (size_t)(equals - word));
     const char *text = coffer__buffer_text(&key);
     coffer_status status = key.failed ? coffer__fail_no_memory(err, (size_t)(equals - word))
@@ -188,7 +204,7 @@ static coffer_status add_assignment(set_job *job, const char *word, put_value *p
     return status;
 }
 
-/* An option that is no type of a value. */
+/* An option that does not set the type of a value. */
 static coffer_status add_option(set_job *job, const cli_word *word, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -202,7 +218,7 @@ static coffer_status add_option(set_job *job, const cli_word *word, coffer_error
     return status;
 }
 
-/* --json that no KEY=VALUE follows is about the report; other types must have one. */
+/* --json without a KEY=VALUE after it asks for a report in JSON; the other types require one. */
 static bool ends_well(set_job *job, const struct value_type *type)
 {
     bool reports = type && type->put == put_json;
@@ -210,7 +226,7 @@ static bool ends_well(set_job *job, const struct value_type *type)
     return !type || reports;
 }
 
-/* A type holds for the one KEY=VALUE behind it; FILE may stand between them. */
+/* A type applies to the next KEY=VALUE only; FILE may be between them. */
 static int gather(set_job *job, coffer_error *err)
 {
     cli_place place = { 0, 0 };
@@ -218,7 +234,7 @@ static int gather(set_job *job, coffer_error *err)
     const struct value_type *type = NULL;
     bool file_seen = false;
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && cli_next_word(&word, &place, job->args)) {
+    while (!status && cli_next_word(&word, &place, job->args)) {
         if (!word.option && !file_seen) {
             job->as_json |= type && type->put == put_json;
             file_seen = true;
@@ -232,10 +248,10 @@ static int gather(set_job *job, coffer_error *err)
             status = add_option(job, &word, err);
         type = word.option ? find_type(word.option) : NULL;
     }
-    if (status != COFFER_OK)
+    if (status)
         return cli_usage(job->args, "%s", err->text);
     if (!ends_well(job, type))
-        return cli_usage(job->args, "--%s must stand right before a KEY=VALUE", type->option);
+        return cli_usage(job->args, "--%s must be followed by KEY=VALUE", type->option);
     return job->count ? CLI_OK
                       : cli_usage(job->args, "nothing to change: give KEY=VALUE, --delete KEY or --checksum");
 }
@@ -253,7 +269,7 @@ static int report(const set_job *job, uint64_t generation)
                job->count == 1 ? "" : "s");
         return CLI_OK;
     }
-    if (coffer_node_new(&root, &err) != COFFER_OK)
+    if (coffer_node_new(&root, &err))
         return cli_fail(path, &err, NULL);
     coffer__node_text(root, "file", path);
     coffer__node_text(root, "format", "pycauset");
@@ -271,11 +287,11 @@ static int fail(const set_job *job, const coffer_error *err)
         return cli_usage(job->args, "%s", err->text);
     if (err->status != COFFER_E_NOT_FOUND)
         return cli_fail(path, err, NULL);
-    cli_fail(path, err, "'coffer get %' shows what there is; nothing was changed");
+    cli_fail(path, err, "'coffer get %' lists the keys; nothing was changed");
     return CLI_USAGE;
 }
 
-/* Killed at any moment the file has all changes or none: signals need not wait. */
+/* A commit is atomic, so signals are not blocked. */
 static int commit(const set_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -284,23 +300,23 @@ static int commit(const set_job *job)
     uint64_t generation = 0;
     opts.durability = (coffer_durability)cli_choice(job->args, "durability", COFFER_DURABILITY_FULL);
     coffer_status status = coffer_pycauset_editor_open(&editor, cli_operand(job->args, 0), &opts, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_pycauset_editor_commit(&generation, editor, job->changes, &err);
     coffer_pycauset_editor_close(editor);
-    return status == COFFER_OK ? report(job, generation) : fail(job, &err);
+    return status ? fail(job, &err) : report(job, generation);
 }
 
 static int run(const cli_args *args, coffer_source *src)
 {
     coffer_error err = COFFER_ERROR_INIT;
     set_job job = { .args = args };
-    (void)src;
+    (void)src; /* NULL: the editor opens the file, to lock it */
     if (strcmp(cli_operand(args, 0), "-") == 0)
-        return cli_usage(args, "a file is changed where it is: standard input cannot be");
-    if (coffer_pycauset_changes_new(&job.changes, &err) != COFFER_OK)
+        return cli_usage(args, "standard input cannot be changed in place; name a file");
+    if (coffer_pycauset_changes_new(&job.changes, &err))
         return cli_fail(cli_operand(args, 0), &err, NULL);
     int result = gather(&job, &err);
-    if (result == CLI_OK)
+    if (!result)
         result = commit(&job);
     coffer_pycauset_changes_free(job.changes);
     return result;
@@ -316,4 +332,5 @@ const cli_format_verb cli_pycauset_set = {
         "  coffer set m.pycauset --cached trace=2.5 --delete properties.old\n"
         "  coffer set m.pycauset --checksum\n",
     .run = run,
+    .opens_file = true,
 };

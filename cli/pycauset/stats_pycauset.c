@@ -6,17 +6,17 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "threads", 0, "N", NULL, "number of threads (default: one per core)" },
     { "json", 0, NULL, NULL,
       "one JSON object: rows, cols, elements, nonzero, density, min, max, mean, std, frobenius, nans, "
       "infinities" },
     { 0 },
 };
 
-/* A number that there is none of is null. */
-static void add_number(coffer_node *root, const char *name, double value, bool there)
+/* null when the matrix has no finite value. */
+static void add_number(coffer_node *root, const char *name, double value, bool exists)
 {
-    if (there)
+    if (exists)
         coffer__node_f64(root, name, value, COFFER_UNIT_NONE);
     else
         coffer__node_null(root, name);
@@ -48,15 +48,14 @@ static void add_stats(coffer_node *root, const coffer_pycauset_summary *stats)
     coffer__node_u64(root, "infinities", stats->infinities, COFFER_UNIT_NONE);
 }
 
-static void print_for_people(const char *path, const coffer_pycauset *matrix, const coffer_node *root)
+static void print_text(const char *path, const coffer_pycauset *matrix, const coffer_node *root)
 {
     const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
     term_text rows, cols;
     fputs(term_on(stdout, TERM_BOLD), stdout);
     term_print_text(stdout, path, strlen(path), 0);
     printf("%s: %s × %s, %s of %s\n", term_off(stdout), term_count(rows, info->rows),
-           term_count(cols, info->cols), coffer_pycauset_type_name(info->type),
-           coffer_pycauset_dtype_name(info->dtype));
+           term_count(cols, info->cols), coffer_pycauset_type_name(info->type), pycauset_element_type(info));
     cli_print_nodes(stdout, coffer_node_find(root, "elements"));
 }
 
@@ -67,19 +66,19 @@ static int show(const cli_args *args, const coffer_pycauset *matrix, const coffe
     int result = CLI_OK;
     const char *path = cli_operand(args, 0);
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_text(root, "file", path);
         coffer__node_text(root, "format", "pycauset");
         add_shape(root, matrix);
         add_stats(root, stats);
         status = coffer__node_status(root, &err);
     }
-    if (status != COFFER_OK)
+    if (status)
         result = cli_fail(path, &err, NULL);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else
-        print_for_people(path, matrix, root);
+        print_text(path, matrix, root);
     coffer_node_free(root);
     return result;
 }

@@ -177,6 +177,7 @@ const cli_verb cli_verb_check = {
     .name = "check",
     .usage = "FILE…",
     .summary = "find what is wrong with a file",
+    .group = CLI_GROUP_VERIFY,
     .description = "Checks the structure of each file, and with --full every byte of it. A finding has a "
                    "severity (error, warning, "
                    "note), a code, the place in the file and a line that says what is wrong there.\n"

@@ -71,7 +71,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_compact = {
     .name = "compact",
     .usage = "FILE",
-    .summary = "write a file anew without the bytes that nothing uses any more",
+    .summary = "rewrite a file without unused bytes",
+    .group = CLI_GROUP_CHANGE,
     .description =
         "Formats that are changed by appending keep what was there before. This drops it, and with "
         "it the older states of the file. The new file takes the place of the old one when it is "

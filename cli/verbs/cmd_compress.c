@@ -73,7 +73,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_compress = {
     .name = "compress",
     .usage = "FILE",
-    .summary = "write a trace anew in compressed blocks, or plain",
+    .summary = "rewrite a trace in compressed blocks, or plain",
+    .group = CLI_GROUP_CHANGE,
     .description =
         "The events and what the file says about them stay byte for byte; only how they are stored "
         "changes. A plain trace that is compressed and made plain again is the file it was. The new file "

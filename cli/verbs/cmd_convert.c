@@ -166,7 +166,8 @@ static int run(const cli_args *args)
 const cli_verb cli_verb_convert = {
     .name = "convert",
     .usage = "IN OUT",
-    .summary = "make another kind of file out of a file",
+    .summary = "convert a file to another format",
+    .group = CLI_GROUP_CONVERT,
     .description =
         "What comes in is recognized by its content, text without a magic by its name; what goes out by the "
         "extension of OUT. '--list' shows what can be made of what, and the options that each conversion "

@@ -140,7 +140,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_diff = {
     .name = "diff",
     .usage = "A B",
-    .summary = "compare two files of the same format",
+    .summary = "compare two files",
+    .group = CLI_GROUP_LOOK,
     .description =
         "Compares what the files hold, not their bytes: two files that were laid out differently can hold "
         "the "

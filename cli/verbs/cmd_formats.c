@@ -101,7 +101,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_formats = {
     .name = "formats",
     .usage = "",
-    .summary = "list the formats this command knows",
+    .summary = "list the supported formats",
+    .group = CLI_GROUP_HELP,
     .description = "Names, usual file name extensions, and the verbs that work with each.",
     .examples = "  coffer formats\n"
                 "  coffer formats --json | jq -r .extension\n",

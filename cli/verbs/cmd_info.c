@@ -121,7 +121,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_info = {
     .name = "info",
     .usage = "FILE…",
-    .summary = "tell what is in a file",
+    .summary = "describe a file",
+    .group = CLI_GROUP_LOOK,
     .description =
         "Recognizes the format by the file's content and sums up what it holds. Only the head of the file is "
         "read, however large it is. '-' is standard input.",

@@ -156,6 +156,7 @@ const cli_verb cli_verb_ls = {
     .name = "ls",
     .usage = "FILE [PATTERN]",
     .summary = "list the entries of a file",
+    .group = CLI_GROUP_LOOK,
     .description =
         "Lists what the file is made of, one entry a line. PATTERN chooses by name: * ? and [a-z], where * "
         "also crosses dots and slashes. Quote it, or the shell will take it for file names.",

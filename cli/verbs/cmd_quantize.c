@@ -256,7 +256,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_quantize = {
     .name = "quantize",
     .usage = "IN [OUT]",
-    .summary = "make a model smaller: weights in 2 to 8 bits",
+    .summary = "store the weights of a model in 2 to 8 bits",
+    .group = CLI_GROUP_CONVERT,
     .description =
         "Writes IN, a folder or file of tensors, as a model container in which float tensors of two "
         "dimensions "

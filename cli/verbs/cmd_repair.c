@@ -375,7 +375,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_repair = {
     .name = "repair",
     .usage = "FILE",
-    .summary = "save what can be saved of a damaged file",
+    .summary = "save what is intact in a damaged file",
+    .group = CLI_GROUP_VERIFY,
     .description = "Checks every byte, writes what is whole to a new file and tells what was done and what "
                    "was lost. The damaged "
                    "file is left alone unless --in-place is given, and even then it is kept under another "

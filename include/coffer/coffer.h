@@ -2,6 +2,7 @@
 #define COFFER_H
 
 /* Everything, for those who do not want to choose. */
+#include "coffer/bytes.h"
 #include "coffer/convert.h"
 #include "coffer/dataset.h"
 #include "coffer/dtype.h"

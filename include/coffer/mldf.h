@@ -1,6 +1,7 @@
 #ifndef COFFER_MLDF_H
 #define COFFER_MLDF_H
 
+#include "coffer/bytes.h"
 #include "coffer/dtype.h"
 #include "coffer/error.h"
 #include "coffer/limits.h"
@@ -36,13 +37,14 @@ typedef enum coffer_mldf_type {
     COFFER_MLDF_MULTIMODAL = 50
 } coffer_mldf_type;
 
-/* "image-jpeg"; NULL for a number that is no type. And back; 0 when there is none of that name. */
+/* The name of a type ("image-jpeg"), NULL for an unknown number; and the type of a name, 0 for an unknown
+ * name. */
 COFFER_API const char *coffer_mldf_type_name(uint16_t type);
 COFFER_API uint16_t coffer_mldf_type_by_name(const char *name);
 
-/* What stands in the row of a sample. */
+/* The kinds of entries that a row consists of. */
 typedef enum coffer_mldf_entry_kind {
-    COFFER_MLDF_ENTRY_OPAQUE = 0, /* of a type that is not known: row bytes */
+    COFFER_MLDF_ENTRY_OPAQUE = 0, /* of an unknown type: row bytes */
     COFFER_MLDF_ENTRY_INT,
     COFFER_MLDF_ENTRY_FLOAT,
     COFFER_MLDF_ENTRY_BYTES,
@@ -54,6 +56,29 @@ typedef enum coffer_mldf_entry_kind {
 #define COFFER_MLDF_MAX_DIMS 13
 #define COFFER_MLDF_KEY_SIZE 32
 
+/* coffer_mldf_entry.mode, .codec and .encoding. A file may contain other numbers. */
+typedef enum coffer_mldf_image_mode {
+    COFFER_MLDF_MODE_RAW = 0,
+    COFFER_MLDF_MODE_JPEG = 1,
+    COFFER_MLDF_MODE_PNG = 2
+} coffer_mldf_image_mode;
+
+typedef enum coffer_mldf_audio_codec {
+    COFFER_MLDF_CODEC_PCM = 0,
+    COFFER_MLDF_CODEC_FLAC = 1,
+    COFFER_MLDF_CODEC_AAC = 2,
+    COFFER_MLDF_CODEC_MP3 = 3
+} coffer_mldf_audio_codec;
+
+typedef enum coffer_mldf_text_encoding {
+    COFFER_MLDF_ENCODING_UTF8 = 0,
+    COFFER_MLDF_ENCODING_I32 = 1, /* token ids */
+    COFFER_MLDF_ENCODING_I16 = 2
+} coffer_mldf_text_encoding;
+
+/* num_tokens of a text with more tokens than 16 bits can count: use the size of the payload. */
+#define COFFER_MLDF_TOKENS_BY_SIZE 65535
+
 /* Flags of a file, and of a field. */
 enum {
     COFFER_MLDF_LITTLE_ENDIAN = 1,
@@ -63,17 +88,19 @@ enum {
 };
 enum { COFFER_MLDF_FIELD_ZSTD = 1, COFFER_MLDF_FIELD_ENCRYPTED = 2, COFFER_MLDF_FIELD_OPTIONAL = 4 };
 
+/* In an array of fields, struct_size of the first one is the distance between them. */
 typedef struct coffer_mldf_field {
+    uint32_t struct_size;
     const char *name; /* UTF-8, at most 63 bytes; borrowed */
-    uint16_t type;    /* coffer_mldf_type, or a number that is not known */
+    uint16_t type;    /* coffer_mldf_type, or an unknown number */
     uint16_t flags;
-    /* Of the types with an array descriptor; a dim of 0 varies from sample to sample. */
+    /* Types with an array descriptor; a dimension of 0 varies from sample to sample. */
     coffer_dtype dtype;
     uint32_t ndim;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
-    uint8_t jpeg_quality; /* IMAGE_JPEG; 0 = not said */
-    uint32_t sample_rate; /* hint of the audio types; 0 = not said */
-    /* A zstd dictionary for FIELD_ZSTD: when writing, its bytes; when reading, its place and size. */
+    uint8_t jpeg_quality; /* IMAGE_JPEG; 0 = unspecified */
+    uint32_t sample_rate; /* a hint for the audio types; 0 = unspecified */
+    /* A zstd dictionary for FIELD_ZSTD: its bytes when writing, its offset and size when reading. */
     const void *dictionary;
     uint32_t dictionary_size;
     uint64_t dictionary_offset;
@@ -82,10 +109,13 @@ typedef struct coffer_mldf_field {
     uint32_t row_offset, row_size;
 } coffer_mldf_field;
 
-#define COFFER_MLDF_FIELD_INIT                                                                    \
-    {                                                                                             \
-        NULL, 0, 0, COFFER_DTYPE_NONE, 0, { 0 }, 0, 0, NULL, 0, 0, COFFER_MLDF_ENTRY_OPAQUE, 0, 0 \
+#define COFFER_MLDF_FIELD_INIT                                                                \
+    {                                                                                         \
+        sizeof(coffer_mldf_field), NULL, 0, 0, COFFER_DTYPE_NONE, 0, { 0 }, 0, 0, NULL, 0, 0, \
+            COFFER_MLDF_ENTRY_OPAQUE, 0, 0                                                    \
     }
+
+COFFER_API void coffer_mldf_field_init(coffer_mldf_field *out, uint32_t struct_size);
 
 /* ---- Reading ---- */
 
@@ -93,11 +123,11 @@ typedef struct coffer_mldf coffer_mldf;
 
 typedef struct coffer_mldf_open_opts {
     uint32_t struct_size;
-    /* Every payload that is read is looked up in the allocation table, and its checksum compared where the
-     * file has them. Else a read touches the row and the payload and nothing else; pointers are still checked
-     * against the bounds of the data region. */
+    /* Look up every payload that is read in the allocation table and compare its checksum, where the file has
+     * checksums. Without it a read touches only the row and the payload; offsets are always checked against
+     * the bounds of the data region. */
     bool verify;
-    const uint8_t *key; /* of COFFER_MLDF_KEY_SIZE bytes, copied; NULL = encrypted payloads cannot be read */
+    const uint8_t *key; /* COFFER_MLDF_KEY_SIZE bytes, copied; NULL = encrypted payloads cannot be read */
     const coffer_limits *limits; /* memory_bytes also bounds one decompressed payload */
 } coffer_mldf_open_opts;
 
@@ -106,11 +136,17 @@ typedef struct coffer_mldf_open_opts {
         sizeof(coffer_mldf_open_opts), false, NULL, NULL \
     }
 
+COFFER_API void coffer_mldf_open_opts_init(coffer_mldf_open_opts *out, uint32_t struct_size);
+
 /* Opens a set. src : borrowed, must outlive the handle.     opts : NULL = defaults.
- * Reads header and field descriptors: O(fields), whatever the number of samples. Thread-safety: after success
- * all calls with a const handle may run at the same time, and in the children of a fork. */
+ * out : owned by the caller, coffer_mldf_close().
+ * Reads header and field descriptors: O(fields), independent of the number of samples. Thread safety: after
+ * success all calls that take a const handle may run concurrently, also in the children of a fork. */
 COFFER_API coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src,
                                           const coffer_mldf_open_opts *opts, coffer_error *err);
+/* The same for a file; the handle owns its source. */
+COFFER_API coffer_status coffer_mldf_open_path(coffer_mldf **out, const char *path,
+                                               const coffer_mldf_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mldf_close(coffer_mldf *set);
 
 COFFER_API uint64_t coffer_mldf_sample_count(const coffer_mldf *set);
@@ -119,91 +155,100 @@ COFFER_API uint32_t coffer_mldf_page_size(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_descriptor_stride(const coffer_mldf *set); /* 208 or 204 */
 COFFER_API uint32_t coffer_mldf_row_size(const coffer_mldf *set);
 COFFER_API size_t coffer_mldf_field_count(const coffer_mldf *set);
-COFFER_API const coffer_mldf_field *coffer_mldf_field_at(const coffer_mldf *set,
-                                                         size_t index); /* index < count */
-/* Index of the field of that name, or SIZE_MAX. */
+/* Borrowed from the handle; NULL past the end. */
+COFFER_API const coffer_mldf_field *coffer_mldf_field_at(const coffer_mldf *set, size_t index);
+/* Index of the field with that name, or COFFER_INDEX_NONE. */
 COFFER_API size_t coffer_mldf_find_field(const coffer_mldf *set, const char *name);
 
-/* A row entry, decoded. Which members count follows from the kind of the field. */
+/* A decoded row entry. The kind of the field decides which members are used. */
 typedef struct coffer_mldf_entry {
-    bool present;    /* scalars always are */
+    uint32_t struct_size;
+    bool present;    /* always true for scalars */
     uint64_t offset; /* of the stored payload in the file */
     uint32_t size;   /* stored bytes, before decryption and decompression */
     int64_t i64;
     double f64;
     uint16_t height, width;            /* image */
-    uint8_t mode;                      /* 0 raw, 1 jpeg, 2 png */
+    uint8_t mode;                      /* image: coffer_mldf_image_mode */
     uint16_t channels;                 /* image, audio */
     uint32_t num_samples, sample_rate; /* audio */
-    uint8_t bit_depth, codec;          /* 0 pcm, 1 flac, 2 aac, 3 mp3 */
-    uint16_t num_tokens;               /* text; 65535 = see the size */
-    uint8_t encoding;                  /* 0 UTF-8, 1 int32 ids, 2 int16 ids */
+    uint8_t bit_depth, codec;          /* audio: coffer_mldf_audio_codec */
+    uint16_t num_tokens;               /* text; COFFER_MLDF_TOKENS_BY_SIZE = see the size */
+    uint8_t encoding;                  /* text: coffer_mldf_text_encoding */
 } coffer_mldf_entry;
 
-/* Reads one row entry. COFFER_E_OUT_OF_BOUNDS for a sample or field that is not there. */
+#define COFFER_MLDF_ENTRY_INIT                                                     \
+    {                                                                              \
+        sizeof(coffer_mldf_entry), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+COFFER_API void coffer_mldf_entry_init(coffer_mldf_entry *out, uint32_t struct_size);
+
+/* Reads one row entry. COFFER_E_OUT_OF_BOUNDS for a sample or field that does not exist. */
 COFFER_API coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
                                               size_t field, coffer_error *err);
 
-/* Memory that grows and is used again; coffer_mldf_bytes_free(). */
-typedef struct coffer_mldf_bytes {
-    uint8_t *data;
-    size_t size, capacity;
-} coffer_mldf_bytes;
-
-#define COFFER_MLDF_BYTES_INIT \
-    {                          \
-        NULL, 0, 0             \
-    }
-
-COFFER_API void coffer_mldf_bytes_free(coffer_mldf_bytes *bytes);
-
-/* The value of one field of one sample, decrypted and decompressed; the row bytes of scalars and of unknown
- * types. An absent value has size 0 and entry->present false. entry : may be NULL.
+/* Reads the value of one field of one sample, decrypted and decompressed; for scalars and unknown types the
+ * row bytes. An absent value has size 0 and entry->present false. entry : may be NULL.
  * "authentication failed for sample N, field F" is COFFER_E_BAD_CHECKSUM. */
-COFFER_API coffer_status coffer_mldf_read(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
-                                          const coffer_mldf *set, uint64_t sample, size_t field,
-                                          coffer_error *err);
-/* The payload as it is stored. */
-COFFER_API coffer_status coffer_mldf_read_stored(coffer_mldf_bytes *out, const coffer_mldf *set,
-                                                 uint64_t sample, size_t field, coffer_error *err);
-/* Borrowed bytes of a value that is stored as it is and mapped or in memory, else NULL: then read. Ask
- * coffer_source_intact when done. */
+COFFER_API coffer_status coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
+                                          uint64_t sample, size_t field, coffer_error *err);
+/* Reads the payload as it is stored. */
+COFFER_API coffer_status coffer_mldf_read_stored(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
+                                                 size_t field, coffer_error *err);
+/* Borrowed bytes of a value that is stored unencoded and is mapped or in memory; NULL for others: use
+ * coffer_mldf_read. Call coffer_source_intact when done. */
 COFFER_API const uint8_t *coffer_mldf_view(size_t *size, const coffer_mldf *set, uint64_t sample,
                                            size_t field);
 
-/* Typed accessors: COFFER_E_INVALID_ARGUMENT when the field is of another type, COFFER_E_MISSING when the
- * value is absent. */
+/* Typed accessors: COFFER_E_INVALID_ARGUMENT when the field has another type, COFFER_E_MISSING when the value
+ * is absent. */
 COFFER_API coffer_status coffer_mldf_get_int(int64_t *out, const coffer_mldf *set, uint64_t sample,
                                              size_t field, coffer_error *err);
 COFFER_API coffer_status coffer_mldf_get_float(double *out, const coffer_mldf *set, uint64_t sample,
                                                size_t field, coffer_error *err);
-/* UTF-8, checked, with a NUL behind it. Raw text and JSON. */
-COFFER_API coffer_status coffer_mldf_get_text(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
+/* Raw text and JSON: valid UTF-8, followed by a NUL that size does not count. */
+COFFER_API coffer_status coffer_mldf_get_text(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
                                               size_t field, coffer_error *err);
-/* Elements of an array in out, its dims in dims[0..ndim): the size has been checked against them. */
-COFFER_API coffer_status coffer_mldf_get_array(coffer_mldf_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
+/* Elements of an array, and its dimensions in dims[0..ndim); the size has been checked against them. */
+COFFER_API coffer_status coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
                                                const coffer_mldf *set, uint64_t sample, size_t field,
                                                coffer_error *err);
-/* Token ids, widened. */
-COFFER_API coffer_status coffer_mldf_get_tokens(coffer_mldf_bytes *out_u32, const coffer_mldf *set,
+/* Token ids, widened to 32 bits. */
+COFFER_API coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set,
                                                 uint64_t sample, size_t field, coffer_error *err);
 
-/* Scalars [first, first + count) of a field, 8 bytes each (i64 or f64 as the field is), without touching
- * payloads. */
+typedef struct coffer_mldf_column_opts {
+    uint32_t struct_size;
+    uint32_t threads; /* 0 = one per core */
+} coffer_mldf_column_opts;
+
+#define COFFER_MLDF_COLUMN_OPTS_INIT       \
+    {                                      \
+        sizeof(coffer_mldf_column_opts), 0 \
+    }
+
+COFFER_API void coffer_mldf_column_opts_init(coffer_mldf_column_opts *out, uint32_t struct_size);
+
+/* Reads scalars [first, first + count) of a field, 8 bytes each (i64 or f64, as the field is), without
+ * touching payloads. */
 COFFER_API coffer_status coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t field,
-                                                 uint64_t first, uint64_t count, uint32_t threads,
-                                                 coffer_error *err);
-/* Row entries of a range, in one go. */
+                                                 uint64_t first, uint64_t count,
+                                                 const coffer_mldf_column_opts *opts, coffer_error *err);
+/* Reads the row entries of a range of samples. out : count entries; out[0].struct_size is the distance
+ * between them. */
 COFFER_API coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set,
                                                   size_t field, uint64_t first, uint64_t count,
                                                   coffer_error *err);
 
 /* ---- Batches ---- */
 
-/* Where the values of one field go. Scalars: 8 bytes each, contiguous. Payloads: value i begins at
- * data + i × stride and may have up to `stride` bytes when stride is not 0; else values lie one behind the
- * other, in the order of the samples asked for, and offsets[0..count] says where. */
+/* The memory that receives the values of one field. Scalars: 8 bytes each, contiguous. Payloads: with a
+ * stride, value i begins at data + i × stride and has at most `stride` bytes; without one the values are
+ * contiguous, in the order of the requested samples, and offsets[0..count] receives where they begin. In an
+ * array of targets, struct_size of the first one is the distance between them. */
 typedef struct coffer_mldf_target {
+    uint32_t struct_size;
     size_t field;
     void *data;
     size_t data_size;
@@ -211,6 +256,13 @@ typedef struct coffer_mldf_target {
     uint64_t *offsets; /* count + 1 of them; may be NULL when stride is not 0 */
     uint32_t *sizes;   /* count of them; may be NULL */
 } coffer_mldf_target;
+
+#define COFFER_MLDF_TARGET_INIT                               \
+    {                                                         \
+        sizeof(coffer_mldf_target), 0, NULL, 0, 0, NULL, NULL \
+    }
+
+COFFER_API void coffer_mldf_target_init(coffer_mldf_target *out, uint32_t struct_size);
 
 typedef enum coffer_mldf_policy {
     COFFER_MLDF_POLICY_ERROR = 0, /* the first damaged value ends the call */
@@ -221,9 +273,8 @@ typedef struct coffer_mldf_batch_opts {
     uint32_t struct_size;
     uint32_t threads; /* 0 = one per core */
     coffer_mldf_policy policy;
-    bool *damaged; /* count of them, set where a value of the sample could not be read; may be NULL */
-    /* Called for each damaged value, from the thread that made the call, after the rest was read; may be
-     * NULL. */
+    bool *damaged; /* one per sample, set when one of its values could not be read; may be NULL */
+    /* Called for each damaged value, from the calling thread, after the others were read; may be NULL. */
     void (*on_damage)(void *context, uint64_t sample, size_t field, const coffer_error *why);
     void *context;
 } coffer_mldf_batch_opts;
@@ -233,46 +284,48 @@ typedef struct coffer_mldf_batch_opts {
         sizeof(coffer_mldf_batch_opts), 0, COFFER_MLDF_POLICY_ERROR, NULL, NULL, NULL \
     }
 
-/* A batch reader keeps threads and working memory from call to call: one per thread that reads. After the
- * first calls nothing is allocated. set : borrowed. */
+COFFER_API void coffer_mldf_batch_opts_init(coffer_mldf_batch_opts *out, uint32_t struct_size);
+
+/* A batch reader keeps threads and working memory between calls: use one per reading thread. After the first
+ * calls it does not allocate. set : borrowed. */
 typedef struct coffer_mldf_batch coffer_mldf_batch;
 
 COFFER_API coffer_status coffer_mldf_batch_new(coffer_mldf_batch **out, const coffer_mldf *set,
                                                const coffer_mldf_batch_opts *opts, coffer_error *err);
 COFFER_API void coffer_mldf_batch_free(coffer_mldf_batch *batch);
-/* Bytes that `data` of a target without stride must have; rows only are read, unless the field is compressed
- * or encrypted with a size that is not in the frame. */
+/* Number of bytes that `data` of a target without stride needs. Reads only rows, unless the field is
+ * compressed or encrypted and the frame does not contain the size. */
 COFFER_API coffer_status coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch *batch,
                                                 const uint64_t *samples, size_t count, size_t field,
                                                 coffer_error *err);
-/* Reads the fields of the samples (any order, repeats allowed): sorted by place, close ones in one read,
- * several threads, straight into the caller's memory. COFFER_E_LIMIT when a value does not fit. */
+/* Reads fields of samples, in any order, repeats allowed, into the caller's memory. Reads are sorted by
+ * offset, near ones are merged, and several threads work. COFFER_E_LIMIT when a value does not fit. */
 COFFER_API coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *samples,
                                                 size_t count, const coffer_mldf_target *targets,
                                                 size_t target_count, coffer_error *err);
 
 /* ---- Order ---- */
 
-/* A keyed permutation of [0, count) without a table: every position is computed by itself. From `count` on
- * it begins again. */
+/* A keyed permutation of [0, count), computed position by position without a table. Positions from `count` on
+ * repeat it. */
 COFFER_API uint64_t coffer_mldf_shuffle_at(uint64_t count, uint64_t seed, uint64_t epoch, uint64_t position);
 
 typedef enum coffer_mldf_tail {
-    COFFER_MLDF_TAIL_UNEVEN = 0, /* every sample exactly once; ranks may differ by one */
-    COFFER_MLDF_TAIL_DROP = 1,   /* the same number for all; the last few of the epoch are left out */
-    COFFER_MLDF_TAIL_PAD = 2     /* the same number for all; the first few of the epoch come again */
+    COFFER_MLDF_TAIL_UNEVEN = 0, /* every sample exactly once; ranks may differ by one sample */
+    COFFER_MLDF_TAIL_DROP = 1,   /* the same number for all ranks; the last few of the epoch are skipped */
+    COFFER_MLDF_TAIL_PAD = 2     /* the same number for all ranks; the first few of the epoch are repeated */
 } coffer_mldf_tail;
 
 typedef struct coffer_mldf_order_opts {
     uint32_t struct_size;
     uint64_t seed;
     bool sequential; /* no shuffling */
-    /* 0 = all samples are shuffled among each other. Else pages of page_samples neighbors come in random
-     * order, and samples at random from a window of this many open pages. */
+    /* 0 = shuffle all samples. Otherwise pages of page_samples neighboring samples come in random order, and
+     * samples are drawn at random from a window of this many pages. */
     uint32_t window_pages;
-    uint64_t page_samples;    /* with a window: coffer_mldf_samples_per_page gives as many as fill one */
+    uint64_t page_samples;    /* required with a window; see coffer_mldf_samples_per_page */
     uint32_t rank, world;     /* world 0 = 1 */
-    uint32_t worker, workers; /* workers 0 = 1; a rank's samples are dealt to its workers */
+    uint32_t worker, workers; /* workers 0 = 1; the samples of a rank are dealt to its workers */
     coffer_mldf_tail tail;
 } coffer_mldf_order_opts;
 
@@ -281,8 +334,11 @@ typedef struct coffer_mldf_order_opts {
         sizeof(coffer_mldf_order_opts), 0, false, 0, 0, 0, 0, 0, 0, COFFER_MLDF_TAIL_UNEVEN \
     }
 
-/* Plain data: copy it, keep it; nothing to free. */
+COFFER_API void coffer_mldf_order_opts_init(coffer_mldf_order_opts *out, uint32_t struct_size);
+
+/* Plain data: it can be copied and stored, and needs no free. */
 typedef struct coffer_mldf_order {
+    uint32_t struct_size;
     uint64_t count; /* samples of the set */
     uint64_t seed;
     uint64_t page_samples;
@@ -292,21 +348,28 @@ typedef struct coffer_mldf_order {
     coffer_mldf_tail tail;
 } coffer_mldf_order;
 
-/* COFFER_E_INVALID_ARGUMENT for a rank or worker that is not below its number. */
-COFFER_API coffer_status coffer_mldf_order_init(coffer_mldf_order *out, uint64_t sample_count,
-                                                const coffer_mldf_order_opts *opts, coffer_error *err);
+#define COFFER_MLDF_ORDER_INIT                                                            \
+    {                                                                                     \
+        sizeof(coffer_mldf_order), 0, 0, 0, 0, 0, 1, 0, 1, false, COFFER_MLDF_TAIL_UNEVEN \
+    }
+
+COFFER_API void coffer_mldf_order_init(coffer_mldf_order *out, uint32_t struct_size);
+
+/* COFFER_E_INVALID_ARGUMENT for a rank or worker that is not less than their number. */
+COFFER_API coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_count,
+                                                   const coffer_mldf_order_opts *opts, coffer_error *err);
 /* Samples per epoch of this rank and worker. */
 COFFER_API uint64_t coffer_mldf_order_length(const coffer_mldf_order *order);
-/* The sample at a position of an epoch; position < length, and some sample of the set for any other. To
- * resume, go on with the next position. */
+/* The sample at a position of an epoch; position < length, other positions give an unspecified sample of the
+ * set. To resume, continue with the next position. */
 COFFER_API uint64_t coffer_mldf_order_at(const coffer_mldf_order *order, uint64_t epoch, uint64_t position);
-/* How many neighboring samples fill a page of the file on average; at least 1. */
+/* Average number of neighboring samples in a page of the file; at least 1. */
 COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
 
 /* ---- Writing ---- */
 
-/* A writer serves one thread at a time (encoding runs on its own threads). A call that is refused for its
- * arguments changes nothing; after a failed write every further call gives that error. */
+/* A writer serves one thread at a time (encoding runs on its own threads). A call with invalid arguments
+ * changes nothing; after a failed write every further call returns that error. */
 typedef struct coffer_mldf_writer coffer_mldf_writer;
 
 typedef struct coffer_mldf_writer_opts {
@@ -314,14 +377,14 @@ typedef struct coffer_mldf_writer_opts {
     uint32_t page_size;         /* a power of two >= 4096; 0 = 2 MiB */
     uint32_t descriptor_stride; /* 208 or 204; 0 = 208 */
     bool no_checksums;
-    bool dedup;                  /* equal payloads are stored once (never encrypted ones) */
-    int zstd_level;              /* of fields with FIELD_ZSTD; 0 = 3 */
+    bool dedup;                  /* store equal payloads once (never encrypted ones) */
+    int zstd_level;              /* for fields with FIELD_ZSTD; 0 = 3 */
     const uint8_t *key;          /* for fields with FIELD_ENCRYPTED; copied */
-    uint32_t threads;            /* 0 = one per core; the bytes do not depend on it */
-    bool exclusive;              /* fail with COFFER_E_EXISTS instead of replacing a file */
+    uint32_t threads;            /* 0 = one per core; the written bytes do not depend on it */
+    bool overwrite;              /* replace an existing file; otherwise it is COFFER_E_EXISTS */
     const coffer_limits *limits; /* rows and table entries past memory_bytes spill to a temporary file */
     bool resumable;              /* see coffer_mldf_writer_resume */
-    const char *resume_tag; /* what the samples come from: resuming with another one is refused; copied */
+    const char *resume_tag;      /* identifies the input; resuming with another tag is refused; copied */
 } coffer_mldf_writer_opts;
 
 #define COFFER_MLDF_WRITER_OPTS_INIT                                                              \
@@ -329,108 +392,154 @@ typedef struct coffer_mldf_writer_opts {
         sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL \
     }
 
-/* Starts a new set. The file appears under `path` only at commit. fields : copied. */
+COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint32_t struct_size);
+
+/* Starts a new set. The file appears at `path` only at commit. fields : copied. */
 COFFER_API coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
                                                    const coffer_mldf_field *fields, size_t field_count,
                                                    const coffer_mldf_writer_opts *opts, coffer_error *err);
-/* The schema as JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true, "encrypted":
- * true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or {"fields": […]}.
+/* The same, with the schema as JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true,
+ * "encrypted": true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or
+ * {"fields": […]}.
  */
 COFFER_API coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path,
                                                         const char *schema, size_t schema_len,
                                                         const coffer_mldf_writer_opts *opts,
                                                         coffer_error *err);
-/* With opts.resumable a new set grows in PATH.partial, and what it needs to go on in PATH.partial-rows. Both
- * stay when the process dies or the writer is discarded or fails; commit turns them into the file. Creating
- * anew drops what was left. Resuming takes up every sample that is whole on the disk:
- * coffer_mldf_writer_sample is then their number. fields and opts : as at creation, else
- * COFFER_E_INCONSISTENT. COFFER_E_NOT_FOUND when nothing was left, COFFER_E_LOCKED while another writes it.
- */
+/* With opts.resumable a new set is written to PATH.partial and PATH.partial-rows. Both remain when the
+ * process dies or the writer is discarded or fails; commit turns them into the file, and creating the set
+ * again discards them. Resuming keeps every sample that is complete on disk: coffer_mldf_writer_sample
+ * returns their number. fields and opts : as at creation, otherwise COFFER_E_INCONSISTENT. COFFER_E_NOT_FOUND
+ * when there is nothing to resume, COFFER_E_LOCKED while another process writes it. */
 COFFER_API coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *path,
                                                    const coffer_mldf_field *fields, size_t field_count,
                                                    const coffer_mldf_writer_opts *opts, coffer_error *err);
-/* A number of the caller's (how far the input was read) that is kept with the sample being written.
- * coffer_mldf_writer_mark gives the one of the last finished sample, also after resuming; 0 when none was
+/* Stores a number of the caller's (such as the position in the input) with the current sample.
+ * coffer_mldf_writer_mark returns the one of the last finished sample, also after resuming; 0 when none was
  * set. */
 COFFER_API void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark);
 COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
-/* Removes what an interrupted resumable writer of `path` left. COFFER_OK also when there is nothing. */
+/* Removes the files that an interrupted resumable writer of `path` left. COFFER_OK also when there are none.
+ */
 COFFER_API coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);
-/* Opens a set to append samples. Takes the write lock and rolls back what an interrupted update left. Readers
- * see the old state until commit. Of opts, only key, dedup, zstd_level, threads and limits count. */
+/* Opens a set to append samples. Takes the write lock and rolls back an interrupted update. Readers see the
+ * old state until commit. Only key, dedup, zstd_level, threads and limits of opts are used. */
 COFFER_API coffer_status coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char *path,
                                                       const coffer_mldf_writer_opts *opts, coffer_error *err);
 
-/* Number of the sample that is being written: the one that end_sample will finish. */
+/* Index of the current sample, which end_sample will finish. */
 COFFER_API uint64_t coffer_mldf_writer_sample(const coffer_mldf_writer *writer);
 COFFER_API size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *writer);
 COFFER_API const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *writer,
                                                                 size_t index);
-/* Values of the current sample, in any order; one that is not set is absent (0 for scalars), one that is set
- * again is replaced. Bytes are copied. Checked against the field: COFFER_E_INVALID_ARGUMENT when they do not
- * fit it. */
+/* Set values of the current sample, in any order. A value that is not set is absent (0 for scalars); setting
+ * a value again replaces it. Bytes are copied. COFFER_E_INVALID_ARGUMENT when a value does not match its
+ * field. */
 COFFER_API coffer_status coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
                                                     coffer_error *err);
 COFFER_API coffer_status coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
                                                       coffer_error *err);
-/* Any field with a payload. entry : what the row says about it (height, sample_rate, encoding …); NULL = what
- * can be told from the type alone. Of a type that is not known: its bytes in the row, all of them. */
+/* Any field with a payload. entry : its description in the row (height, sample_rate, encoding …); NULL = the
+ * one that follows from the type alone. For an unknown type: all of its bytes in the row. */
 COFFER_API coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t field,
                                                       const void *bytes, size_t size,
                                                       const coffer_mldf_entry *entry, coffer_error *err);
 COFFER_API coffer_status coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t field,
                                                      const char *text, size_t len, coffer_error *err);
-/* dims : ndim of the field; they must agree with those that do not vary. */
+/* dims : as many as the field has; they must agree with the fixed ones of the field. */
 COFFER_API coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t field,
                                                       const uint64_t *dims, const void *elements, size_t size,
                                                       coffer_error *err);
-/* Drops the values of the current sample. */
+/* Discards the values of the current sample. */
 COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
 COFFER_API coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
-/* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
- * file (or none) stands as before. */
+/* Makes everything durable and visible, and frees the writer even when it fails: the old file, if any, is
+ * then unchanged. */
 COFFER_API coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);
 COFFER_API void coffer_mldf_writer_discard(coffer_mldf_writer *writer);
 
 /* ---- Changing a set ---- */
 
-/* Gives the value of the new field for a sample: sets it on the writer (field index `field`) or leaves it
- * absent. */
+typedef struct coffer_mldf_update_opts {
+    uint32_t struct_size;
+    bool dedup;                  /* store equal payloads once */
+    int zstd_level;              /* for fields with FIELD_ZSTD; 0 = 3 */
+    const uint8_t *key;          /* required when an encrypted payload has to be written */
+    uint32_t threads;            /* 0 = one per core */
+    const coffer_limits *limits; /* rows and table entries past memory_bytes spill to a temporary file */
+    const coffer_progress *progress;
+} coffer_mldf_update_opts;
+
+#define COFFER_MLDF_UPDATE_OPTS_INIT                                   \
+    {                                                                  \
+        sizeof(coffer_mldf_update_opts), false, 0, NULL, 0, NULL, NULL \
+    }
+
+COFFER_API void coffer_mldf_update_opts_init(coffer_mldf_update_opts *out, uint32_t struct_size);
+
+/* Sets the value of field `field` of a sample on the writer, or leaves it absent. */
 typedef coffer_status (*coffer_mldf_fill)(void *context, coffer_mldf_writer *writer, uint64_t sample,
                                           size_t field, coffer_error *err);
-/* Adds a field behind the others: new rows and tables after the old end, payloads stay where they are. */
+/* Each update is one commit. Adds a field after the others: new rows and tables are written after the old
+ * end, payloads are not moved. */
 COFFER_API coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_field *field,
                                                       coffer_mldf_fill fill, void *context,
-                                                      const coffer_mldf_writer_opts *opts,
-                                                      const coffer_progress *progress, coffer_error *err);
-/* Replaces single values, all in one commit: fill is called for each of the places (samples[i], fields[i]);
- * what it leaves unset is absent afterwards, or 0. A place must not be there twice. */
+                                                      const coffer_mldf_update_opts *opts, coffer_error *err);
+/* Replaces single values: fill is called for each pair (samples[i], fields[i]); a value that it does not set
+ * becomes absent, or 0. COFFER_E_DUPLICATE when a pair occurs twice. */
 COFFER_API coffer_status coffer_mldf_update_replace(const char *path, const uint64_t *samples,
                                                     const size_t *fields, size_t count, coffer_mldf_fill fill,
-                                                    void *context, const coffer_mldf_writer_opts *opts,
+                                                    void *context, const coffer_mldf_update_opts *opts,
                                                     coffer_error *err);
-/* Takes samples out; those behind them move up. Payloads stay until coffer_compact. Encrypted fields need the
- * key, since the number of a sample is part of what is authenticated. */
+/* Deletes samples; the following ones move up. Their payloads remain in the file until coffer_compact.
+ * Encrypted fields require the key, because the index of a sample is authenticated with its payloads. */
 COFFER_API coffer_status coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
-                                                   const coffer_mldf_writer_opts *opts, coffer_error *err);
+                                                   const coffer_mldf_update_opts *opts, coffer_error *err);
 
-/* Writes the samples of several sets with the same fields, one set behind the other. Stored payloads are
- * copied as they are unless encryption ties them to a number; every one is compared with its checksum. */
+typedef struct coffer_mldf_concat_opts {
+    uint32_t struct_size;
+    const coffer_mldf_writer_opts *write; /* NULL = defaults */
+    const coffer_progress *progress;
+} coffer_mldf_concat_opts;
+
+#define COFFER_MLDF_CONCAT_OPTS_INIT                \
+    {                                               \
+        sizeof(coffer_mldf_concat_opts), NULL, NULL \
+    }
+
+COFFER_API void coffer_mldf_concat_opts_init(coffer_mldf_concat_opts *out, uint32_t struct_size);
+
+/* Writes the samples of several sets with the same fields, one set after the other. Stored payloads are
+ * copied unchanged unless encryption ties them to an index, and each is compared with its checksum. */
 COFFER_API coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,
-                                            const coffer_mldf_writer_opts *opts,
-                                            const coffer_progress *progress, coffer_error *err);
-/* Writes the samples given, in that order, with the fields given (NULL = all): a split, a subset, a shuffled
- * copy. samples NULL = all. */
+                                            const coffer_mldf_concat_opts *opts, coffer_error *err);
+
+typedef struct coffer_mldf_extract_opts {
+    uint32_t struct_size;
+    const uint64_t *samples; /* in the order of the new set; NULL = all */
+    uint64_t sample_count;
+    const size_t *fields; /* NULL = all */
+    size_t field_count;
+    const coffer_mldf_writer_opts *write; /* NULL = defaults */
+    const coffer_progress *progress;
+} coffer_mldf_extract_opts;
+
+#define COFFER_MLDF_EXTRACT_OPTS_INIT                                  \
+    {                                                                  \
+        sizeof(coffer_mldf_extract_opts), NULL, 0, NULL, 0, NULL, NULL \
+    }
+
+COFFER_API void coffer_mldf_extract_opts_init(coffer_mldf_extract_opts *out, uint32_t struct_size);
+
+/* Writes some samples and some fields of a set to a new one: a split, a subset, a shuffled copy. */
 COFFER_API coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
-                                             const uint64_t *samples, uint64_t count, const size_t *fields,
-                                             size_t field_count, const coffer_mldf_writer_opts *opts,
-                                             const coffer_progress *progress, coffer_error *err);
+                                             const coffer_mldf_extract_opts *opts, coffer_error *err);
 
 typedef struct coffer_mldf_repair_opts {
     uint32_t struct_size;
-    const coffer_mldf *copy; /* a second copy that damaged samples are taken from; NULL = none */
-    const uint8_t *key;      /* also verifies encrypted payloads; NULL = their checksums only */
-    bool exclusive;
+    const coffer_mldf *copy; /* a second copy, the source of damaged samples; NULL = none */
+    const uint8_t *key;      /* verifies encrypted payloads; NULL = only their checksums are verified */
+    bool overwrite;          /* replace an existing file; otherwise it is COFFER_E_EXISTS */
     const coffer_limits *limits;
     const coffer_progress *progress;
 } coffer_mldf_repair_opts;
@@ -440,21 +549,120 @@ typedef struct coffer_mldf_repair_opts {
         sizeof(coffer_mldf_repair_opts), NULL, NULL, false, NULL, NULL \
     }
 
-/* Writes a set without the damaged samples, or with them fetched from the copy (same schema; a sample is
- * taken when its checksum or, without one, its size and row agree). The report names each one. */
+COFFER_API void coffer_mldf_repair_opts_init(coffer_mldf_repair_opts *out, uint32_t struct_size);
+
+/* Writes a set without the damaged samples, or with the samples of the copy (same schema; a sample of the
+ * copy is used when its checksum or, without checksums, its size and row agree). The report names each of
+ * them. */
 COFFER_API coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                             const coffer_mldf_repair_opts *opts, coffer_error *err);
 
-/* Numbers of the samples that cannot be read whole, ascending; *samples is the caller's,
- * coffer_mldf_samples_free(). key : may be NULL. */
-COFFER_API coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
-                                                  uint32_t threads, const coffer_progress *progress,
-                                                  coffer_error *err);
-COFFER_API void coffer_mldf_samples_free(uint64_t *samples);
+/* ---- Analyzing a set ---- */
 
-/* Trains a zstd dictionary on values of a field, sampled evenly over the set; at most `size` bytes. */
-COFFER_API coffer_status coffer_mldf_train_dictionary(coffer_mldf_bytes *out, const coffer_mldf *set,
-                                                      size_t field, size_t size, coffer_error *err);
+typedef struct coffer_mldf_find_damaged_opts {
+    uint32_t struct_size;
+    uint32_t threads; /* 0 = one per core */
+    const coffer_progress *progress;
+} coffer_mldf_find_damaged_opts;
+
+#define COFFER_MLDF_FIND_DAMAGED_OPTS_INIT             \
+    {                                                  \
+        sizeof(coffer_mldf_find_damaged_opts), 0, NULL \
+    }
+
+COFFER_API void coffer_mldf_find_damaged_opts_init(coffer_mldf_find_damaged_opts *out, uint32_t struct_size);
+
+/* Indices of the samples that cannot be read completely, ascending. *samples is owned by the caller,
+ * coffer_free(). Encrypted payloads are verified with the key of the set, if it has one. */
+COFFER_API coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
+                                                  const coffer_mldf_find_damaged_opts *opts,
+                                                  coffer_error *err);
+
+typedef struct coffer_mldf_train_opts {
+    uint32_t struct_size;
+    size_t size; /* at most this many bytes, at least 256; 0 = 110 KiB */
+} coffer_mldf_train_opts;
+
+#define COFFER_MLDF_TRAIN_OPTS_INIT       \
+    {                                     \
+        sizeof(coffer_mldf_train_opts), 0 \
+    }
+
+COFFER_API void coffer_mldf_train_opts_init(coffer_mldf_train_opts *out, uint32_t struct_size);
+
+/* Trains a zstd dictionary on values of a field, sampled evenly over the set. */
+COFFER_API coffer_status coffer_mldf_train_dictionary(coffer_bytes *out, const coffer_mldf *set, size_t field,
+                                                      const coffer_mldf_train_opts *opts, coffer_error *err);
+
+/* Statistics from the rows of a set; no payload is read. */
+typedef struct coffer_mldf_stats coffer_mldf_stats;
+
+typedef struct coffer_mldf_stats_opts {
+    uint32_t struct_size;
+    const coffer_progress *progress; /* counts fields */
+} coffer_mldf_stats_opts;
+
+#define COFFER_MLDF_STATS_OPTS_INIT          \
+    {                                        \
+        sizeof(coffer_mldf_stats_opts), NULL \
+    }
+
+COFFER_API void coffer_mldf_stats_opts_init(coffer_mldf_stats_opts *out, uint32_t struct_size);
+
+/* A measured quantity. Never grows: it is part of coffer_mldf_field_stats. */
+typedef struct coffer_mldf_range {
+    uint64_t count; /* the other members are 0 when count is 0 */
+    double min, max, sum;
+} coffer_mldf_range;
+
+typedef struct coffer_mldf_field_stats {
+    uint32_t struct_size;
+    const coffer_mldf_field *field; /* borrowed from the set */
+    uint64_t present, absent;
+    uint64_t not_finite;       /* scalars that are infinite or NaN; `scalars` does not count them */
+    coffer_mldf_range bytes;   /* stored sizes of payloads */
+    coffer_mldf_range scalars; /* values of scalars */
+    coffer_mldf_range widths, heights;
+    coffer_mldf_range seconds;
+    coffer_mldf_range tokens;
+    /* Distinct integers, picture sizes or sample rates. When there are too many to count,
+     * values_overflowed is set and values_counted is incomplete. */
+    size_t values_counted;
+    bool values_overflowed;
+} coffer_mldf_field_stats;
+
+/* One distinct value of a field and the number of its samples. */
+typedef struct coffer_mldf_value_count {
+    uint32_t struct_size;
+    int64_t value;          /* the integer, or the sample rate */
+    uint32_t width, height; /* of pictures */
+    uint64_t count;
+    uint64_t first_sample;
+} coffer_mldf_value_count;
+
+#define COFFER_MLDF_VALUE_COUNT_INIT                   \
+    {                                                  \
+        sizeof(coffer_mldf_value_count), 0, 0, 0, 0, 0 \
+    }
+
+COFFER_API void coffer_mldf_value_count_init(coffer_mldf_value_count *out, uint32_t struct_size);
+
+/* Computes statistics of all fields. set : borrowed, must outlive the statistics. O(samples × fields). */
+COFFER_API coffer_status coffer_mldf_stats_new(coffer_mldf_stats **out, const coffer_mldf *set,
+                                               const coffer_mldf_stats_opts *opts, coffer_error *err);
+COFFER_API void coffer_mldf_stats_free(coffer_mldf_stats *stats);
+/* Sum of the stored sizes of all values, and the same with each shared payload counted once. The two are
+ * equal when there are too many payloads to tell. */
+COFFER_API uint64_t coffer_mldf_stats_payload_bytes(const coffer_mldf_stats *stats);
+COFFER_API uint64_t coffer_mldf_stats_stored_bytes(const coffer_mldf_stats *stats);
+/* Borrowed from the statistics; NULL past the last field. */
+COFFER_API const coffer_mldf_field_stats *coffer_mldf_stats_field_at(const coffer_mldf_stats *stats,
+                                                                     size_t field);
+/* The most frequent value first, equally frequent ones ascending. index < values_counted of the field,
+ * otherwise COFFER_E_OUT_OF_BOUNDS. */
+COFFER_API coffer_status coffer_mldf_stats_value_at(coffer_mldf_value_count *out,
+                                                    const coffer_mldf_stats *stats, size_t field,
+                                                    size_t index, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -1,6 +1,7 @@
 /* WAV and FLAC to samples: the header by ourselves, the samples by a module. */
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "media/audio.h"
 
 #include <inttypes.h>
@@ -10,24 +11,24 @@ static const coffer__sound_module *load_sound(coffer_error *err)
     return coffer__module_load(COFFER__MODULE_SOUND, sizeof(coffer__sound_module), err);
 }
 
+COFFER__INIT_FUNCTION(coffer_audio_info, COFFER_AUDIO_INFO_INIT)
+
 coffer_status coffer_audio_probe(coffer_audio_info *out, const void *bytes, size_t size, coffer_error *err)
 {
-    coffer_audio_info info = { 0 };
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     bool known = true;
     coffer_status status = coffer__audio_header(&info, &known, bytes, size, err);
     if (!status && !known) {
         const coffer__sound_module *sound = load_sound(err);
         status = sound ? sound->count_frames(&info, bytes, size, err) : COFFER_E_UNSUPPORTED;
     }
-    if (!status)
-        *out = info;
-    return status;
+    return status ? status : coffer__give_struct(out, &info, sizeof info, err);
 }
 
 coffer_status coffer_audio_decode(float *out, size_t out_count, const void *bytes, size_t size,
                                   coffer_error *err)
 {
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     uint64_t count;
     coffer_status status = coffer_audio_probe(&info, bytes, size, err);
     if (status)

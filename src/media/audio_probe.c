@@ -60,7 +60,8 @@ static coffer_status probe_wav(coffer_audio_info *out, bool *known, const uint8_
     uint32_t bits = coffer__load_u16(parts.format + 14);
     if (tag == WAV_EXTENSIBLE && parts.format_len >= 26)
         tag = coffer__load_u16(parts.format + 24);
-    *out = (coffer_audio_info){ .sample_rate = coffer__load_u32(parts.format + 4),
+    *out = (coffer_audio_info){ .struct_size = sizeof(coffer_audio_info),
+                                .sample_rate = coffer__load_u32(parts.format + 4),
                                 .channels = coffer__load_u16(parts.format + 2),
                                 .bit_depth = tag == WAV_FLOAT ? 0 : bits };
     if (out->channels == 0 || out->channels > CHANNELS_MAX || out->sample_rate == 0)
@@ -89,7 +90,8 @@ static coffer_status probe_flac(coffer_audio_info *out, const uint8_t *bytes, si
     uint64_t packed = 0;
     for (size_t i = 18; i < 26; i++)
         packed = packed << 8 | bytes[i];
-    *out = (coffer_audio_info){ .frames = packed & ((UINT64_C(1) << 36) - 1),
+    *out = (coffer_audio_info){ .struct_size = sizeof(coffer_audio_info),
+                                .frames = packed & ((UINT64_C(1) << 36) - 1),
                                 .sample_rate = (uint32_t)(packed >> 44),
                                 .channels = (uint32_t)(packed >> 41 & 7) + 1,
                                 .bit_depth = (uint32_t)(packed >> 36 & 31) + 1,

@@ -18,18 +18,22 @@ struct coffer_image_decoder {
     void *jpeg_handle; /* created with the first JPEG */
 };
 
-void coffer_media_free(void *bytes)
-{
-    coffer__free(bytes);
-}
+COFFER__INIT_FUNCTION(coffer_image_info, COFFER_IMAGE_INFO_INIT)
+COFFER__INIT_FUNCTION(coffer_pixels, COFFER_PIXELS_INIT)
+COFFER__INIT_FUNCTION(coffer_image_decoder_opts, COFFER_IMAGE_DECODER_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_image_decode_opts, COFFER_IMAGE_DECODE_OPTS_INIT)
 
-coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_limits *limits,
+coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_image_decoder_opts *opts,
                                        coffer_error *err)
 {
+    coffer_image_decoder_opts options = COFFER_IMAGE_DECODER_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
     coffer_image_decoder *decoder = coffer__calloc(1, sizeof *decoder);
     if (!decoder)
         return coffer__fail_no_memory(err, sizeof *decoder);
-    decoder->limits = coffer__limits(limits);
+    decoder->limits = coffer__limits(options.limits);
     *out = decoder;
     return COFFER_OK;
 }
@@ -75,7 +79,7 @@ coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *deco
                                   size_t size, const coffer_image_decode_opts *opts, coffer_error *err)
 {
     coffer_image_decode_opts options = COFFER_IMAGE_DECODE_OPTS_INIT;
-    coffer_image_info info;
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status && (options.channels > 4 || options.channels == 2))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,

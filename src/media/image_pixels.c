@@ -6,19 +6,15 @@
 
 #include <inttypes.h>
 
-void coffer_pixels_free(coffer_pixels *pixels)
-{
-    if (!pixels)
-        return;
-    coffer__free(pixels->data);
-    *pixels = (coffer_pixels)COFFER_PIXELS_INIT;
-}
-
 coffer_status coffer__pixels_reserve(coffer_pixels *pixels, uint32_t width, uint32_t height,
                                      uint32_t channels, uint64_t max_bytes, coffer_error *err)
 {
     uint64_t bytes;
     size_t size;
+    if (pixels->struct_size < sizeof *pixels)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "struct_size is %" PRIu32 ": initialize the pixels with COFFER_PIXELS_INIT",
+                            pixels->struct_size);
     if (!coffer__mul_u64(&bytes, (uint64_t)width * channels, height) || bytes > max_bytes ||
         !coffer__to_size(&size, bytes))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,

@@ -1,5 +1,6 @@
 /* Kind and size of a picture from its first bytes. */
 #include "base/fail.h"
+#include "base/options.h"
 #include "coffer/media.h"
 
 #include <inttypes.h>
@@ -32,8 +33,8 @@ static coffer_status probe_png(coffer_image_info *out, const uint8_t *bytes, siz
     if (size < PNG_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_TRUNCATED, size, "PNG: %zu bytes, the header has %d", size,
                             PNG_HEADER_SIZE);
-    coffer_image_info info = { COFFER_IMAGE_PNG, big_u32(bytes + 16), big_u32(bytes + 20),
-                               png_channels(bytes[25]) };
+    coffer_image_info info = { sizeof(coffer_image_info), COFFER_IMAGE_PNG, big_u32(bytes + 16),
+                               big_u32(bytes + 20), png_channels(bytes[25]) };
     if (memcmp(bytes + 12, "IHDR", 4) != 0 || big_u32(bytes + 8) != 13)
         return coffer__fail(err, COFFER_E_BAD_VALUE, 8, "PNG: the first chunk is no header");
     if (info.width == 0 || info.height == 0 || info.width > PNG_SIDE_MAX || info.height > PNG_SIDE_MAX)
@@ -61,8 +62,8 @@ static coffer_status read_frame_header(coffer_image_info *out, const uint8_t *by
 {
     if (len < 8)
         return coffer__fail(err, COFFER_E_BAD_VALUE, at, "JPEG: a frame header of %zu bytes", len);
-    coffer_image_info info = { COFFER_IMAGE_JPEG, big_u16(bytes + at + 5), big_u16(bytes + at + 3),
-                               bytes[at + 7] };
+    coffer_image_info info = { sizeof(coffer_image_info), COFFER_IMAGE_JPEG, big_u16(bytes + at + 5),
+                               big_u16(bytes + at + 3), bytes[at + 7] };
     if (info.width == 0 || info.height == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, at, "JPEG: %" PRIu32 " × %" PRIu32 " pixels", info.width,
                             info.height);
@@ -106,9 +107,13 @@ static coffer_status probe_jpeg(coffer_image_info *out, const uint8_t *bytes, si
 coffer_status coffer_image_probe(coffer_image_info *out, const void *bytes, size_t size, coffer_error *err)
 {
     const uint8_t *head = bytes;
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
+    coffer_status status;
     if (size >= sizeof png_magic && memcmp(head, png_magic, sizeof png_magic) == 0)
-        return probe_png(out, head, size, err);
-    if (size >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff)
-        return probe_jpeg(out, head, size, err);
-    return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "%zu bytes that are neither JPEG nor PNG", size);
+        status = probe_png(&info, head, size, err);
+    else if (size >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff)
+        status = probe_jpeg(&info, head, size, err);
+    else
+        status = coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "%zu bytes are neither JPEG nor PNG", size);
+    return status ? status : coffer__give_struct(out, &info, sizeof info, err);
 }

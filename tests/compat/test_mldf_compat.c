@@ -48,8 +48,8 @@ static void the_absent_caption_is_absent_and_the_others_are_there(void **state)
 {
     coffer_source *src = open_file();
     coffer_mldf *set = dataset_open(src);
-    coffer_mldf_bytes text = COFFER_MLDF_BYTES_INIT;
-    coffer_mldf_entry entry;
+    coffer_bytes text = COFFER_BYTES_INIT;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     (void)state;
     for (uint64_t i = 0; i < 9; i++) {
         assert_int_equal(coffer_mldf_get_text(&text, set, i, 2, NULL), i == 4 ? COFFER_E_MISSING : COFFER_OK);
@@ -57,7 +57,7 @@ static void the_absent_caption_is_absent_and_the_others_are_there(void **state)
         assert_int_equal(entry.present, i != 4);
         assert_int_equal(text.size, i == 4 ? 0 : 18);
     }
-    coffer_mldf_bytes_free(&text);
+    coffer_free(text.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
 }
@@ -68,7 +68,7 @@ static void pictures_have_the_size_that_their_rows_say(void **state)
     coffer_mldf *set = dataset_open(src);
     (void)state;
     for (uint64_t i = 0; i < 9; i++) {
-        coffer_mldf_entry entry;
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         size_t size;
         assert_int_equal(coffer_mldf_entry_at(&entry, set, i, 0, NULL), COFFER_OK);
         assert_int_equal(entry.height, 4 + i);

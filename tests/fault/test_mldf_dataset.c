@@ -30,10 +30,12 @@ static void put_pictures(const char *folder, void *context)
 static coffer_status pack(const char *folder, void *context, coffer_error *err)
 {
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+    coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     const char *input = temp_path(folder, "in");
     coffer_node *facts = NULL;
     (void)context;
-    opts.write.threads = 1;
+    write.threads = 1;
+    opts.write = &write;
     opts.raw = true;
     coffer_status status = coffer_node_new(&facts, err);
     if (!status)

@@ -22,16 +22,17 @@ static void setup(const char *folder, void *context)
 
 static coffer_status read_values(const coffer_mldf *set, coffer_error *err)
 {
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    const coffer_mldf_column_opts column = { sizeof column, 1 };
+    coffer_bytes found = COFFER_BYTES_INIT;
     int64_t labels[SAMPLES];
-    coffer_status status = coffer_mldf_read_column(labels, set, SMALL_LABEL, 0, SAMPLES, 1, err);
+    coffer_status status = coffer_mldf_read_column(labels, set, SMALL_LABEL, 0, SAMPLES, &column, err);
     for (uint64_t i = 0; status == COFFER_OK && i < SAMPLES; i++) {
         for (size_t f = 0; status == COFFER_OK && f < SMALL_FIELDS; f++)
             status = coffer_mldf_read(&found, NULL, set, i, f, err);
     }
     if (status == COFFER_OK)
         status = coffer_mldf_get_text(&found, set, 1, SMALL_CAPTION, err);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     return status;
 }
 
@@ -42,12 +43,15 @@ static coffer_status read_batch(coffer_mldf_batch *batch, coffer_error *err)
     static const uint64_t samples[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
     coffer_mldf_target targets[SMALL_FIELDS];
     for (size_t f = 0; f < SMALL_FIELDS; f++)
-        targets[f] = (coffer_mldf_target){ f, data[f], sizeof data[f], 0, offsets[f], NULL };
+        targets[f] = (coffer_mldf_target){
+            sizeof(coffer_mldf_target), f, data[f], sizeof data[f], 0, offsets[f], NULL
+        };
     return coffer_mldf_batch_read(batch, samples, 8, targets, SMALL_FIELDS, err);
 }
 
 static coffer_status open_and_read(coffer_source *src, coffer_error *err)
 {
+    const coffer_mldf_find_damaged_opts damage = { sizeof damage, 1, NULL };
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
     coffer_mldf_batch_opts batch_opts = COFFER_MLDF_BATCH_OPTS_INIT;
     coffer_mldf_batch *batch = NULL;
@@ -60,8 +64,8 @@ static coffer_status open_and_read(coffer_source *src, coffer_error *err)
     if (!(status = coffer_mldf_open(&set, src, &opts, err)) && !(status = read_values(set, err)) &&
         !(status = coffer_mldf_batch_new(&batch, set, &batch_opts, err)) &&
         !(status = read_batch(batch, err)))
-        status = coffer_mldf_find_damaged(&damaged, &count, set, 1, NULL, err);
-    coffer_mldf_samples_free(damaged);
+        status = coffer_mldf_find_damaged(&damaged, &count, set, &damage, err);
+    coffer_free(damaged);
     coffer_mldf_batch_free(batch);
     coffer_mldf_close(set);
     return status;
@@ -126,7 +130,7 @@ static void reading_frames_of_unknown_size_survives_every_failure(void **state)
     fault_each(&test);
 }
 
-/* An allocation that would fail never comes. */
+/* One thread: with two, the memory of a worker grows when it first gets the largest share. */
 static void batches_allocate_nothing_after_the_first_calls(void **state)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
@@ -144,10 +148,10 @@ static void batches_allocate_nothing_after_the_first_calls(void **state)
         assert_int_equal(coffer_source_open(&src, temp_path(folder, "s.mldf"), &access, NULL), COFFER_OK);
         opts.verify = true;
         opts.key = key;
-        batch_opts.threads = 2;
+        batch_opts.threads = 1;
         assert_int_equal(coffer_mldf_open(&set, src, &opts, NULL), COFFER_OK);
         assert_int_equal(coffer_mldf_batch_new(&batch, set, &batch_opts, NULL), COFFER_OK);
-        for (int warm = 0; warm < 200; warm++)
+        for (int warm = 0; warm < 2; warm++)
             assert_int_equal(read_batch(batch, NULL), COFFER_OK);
         shim_arm(SHIM_NO_MEMORY, 1);
         for (int round = 0; round < 20; round++)

@@ -106,22 +106,22 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
 static coffer_status add_field(const char *path, coffer_error *err)
 {
     coffer_mldf_field field = dataset_field_of("new", COFFER_MLDF_TEXT, COFFER_MLDF_FIELD_ZSTD);
-    coffer_mldf_writer_opts opts = dataset_small_pages();
-    return coffer_mldf_update_add_field(path, &field, fill, NULL, &opts, NULL, err);
+    coffer_mldf_update_opts opts = dataset_update_opts();
+    return coffer_mldf_update_add_field(path, &field, fill, NULL, &opts, err);
 }
 
 static coffer_status replace(const char *path, coffer_error *err)
 {
     static const uint64_t sample = 3;
     static const size_t field = SMALL_CAPTION;
-    coffer_mldf_writer_opts opts = dataset_small_pages();
+    coffer_mldf_update_opts opts = dataset_update_opts();
     return coffer_mldf_update_replace(path, &sample, &field, 1, fill, NULL, &opts, err);
 }
 
 static coffer_status delete_some(const char *path, coffer_error *err)
 {
     static const uint64_t samples[] = { 3, 7 };
-    coffer_mldf_writer_opts opts = dataset_small_pages();
+    coffer_mldf_update_opts opts = dataset_update_opts();
     return coffer_mldf_update_delete(path, samples, 2, &opts, err);
 }
 

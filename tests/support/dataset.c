@@ -460,7 +460,9 @@ size_t dataset_small_value(uint8_t out[256], uint64_t sample, size_t index)
 
 dataset *dataset_small(uint64_t samples, const dataset_opts *opts)
 {
-    static const coffer_mldf_entry image = { .height = 2, .width = 3, .channels = 3 };
+    static const coffer_mldf_entry image = {
+        .struct_size = sizeof(coffer_mldf_entry), .height = 2, .width = 3, .channels = 3
+    };
     dataset *set = dataset_new(samples, opts);
     uint16_t sealed = opts && opts->key ? COFFER_MLDF_FIELD_ENCRYPTED : 0;
     dataset_field(set, "image", COFFER_MLDF_IMAGE_RAW, sealed);

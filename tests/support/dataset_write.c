@@ -29,13 +29,37 @@ coffer_mldf_writer_opts dataset_small_pages(void)
     opts.page_size = 4096;
     opts.key = dataset_key;
     opts.threads = 1;
+    opts.overwrite = true;
     return opts;
+}
+
+coffer_mldf_update_opts dataset_update_opts(void)
+{
+    coffer_mldf_update_opts opts = COFFER_MLDF_UPDATE_OPTS_INIT;
+    opts.key = dataset_key;
+    opts.threads = 1;
+    return opts;
+}
+
+coffer_status dataset_extract(const char *path, const coffer_mldf *set, const uint64_t *samples,
+                              uint64_t sample_count, const size_t *fields, size_t field_count,
+                              const coffer_mldf_writer_opts *write, coffer_error *err)
+{
+    coffer_mldf_extract_opts opts = COFFER_MLDF_EXTRACT_OPTS_INIT;
+    opts.samples = samples;
+    opts.sample_count = sample_count;
+    opts.fields = fields;
+    opts.field_count = field_count;
+    opts.write = write;
+    return coffer_mldf_extract(path, set, &opts, err);
 }
 
 static coffer_status set_value(coffer_mldf_writer *writer, size_t field, const uint8_t *value, size_t len,
                                coffer_error *err)
 {
-    coffer_mldf_entry image = { .height = 2, .width = 3, .channels = 3 };
+    coffer_mldf_entry image = {
+        .struct_size = sizeof(coffer_mldf_entry), .height = 2, .width = 3, .channels = 3
+    };
     int64_t number;
     double real;
     if (field == SMALL_LABEL) {
@@ -103,13 +127,13 @@ coffer_status dataset_append(const char *path, uint64_t first, uint64_t count, c
     return status ? status : finish(writer, first, count, err);
 }
 
-static void expect_one(coffer_mldf_bytes *bytes, const coffer_mldf *set, uint64_t sample, size_t field,
+static void expect_one(coffer_bytes *bytes, const coffer_mldf *set, uint64_t sample, size_t field,
                        uint64_t as)
 {
     coffer_error err = COFFER_ERROR_INIT;
     uint8_t expected[256];
     size_t len = dataset_small_value(expected, as, field);
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     if (coffer_mldf_read(bytes, &entry, set, sample, field, &err) != COFFER_OK)
         fail_msg("%s", err.text);
     assert_int_equal(entry.present, len != SIZE_MAX);
@@ -122,7 +146,7 @@ static void expect_one(coffer_mldf_bytes *bytes, const coffer_mldf *set, uint64_
 void dataset_expect(const char *path, const uint64_t *which, uint64_t count)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
@@ -136,7 +160,7 @@ void dataset_expect(const char *path, const uint64_t *which, uint64_t count)
         for (size_t f = 0; f < SMALL_FIELDS; f++)
             expect_one(&bytes, set, i, f, which ? which[i] : i);
     }
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
 }

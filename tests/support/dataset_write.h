@@ -9,8 +9,13 @@ extern const uint8_t dataset_key[COFFER_MLDF_KEY_SIZE];
 coffer_mldf_field dataset_field_of(const char *name, uint16_t type, uint16_t flags);
 /* flags : of the fields "caption" and "blob". */
 void dataset_usual_fields(coffer_mldf_field fields[SMALL_FIELDS], uint16_t flags);
-/* Small pages, the key. */
+/* Small pages, the key; files are overwritten. */
 coffer_mldf_writer_opts dataset_small_pages(void);
+coffer_mldf_update_opts dataset_update_opts(void);
+/* samples and fields : NULL = all. */
+coffer_status dataset_extract(const char *path, const coffer_mldf *set, const uint64_t *samples,
+                              uint64_t sample_count, const size_t *fields, size_t field_count,
+                              const coffer_mldf_writer_opts *write, coffer_error *err);
 /* Sets the values of a sample of the small set; it is not ended. */
 coffer_status dataset_set_sample(coffer_mldf_writer *writer, uint64_t as, coffer_error *err);
 /* Writes samples [first, first + count) of the small set. */

@@ -166,12 +166,12 @@ static void assert_labels(const coffer__json_value *fact, coffer_source *src)
 
 static void assert_caption(const coffer__json_value *fact, coffer_source *src)
 {
-    coffer_mldf_bytes text = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes text = COFFER_BYTES_INIT;
     coffer_mldf *set = dataset_open(src);
     assert_int_equal(coffer_mldf_get_text(&text, set, 3, coffer_mldf_find_field(set, "caption"), NULL),
                      COFFER_OK);
     assert_string_equal((const char *)text.data, fact->as.string);
-    coffer_mldf_bytes_free(&text);
+    coffer_free(text.data);
     coffer_mldf_close(set);
 }
 
@@ -182,7 +182,7 @@ static void assert_present(const coffer__json_value *fact, coffer_source *src)
     size_t field = coffer_mldf_find_field(set, "raw");
     for (uint64_t i = 0; i < coffer_mldf_sample_count(set);
          i++, expected = coffer__json_next(fact, expected)) {
-        coffer_mldf_entry entry;
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         assert_int_equal(coffer_mldf_entry_at(&entry, set, i, field, NULL), COFFER_OK);
         assert_int_equal(entry.present, expected->as.boolean);
     }
@@ -192,12 +192,12 @@ static void assert_present(const coffer__json_value *fact, coffer_source *src)
 
 static void assert_image_sum(const coffer__json_value *fact, coffer_source *src)
 {
-    coffer_mldf_bytes image = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes image = COFFER_BYTES_INIT;
     coffer_mldf *set = dataset_open(src);
     assert_int_equal(coffer_mldf_read(&image, NULL, set, 5, coffer_mldf_find_field(set, "image"), NULL),
                      COFFER_OK);
     assert_number(fact, coffer__crc32(0, image.data, image.size));
-    coffer_mldf_bytes_free(&image);
+    coffer_free(image.data);
     coffer_mldf_close(set);
 }
 

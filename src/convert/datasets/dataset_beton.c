@@ -70,7 +70,8 @@ static coffer_status add_field(beton_input *input, size_t index, coffer_error *e
     if (field->type == COFFER_MLDF_NDARRAY) {
         field->dtype = from->dtype;
         field->ndim = from->ndim;
-        memcpy(field->dims, from->dims, sizeof field->dims);
+        _Static_assert(COFFER__BETON_MAX_DIMS <= COFFER_MLDF_MAX_DIMS, "the shape of an array fits a field");
+        memcpy(field->dims, from->dims, sizeof from->dims);
     }
     return COFFER_OK;
 }
@@ -112,9 +113,11 @@ static coffer_status take_value(coffer__dataset_value *value, const beton_input 
     memcpy(value->dims, field->dims, sizeof value->dims);
     if (field->type == COFFER__BETON_IMAGE && from->raw) {
         value->has_entry = true;
-        value->entry = (coffer_mldf_entry){
-            .present = true, .width = from->width, .height = from->height, .channels = 3
-        };
+        value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                            .present = true,
+                                            .width = from->width,
+                                            .height = from->height,
+                                            .channels = 3 };
     }
     while (field->type == COFFER__BETON_JSON && value->size && value->bytes[value->size - 1] == 0)
         value->size--;

@@ -202,8 +202,8 @@ static uint32_t sniff_array(coffer__column *column, const uint8_t *bytes, size_t
 
 uint32_t coffer__column_sniff(coffer__column *column, const uint8_t *bytes, size_t size)
 {
-    coffer_image_info image;
-    coffer_audio_info audio;
+    coffer_image_info image = COFFER_IMAGE_INFO_INIT;
+    coffer_audio_info audio = COFFER_AUDIO_INFO_INIT;
     if (coffer_image_probe(&image, bytes, size, NULL) == COFFER_OK) {
         column->firsts += image.kind == COFFER_IMAGE_PNG;
         return COFFER__CAN_IMAGE | COFFER__CAN_BYTES;

@@ -69,7 +69,7 @@ static coffer_status encode_again(coffer__dataset_value *value, const coffer_ima
                                             : coffer_image_encode_png(&bytes, &size, pixels, err);
     if (!status)
         status = coffer__dataset_value_copy(value, bytes, size, err);
-    coffer_media_free(bytes);
+    coffer_free(bytes);
     return status;
 }
 
@@ -77,14 +77,15 @@ coffer_status coffer__dataset_take_image(coffer__dataset_value *value, coffer__d
                                          coffer_error *err)
 {
     const coffer_mldf_pack_opts *opts = taker->opts;
-    coffer_image_info info;
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
     coffer_status status = coffer_image_probe(&info, value->bytes, value->size, err);
     if (status)
         return status;
     bool too_large = opts->max_size && (info.width > opts->max_size || info.height > opts->max_size);
     bool again = opts->raw || opts->jpeg_quality || too_large;
     value->has_entry = true;
-    value->entry = (coffer_mldf_entry){ .present = true,
+    value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                        .present = true,
                                         .channels = (uint16_t)info.channels,
                                         .mode = info.kind == COFFER_IMAGE_JPEG ? MODE_JPEG : MODE_PNG };
     if (!too_large && (info.width > UINT16_MAX || info.height > UINT16_MAX))

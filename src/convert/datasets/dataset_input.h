@@ -137,8 +137,8 @@ coffer_status coffer__dataset_take_image(coffer__dataset_value *value, coffer__d
 /* A value that is no FILE any more, into the sample that is being written. */
 coffer_status coffer__dataset_put(coffer_mldf_writer *writer, size_t index,
                                   const coffer__dataset_value *value, coffer_error *err);
-/* Writes all samples. opts : complete; write.resumable and what belongs to it are set here when `resumable`.
- * out : may be NULL. */
+/* Writes all samples. opts : complete, its `write` is not NULL; the options for resuming are set here when
+ * `resumable`. out : may be NULL. */
 coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
                                     const coffer_mldf_pack_opts *opts, bool resumable, coffer_error *err);
 /* A dictionary for each field that can use one; in the arena of the schema. */

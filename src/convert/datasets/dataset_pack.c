@@ -14,8 +14,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_mldf_pack_opts, COFFER_MLDF_PACK_OPTS_INIT)
+
 typedef struct pack {
     coffer_mldf_pack_opts opts;
+    coffer_mldf_writer_opts write;
     coffer_limits limits;
     const char *const *inputs;
     size_t input_count;
@@ -238,8 +241,8 @@ static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t inp
     if (opts->resume && opts->restart)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "resume and restart exclude each other");
-    if (opts->encrypt && !opts->write.key)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "encryption wants a key");
+    if (opts->encrypt && !opts->write->key)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "encryption requires a key");
     return COFFER_OK;
 }
 
@@ -254,16 +257,22 @@ static coffer_status intact(const pack *work, coffer_error *err)
 coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
                                const char *out_path, const coffer_mldf_pack_opts *opts, coffer_error *err)
 {
-    pack work = { .opts = COFFER_MLDF_PACK_OPTS_INIT, .inputs = inputs, .input_count = input_count };
-    work.folder = -1;
+    pack work = { .opts = COFFER_MLDF_PACK_OPTS_INIT,
+                  .write = COFFER_MLDF_WRITER_OPTS_INIT,
+                  .inputs = inputs,
+                  .input_count = input_count,
+                  .folder = -1 };
     coffer_status status = coffer__take_options(&work.opts, sizeof work.opts, opts, err);
+    if (!status)
+        status = coffer__take_options(&work.write, sizeof work.write, work.opts.write, err);
+    work.opts.write = &work.write;
     if (!status)
         status = check_options(&work.opts, input_count, err);
     if (!status)
         status = check_partial(out_path, &work.opts, err);
     if (status)
         return status;
-    work.limits = coffer__limits(work.opts.write.limits);
+    work.limits = coffer__limits(work.write.limits);
     status = open_input(&work, err);
     if (!status) {
         fingerprint(&work);

@@ -64,7 +64,7 @@ static bool strip_wav(coffer__dataset_value *value, const coffer_audio_info *inf
 
 static coffer_status take_audio(coffer__dataset_value *value, coffer_error *err)
 {
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     coffer_status status = coffer_audio_probe(&info, value->bytes, value->size, err);
     if (status)
         return status;
@@ -73,7 +73,8 @@ static coffer_status take_audio(coffer__dataset_value *value, coffer_error *err)
                             "sound: %" PRIu64 " samples a channel, at most 4294967295 can be stored",
                             info.frames);
     value->has_entry = true;
-    value->entry = (coffer_mldf_entry){ .present = true,
+    value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                        .present = true,
                                         .num_samples = (uint32_t)info.frames,
                                         .sample_rate = info.sample_rate,
                                         .channels = (uint16_t)info.channels,
@@ -181,7 +182,8 @@ static coffer_status take_raw_image(coffer__dataset_value *value, coffer_error *
                             "pixels of %" PRIu64 " × %" PRIu64 " × %" PRIu64, value->dims[0], value->dims[1],
                             value->dims[2]);
     value->has_entry = true;
-    value->entry = (coffer_mldf_entry){ .present = true,
+    value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                        .present = true,
                                         .height = (uint16_t)value->dims[0],
                                         .width = (uint16_t)value->dims[1],
                                         .channels = (uint16_t)value->dims[2] };
@@ -203,7 +205,8 @@ static coffer_status take_tokens(coffer__dataset_value *value, coffer_error *err
         status = take_array(value, &as, err);
     }
     value->has_entry = true;
-    value->entry = (coffer_mldf_entry){ .present = true,
+    value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                        .present = true,
                                         .num_tokens = (uint16_t)(value->dims[0] < UINT16_MAX ? value->dims[0]
                                                                                              : UINT16_MAX),
                                         .encoding = wide ? 1 : 2 };
@@ -245,7 +248,7 @@ static coffer_status take_by_type(coffer__dataset_value *value, const coffer_mld
     if (field->type == COFFER_MLDF_TEXT)
         return take_text(value, err);
     if (field->type == COFFER_MLDF_JSON)
-        return take_json(value, taker->opts->write.limits, err);
+        return take_json(value, taker->opts->write ? taker->opts->write->limits : NULL, err);
     return field->type == COFFER_MLDF_TEXT_TOKENISED ? take_tokens(value, err) : COFFER_OK;
 }
 

@@ -55,8 +55,8 @@ static void packing_free(packing *work)
     size_t fields = work->input->schema.count;
     for (uint32_t i = 0; i < threads; i++) {
         coffer_image_decoder_free(work->takers[i].decoder);
-        coffer_pixels_free(&work->takers[i].pixels);
-        coffer_pixels_free(&work->takers[i].scaled);
+        coffer_free(work->takers[i].pixels.data);
+        coffer_free(work->takers[i].scaled.data);
     }
     for (size_t i = 0; i < 2; i++)
         batch_free(&work->batches[i], fields);
@@ -69,12 +69,15 @@ static coffer_status make_takers(packing *work, coffer_error *err)
 {
     uint32_t threads = coffer__pool_threads(work->pool);
     coffer_status status = COFFER_OK;
+    coffer_image_decoder_opts decoder = COFFER_IMAGE_DECODER_OPTS_INIT;
+    decoder.limits = work->opts->write->limits;
     work->takers = coffer__calloc(threads, sizeof *work->takers);
     if (!work->takers)
         return coffer__fail_no_memory(err, threads * sizeof *work->takers);
     for (uint32_t i = 0; !status && i < threads; i++) {
         work->takers[i].opts = work->opts;
-        status = coffer_image_decoder_new(&work->takers[i].decoder, work->opts->write.limits, err);
+        work->takers[i].pixels = work->takers[i].scaled = (coffer_pixels)COFFER_PIXELS_INIT;
+        status = coffer_image_decoder_new(&work->takers[i].decoder, &decoder, err);
     }
     return status;
 }
@@ -327,7 +330,7 @@ static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_inp
 static coffer_status open_writer(packing *work, const char *out_path, bool resumable, coffer_error *err)
 {
     coffer__dataset_schema *schema = &work->input->schema;
-    coffer_mldf_writer_opts opts = work->opts->write;
+    coffer_mldf_writer_opts opts = *work->opts->write;
     char tag[COFFER__DIGEST_HEX + 1];
     make_tag(tag, work->input, work->opts);
     opts.resumable = resumable;
@@ -363,7 +366,7 @@ static coffer_status prepare(packing *work, coffer_error *err)
     if (work->opts->dictionary && work->opts->zstd)
         status = coffer__dataset_train(work->input, work->opts, err);
     if (!status)
-        status = coffer__pool_new(&work->pool, work->opts->write.threads, err);
+        status = coffer__pool_new(&work->pool, work->opts->write->threads, err);
     if (!status)
         status = make_takers(work, err);
     return status ? status : make_batches(work, err);

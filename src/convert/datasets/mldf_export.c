@@ -116,7 +116,7 @@ static coffer_status choose_samples(coffer__mldf_export *export, coffer_error *e
 coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__convert_job *job,
                                        coffer_error *err)
 {
-    *out = (coffer__mldf_export){ .job = job };
+    *out = (coffer__mldf_export){ .job = job, .entry = COFFER_MLDF_ENTRY_INIT };
     coffer_status status = open_set(out, err);
     if (!status)
         status = choose_fields(out, err);
@@ -126,7 +126,7 @@ coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__c
 void coffer__mldf_export_close(coffer__mldf_export *export)
 {
     coffer__sink_discard(export->sink);
-    coffer_mldf_bytes_free(&export->bytes);
+    coffer_free(export->bytes.data);
     coffer__free(export->fields);
     coffer_mldf_close(export->set);
 }

@@ -16,7 +16,7 @@ typedef struct coffer__mldf_export {
     coffer__sink *sink;
     /* The value that was read last. */
     coffer_mldf_entry entry;
-    coffer_mldf_bytes bytes;
+    coffer_bytes bytes;
     uint64_t dims[COFFER_MLDF_MAX_DIMS]; /* of an array; of a raw picture and of tokens as well */
     bool has_dims;
     coffer_dtype dtype; /* of the elements when there are dims */

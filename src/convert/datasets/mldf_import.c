@@ -33,23 +33,25 @@ const coffer_convert_option coffer__mldf_import_manifest_options[] = {
 };
 const coffer_convert_option coffer__mldf_import_array_options[] = { WRITE_OPTIONS };
 
-static coffer_status take_settings(coffer_mldf_pack_opts *opts, uint8_t room[COFFER_MLDF_KEY_SIZE],
-                                   const coffer__convert_job *job, coffer_error *err)
+static coffer_status take_settings(coffer_mldf_pack_opts *opts, coffer_mldf_writer_opts *write,
+                                   uint8_t room[COFFER_MLDF_KEY_SIZE], const coffer__convert_job *job,
+                                   coffer_error *err)
 {
     uint64_t quality = 0, max_size = 0;
     coffer_status status = coffer__job_number(&quality, job, "jpeg-quality", 100, err);
     if (!status)
         status = coffer__job_number(&max_size, job, "max-size", UINT16_MAX, err);
     if (!status)
-        status = coffer__mldf_job_key(&opts->write.key, room, job, err);
+        status = coffer__mldf_job_key(&write->key, room, job, err);
     opts->jpeg_quality = (uint32_t)quality;
     opts->max_size = (uint32_t)max_size;
     opts->raw = coffer__job_has(job, "raw");
     opts->zstd = coffer__job_has(job, "zstd");
-    opts->encrypt = opts->write.key != NULL;
-    opts->write.dedup = coffer__job_has(job, "dedup");
-    opts->write.exclusive = !job->overwrite;
-    opts->write.limits = &job->limits;
+    opts->encrypt = write->key != NULL;
+    write->dedup = coffer__job_has(job, "dedup");
+    write->overwrite = job->overwrite;
+    write->limits = &job->limits;
+    opts->write = write;
     opts->progress = job->progress;
     return status;
 }
@@ -58,8 +60,9 @@ static coffer_status take_settings(coffer_mldf_pack_opts *opts, uint8_t room[COF
 static coffer_status import(const coffer__convert_job *job, coffer__dataset_input *input, coffer_error *err)
 {
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+    coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     uint8_t room[COFFER_MLDF_KEY_SIZE];
-    coffer_status status = take_settings(&opts, room, job, err);
+    coffer_status status = take_settings(&opts, &write, room, job, err);
     if (!status)
         status = coffer__dataset_write(NULL, input, job->out_path, &opts, false, err);
     sodium_memzero(room, sizeof room);

@@ -128,6 +128,7 @@ static void take_entry(coffer__dataset_value *value, const coffer__json_value *o
 {
     value->has_entry = true;
     value->entry = (coffer_mldf_entry){
+        .struct_size = sizeof(coffer_mldf_entry),
         .present = true,
         .height = (uint16_t)number_of(object, "height", UINT16_MAX),
         .width = (uint16_t)number_of(object, "width", UINT16_MAX),

@@ -23,7 +23,7 @@ static coffer_status put_json(coffer__json_writer *writer, const coffer__mldf_ex
 static coffer_status put_value(coffer__json_writer *writer, const coffer__mldf_export *export,
                                const coffer_mldf_field *field, coffer_error *err)
 {
-    const coffer_mldf_bytes *bytes = &export->bytes;
+    const coffer_bytes *bytes = &export->bytes;
     switch (field->type) {
     case COFFER_MLDF_INT:
         coffer__json_write_i64(writer, export->entry.i64);

@@ -47,6 +47,7 @@ static coffer_status put_header(numpy_export *export, coffer_dtype dtype, const 
 
 static coffer_status put_column(numpy_export *export, size_t index, coffer_error *err)
 {
+    const coffer_mldf_column_opts one_thread = { sizeof one_thread, 1 };
     coffer__mldf_export *common = &export->common;
     bool real = coffer__mldf_export_field(common, index)->kind == COFFER_MLDF_ENTRY_FLOAT;
     uint64_t *numbers = coffer__alloc_array(COLUMN_PART, sizeof *numbers);
@@ -55,7 +56,8 @@ static coffer_status put_column(numpy_export *export, size_t index, coffer_error
     coffer_status status = put_header(export, real ? COFFER_DTYPE_F64 : COFFER_DTYPE_I64, NULL, 0, err);
     for (uint64_t at = common->begin; !status && at < common->end;) {
         uint64_t part = common->end - at < COLUMN_PART ? common->end - at : COLUMN_PART;
-        status = coffer_mldf_read_column(numbers, common->set, common->fields[index], at, part, 1, err);
+        status =
+            coffer_mldf_read_column(numbers, common->set, common->fields[index], at, part, &one_thread, err);
         if (!status)
             status = put(export, numbers, (size_t)part * sizeof *numbers, err);
         at += part;

@@ -90,6 +90,7 @@ enum { COFFER__MLDF_IDLE_DECODERS = 32 };
 
 struct coffer_mldf {
     coffer_source *source;
+    coffer_source *own_source; /* closed with the set; NULL = borrowed */
     coffer_limits limits;
     uint64_t file_size;
     coffer__mldf_header header;
@@ -115,9 +116,9 @@ void coffer__mldf_release(coffer_mldf *set);
 typedef struct coffer__mldf_room {
     uint8_t *data;
     size_t capacity;
-    coffer_mldf_bytes *grows; /* NULL = it does not */
-    size_t spare;             /* bytes to be had behind the value */
-    bool too_small;           /* the value did not fit, and the memory does not grow */
+    coffer_bytes *grows; /* NULL = it does not */
+    size_t spare;        /* bytes to be had behind the value */
+    bool too_small;      /* the value did not fit, and the memory does not grow */
 } coffer__mldf_room;
 
 /* Makes sure that `size` bytes fit. COFFER_E_LIMIT when the memory does not grow and is too small. */
@@ -164,6 +165,9 @@ void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t
 coffer_status coffer__mldf_fail_value(coffer_error *err, coffer_status status, uint64_t offset,
                                       const coffer_mldf *set, uint64_t sample, size_t field,
                                       const char *format, ...) COFFER_PRINTF(7, 8);
+/* Reads a row entry. */
+coffer_status coffer__mldf_read_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
+                                      size_t field, coffer_error *err);
 /* Decodes row bytes. */
 void coffer__mldf_load_entry(coffer_mldf_entry *out, coffer_mldf_entry_kind kind, const uint8_t *at);
 /* Place of a row entry. sample and field are there. */
@@ -181,11 +185,11 @@ coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, ui
 coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_value *value,
                                      const uint8_t *stored, uint32_t crc, coffer_error *err);
 /* Reads a value, or its stored bytes, with `spare` bytes to be had behind it. */
-coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
+coffer_status coffer__mldf_read_with_spare(coffer_bytes *out, coffer_mldf_entry *entry,
                                            const coffer_mldf *set, uint64_t sample, size_t field, bool stored,
                                            size_t spare, coffer_error *err);
 /* Makes room in bytes for `size` of them; what they held is lost. */
-coffer_status coffer__mldf_bytes_reserve(coffer_mldf_bytes *bytes, size_t size, coffer_error *err);
+coffer_status coffer__mldf_bytes_reserve(coffer_bytes *bytes, size_t size, coffer_error *err);
 
 /* ---- The allocation table (mldf_table.c) ---- */
 
@@ -196,8 +200,8 @@ typedef struct coffer__mldf_allocation {
 
 static inline coffer__mldf_allocation coffer__mldf_load_allocation(const uint8_t *at)
 {
-    return (coffer__mldf_allocation){ coffer__load_u64(at), coffer__load_u32(at + 8),
-                                      coffer__load_u32(at + 12) };
+    return (coffer__mldf_allocation){ coffer__load_u64(at), coffer__load_u32(at + COFFER__MLDF_TABLE_SIZE_AT),
+                                      coffer__load_u32(at + COFFER__MLDF_TABLE_ENTRY_CRC_AT) };
 }
 /* Entries [first, first + count) as bytes: borrowed from the source, or read into scratch. */
 coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *set, uint64_t first,

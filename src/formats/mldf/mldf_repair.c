@@ -9,6 +9,8 @@
 
 /* ---- A file with nothing wrong ---- */
 
+COFFER__INIT_FUNCTION(coffer_mldf_repair_opts, COFFER_MLDF_REPAIR_OPTS_INIT)
+
 static bool flags_agree(const coffer_mldf *set)
 {
     uint32_t flags = 0;
@@ -39,7 +41,7 @@ static coffer_status look(bool *clean, const coffer__mldf_rescue *work, coffer_e
 
 static coffer_status copy_clean(const coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = work->opts->exclusive };
+    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
     coffer__sink *sink = NULL;
     coffer_status status = coffer__sink_create(&sink, path, &options, err);
     if (status)
@@ -136,7 +138,7 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
 static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
     coffer_mldf_writer_opts options = coffer__mldf_settings_of(&work->set);
-    options.exclusive = work->opts->exclusive;
+    options.overwrite = work->opts->overwrite;
     options.limits = &work->set.limits;
     options.key = work->opts->key;
     return coffer__mldf_start_copy(&work->writer, path, &work->set, NULL, work->set.schema.count, &options,
@@ -204,8 +206,8 @@ coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const c
     coffer_mldf_writer_discard(work->writer);
     coffer__mldf_surveyor_free(&work->surveyor, &work->set);
     coffer__mldf_row_reader_free(&work->rows);
-    coffer_mldf_bytes_free(&work->stored);
-    coffer_mldf_bytes_free(&work->scratch);
+    coffer_free(work->stored.data);
+    coffer_free(work->scratch.data);
     coffer__mldf_release(&work->set);
     coffer__free(work->table);
     coffer__free(work->renamed);
@@ -227,7 +229,7 @@ coffer_status coffer__mldf_repair_file(coffer_report *out, coffer_source *src, c
         return status;
     options.copy = copy;
     options.key = opts->key;
-    options.exclusive = !opts->overwrite;
+    options.overwrite = opts->overwrite;
     options.limits = opts->limits;
     options.progress = opts->progress;
     status = coffer_mldf_repair(out, src, out_path, &options, err);

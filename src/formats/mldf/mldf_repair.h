@@ -21,7 +21,7 @@ typedef struct coffer__mldf_rescue {
     coffer_mldf_writer *writer;
     coffer__mldf_surveyor surveyor;
     coffer__mldf_row_reader rows;
-    coffer_mldf_bytes stored, scratch;
+    coffer_bytes stored, scratch;
     uint64_t lost, fetched; /* samples */
 } coffer__mldf_rescue;
 

@@ -151,6 +151,8 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     const coffer_pycauset_info *info = &matrix->info;
     coffer__node_u64(out, "rows", info->rows, COFFER_UNIT_NONE);
     coffer__node_u64(out, "cols", info->cols, COFFER_UNIT_NONE);
+    coffer__node_text(out, "element_type",
+                      info->dtype == COFFER_DTYPE_NONE ? "mixed" : coffer_dtype_name(info->dtype));
     coffer__node_text(out, "data_type", coffer_pycauset_dtype_name(info->dtype));
     coffer__node_text(out, "matrix_type", coffer_pycauset_type_name(info->type));
     coffer__node_printf(out, "active_slot", "%c", info->active_slot);

@@ -90,7 +90,7 @@ static coffer_status read_shape(coffer__beton_field *field, const uint8_t *argum
     field->size = coffer_dtype_size(field->dtype);
     while (field->ndim < SHAPE_DIMS && coffer__load_u64(arguments + 8 * field->ndim)) {
         uint64_t dim = coffer__load_u64(arguments + 8 * field->ndim);
-        if (field->ndim == COFFER_MLDF_MAX_DIMS || !coffer__mul_u64(&field->size, field->size, dim))
+        if (field->ndim == COFFER__BETON_MAX_DIMS || !coffer__mul_u64(&field->size, field->size, dim))
             return coffer__fail(err, COFFER_E_LIMIT, offset, "field \"%s\": a shape that is too large",
                                 field->name);
         field->dims[field->ndim++] = dim;

@@ -12,13 +12,14 @@
  *               height, u64 place      6 tensor  as array
  *   allocation table, to the end of the file: u64 sample, u64 place, u64 size
  */
-#ifndef COFFER_CONVERT_BETON_H
-#define COFFER_CONVERT_BETON_H
+#ifndef COFFER_OUTSIDE_BETON_H
+#define COFFER_OUTSIDE_BETON_H
 
 #include "coffer/dtype.h"
 #include "coffer/limits.h"
-#include "coffer/mldf.h"
 #include "coffer/source.h"
+
+#define COFFER__BETON_MAX_DIMS 13 /* arrays with more are refused */
 
 typedef enum coffer__beton_type {
     COFFER__BETON_FLOAT = 0,
@@ -36,7 +37,7 @@ typedef struct coffer__beton_field {
     uint32_t row_offset;
     coffer_dtype dtype; /* arrays */
     uint32_t ndim;
-    uint64_t dims[COFFER_MLDF_MAX_DIMS];
+    uint64_t dims[COFFER__BETON_MAX_DIMS];
     uint64_t size; /* of one array */
 } coffer__beton_field;
 

@@ -42,14 +42,14 @@ static void put_buffer(const char *name, coffer__buffer bytes)
 
 static void put_jpeg(const char *name, uint32_t width, uint32_t height)
 {
-    coffer_pixels pixels = { calloc(3, (size_t)width * height), width, height, 3, 0 };
+    coffer_pixels pixels = { sizeof(coffer_pixels), calloc(3, (size_t)width * height), width, height, 3, 0 };
     uint8_t *bytes;
     size_t size;
     for (size_t i = 0; i < (size_t)width * height * 3; i++)
         pixels.data[i] = (uint8_t)(i / 3 % 200);
     assert_int_equal(coffer_image_encode_jpeg(&bytes, &size, &pixels, 90, NULL), COFFER_OK);
     temp_write(temp_path(temp_folder, name), bytes, size);
-    coffer_media_free(bytes);
+    coffer_free(bytes);
     free(pixels.data);
 }
 
@@ -121,13 +121,13 @@ static uint16_t type_of(const char *name)
 
 static void assert_bytes(uint64_t sample, const char *name, const void *expected, size_t size)
 {
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     if (coffer_mldf_read(&bytes, NULL, set, sample, field_of(name), &err) != COFFER_OK)
         fail_msg("%s", err.text);
     assert_int_equal(bytes.size, size);
     assert_memory_equal(bytes.data, expected, size);
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
 }
 
 static void assert_text(uint64_t sample, const char *name, const char *expected)
@@ -160,7 +160,7 @@ static double float_of(uint64_t sample, const char *name)
 
 static coffer_mldf_entry entry_of(uint64_t sample, const char *name)
 {
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     assert_int_equal(coffer_mldf_entry_at(&entry, set, sample, field_of(name), NULL), COFFER_OK);
     return entry;
 }
@@ -400,7 +400,7 @@ static void arrays_keep_what_they_have_in_common(void **state)
     (void)state;
     static const uint8_t numbers[] = { 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0 };
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
     make_folder("arrays");
     put_npy("arrays/a.npy", "(2, 1)", "<i4", numbers, 8);
     put_npy("arrays/b.npy", "(2, 2)", "<i4", numbers, 16);
@@ -414,7 +414,7 @@ static void arrays_keep_what_they_have_in_common(void **state)
     assert_int_equal(coffer_mldf_get_array(&bytes, dims, set, 1, field_of("array"), NULL), COFFER_OK);
     assert_int_equal(dims[1], 2);
     assert_memory_equal(bytes.data, numbers, 16);
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
     close_result();
 
     must_pack("arrays/b.npy", NULL);
@@ -655,9 +655,12 @@ static void the_bytes_do_not_depend_on_the_number_of_threads(void **state)
     make_animals();
     for (uint32_t threads = 1; threads <= 3; threads++) {
         coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+        coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
         size_t size;
         opts.jpeg_quality = 80;
-        opts.write.threads = threads;
+        write.threads = threads;
+        write.overwrite = true;
+        opts.write = &write;
         must_pack("animals", &opts);
         uint8_t *bytes = temp_read(temp_path(temp_folder, "out.mldf"), &size);
         if (!first) {

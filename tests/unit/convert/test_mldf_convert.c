@@ -76,8 +76,8 @@ static void close_set(open_set *one)
 
 static void assert_same_value(const open_set *a, const open_set *b, uint64_t sample, size_t field)
 {
-    coffer_mldf_bytes x = COFFER_MLDF_BYTES_INIT, y = COFFER_MLDF_BYTES_INIT;
-    coffer_mldf_entry p, q;
+    coffer_bytes x = COFFER_BYTES_INIT, y = COFFER_BYTES_INIT;
+    coffer_mldf_entry p = COFFER_MLDF_ENTRY_INIT, q = COFFER_MLDF_ENTRY_INIT;
     assert_int_equal(coffer_mldf_read(&x, &p, a->set, sample, field, NULL), COFFER_OK);
     assert_int_equal(coffer_mldf_read(&y, &q, b->set, sample, field, NULL), COFFER_OK);
     assert_int_equal(p.present, q.present);
@@ -94,8 +94,8 @@ static void assert_same_value(const open_set *a, const open_set *b, uint64_t sam
     assert_int_equal(p.codec, q.codec);
     assert_int_equal(p.encoding, q.encoding);
     assert_int_equal(p.num_tokens, q.num_tokens);
-    coffer_mldf_bytes_free(&x);
-    coffer_mldf_bytes_free(&y);
+    coffer_free(x.data);
+    coffer_free(y.data);
 }
 
 /* The same fields in the same order with the same values. */
@@ -137,17 +137,31 @@ static void fill_sample(coffer_mldf_writer *writer, uint64_t i)
     coffer__buffer png = png_build(&parts);
     size_t flac_size;
     uint8_t *flac = temp_read(COFFER_TEST_DATA "/media/ramp.flac", &flac_size);
-    coffer_mldf_entry entry = { .present = true, .width = 3, .height = 1, .channels = 1, .mode = 2 };
+    coffer_mldf_entry entry = { .struct_size = sizeof(coffer_mldf_entry),
+                                .present = true,
+                                .width = 3,
+                                .height = 1,
+                                .channels = 1,
+                                .mode = 2 };
     check(coffer_mldf_writer_set_bytes(writer, F_IMAGE, png.data, png.len, &entry, &err), &err);
-    entry = (coffer_mldf_entry){ .present = true, .width = 1, .height = 2, .channels = 3 };
+    entry = (coffer_mldf_entry){
+        .struct_size = sizeof(coffer_mldf_entry), .present = true, .width = 1, .height = 2, .channels = 3
+    };
     check(coffer_mldf_writer_set_bytes(writer, F_RAW, "abcdef", 6, &entry, &err), &err);
-    entry = (coffer_mldf_entry){
-        .present = true, .num_samples = 2, .sample_rate = 8000, .channels = 2, .bit_depth = 16
-    };
+    entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                 .present = true,
+                                 .num_samples = 2,
+                                 .sample_rate = 8000,
+                                 .channels = 2,
+                                 .bit_depth = 16 };
     check(coffer_mldf_writer_set_bytes(writer, F_AUDIO, sound, sizeof sound, &entry, &err), &err);
-    entry = (coffer_mldf_entry){
-        .present = true, .num_samples = 200, .sample_rate = 8000, .channels = 2, .bit_depth = 16, .codec = 1
-    };
+    entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                 .present = true,
+                                 .num_samples = 200,
+                                 .sample_rate = 8000,
+                                 .channels = 2,
+                                 .bit_depth = 16,
+                                 .codec = 1 };
     check(coffer_mldf_writer_set_bytes(writer, F_FLAC, flac, flac_size, &entry, &err), &err);
     check(coffer_mldf_writer_set_int(writer, F_LABEL, (int64_t)i * -1000000007, &err), &err);
     check(coffer_mldf_writer_set_float(writer, F_WEIGHT, 0.1 * (double)i, &err), &err);
@@ -156,7 +170,9 @@ static void fill_sample(coffer_mldf_writer *writer, uint64_t i)
     check(coffer_mldf_writer_set_bytes(writer, F_META, "{\"a\":[1,2.5,null]}", 18, NULL, &err), &err);
     uint64_t dims[2] = { 2, 1 + i % 3 };
     check(coffer_mldf_writer_set_array(writer, F_FEATURES, dims, numbers, 8 * (1 + i % 3), &err), &err);
-    entry = (coffer_mldf_entry){ .present = true, .encoding = 1, .num_tokens = 3 };
+    entry = (coffer_mldf_entry){
+        .struct_size = sizeof(coffer_mldf_entry), .present = true, .encoding = 1, .num_tokens = 3
+    };
     check(coffer_mldf_writer_set_bytes(writer, F_TOKENS, tokens, sizeof tokens, &entry, &err), &err);
     if (i != 1)
         check(coffer_mldf_writer_set_bytes(writer, F_BLOB, "\0\xff", i == 0 ? 0 : 2, NULL, &err), &err);
@@ -212,14 +228,14 @@ static void json_lines_lose_nothing(void **state)
         assert_true(other != SIZE_MAX);
         assert_int_equal(coffer_mldf_field_at(b.set, other)->type, x->type);
         for (uint64_t i = 0; i < 5; i++) {
-            coffer_mldf_bytes p = COFFER_MLDF_BYTES_INIT, q = COFFER_MLDF_BYTES_INIT;
+            coffer_bytes p = COFFER_BYTES_INIT, q = COFFER_BYTES_INIT;
             assert_int_equal(coffer_mldf_read(&p, NULL, a.set, i, f, NULL), COFFER_OK);
             assert_int_equal(coffer_mldf_read(&q, NULL, b.set, i, other, NULL), COFFER_OK);
             assert_int_equal(p.size, q.size);
             if (p.size)
                 assert_memory_equal(p.data, q.data, p.size);
-            coffer_mldf_bytes_free(&p);
-            coffer_mldf_bytes_free(&q);
+            coffer_free(p.data);
+            coffer_free(q.data);
         }
     }
     close_set(&a);
@@ -282,7 +298,7 @@ static void numbers_and_arrays_become_numpy_and_come_back(void **state)
     int64_t whole;
     double real;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
     assert_int_equal(coffer_mldf_sample_count(b.set), 4);
     assert_int_equal(coffer_mldf_get_int(&whole, b.set, 3, coffer_mldf_find_field(b.set, "label"), NULL), 0);
     assert_int_equal(whole, 3 * (int64_t)-1000000007);
@@ -294,7 +310,7 @@ static void numbers_and_arrays_become_numpy_and_come_back(void **state)
     assert_int_equal(dims[0], 2);
     assert_int_equal(dims[2], 3);
     assert_memory_equal(bytes.data, "abcdef", 6);
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
     close_set(&b);
     check(convert("a.mldf", "a.npy", &label, 1, &err), &err);
     must_convert("a.npy", "c.mldf");
@@ -314,8 +330,8 @@ static void tf_records_hold_numbers_texts_and_pictures(void **state)
     int64_t whole;
     double real;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
-    coffer_mldf_bytes x = COFFER_MLDF_BYTES_INIT, y = COFFER_MLDF_BYTES_INIT;
-    coffer_mldf_entry entry;
+    coffer_bytes x = COFFER_BYTES_INIT, y = COFFER_BYTES_INIT;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     size_t image = coffer_mldf_find_field(b.set, "image"), caption = coffer_mldf_find_field(b.set, "caption");
     assert_int_equal(coffer_mldf_sample_count(b.set), 4);
     assert_int_equal(coffer_mldf_field_at(b.set, image)->type, COFFER_MLDF_IMAGE_PNG);
@@ -338,8 +354,8 @@ static void tf_records_hold_numbers_texts_and_pictures(void **state)
     assert_int_equal(
         coffer_mldf_get_array(&y, dims, b.set, 2, coffer_mldf_find_field(b.set, "features/shape"), NULL), 0);
     assert_int_equal(coffer__load_u64(y.data + 8), 3);
-    coffer_mldf_bytes_free(&x);
-    coffer_mldf_bytes_free(&y);
+    coffer_free(x.data);
+    coffer_free(y.data);
     close_set(&a);
     close_set(&b);
 }
@@ -439,8 +455,8 @@ static void an_ffcv_file_becomes_a_set(void **state)
     coffer__buffer_free(&beton);
     must_convert("a.beton", "a.mldf");
     open_set a = open_named("a.mldf");
-    coffer_mldf_bytes bytes = COFFER_MLDF_BYTES_INIT;
-    coffer_mldf_entry entry;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     int64_t label;
     double score;
@@ -460,7 +476,7 @@ static void an_ffcv_file_becomes_a_set(void **state)
     assert_int_equal(coffer_mldf_get_array(&bytes, dims, a.set, 0, 4, NULL), COFFER_OK);
     assert_int_equal(dims[0], 2);
     assert_memory_equal(bytes.data, "\1\0\2\0", 4);
-    coffer_mldf_bytes_free(&bytes);
+    coffer_free(bytes.data);
     close_set(&a);
 }
 

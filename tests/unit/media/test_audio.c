@@ -15,7 +15,7 @@ static void wav_becomes_numbers_from_minus_one_to_one(void **state)
 {
     (void)state;
     coffer__buffer wav = wav_build(16000, 2, samples, 6);
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     float out[6];
     assert_int_equal(coffer_audio_probe(&info, wav.data, wav.len, NULL), COFFER_OK);
     assert_int_equal(info.frames, 3);
@@ -33,7 +33,7 @@ static void assert_ramp(const char *path, float tolerance, bool flac)
 {
     size_t size;
     uint8_t *bytes = temp_read(path, &size);
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     float out[400];
     assert_non_null(bytes);
     assert_int_equal(coffer_audio_probe(&info, bytes, size, NULL), COFFER_OK);
@@ -81,7 +81,7 @@ static void a_streamed_wav_goes_on_to_its_end(void **state)
 {
     (void)state;
     coffer__buffer wav = wav_build(16000, 1, samples, 6);
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     coffer__store_u32(wav.data + 4, UINT32_MAX);
     coffer__store_u32(wav.data + 40, UINT32_MAX);
     assert_int_equal(coffer_audio_probe(&info, wav.data, wav.len, NULL), COFFER_OK);
@@ -107,14 +107,14 @@ static void numbers_that_cannot_be_are_refused(void **state)
     } cases[] = { { 22, 0 }, { 22, 2 }, { 34, 0 }, { 34, 24 }, { 32, 0 }, { 16, 2 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         coffer__buffer wav = wav_build(16000, 1, samples, 6);
-        coffer_audio_info info;
+        coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
         coffer_error err = COFFER_ERROR_INIT;
         coffer__store_u16(wav.data + cases[i].at, cases[i].value);
         assert_int_not_equal(coffer_audio_probe(&info, wav.data, wav.len, &err), COFFER_OK);
         assert_true(err.text[0] != 0);
         coffer__buffer_free(&wav);
     }
-    coffer_audio_info info;
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     assert_int_equal(coffer_audio_probe(&info, "OggS", 4, NULL), COFFER_E_NOT_RECOGNISED);
 }
 

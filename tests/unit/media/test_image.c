@@ -38,14 +38,16 @@ static void assert_pixels(coffer__buffer png, uint32_t channels, const char *exp
     assert_int_equal(decode(&pixels, png.data, png.len, channels), COFFER_OK);
     assert_int_equal((size_t)pixels.width * pixels.height * pixels.channels, len);
     assert_memory_equal(pixels.data, expected, len);
-    coffer_pixels_free(&pixels);
+    coffer_free(pixels.data);
     coffer__buffer_free(&png);
 }
 
 /* A smooth picture: JPEG changes it little. */
 static coffer_pixels gradient(uint32_t width, uint32_t height, uint32_t channels)
 {
-    coffer_pixels pixels = { malloc((size_t)width * height * channels), width, height, channels, 0 };
+    coffer_pixels pixels = {
+        sizeof(coffer_pixels), malloc((size_t)width * height * channels), width, height, channels, 0
+    };
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < width; x++) {
             for (size_t c = 0; c < channels; c++)
@@ -118,7 +120,7 @@ static void png_comes_back_as_it_went(void **state)
     (void)state;
     for (uint32_t channels = 1; channels <= 4; channels++) {
         coffer_pixels pixels = gradient(37, 19, channels), back = COFFER_PIXELS_INIT;
-        coffer_image_info info;
+        coffer_image_info info = COFFER_IMAGE_INFO_INIT;
         uint8_t *bytes;
         size_t size;
         assert_int_equal(coffer_image_encode_png(&bytes, &size, &pixels, NULL), COFFER_OK);
@@ -130,8 +132,8 @@ static void png_comes_back_as_it_went(void **state)
         assert_int_equal(decode(&back, bytes, size, 0), COFFER_OK);
         assert_int_equal(back.channels, channels);
         assert_memory_equal(back.data, pixels.data, (size_t)37 * 19 * channels);
-        coffer_media_free(bytes);
-        coffer_pixels_free(&back);
+        coffer_free(bytes);
+        coffer_free(back.data);
         free(pixels.data);
     }
 }
@@ -151,8 +153,8 @@ static void jpeg_comes_back_almost_as_it_went(void **state)
         assert_int_equal(back.channels, channels[i]);
         for (size_t k = 0; k < (size_t)67 * 45 * channels[i]; k++)
             assert_true(abs(back.data[k] - pixels.data[k]) <= 6);
-        coffer_media_free(bytes);
-        coffer_pixels_free(&back);
+        coffer_free(bytes);
+        coffer_free(back.data);
         free(pixels.data);
     }
 }
@@ -177,8 +179,8 @@ static void a_jpeg_is_decoded_at_the_smallest_scale_that_is_large_enough(void **
         assert_int_equal(back.height, cases[i].height);
         assert_true(abs(back.data[0] - 40) < 8);
     }
-    coffer_media_free(bytes);
-    coffer_pixels_free(&back);
+    coffer_free(bytes);
+    coffer_free(back.data);
     free(pixels.data);
 }
 
@@ -192,13 +194,13 @@ static void a_cut_picture_is_an_error_wherever_it_is_cut(void **state)
     for (size_t len = 0; len < size - 2; len++)
         assert_int_not_equal(decode(&back, bytes, len, 3), COFFER_OK);
     assert_int_equal(decode(&back, bytes, size - 20, 3), COFFER_E_TRUNCATED);
-    coffer_media_free(bytes);
+    coffer_free(bytes);
     assert_int_equal(coffer_image_encode_png(&bytes, &size, &pixels, NULL), COFFER_OK);
     for (size_t len = 0; len < size; len++)
         assert_int_not_equal(decode(&back, bytes, len, 3), COFFER_OK);
     assert_int_equal(decode(&back, bytes, size - 20, 3), COFFER_E_TRUNCATED);
-    coffer_media_free(bytes);
-    coffer_pixels_free(&back);
+    coffer_free(bytes);
+    coffer_free(back.data);
     free(pixels.data);
 }
 
@@ -211,8 +213,8 @@ static void a_flipped_bit_in_the_pixels_of_a_png_is_an_error(void **state)
     assert_int_equal(coffer_image_encode_png(&bytes, &size, &pixels, NULL), COFFER_OK);
     bytes[size / 2] ^= 4;
     assert_int_equal(decode(&back, bytes, size, 3), COFFER_E_BAD_VALUE);
-    coffer_media_free(bytes);
-    coffer_pixels_free(&back);
+    coffer_free(bytes);
+    coffer_free(back.data);
     free(pixels.data);
 }
 
@@ -242,12 +244,13 @@ static void limits_bound_the_pixels(void **state)
     uint8_t *bytes;
     size_t size;
     limits.memory_bytes = 39999;
-    assert_int_equal(coffer_image_decoder_new(&small, &limits, NULL), COFFER_OK);
+    const coffer_image_decoder_opts opts = { sizeof opts, &limits };
+    assert_int_equal(coffer_image_decoder_new(&small, &opts, NULL), COFFER_OK);
     assert_int_equal(coffer_image_encode_jpeg(&bytes, &size, &pixels, 90, NULL), COFFER_OK);
     assert_int_equal(coffer_image_decode(&back, small, bytes, size, NULL, NULL), COFFER_E_LIMIT);
-    coffer_media_free(bytes);
+    coffer_free(bytes);
     coffer_image_decoder_free(small);
-    coffer_pixels_free(&back);
+    coffer_free(back.data);
     free(pixels.data);
 }
 
@@ -259,7 +262,7 @@ static void colors_for_print_are_refused_by_name(void **state)
                                     0,    2,    0x11, 0,    3, 0x11, 0, 4, 0x11, 0, 0xff, 0xda, 0,    14,
                                     4,    1,    0,    2,    0, 3,    0, 4, 0,    0, 63,   0,    0xff, 0xd9 };
     coffer_pixels back = COFFER_PIXELS_INIT;
-    coffer_image_info info;
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer_image_probe(&info, cmyk, sizeof cmyk, NULL), COFFER_OK);
     assert_int_equal(info.channels, 4);
@@ -271,7 +274,7 @@ static void colors_for_print_are_refused_by_name(void **state)
 static void what_is_no_picture_is_not_recognized(void **state)
 {
     (void)state;
-    coffer_image_info info;
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
     assert_int_equal(coffer_image_probe(&info, "GIF89a", 6, NULL), COFFER_E_NOT_RECOGNISED);
     assert_int_equal(coffer_image_probe(&info, "", 0, NULL), COFFER_E_NOT_RECOGNISED);
     assert_int_equal(coffer_image_probe(&info, "\xff\xd8\xff\xe0\x00\x01", 6, NULL), COFFER_E_BAD_VALUE);

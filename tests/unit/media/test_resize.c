@@ -11,7 +11,9 @@
 
 static coffer_pixels noise(uint32_t width, uint32_t height, uint32_t channels)
 {
-    coffer_pixels pixels = { malloc((size_t)width * height * channels), width, height, channels, 0 };
+    coffer_pixels pixels = {
+        sizeof(coffer_pixels), malloc((size_t)width * height * channels), width, height, channels, 0
+    };
     uint32_t state = width * 31 + height;
     for (size_t i = 0; i < (size_t)width * height * channels; i++) {
         state = state * 1664525 + 1013904223;
@@ -71,7 +73,7 @@ static void every_size_is_what_the_definition_says(void **state)
         }
         free(in.data);
     }
-    coffer_pixels_free(&out);
+    coffer_free(out.data);
 }
 
 static void one_color_stays_that_color(void **state)
@@ -85,7 +87,7 @@ static void one_color_stays_that_color(void **state)
         for (size_t k = 0; k < (size_t)out.width * out.height * 3; k++)
             assert_int_equal(out.data[k], 255);
     }
-    coffer_pixels_free(&out);
+    coffer_free(out.data);
     free(in.data);
 }
 

@@ -49,7 +49,7 @@ static uint64_t absent_texts(const coffer_mldf *set)
 {
     uint64_t absent = 0;
     for (uint64_t i = 0; i < coffer_mldf_sample_count(set); i++) {
-        coffer_mldf_entry entry;
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         assert_int_equal(coffer_mldf_entry_at(&entry, set, i, coffer_mldf_find_field(set, "text"), NULL),
                          COFFER_OK);
         absent += !entry.present;
@@ -61,7 +61,7 @@ static uint64_t fact(const void *context, const char *name)
 {
     const doc_example *example = context;
     const coffer_mldf *set = example->set;
-    coffer_mldf_bytes text = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes text = COFFER_BYTES_INIT;
     int64_t label;
     assert_int_equal(coffer_mldf_get_int(&label, set, 0, coffer_mldf_find_field(set, "label"), NULL),
                      COFFER_OK);
@@ -80,7 +80,7 @@ static uint64_t fact(const void *context, const char *name)
         { "bytes of text in sample 0", text.size },
         { "texts that are absent", absent_texts(set) },
     };
-    coffer_mldf_bytes_free(&text);
+    coffer_free(text.data);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         if (strcmp(facts[i].name, name) == 0)
             return facts[i].value;

@@ -75,7 +75,8 @@ static void assert_batch(fixture *of, const uint64_t *samples, size_t count, boo
     coffer_mldf_target targets[SMALL_FIELDS];
     memset(data, 0xee, sizeof data);
     for (size_t f = 0; f < SMALL_FIELDS; f++)
-        targets[f] = (coffer_mldf_target){ f, data[f], ROOM, 0, offsets[f], sizes[f] };
+        targets[f] =
+            (coffer_mldf_target){ sizeof(coffer_mldf_target), f, data[f], ROOM, 0, offsets[f], sizes[f] };
     for (size_t f = 0; strided && f < SMALL_FIELDS; f++)
         targets[f].stride = f == SMALL_LABEL || f == SMALL_SCORE ? 8 : 256;
     if (coffer_mldf_batch_read(of->batch, samples, count, targets, SMALL_FIELDS, &of->err) != COFFER_OK)
@@ -161,15 +162,15 @@ static void what_does_not_fit_is_an_error_and_never_damage(void **state)
         fixture of;
         open_fixture(&of, &opts, i & 2, false);
         make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
-        coffer_mldf_target target = { SMALL_IMAGE, data, 53, 0, offsets, NULL };
+        coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_IMAGE, data, 53, 0, offsets, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
-        target = (coffer_mldf_target){ SMALL_IMAGE, data, 51, 17, NULL, NULL };
+        target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_IMAGE, data, 51, 17, NULL, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
-        target = (coffer_mldf_target){ SMALL_CAPTION, data, 30, 10, NULL, NULL };
+        target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_CAPTION, data, 30, 10, NULL, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
-        target = (coffer_mldf_target){ SMALL_LABEL, data, 23, 0, NULL, NULL };
+        target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_LABEL, data, 23, 0, NULL, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
-        target = (coffer_mldf_target){ SMALL_IMAGE, data, 100, 0, NULL, NULL };
+        target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_IMAGE, data, 100, 0, NULL, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, NULL),
                          COFFER_E_INVALID_ARGUMENT);
         close_fixture(&of);
@@ -184,7 +185,7 @@ static void samples_and_fields_that_are_not_there_are_errors(void **state)
     (void)state;
     open_fixture(&of, NULL, false, false);
     make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
-    coffer_mldf_target target = { SMALL_LABEL, data, sizeof data, 0, NULL, NULL };
+    coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_LABEL, data, sizeof data, 0, NULL, NULL };
     assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 2, &target, 1, &of.err),
                      COFFER_E_OUT_OF_BOUNDS);
     assert_string_equal(of.err.text, "sample 300 is not there: the set has 300");
@@ -244,7 +245,8 @@ static void damaged_values_are_skipped_and_told(void **state)
         assert_int_equal(coffer_mldf_batch_new(&of.batch, of.set, &opts, NULL), COFFER_OK);
         coffer_mldf_target targets[SMALL_FIELDS];
         for (size_t f = 0; f < SMALL_FIELDS; f++)
-            targets[f] = (coffer_mldf_target){ f, data[f], ROOM, 0, offsets[f], sizes[f] };
+            targets[f] =
+                (coffer_mldf_target){ sizeof(coffer_mldf_target), f, data[f], ROOM, 0, offsets[f], sizes[f] };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 20, targets, SMALL_FIELDS, &of.err),
                          COFFER_OK);
         for (size_t i = 0; i < 20; i++) {
@@ -276,7 +278,7 @@ static void the_first_damaged_value_ends_a_call_that_skips_nothing(void **state)
     open_fixture(&of, &opts, false, true);
     damage(&of);
     make_batch(&of, 2, COFFER_MLDF_POLICY_ERROR);
-    coffer_mldf_target target = { SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
+    coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
     assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err),
                      COFFER_E_BAD_CHECKSUM);
     assert_memory_equal(of.err.text, "sample 11, field image: ", 24);
@@ -294,7 +296,7 @@ static void an_encrypted_field_without_a_key_is_an_error_even_when_skipping(void
     of.src = dataset_source_of(of.bytes, of.len);
     of.set = dataset_open(of.src);
     make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
-    coffer_mldf_target target = { SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
+    coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
     assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL),
                      COFFER_E_INVALID_ARGUMENT);
     close_fixture(&of);
@@ -311,19 +313,30 @@ static void a_column_is_the_scalars_of_its_field(void **state)
         dataset_opts opts = { .rows_last = i & 1 };
         fixture of;
         open_fixture(&of, &opts, i & 2, false);
-        assert_int_equal(coffer_mldf_read_column(labels, of.set, SMALL_LABEL, 0, SAMPLES, 2, NULL),
-                         COFFER_OK);
-        assert_int_equal(coffer_mldf_read_column(scores, of.set, SMALL_SCORE, 100, 150, 1, NULL), COFFER_OK);
+        assert_int_equal(
+            coffer_mldf_read_column(labels, of.set, SMALL_LABEL, 0, SAMPLES,
+                                    &(coffer_mldf_column_opts){ sizeof(coffer_mldf_column_opts), 2 }, NULL),
+            COFFER_OK);
+        assert_int_equal(
+            coffer_mldf_read_column(scores, of.set, SMALL_SCORE, 100, 150,
+                                    &(coffer_mldf_column_opts){ sizeof(coffer_mldf_column_opts), 1 }, NULL),
+            COFFER_OK);
         for (int64_t k = 0; k < SAMPLES; k++)
             assert_int_equal(labels[k], 7 * k - 3);
         for (size_t k = 0; k < 150; k++)
             assert_true(scores[k] == (double)(100 + k) / 4);
-        assert_int_equal(coffer_mldf_read_column(scores, of.set, SMALL_SCORE, 200, 101, 1, NULL),
-                         COFFER_E_OUT_OF_BOUNDS);
-        assert_int_equal(coffer_mldf_read_column(scores, of.set, SMALL_IMAGE, 0, 1, 1, NULL),
-                         COFFER_E_INVALID_ARGUMENT);
-        assert_int_equal(coffer_mldf_read_column(scores, of.set, SMALL_SCORE, SAMPLES, 0, 1, NULL),
-                         COFFER_OK);
+        assert_int_equal(
+            coffer_mldf_read_column(scores, of.set, SMALL_SCORE, 200, 101,
+                                    &(coffer_mldf_column_opts){ sizeof(coffer_mldf_column_opts), 1 }, NULL),
+            COFFER_E_OUT_OF_BOUNDS);
+        assert_int_equal(
+            coffer_mldf_read_column(scores, of.set, SMALL_IMAGE, 0, 1,
+                                    &(coffer_mldf_column_opts){ sizeof(coffer_mldf_column_opts), 1 }, NULL),
+            COFFER_E_INVALID_ARGUMENT);
+        assert_int_equal(
+            coffer_mldf_read_column(scores, of.set, SMALL_SCORE, SAMPLES, 0,
+                                    &(coffer_mldf_column_opts){ sizeof(coffer_mldf_column_opts), 1 }, NULL),
+            COFFER_OK);
         close_fixture(&of);
     }
 }
@@ -348,7 +361,10 @@ static void long_columns_come_whole_from_any_number_of_threads(void **state)
         coffer_source *src =
             threads & 1 ? dataset_source_of(file, len) : dataset_counting_source(&reads, file, len);
         coffer_mldf *set = dataset_open(src);
-        assert_int_equal(coffer_mldf_read_column(values, set, 2, 0, MANY, threads, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_read_column(
+                             values, set, 2, 0, MANY,
+                             &(coffer_mldf_column_opts){ sizeof(coffer_mldf_column_opts), threads }, NULL),
+                         COFFER_OK);
         for (int64_t i = 0; i < MANY; i++)
             assert_true(values[i] == -i * i);
         coffer_mldf_close(set);

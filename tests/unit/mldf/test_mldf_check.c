@@ -228,8 +228,9 @@ static void assert_content(uint16_t type, const coffer_mldf_entry *entry, const 
 
 static void texts_must_be_what_their_encoding_says(void **state)
 {
-    coffer_mldf_entry ids = { .encoding = 1, .num_tokens = 2 }, many = { .encoding = 2, .num_tokens = 65535 };
-    coffer_mldf_entry unknown = { .encoding = 3 };
+    coffer_mldf_entry ids = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 1, .num_tokens = 2 },
+                      many = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 2, .num_tokens = 65535 };
+    coffer_mldf_entry unknown = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 3 };
     (void)state;
     assert_content(COFFER_MLDF_TEXT, NULL, "plain", 5, COFFER_OK);
     assert_content(COFFER_MLDF_TEXT, NULL, "\xc3(", 2, COFFER_E_BAD_TEXT);
@@ -244,10 +245,17 @@ static void texts_must_be_what_their_encoding_says(void **state)
 
 static void pictures_and_sounds_must_be_what_their_rows_say(void **state)
 {
-    coffer_mldf_entry raw = { .height = 2, .width = 2, .channels = 1 }, jpeg = { .mode = 1 },
-                      png = { .mode = 2 };
-    coffer_mldf_entry mode = { .mode = 3 }, pcm = { .num_samples = 2, .channels = 2, .bit_depth = 16 };
-    coffer_mldf_entry flac = { .codec = 1 }, codec = { .codec = 4 };
+    coffer_mldf_entry raw = { .struct_size = sizeof(coffer_mldf_entry),
+                              .height = 2,
+                              .width = 2,
+                              .channels = 1 },
+                      jpeg = { .struct_size = sizeof(coffer_mldf_entry), .mode = 1 },
+                      png = { .struct_size = sizeof(coffer_mldf_entry), .mode = 2 };
+    coffer_mldf_entry mode = { .struct_size = sizeof(coffer_mldf_entry), .mode = 3 }, pcm = {
+        .struct_size = sizeof(coffer_mldf_entry), .num_samples = 2, .channels = 2, .bit_depth = 16
+    };
+    coffer_mldf_entry flac = { .struct_size = sizeof(coffer_mldf_entry), .codec = 1 },
+                      codec = { .struct_size = sizeof(coffer_mldf_entry), .codec = 4 };
     (void)state;
     assert_content(COFFER_MLDF_IMAGE_RAW, &raw, "1234", 4, COFFER_OK);
     assert_content(COFFER_MLDF_IMAGE_RAW, &raw, "12345", 5, COFFER_E_SIZE_MISMATCH);
@@ -424,11 +432,12 @@ static void assert_damaged(const fixture *of, const uint8_t *with_key, const uin
     opts.key = with_key;
     assert_int_equal(coffer_mldf_open(&set, src, &opts, NULL), COFFER_OK);
     for (uint32_t threads = 1; threads < 4; threads++) {
-        assert_int_equal(coffer_mldf_find_damaged(&samples, &found, set, threads, NULL, NULL), COFFER_OK);
+        coffer_mldf_find_damaged_opts damage = { sizeof damage, threads, NULL };
+        assert_int_equal(coffer_mldf_find_damaged(&samples, &found, set, &damage, NULL), COFFER_OK);
         assert_int_equal(found, count);
         for (size_t i = 0; i < count; i++)
             assert_int_equal(samples[i], expected[i]);
-        coffer_mldf_samples_free(samples);
+        coffer_free(samples);
     }
     coffer_mldf_close(set);
     coffer_source_close(src);

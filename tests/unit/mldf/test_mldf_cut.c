@@ -13,7 +13,7 @@ enum { SAMPLES = 500 };
 static int read_what_was_cut(const char *path, uint64_t to)
 {
     coffer_source_opts source_opts = COFFER_SOURCE_OPTS_INIT;
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
     signal(SIGBUS, SIG_DFL);

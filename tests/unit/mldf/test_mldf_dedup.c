@@ -58,7 +58,7 @@ static size_t create(uint16_t flags, const coffer_mldf_writer_opts *opts)
 static void expect_values(uint64_t count)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
     opts.verify = true;
@@ -73,7 +73,7 @@ static void expect_values(uint64_t count)
         assert_int_equal(value.size, SIZE);
         assert_memory_equal(value.data, expected, SIZE);
     }
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
 }
@@ -147,14 +147,14 @@ static void equal_sums_of_different_payloads_do_not_share(void **state)
     assert_int_equal(coffer_mldf_writer_append_to(&writer, path(), &opts, NULL), COFFER_OK);
     write_values(writer, SAMPLES);
     coffer_source *src = NULL;
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     uint8_t expected[SIZE];
     assert_int_equal(coffer_source_open(&src, path(), NULL, NULL), COFFER_OK);
     coffer_mldf *set = dataset_open(src);
     value_of(expected, 0);
     assert_int_equal(coffer_mldf_read(&value, NULL, set, SAMPLES, 0, NULL), COFFER_OK);
     assert_memory_equal(value.data, expected, SIZE);
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(bytes);

@@ -30,7 +30,7 @@ static void write_texts(coffer_mldf_writer *writer, uint64_t first, uint64_t cou
     assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
-static size_t create(const char *name, const coffer_mldf_bytes *dictionary)
+static size_t create(const char *name, const coffer_bytes *dictionary)
 {
     coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field field = dataset_field_of("text", COFFER_MLDF_JSON, COFFER_MLDF_FIELD_ZSTD);
@@ -49,7 +49,7 @@ static size_t create(const char *name, const coffer_mldf_bytes *dictionary)
 static void expect_texts(const char *name, uint64_t count)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
     opts.verify = true;
@@ -63,18 +63,20 @@ static void expect_texts(const char *name, uint64_t count)
         assert_int_equal(value.size, len);
         assert_memory_equal(value.data, text, len);
     }
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     dataset_expect_clean(path(name));
 }
 
-static coffer_status train(coffer_mldf_bytes *out, const char *name, size_t field, size_t size)
+static coffer_status train(coffer_bytes *out, const char *name, size_t field, size_t size)
 {
+    coffer_mldf_train_opts opts = COFFER_MLDF_TRAIN_OPTS_INIT;
+    opts.size = size;
     coffer_source *src = NULL;
     assert_int_equal(coffer_source_open(&src, path(name), NULL, NULL), COFFER_OK);
     coffer_mldf *set = dataset_open(src);
-    coffer_status status = coffer_mldf_train_dictionary(out, set, field, size, NULL);
+    coffer_status status = coffer_mldf_train_dictionary(out, set, field, &opts, NULL);
     coffer_mldf_close(set);
     coffer_source_close(src);
     return status;
@@ -82,7 +84,7 @@ static coffer_status train(coffer_mldf_bytes *out, const char *name, size_t fiel
 
 static void a_trained_dictionary_makes_the_set_smaller_and_stays_with_it(void **state)
 {
-    coffer_mldf_bytes dictionary = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes dictionary = COFFER_BYTES_INIT;
     coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
     coffer_source *src = NULL;
@@ -103,23 +105,22 @@ static void a_trained_dictionary_makes_the_set_smaller_and_stays_with_it(void **
     static uint64_t first[50];
     for (uint64_t i = 0; i < 50; i++)
         first[i] = i;
-    assert_int_equal(coffer_mldf_extract(path("part.mldf"), set, first, 50, NULL, 0, &opts, NULL, NULL),
-                     COFFER_OK);
+    assert_int_equal(dataset_extract(path("part.mldf"), set, first, 50, NULL, 0, &opts, NULL), COFFER_OK);
     coffer_mldf_close(set);
     coffer_source_close(src);
     expect_texts("part.mldf", 50);
-    coffer_mldf_bytes_free(&dictionary);
+    coffer_free(dictionary.data);
 }
 
 static void what_cannot_be_trained_is_refused(void **state)
 {
-    coffer_mldf_bytes dictionary = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes dictionary = COFFER_BYTES_INIT;
     (void)state;
     assert_int_equal(dataset_create(path("few.mldf"), 3, 0, NULL, NULL), COFFER_OK);
     assert_int_equal(train(&dictionary, "few.mldf", SMALL_LABEL, 4096), COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(train(&dictionary, "few.mldf", 99, 4096), COFFER_E_OUT_OF_BOUNDS);
     assert_int_equal(train(&dictionary, "few.mldf", SMALL_CAPTION, 4096), COFFER_E_UNSUPPORTED);
-    coffer_mldf_bytes_free(&dictionary);
+    coffer_free(dictionary.data);
 }
 
 int main(void)

@@ -38,10 +38,10 @@ static void samples_are_taken_in_the_order_asked_for(void **state)
         coffer_source *src = NULL;
         assert_int_equal(dataset_create(path("a.mldf"), 30, kinds[k], NULL, NULL), COFFER_OK);
         coffer_mldf *set = open_set(&src, "a.mldf", dataset_key);
-        must(coffer_mldf_extract(path("b.mldf"), set, order, 6, NULL, 0, &opts, NULL, &err), &err);
+        must(dataset_extract(path("b.mldf"), set, order, 6, NULL, 0, &opts, &err), &err);
         dataset_expect(path("b.mldf"), order, 6);
         dataset_expect_clean(path("b.mldf"));
-        must(coffer_mldf_extract(path("b.mldf"), set, NULL, 0, NULL, 0, &opts, NULL, &err), &err);
+        must(dataset_extract(path("b.mldf"), set, NULL, 0, NULL, 0, &opts, &err), &err);
         dataset_expect(path("b.mldf"), NULL, 30);
         coffer_mldf_close(set);
         coffer_source_close(src);
@@ -52,13 +52,13 @@ static void fields_are_taken_in_the_order_asked_for(void **state)
 {
     static const size_t fields[] = { SMALL_BLOB, SMALL_LABEL };
     coffer_mldf_writer_opts opts = dataset_small_pages();
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *src = NULL;
     (void)state;
     assert_int_equal(dataset_create(path("a.mldf"), 30, COFFER_MLDF_FIELD_ENCRYPTED, NULL, NULL), COFFER_OK);
     coffer_mldf *set = open_set(&src, "a.mldf", dataset_key);
-    must(coffer_mldf_extract(path("b.mldf"), set, NULL, 0, fields, 2, &opts, NULL, &err), &err);
+    must(dataset_extract(path("b.mldf"), set, NULL, 0, fields, 2, &opts, &err), &err);
     coffer_mldf_close(set);
     coffer_source_close(src);
     set = open_set(&src, "b.mldf", dataset_key);
@@ -71,7 +71,7 @@ static void fields_are_taken_in_the_order_asked_for(void **state)
         if (len != SIZE_MAX)
             assert_memory_equal(value.data, expected, len);
     }
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     dataset_expect_clean(path("b.mldf"));
@@ -86,9 +86,9 @@ static void samples_and_fields_that_are_not_there_are_refused(void **state)
     temp_empty(temp_folder);
     assert_int_equal(dataset_create(path("a.mldf"), 30, 0, NULL, NULL), COFFER_OK);
     coffer_mldf *set = open_set(&src, "a.mldf", NULL);
-    assert_int_equal(coffer_mldf_extract(path("b.mldf"), set, &sample, 1, NULL, 0, NULL, NULL, NULL),
+    assert_int_equal(dataset_extract(path("b.mldf"), set, &sample, 1, NULL, 0, NULL, NULL),
                      COFFER_E_OUT_OF_BOUNDS);
-    assert_int_equal(coffer_mldf_extract(path("b.mldf"), set, NULL, 0, &field, 1, NULL, NULL, NULL),
+    assert_int_equal(dataset_extract(path("b.mldf"), set, NULL, 0, &field, 1, NULL, NULL),
                      COFFER_E_OUT_OF_BOUNDS);
     coffer_mldf_close(set);
     coffer_source_close(src);
@@ -99,6 +99,7 @@ static void sets_are_put_one_behind_the_other(void **state)
 {
     uint64_t which[35];
     coffer_mldf_writer_opts opts = dataset_small_pages();
+    const coffer_mldf_concat_opts concat = { sizeof concat, &opts, NULL };
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (uint64_t i = 0; i < 35; i++)
@@ -112,7 +113,7 @@ static void sets_are_put_one_behind_the_other(void **state)
         sets[0] = open_set(&src[0], "a.mldf", dataset_key);
         sets[1] = open_set(&src[1], "b.mldf", dataset_key);
         sets[2] = open_set(&src[2], "c.mldf", dataset_key);
-        must(coffer_mldf_concat(path("d.mldf"), sets, 3, &opts, NULL, &err), &err);
+        must(coffer_mldf_concat(path("d.mldf"), sets, 3, &concat, &err), &err);
         dataset_expect(path("d.mldf"), which, 35);
         dataset_expect_clean(path("d.mldf"));
         for (size_t i = 0; i < 3; i++) {
@@ -125,6 +126,7 @@ static void sets_are_put_one_behind_the_other(void **state)
 static void sets_with_other_fields_are_refused_with_the_first_difference(void **state)
 {
     coffer_mldf_writer_opts opts = dataset_small_pages();
+    const coffer_mldf_concat_opts concat = { sizeof concat, &opts, NULL };
     coffer_mldf_field fields[SMALL_FIELDS];
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mldf_writer *writer = NULL;
@@ -140,7 +142,7 @@ static void sets_with_other_fields_are_refused_with_the_first_difference(void **
     assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
     sets[0] = open_set(&src[0], "a.mldf", NULL);
     sets[1] = open_set(&src[1], "b.mldf", NULL);
-    assert_int_equal(coffer_mldf_concat(path("c.mldf"), sets, 2, &opts, NULL, &err), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_mldf_concat(path("c.mldf"), sets, 2, &concat, &err), COFFER_E_INCONSISTENT);
     assert_non_null(
         strstr(err.text, "b.mldf: field 2 is \"score\" (int), in the first set it is \"score\" (float)"));
     for (size_t i = 0; i < 2; i++) {
@@ -153,7 +155,7 @@ static void sets_with_other_fields_are_refused_with_the_first_difference(void **
 static void a_damaged_payload_stops_the_copy(void **state)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set;
     size_t len = 0;
@@ -169,7 +171,7 @@ static void a_damaged_payload_stops_the_copy(void **state)
     bytes[entry.offset] ^= 1;
     temp_write(path("a.mldf"), bytes, len);
     set = open_set(&src, "a.mldf", NULL);
-    assert_int_equal(coffer_mldf_extract(path("b.mldf"), set, NULL, 0, NULL, 0, NULL, NULL, &err),
+    assert_int_equal(dataset_extract(path("b.mldf"), set, NULL, 0, NULL, 0, NULL, &err),
                      COFFER_E_BAD_CHECKSUM);
     assert_non_null(strstr(err.text, "sample 7, field caption"));
     coffer_mldf_close(set);
@@ -187,10 +189,9 @@ static void moving_encrypted_samples_needs_the_key(void **state)
     opts.key = NULL;
     assert_int_equal(dataset_create(path("a.mldf"), 10, COFFER_MLDF_FIELD_ENCRYPTED, NULL, NULL), COFFER_OK);
     coffer_mldf *set = open_set(&src, "a.mldf", NULL);
-    assert_int_equal(coffer_mldf_extract(path("b.mldf"), set, &second, 1, NULL, 0, &opts, NULL, NULL),
+    assert_int_equal(dataset_extract(path("b.mldf"), set, &second, 1, NULL, 0, &opts, NULL),
                      COFFER_E_INVALID_ARGUMENT);
-    assert_int_equal(coffer_mldf_extract(path("b.mldf"), set, &first, 1, NULL, 0, &opts, NULL, NULL),
-                     COFFER_OK);
+    assert_int_equal(dataset_extract(path("b.mldf"), set, &first, 1, NULL, 0, &opts, NULL), COFFER_OK);
     dataset_expect(path("b.mldf"), NULL, 1);
     coffer_mldf_close(set);
     coffer_source_close(src);
@@ -198,9 +199,10 @@ static void moving_encrypted_samples_needs_the_key(void **state)
 
 static void fields_of_unknown_types_are_carried_along(void **state)
 {
+    coffer_mldf_writer_opts opts = dataset_small_pages();
     dataset *made = dataset_new(4, NULL);
     size_t field = dataset_foreign_field(made, "odd", 999, 12), number;
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_source *src = NULL;
     size_t len = 0;
     uint8_t *bytes;
@@ -215,7 +217,7 @@ static void fields_of_unknown_types_are_carried_along(void **state)
     bytes = dataset_make(&len, NULL, made);
     temp_write(path("a.mldf"), bytes, len);
     coffer_mldf *set = open_set(&src, "a.mldf", NULL);
-    assert_int_equal(coffer_mldf_extract(path("b.mldf"), set, NULL, 0, NULL, 0, NULL, NULL, NULL), COFFER_OK);
+    assert_int_equal(dataset_extract(path("b.mldf"), set, NULL, 0, NULL, 0, &opts, NULL), COFFER_OK);
     coffer_mldf_close(set);
     coffer_source_close(src);
     set = open_set(&src, "b.mldf", NULL);
@@ -223,7 +225,7 @@ static void fields_of_unknown_types_are_carried_along(void **state)
     assert_int_equal(value.size, 12);
     assert_memory_equal(value.data, "abcdefghijk\3", 12);
     assert_int_equal(coffer_mldf_field_at(set, field)->type, 999);
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(bytes);

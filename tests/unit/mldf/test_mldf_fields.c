@@ -119,11 +119,11 @@ static void fields_of_other_sizes_are_laid_out_by_what_divides_them(void **state
         assert_int_equal(coffer_mldf_field_at(of.set, i)->kind, COFFER_MLDF_ENTRY_OPAQUE);
     }
     assert_int_equal(coffer_mldf_row_size(of.set), 72);
-    coffer_mldf_bytes row = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes row = COFFER_BYTES_INIT;
     assert_int_equal(coffer_mldf_read(&row, NULL, of.set, 2, 4, NULL), COFFER_OK);
     assert_int_equal(row.size, 3);
     assert_memory_equal(row.data, "xyz", 3);
-    coffer_mldf_bytes_free(&row);
+    coffer_free(row.data);
     close_made(&of);
 }
 

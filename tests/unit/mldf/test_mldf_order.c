@@ -30,7 +30,7 @@ static void a_shuffle_gives_every_number_once_and_back(void **state)
 static void positions_past_the_end_give_a_sample_too(void **state)
 {
     coffer_mldf_order_opts opts = COFFER_MLDF_ORDER_OPTS_INIT;
-    coffer_mldf_order order;
+    coffer_mldf_order order = COFFER_MLDF_ORDER_INIT;
     (void)state;
     assert_int_equal(coffer_mldf_shuffle_at(0, 1, 0, 5), 0);
     for (uint64_t count = 1; count < 60; count++) {
@@ -41,7 +41,7 @@ static void positions_past_the_end_give_a_sample_too(void **state)
         opts.page_samples = 3;
         opts.world = 4;
         opts.rank = (uint32_t)(count % 4);
-        assert_int_equal(coffer_mldf_order_init(&order, count, &opts, NULL), COFFER_OK);
+        assert_int_equal(coffer_mldf_order_prepare(&order, count, &opts, NULL), COFFER_OK);
         for (uint64_t i = 0; i < 3 * count; i++)
             assert_true(coffer_mldf_order_at(&order, 0, i) < count);
     }
@@ -137,8 +137,8 @@ static void epochs_and_seeds_have_little_in_common(void **state)
 
 static coffer_mldf_order order_of(uint64_t count, const coffer_mldf_order_opts *opts)
 {
-    coffer_mldf_order order;
-    assert_int_equal(coffer_mldf_order_init(&order, count, opts, NULL), COFFER_OK);
+    coffer_mldf_order order = COFFER_MLDF_ORDER_INIT;
+    assert_int_equal(coffer_mldf_order_prepare(&order, count, opts, NULL), COFFER_OK);
     return order;
 }
 
@@ -287,19 +287,19 @@ static void ranks_differ_by_one_at_most(void **state)
 static void what_makes_no_sense_is_refused(void **state)
 {
     coffer_mldf_order_opts opts = COFFER_MLDF_ORDER_OPTS_INIT;
-    coffer_mldf_order order;
+    coffer_mldf_order order = COFFER_MLDF_ORDER_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     opts.world = 2;
     opts.rank = 2;
-    assert_int_equal(coffer_mldf_order_init(&order, 10, &opts, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_order_prepare(&order, 10, &opts, &err), COFFER_E_INVALID_ARGUMENT);
     assert_string_equal(err.text, "rank 2 of 2: the first is 0");
     opts.rank = 0;
     opts.worker = 1;
-    assert_int_equal(coffer_mldf_order_init(&order, 10, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_order_prepare(&order, 10, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
     opts.worker = 0;
     opts.window_pages = 1;
-    assert_int_equal(coffer_mldf_order_init(&order, 10, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_order_prepare(&order, 10, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
 }
 
 static void samples_per_page_follows_from_the_payloads(void **state)

@@ -18,14 +18,14 @@ typedef struct fixture {
     dataset_places places;
     coffer_source *src;
     coffer_mldf *set;
-    coffer_mldf_bytes value;
+    coffer_bytes value;
     coffer_error err;
 } fixture;
 
 /* A set of two fields "a" and "b" of text with these flags; sample i of each holds many times its number. */
 static void make(fixture *of, uint16_t flags, const dataset_opts *opts)
 {
-    *of = (fixture){ .made = dataset_new(4, opts), .value = COFFER_MLDF_BYTES_INIT };
+    *of = (fixture){ .made = dataset_new(4, opts), .value = COFFER_BYTES_INIT };
     dataset_field(of->made, "a", COFFER_MLDF_TEXT, flags);
     dataset_field(of->made, "b", COFFER_MLDF_TEXT, flags);
     for (uint64_t i = 0; i < 4; i++) {
@@ -57,7 +57,7 @@ static void close_set(fixture *of)
 static void end(fixture *of)
 {
     close_set(of);
-    coffer_mldf_bytes_free(&of->value);
+    coffer_free(of->value.data);
     free(of->bytes);
     dataset_free(of->made);
 }
@@ -214,7 +214,7 @@ static void a_flag_that_was_taken_away_does_not_turn_ciphertext_into_a_value(voi
 static void a_dictionary_is_used_and_looked_for_within_the_data(void **state)
 {
     static const char words[] = "training sets, and words that many samples have in common";
-    fixture of = { .made = dataset_new(2, NULL), .value = COFFER_MLDF_BYTES_INIT };
+    fixture of = { .made = dataset_new(2, NULL), .value = COFFER_BYTES_INIT };
     (void)state;
     dataset_field(of.made, "t", COFFER_MLDF_TEXT, COFFER_MLDF_FIELD_ZSTD);
     dataset_dictionary(of.made, 0, words, sizeof words - 1);
@@ -241,7 +241,7 @@ static void a_dictionary_is_used_and_looked_for_within_the_data(void **state)
 /* A payload of a plain field made to look like a compressed one. */
 static void make_frame(fixture *of, const void *frame, size_t len)
 {
-    *of = (fixture){ .made = dataset_new(1, NULL), .value = COFFER_MLDF_BYTES_INIT };
+    *of = (fixture){ .made = dataset_new(1, NULL), .value = COFFER_BYTES_INIT };
     dataset_field(of->made, "z", COFFER_MLDF_BYTES, 0);
     dataset_bytes(of->made, 0, 0, frame, len, NULL);
     of->bytes = dataset_make(&of->len, &of->places, of->made);

@@ -15,21 +15,21 @@ static const uint8_t key[COFFER_MLDF_KEY_SIZE] = "processes";
 /* Gives the number of values that were not right. */
 static int read_all(const coffer_mldf *set, uint64_t start)
 {
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     int wrong = 0;
     for (uint64_t i = 0; i < SAMPLES; i++) {
         uint64_t sample = (start + i * 7) % SAMPLES;
         for (size_t f = 0; f < SMALL_FIELDS; f++) {
             uint8_t expected[256];
             size_t len = dataset_small_value(expected, sample, f);
-            coffer_mldf_entry entry;
+            coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
             bool right = coffer_mldf_read(&found, &entry, set, sample, f, NULL) == COFFER_OK &&
                          entry.present == (len != SIZE_MAX) && found.size == (len == SIZE_MAX ? 0 : len) &&
                          memcmp(found.data, expected, found.size) == 0;
             wrong += !right;
         }
     }
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     return wrong;
 }
 
@@ -52,7 +52,9 @@ static int read_batches(coffer_mldf_batch *batch)
 {
     static uint8_t data[SAMPLES * 256];
     static uint64_t samples[SAMPLES], offsets[SAMPLES + 1];
-    coffer_mldf_target target = { SMALL_CAPTION, data, sizeof data, 0, offsets, NULL };
+    coffer_mldf_target target = {
+        sizeof(coffer_mldf_target), SMALL_CAPTION, data, sizeof data, 0, offsets, NULL
+    };
     int wrong = 0;
     for (int round = 0; round < ROUNDS; round++) {
         for (uint64_t i = 0; i < SAMPLES; i++)

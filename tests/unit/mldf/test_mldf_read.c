@@ -43,8 +43,8 @@ static void close_fixture(fixture *of)
 
 static void assert_value(const coffer_mldf *set, uint64_t sample, size_t field)
 {
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
-    coffer_mldf_entry entry;
+    coffer_bytes found = COFFER_BYTES_INIT;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     uint8_t expected[256];
     size_t len = dataset_small_value(expected, sample, field);
@@ -53,7 +53,7 @@ static void assert_value(const coffer_mldf *set, uint64_t sample, size_t field)
     assert_int_equal(entry.present, len != SIZE_MAX);
     assert_int_equal(found.size, len == SIZE_MAX ? 0 : len);
     assert_memory_equal(found.data, expected, found.size);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
 }
 
 static void every_value_is_read_over_every_source_and_layout(void **state)
@@ -74,7 +74,7 @@ static void every_value_is_read_over_every_source_and_layout(void **state)
 static void a_read_touches_the_row_entry_and_the_payload_and_nothing_else(void **state)
 {
     fixture of;
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     (void)state;
     open_fixture(&of, NULL, true, false);
     of.reads.calls = of.reads.total = 0;
@@ -84,7 +84,7 @@ static void a_read_touches_the_row_entry_and_the_payload_and_nothing_else(void *
     of.reads.calls = of.reads.total = 0;
     assert_int_equal(coffer_mldf_read(&found, NULL, of.set, 2, SMALL_BLOB, NULL), COFFER_OK);
     assert_int_equal(of.reads.total, 16);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     close_fixture(&of);
 }
 
@@ -93,7 +93,7 @@ static void a_verified_read_looks_at_few_entries_of_the_table(void **state)
     dataset *made = dataset_new(5000, NULL);
     dataset_reads reads;
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     coffer_mldf *set = NULL;
     uint8_t bytes[300] = { 0 };
     size_t len;
@@ -109,7 +109,7 @@ static void a_verified_read_looks_at_few_entries_of_the_table(void **state)
     for (uint64_t i = 0; i < 5000; i++)
         assert_int_equal(coffer_mldf_read(&found, NULL, set, i, 0, NULL), COFFER_OK);
     assert_true(reads.calls < 5000 * 7);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(file);
@@ -141,7 +141,7 @@ static void views_are_the_bytes_where_they_are_stored_as_they_are(void **state)
 static void what_is_not_there_is_told_with_its_numbers(void **state)
 {
     fixture of;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     open_fixture(&of, NULL, false, false);
@@ -155,7 +155,7 @@ static void what_is_not_there_is_told_with_its_numbers(void **state)
 static void pointers_that_lead_outside_are_errors_that_name_the_sample(void **state)
 {
     fixture of;
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     uint8_t *entry;
     (void)state;
@@ -171,7 +171,7 @@ static void pointers_that_lead_outside_are_errors_that_name_the_sample(void **st
     }
     coffer__store_u64(entry, of.places.table - 1);
     assert_int_equal(coffer_mldf_read(&found, NULL, of.set, 7, SMALL_IMAGE, NULL), COFFER_E_OUT_OF_BOUNDS);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     close_fixture(&of);
 }
 
@@ -179,7 +179,7 @@ static void verifying_finds_foreign_pointers_and_changed_bytes(void **state)
 {
     dataset_opts opts = { .checksummed = true };
     fixture of;
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     open_fixture(&of, &opts, false, true);
@@ -196,14 +196,14 @@ static void verifying_finds_foreign_pointers_and_changed_bytes(void **state)
     size_t size;
     assert_null(coffer_mldf_view(&size, of.set, 7, SMALL_IMAGE));
     assert_value(of.set, 8, SMALL_IMAGE);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     close_fixture(&of);
 }
 
 static void typed_accessors_give_values_or_say_what_is_there(void **state)
 {
     fixture of;
-    coffer_mldf_bytes text = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes text = COFFER_BYTES_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     int64_t label;
     double score;
@@ -218,7 +218,7 @@ static void typed_accessors_give_values_or_say_what_is_there(void **state)
     assert_int_equal(coffer_mldf_get_float(&score, of.set, 5, SMALL_LABEL, &err), COFFER_E_INVALID_ARGUMENT);
     assert_string_equal(err.text, "sample 5, field label: asked for as float, the field holds int");
     assert_int_equal(coffer_mldf_get_text(&text, of.set, 5, SMALL_BLOB, NULL), COFFER_E_INVALID_ARGUMENT);
-    coffer_mldf_bytes_free(&text);
+    coffer_free(text.data);
     close_fixture(&of);
 }
 
@@ -229,7 +229,7 @@ static void arrays_come_with_their_shape(void **state)
     dataset *made = dataset_new(3, NULL);
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     uint8_t with_dims[16 + sizeof numbers] = { 3, 0, 0, 0, 0, 0, 0, 0, 2 };
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     size_t len;
     (void)state;
     memcpy(with_dims + 16, numbers, sizeof numbers);
@@ -255,7 +255,7 @@ static void arrays_come_with_their_shape(void **state)
     assert_int_equal(coffer_mldf_get_array(&found, dims, set, 1, 1, NULL), COFFER_E_SIZE_MISMATCH);
     assert_int_equal(coffer_mldf_get_array(&found, dims, set, 2, 0, NULL), COFFER_E_MISSING);
     assert_int_equal(coffer_mldf_get_array(&found, dims, set, 2, 1, NULL), COFFER_E_INCONSISTENT);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(file);
@@ -266,9 +266,10 @@ static void tokens_are_widened(void **state)
 {
     static const uint16_t narrow[] = { 1, 2, 65535 };
     static const uint32_t wide[] = { 70000, 3 }, expected[] = { 1, 2, 65535 };
-    coffer_mldf_entry two = { .encoding = 2, .num_tokens = 3 }, one = { .encoding = 1, .num_tokens = 2 };
+    coffer_mldf_entry two = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 2, .num_tokens = 3 },
+                      one = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 1, .num_tokens = 2 };
     dataset *made = dataset_new(3, NULL);
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     size_t len;
     (void)state;
     dataset_field(made, "t", COFFER_MLDF_TEXT_TOKENISED, 0);
@@ -285,7 +286,7 @@ static void tokens_are_widened(void **state)
     assert_memory_equal(found.data, wide, sizeof wide);
     assert_int_equal(coffer_mldf_get_tokens(&found, set, 2, 0, NULL), COFFER_E_SIZE_MISMATCH);
     assert_int_equal(coffer_mldf_get_text(&found, set, 0, 0, NULL), COFFER_E_INVALID_ARGUMENT);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(file);
@@ -296,7 +297,7 @@ static void entries_of_a_range_come_in_one_go(void **state)
 {
     (void)state;
     for (unsigned counted = 0; counted < 2; counted++) {
-        coffer_mldf_entry entries[SAMPLES], one;
+        coffer_mldf_entry entries[SAMPLES] = { COFFER_MLDF_ENTRY_INIT }, one = COFFER_MLDF_ENTRY_INIT;
         fixture of;
         open_fixture(&of, NULL, counted, false);
         assert_int_equal(coffer_mldf_read_entries(entries, of.set, SMALL_BLOB, 3, 30, NULL), COFFER_OK);
@@ -313,7 +314,7 @@ static void entries_of_a_range_come_in_one_go(void **state)
 static void payloads_may_be_shared(void **state)
 {
     dataset *made = dataset_new(2, NULL);
-    coffer_mldf_bytes found = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes found = COFFER_BYTES_INIT;
     size_t len;
     (void)state;
     dataset_field(made, "b", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD);
@@ -325,7 +326,7 @@ static void payloads_may_be_shared(void **state)
     assert_int_equal(coffer_mldf_read(&found, NULL, set, 1, 0, NULL), COFFER_OK);
     assert_memory_equal(found.data, "hello", 5);
     dataset_assert_clean(file, len);
-    coffer_mldf_bytes_free(&found);
+    coffer_free(found.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(file);

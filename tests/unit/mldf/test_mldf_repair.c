@@ -29,7 +29,7 @@ static coffer_mldf_entry entry_in(const uint8_t *bytes, size_t len, uint64_t sam
 {
     coffer_source *src = dataset_source_of(bytes, len);
     coffer_mldf *set = dataset_open(src);
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     assert_int_equal(coffer_mldf_entry_at(&entry, set, sample, field, NULL), COFFER_OK);
     coffer_mldf_close(set);
     coffer_source_close(src);
@@ -60,6 +60,7 @@ static coffer_report *repair(const char *copy, const uint8_t *key, coffer_status
     }
     opts.copy = copy_set;
     opts.key = key;
+    opts.overwrite = true;
     if (coffer_mldf_repair(report, src, repaired(), &opts, &err) != expected)
         fail_msg("%d: %s", err.status, err.text);
     coffer_mldf_close(copy_set);
@@ -130,9 +131,9 @@ static void encrypted_samples_keep_their_numbers_without_the_key(void **state)
 {
     size_t len = 0;
     uint8_t *bytes = make(&len, COFFER_MLDF_FIELD_ENCRYPTED);
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
     (void)state;
@@ -148,7 +149,7 @@ static void encrypted_samples_keep_their_numbers_without_the_key(void **state)
     assert_false(entry.present);
     assert_int_equal(coffer_mldf_read(&value, &entry, set, 5, SMALL_CAPTION, NULL), COFFER_OK);
     assert_true(entry.present);
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     dataset_expect_clean(repaired());
@@ -295,8 +296,10 @@ static void arrays_whose_shape_is_lost_become_bytes(void **state)
 /* Whatever a repair makes of any file is clean. */
 static void what_is_made_of_the_vectors_is_clean(void **state)
 {
+    coffer_mldf_repair_opts opts = COFFER_MLDF_REPAIR_OPTS_INIT;
     DIR *folder = opendir(COFFER_TEST_DATA "/vectors/mldf");
     size_t made = 0;
+    opts.overwrite = true;
     (void)state;
     assert_non_null(folder);
     for (struct dirent *file; (file = readdir(folder));) {
@@ -308,7 +311,7 @@ static void what_is_made_of_the_vectors_is_clean(void **state)
         snprintf(from, sizeof from, COFFER_TEST_DATA "/vectors/mldf/%s", file->d_name);
         assert_int_equal(coffer_source_open(&src, from, NULL, NULL), COFFER_OK);
         assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-        if (coffer_mldf_repair(report, src, repaired(), NULL, NULL) == COFFER_OK) {
+        if (coffer_mldf_repair(report, src, repaired(), &opts, NULL) == COFFER_OK) {
             coffer_source *result = NULL;
             assert_int_equal(coffer_source_open(&result, repaired(), NULL, NULL), COFFER_OK);
             coffer_report *after = dataset_check(result, true);

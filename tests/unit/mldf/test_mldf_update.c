@@ -160,7 +160,7 @@ static coffer_status fill_square(void *context, coffer_mldf_writer *writer, uint
 
 static void expect_squares(uint64_t samples)
 {
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set;
     size_t field;
@@ -169,14 +169,14 @@ static void expect_squares(uint64_t samples)
     field = coffer_mldf_find_field(set, "square");
     for (uint64_t i = 0; i < samples; i++) {
         char text[32];
-        coffer_mldf_entry entry;
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         snprintf(text, sizeof text, "%llu squared", (unsigned long long)i);
         assert_int_equal(coffer_mldf_read(&value, &entry, set, i, field, NULL), COFFER_OK);
         assert_int_equal(entry.present, i % 4 != 3);
         if (entry.present)
             assert_memory_equal(value.data, text, strlen(text));
     }
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
 }
@@ -189,7 +189,7 @@ static void a_field_is_added_with_its_values(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         create(50, kinds[i]);
-        must(coffer_mldf_update_add_field(path(), &field, fill_square, NULL, NULL, NULL, &err), &err);
+        must(coffer_mldf_update_add_field(path(), &field, fill_square, NULL, NULL, &err), &err);
         dataset_expect(path(), NULL, 50);
         expect_squares(50);
         dataset_expect_clean(path());
@@ -198,7 +198,7 @@ static void a_field_is_added_with_its_values(void **state)
         dataset_expect(path(), NULL, 60);
         dataset_expect_clean(path());
     }
-    assert_int_equal(coffer_mldf_update_add_field(path(), &field, fill_square, NULL, NULL, NULL, &err),
+    assert_int_equal(coffer_mldf_update_add_field(path(), &field, fill_square, NULL, NULL, &err),
                      COFFER_E_DUPLICATE);
 }
 
@@ -224,7 +224,7 @@ static void a_field_whose_values_cannot_be_had_is_not_added(void **state)
     (void)state;
     create(10, 0);
     bytes = temp_read(path(), &len);
-    assert_int_equal(coffer_mldf_update_add_field(path(), &field, fill_nothing, NULL, NULL, NULL, &err),
+    assert_int_equal(coffer_mldf_update_add_field(path(), &field, fill_nothing, NULL, NULL, &err),
                      COFFER_E_NOT_FOUND);
     assert_string_equal(err.text, "no value for sample 5");
     assert_true(temp_holds(path(), bytes, len));
@@ -252,7 +252,7 @@ static void values_are_replaced_in_one_go(void **state)
 {
     uint64_t shift = 7, samples[] = { 9, 2, 2, 49 };
     size_t fields[] = { SMALL_CAPTION, SMALL_LABEL, SMALL_BLOB, SMALL_BLOB };
-    coffer_mldf_writer_opts opts = dataset_small_pages();
+    coffer_mldf_update_opts opts = dataset_update_opts();
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -291,7 +291,7 @@ static void compact(void)
 static void deleted_samples_are_gone_and_the_others_move_up(void **state)
 {
     static const uint64_t gone[] = { 3, 0, 9 }, left[] = { 1, 2, 4, 5, 6, 7, 8 };
-    coffer_mldf_writer_opts opts = dataset_small_pages();
+    coffer_mldf_update_opts opts = dataset_update_opts();
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -324,7 +324,7 @@ static void a_set_may_lose_all_its_samples(void **state)
 static void deleting_from_an_encrypted_set_needs_the_key(void **state)
 {
     static const uint64_t first[] = { 0 };
-    coffer_mldf_writer_opts opts = dataset_small_pages();
+    coffer_mldf_update_opts opts = dataset_update_opts();
     coffer_error err = COFFER_ERROR_INIT;
     uint8_t wrong[COFFER_MLDF_KEY_SIZE] = { 7 };
     (void)state;

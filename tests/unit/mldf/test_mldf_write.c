@@ -118,7 +118,7 @@ static void absent_and_empty_are_told_apart(void **state)
     coffer_mldf_field fields[2] = { dataset_field_of("a", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD),
                                     dataset_field_of("n", COFFER_MLDF_INT, 0) };
     coffer_mldf_writer *writer = NULL;
-    coffer_mldf_entry entry;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_source *src = NULL;
     coffer_mldf *set;
     int64_t number = -1;
@@ -152,7 +152,7 @@ static void large_values_and_small_ones_keep_their_order(void **state)
     coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[2] = { dataset_field_of("small", COFFER_MLDF_BYTES, 0),
                                     dataset_field_of("large", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD) };
-    coffer_mldf_bytes value = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes value = COFFER_BYTES_INIT;
     coffer_mldf_writer *writer = NULL;
     coffer_source *src = NULL;
     coffer_mldf *set;
@@ -175,7 +175,7 @@ static void large_values_and_small_ones_keep_their_order(void **state)
         assert_int_equal(value.size, LARGE);
         assert_int_equal(value.data[LARGE - 1], 'a' + (int)i);
     }
-    coffer_mldf_bytes_free(&value);
+    coffer_free(value.data);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(large);
@@ -224,7 +224,9 @@ static void values_that_do_not_fit_their_field_are_refused_and_change_nothing(vo
         "{\"name\": \"h\", \"type\": \"text-hierarchical\"}, {\"name\": \"m\", \"type\": \"multimodal\"}]}";
     coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_writer *writer = NULL;
-    coffer_mldf_entry entry = { .height = 2, .width = 2, .channels = 3 };
+    coffer_mldf_entry entry = {
+        .struct_size = sizeof(coffer_mldf_entry), .height = 2, .width = 2, .channels = 3
+    };
     uint64_t dims[2] = { 2, 3 }, wrong[2] = { 3, 3 };
     float elements[6] = { 1, 2, 3, 4, 5, 6 };
     (void)state;
@@ -310,7 +312,7 @@ static void a_discarded_set_leaves_nothing_and_the_old_one_as_it_was(void **stat
     coffer_mldf_writer_discard(writer);
     temp_assert_only(temp_folder, "set.mldf", NULL);
     dataset_expect(path(), NULL, 3);
-    opts.exclusive = true;
+    opts.overwrite = false;
     assert_int_equal(coffer_mldf_writer_create(&writer, path(), fields, SMALL_FIELDS, &opts, NULL),
                      COFFER_E_EXISTS);
 }

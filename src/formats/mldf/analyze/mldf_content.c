@@ -26,14 +26,14 @@ static coffer_status check_utf8(const uint8_t *bytes, size_t size, coffer_error 
 
 static coffer_status check_text(const content *of, coffer_error *err)
 {
-    size_t width = of->entry->encoding == COFFER__MLDF_INT32_IDS ? 4 : 2, count = of->size / width;
+    size_t width = of->entry->encoding == COFFER_MLDF_ENCODING_I32 ? 4 : 2, count = of->size / width;
     uint16_t says = of->entry->num_tokens;
-    if (of->entry->encoding == COFFER__MLDF_UTF8)
+    if (of->entry->encoding == COFFER_MLDF_ENCODING_UTF8)
         return check_utf8(of->bytes, of->size, err);
     if (of->size % width != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "%zu bytes are no whole number of ids of %zu", of->size, width);
-    if (says != COFFER__MLDF_TOKENS_SEE_SIZE && says != count)
+    if (says != COFFER_MLDF_TOKENS_BY_SIZE && says != count)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "the row says %u tokens, there are %zu", says, count);
     return COFFER_OK;
@@ -60,14 +60,14 @@ static coffer_status check_image(const content *of, coffer_error *err)
 {
     const coffer_mldf_entry *entry = of->entry;
     uint64_t pixels = (uint64_t)entry->height * entry->width * entry->channels;
-    if (entry->mode == COFFER__MLDF_RAW && pixels != of->size)
+    if (entry->mode == COFFER_MLDF_MODE_RAW && pixels != of->size)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "%u by %u pixels of %u channels take %llu bytes, there are %zu", entry->width,
                             entry->height, entry->channels, (unsigned long long)pixels, of->size);
-    if (entry->mode == COFFER__MLDF_JPEG && !begins_with(of, "\xff\xd8\xff", 3))
+    if (entry->mode == COFFER_MLDF_MODE_JPEG && !begins_with(of, "\xff\xd8\xff", 3))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the row says JPEG, its bytes do not begin like one");
-    if (entry->mode == COFFER__MLDF_PNG && !begins_with(of, "\x89PNG\r\n\x1a\n", 8))
+    if (entry->mode == COFFER_MLDF_MODE_PNG && !begins_with(of, "\x89PNG\r\n\x1a\n", 8))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the row says PNG, its bytes do not begin like one");
     return COFFER_OK;
@@ -77,12 +77,12 @@ static coffer_status check_audio(const content *of, coffer_error *err)
 {
     const coffer_mldf_entry *entry = of->entry;
     uint64_t bits = (uint64_t)entry->num_samples * entry->channels * entry->bit_depth; /* below 2^56 */
-    if (entry->codec == COFFER__MLDF_PCM && coffer__divide_up(bits, 8) != of->size)
+    if (entry->codec == COFFER_MLDF_CODEC_PCM && coffer__divide_up(bits, 8) != of->size)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "%lu samples of %u channels, %u bits each, take %llu bytes, there are %zu",
                             (unsigned long)entry->num_samples, entry->channels, entry->bit_depth,
                             (unsigned long long)coffer__divide_up(bits, 8), of->size);
-    if (entry->codec == COFFER__MLDF_FLAC && !begins_with(of, "fLaC", 4))
+    if (entry->codec == COFFER_MLDF_CODEC_FLAC && !begins_with(of, "fLaC", 4))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the row says FLAC, its bytes do not begin like it");
     return COFFER_OK;
@@ -184,9 +184,9 @@ coffer_status coffer__mldf_check_entry_values(const coffer_mldf_field *field, co
         coffer_mldf_entry_kind kind;
         const char *what;
         uint8_t max;
-    } rules[] = { { COFFER_MLDF_ENTRY_IMAGE, "image mode", COFFER__MLDF_PNG },
-                  { COFFER_MLDF_ENTRY_AUDIO, "audio codec", COFFER__MLDF_CODEC_MAX },
-                  { COFFER_MLDF_ENTRY_TEXT, "text encoding", COFFER__MLDF_INT16_IDS } };
+    } rules[] = { { COFFER_MLDF_ENTRY_IMAGE, "image mode", COFFER_MLDF_MODE_PNG },
+                  { COFFER_MLDF_ENTRY_AUDIO, "audio codec", COFFER_MLDF_CODEC_MP3 },
+                  { COFFER_MLDF_ENTRY_TEXT, "text encoding", COFFER_MLDF_ENCODING_I16 } };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         uint8_t value = rules[i].kind == COFFER_MLDF_ENTRY_IMAGE   ? entry->mode
                         : rules[i].kind == COFFER_MLDF_ENTRY_AUDIO ? entry->codec

@@ -4,9 +4,12 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 
 #define ENTRIES_AT_ONCE ((size_t)8192)
+
+COFFER__INIT_FUNCTION(coffer_mldf_find_damaged_opts, COFFER_MLDF_FIND_DAMAGED_OPTS_INIT)
 
 typedef struct damage_pass {
     coffer__mldf_survey survey;
@@ -111,22 +114,25 @@ static coffer_status run_pass(damage_pass *pass, coffer__mldf_sums *sums, coffer
 }
 
 coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
-                                       uint32_t threads, const coffer_progress *progress, coffer_error *err)
+                                       const coffer_mldf_find_damaged_opts *opts, coffer_error *err)
 {
+    coffer_mldf_find_damaged_opts options = COFFER_MLDF_FIND_DAMAGED_OPTS_INIT;
     damage_pass pass = { .survey = { .set = set, .decode = true } };
     coffer__mldf_sums sums = { 0 };
     coffer__pool *pool = NULL;
     size_t words = (size_t)coffer__divide_up(set->schema.row_size ? set->header.samples : 0, 64);
-    coffer_status status = coffer__pool_new(&pool, threads, err);
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = coffer__pool_new(&pool, options.threads, err);
     if (status)
         return status;
-    threads = coffer__pool_threads(pool);
+    uint32_t threads = coffer__pool_threads(pool);
     pass.surveyors = coffer__calloc(threads, sizeof *pass.surveyors);
     pass.damaged = coffer__calloc(words, sizeof *pass.damaged);
     if (!pass.surveyors || !pass.damaged)
         status = coffer__fail_no_memory(err, words * sizeof *pass.damaged);
     else if (words > 0)
-        status = run_pass(&pass, &sums, pool, progress, err);
+        status = run_pass(&pass, &sums, pool, options.progress, err);
     if (status == COFFER_OK && !(status = list_numbers(samples, &pass, err)))
         *count = atomic_load(&pass.count);
     for (uint32_t i = 0; pass.surveyors && i < threads; i++)
@@ -137,9 +143,4 @@ coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, cons
     coffer__free(pass.damaged);
     coffer__pool_free(pool);
     return status;
-}
-
-void coffer_mldf_samples_free(uint64_t *samples)
-{
-    coffer__free(samples);
 }

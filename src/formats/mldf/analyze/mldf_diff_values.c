@@ -16,7 +16,7 @@
 
 /* What one thread needs. */
 typedef struct comparer {
-    coffer_mldf_bytes bytes[2];
+    coffer_bytes bytes[2];
     coffer__mldf_pair *pairs; /* what it has found */
 } comparer;
 
@@ -117,7 +117,7 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
     coffer_status status;
     *values = (two_values){ .difference = 0 };
     for (int i = 0; i < 2; i++) {
-        if ((status = coffer_mldf_entry_at(&values->entry[i], of->set[i], sample, pair->field[i], err)))
+        if ((status = coffer__mldf_read_entry(&values->entry[i], of->set[i], sample, pair->field[i], err)))
             return status;
     }
     if (field->kind == COFFER_MLDF_ENTRY_INT || field->kind == COFFER_MLDF_ENTRY_FLOAT) {
@@ -150,7 +150,7 @@ static void put_side(coffer_node *entry, const char *name, const two_values *val
     const coffer_mldf_entry *of = &values->entry[side];
     const uint8_t *bytes = values->bytes[side];
     size_t size = values->size[side];
-    bool text = (field->kind == COFFER_MLDF_ENTRY_TEXT && of->encoding == COFFER__MLDF_UTF8) ||
+    bool text = (field->kind == COFFER_MLDF_ENTRY_TEXT && of->encoding == COFFER_MLDF_ENCODING_UTF8) ||
                 field->type == COFFER_MLDF_JSON;
     if (field->kind == COFFER_MLDF_ENTRY_INT)
         coffer__node_i64(entry, name, of->i64, COFFER_UNIT_NONE);
@@ -281,8 +281,8 @@ coffer_status coffer__mldf_compare_values(coffer__mldf_comparison *comparison, c
     if (!(status = prepare(&job, coffer__pool_threads(pool), err)))
         status = run(&job, pool, err);
     for (uint32_t w = 0; job.comparers && w < coffer__pool_threads(pool); w++) {
-        coffer_mldf_bytes_free(&job.comparers[w].bytes[0]);
-        coffer_mldf_bytes_free(&job.comparers[w].bytes[1]);
+        coffer_free(job.comparers[w].bytes[0].data);
+        coffer_free(job.comparers[w].bytes[1].data);
         coffer__free(job.comparers[w].pairs);
     }
     coffer__free(job.comparers);

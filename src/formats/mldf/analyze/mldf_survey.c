@@ -47,7 +47,7 @@ uint64_t coffer__mldf_row_pieces(const coffer_mldf *set)
 }
 
 coffer_status coffer__mldf_fetch_rows(coffer__mldf_rows *out, const coffer_mldf *set, uint64_t piece,
-                                      coffer_mldf_bytes *scratch, coffer_error *err)
+                                      coffer_bytes *scratch, coffer_error *err)
 {
     size_t per_piece = coffer__mldf_rows_per_piece(set), row_size = set->schema.row_size;
     uint64_t first = piece * per_piece, left = set->header.samples - first;

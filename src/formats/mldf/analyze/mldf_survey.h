@@ -35,7 +35,7 @@ size_t coffer__mldf_rows_per_piece(const coffer_mldf *set);
 uint64_t coffer__mldf_row_pieces(const coffer_mldf *set);
 /* The rows of a piece: borrowed, or read into scratch. */
 coffer_status coffer__mldf_fetch_rows(coffer__mldf_rows *out, const coffer_mldf *set, uint64_t piece,
-                                      coffer_mldf_bytes *scratch, coffer_error *err);
+                                      coffer_bytes *scratch, coffer_error *err);
 
 /* ---- Sums (mldf_survey_sums.c) ---- */
 
@@ -70,7 +70,7 @@ typedef struct coffer__mldf_survey {
 typedef struct coffer__mldf_surveyor {
     uint64_t hint; /* the allocation after the one that was looked up last */
     coffer__mldf_decoder *decoder;
-    coffer_mldf_bytes stored, value, rows;
+    coffer_bytes stored, value, rows;
 } coffer__mldf_surveyor;
 
 coffer_status coffer__mldf_survey_begin(coffer__mldf_survey *survey, coffer_error *err);

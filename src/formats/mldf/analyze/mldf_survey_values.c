@@ -28,9 +28,9 @@ void coffer__mldf_survey_end(coffer__mldf_survey *survey)
 void coffer__mldf_surveyor_free(coffer__mldf_surveyor *surveyor, const coffer_mldf *set)
 {
     coffer__mldf_give_decoder(set, surveyor->decoder);
-    coffer_mldf_bytes_free(&surveyor->stored);
-    coffer_mldf_bytes_free(&surveyor->value);
-    coffer_mldf_bytes_free(&surveyor->rows);
+    coffer_free(surveyor->stored.data);
+    coffer_free(surveyor->value.data);
+    coffer_free(surveyor->rows.data);
 }
 
 /* ---- The table ---- */

@@ -54,6 +54,9 @@ void coffer__mldf_sort_keys(coffer__mldf_key *keys, coffer__mldf_key *spare, siz
 
 /* ---- The handle ---- */
 
+COFFER__INIT_FUNCTION(coffer_mldf_target, COFFER_MLDF_TARGET_INIT)
+COFFER__INIT_FUNCTION(coffer_mldf_batch_opts, COFFER_MLDF_BATCH_OPTS_INIT)
+
 coffer_status coffer_mldf_batch_new(coffer_mldf_batch **out, const coffer_mldf *set,
                                     const coffer_mldf_batch_opts *opts, coffer_error *err)
 {
@@ -85,9 +88,9 @@ void coffer_mldf_batch_free(coffer_mldf_batch *batch)
         return;
     for (uint32_t i = 0; batch->workers && i < coffer__pool_threads(batch->pool); i++) {
         coffer__mldf_give_decoder(batch->set, batch->workers[i].decoder);
-        coffer_mldf_bytes_free(&batch->workers[i].bytes);
-        coffer_mldf_bytes_free(&batch->workers[i].value);
-        coffer_mldf_bytes_free(&batch->workers[i].staged);
+        coffer_free(batch->workers[i].bytes.data);
+        coffer_free(batch->workers[i].value.data);
+        coffer_free(batch->workers[i].staged.data);
     }
     coffer__free(batch->workers);
     coffer__pool_free(batch->pool);
@@ -95,7 +98,8 @@ void coffer_mldf_batch_free(coffer_mldf_batch *batch)
     coffer__free(batch->keys);
     coffer__free(batch->spare_keys);
     coffer__free(batch->runs);
-    coffer_mldf_bytes_free(&batch->scratch);
+    coffer__free(batch->targets);
+    coffer_free(batch->scratch.data);
     coffer__free(batch);
 }
 
@@ -129,6 +133,22 @@ static coffer_status reserve(coffer_mldf_batch *batch, size_t values, coffer_err
     return COFFER_OK;
 }
 
+static coffer_status take_targets(coffer_mldf_batch *batch, const coffer_mldf_target *targets, size_t count,
+                                  coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (count > batch->target_capacity) {
+        status = grow(&batch->targets, count, sizeof *batch->targets, err);
+        batch->target_capacity = status ? batch->target_capacity : count;
+    }
+    for (size_t i = 0; i < count && !status; i++) {
+        batch->targets[i] = (coffer_mldf_target)COFFER_MLDF_TARGET_INIT;
+        status = coffer__take_options(&batch->targets[i], sizeof *batch->targets,
+                                      coffer__stride_at(targets, i), err);
+    }
+    return status;
+}
+
 static coffer_status begin(coffer_mldf_batch *batch, const uint64_t *samples, size_t count,
                            const coffer_mldf_target *targets, size_t target_count, coffer_error *err)
 {
@@ -138,12 +158,12 @@ static coffer_status begin(coffer_mldf_batch *batch, const uint64_t *samples, si
                             "%zu samples of %zu fields are too many for one batch", count, target_count);
     batch->samples = samples;
     batch->count = count;
-    batch->targets = targets;
     batch->target_count = target_count;
     atomic_store(&batch->any_damaged, false);
     for (uint32_t i = 0; i < coffer__pool_threads(batch->pool); i++)
         batch->workers[i].staged.size = 0;
-    return reserve(batch, values > count ? values : count, err);
+    coffer_status status = take_targets(batch, targets, target_count, err);
+    return status ? status : reserve(batch, values > count ? values : count, err);
 }
 
 static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_mldf_target *target,
@@ -253,7 +273,7 @@ coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *s
 {
     coffer_status status = begin(batch, samples, count, targets, target_count, err);
     for (size_t t = 0; status == COFFER_OK && t < target_count; t++)
-        status = check_target(batch, &targets[t], err);
+        status = check_target(batch, &batch->targets[t], err);
     if (status || (status = coffer__mldf_batch_rows(batch, err)) ||
         (status = coffer__mldf_batch_sizes(batch, err)) || (status = coffer__mldf_batch_values(batch, err)) ||
         (status = coffer_source_intact(batch->set->source, err)))
@@ -267,7 +287,7 @@ coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *s
 coffer_status coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch *batch, const uint64_t *samples,
                                      size_t count, size_t field, coffer_error *err)
 {
-    coffer_mldf_target target = { .field = field };
+    coffer_mldf_target target = { .struct_size = sizeof(coffer_mldf_target), .field = field };
     uint64_t sum = 0;
     coffer_status status = begin(batch, samples, count, &target, 1, err);
     if (status)

@@ -46,9 +46,9 @@ typedef struct coffer__mldf_run {
 
 typedef struct coffer__mldf_batch_worker {
     coffer__mldf_decoder *decoder;
-    coffer_mldf_bytes bytes;  /* of the file, where it is not mapped */
-    coffer_mldf_bytes value;  /* a decoded value whose size was not known */
-    coffer_mldf_bytes staged; /* those that wait for their place; size = used */
+    coffer_bytes bytes;  /* of the file, where it is not mapped */
+    coffer_bytes value;  /* a decoded value whose size was not known */
+    coffer_bytes staged; /* those that wait for their place; size = used */
 } coffer__mldf_batch_worker;
 
 struct coffer_mldf_batch {
@@ -61,15 +61,16 @@ struct coffer_mldf_batch {
     /* Of the call. */
     const uint64_t *samples;
     size_t count;
-    const coffer_mldf_target *targets;
     size_t target_count;
 
     /* Kept from call to call. */
+    coffer_mldf_target *targets;
+    size_t target_capacity;
     coffer__mldf_wanted *wanted; /* target_count for each sample */
     coffer__mldf_key *keys, *spare_keys;
     coffer__mldf_run *runs;
     size_t wanted_capacity, key_count, key_capacity, run_count;
-    coffer_mldf_bytes scratch; /* of the calling thread */
+    coffer_bytes scratch; /* of the calling thread */
     _Atomic(bool) any_damaged;
 };
 

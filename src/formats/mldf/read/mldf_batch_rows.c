@@ -68,7 +68,7 @@ static coffer_status read_row_run(void *context, uint64_t index, uint32_t worker
     coffer_mldf_batch *batch = context;
     const coffer__mldf_run *run = &batch->runs[index];
     const coffer__mldf_key *keys = batch->keys + run->first;
-    coffer_mldf_bytes *bytes = &batch->workers[worker].bytes;
+    coffer_bytes *bytes = &batch->workers[worker].bytes;
     size_t row_size = batch->set->schema.row_size, len = (size_t)(run->to - run->from);
     coffer_status status;
     if ((status = coffer__mldf_bytes_reserve(bytes, len, err)) ||

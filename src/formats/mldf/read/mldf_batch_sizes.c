@@ -9,7 +9,7 @@
 static coffer_status stage(coffer__mldf_batch_worker *worker, coffer__mldf_wanted *wanted, uint32_t number,
                            size_t size, coffer_error *err)
 {
-    coffer_mldf_bytes *staged = &worker->staged;
+    coffer_bytes *staged = &worker->staged;
     if (size > staged->capacity - staged->size) {
         size_t capacity = staged->capacity + staged->capacity / 2 + size;
         uint8_t *data = coffer__realloc(staged->data, capacity);
@@ -36,7 +36,10 @@ static coffer_status decode_to_stage(coffer_mldf_batch *batch, coffer__mldf_want
     const coffer_mldf *set = batch->set;
     uint64_t sample = batch->samples[wanted->index];
     size_t field = batch->targets[wanted->target].field, size = 0;
-    coffer_mldf_entry entry = { .present = true, .offset = wanted->offset, .size = wanted->size };
+    coffer_mldf_entry entry = { .struct_size = sizeof(coffer_mldf_entry),
+                                .present = true,
+                                .offset = wanted->offset,
+                                .size = wanted->size };
     const uint8_t *stored;
     uint32_t crc;
     coffer_status status = coffer__mldf_check_entry(&crc, set, sample, field, &entry, err);

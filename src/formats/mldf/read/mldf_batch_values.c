@@ -65,7 +65,10 @@ static coffer_status put_value(coffer_mldf_batch *batch, coffer__mldf_batch_work
 static coffer_status check_value(uint32_t *crc, const coffer_mldf_batch *batch,
                                  const coffer__mldf_wanted *wanted, coffer_error *err)
 {
-    coffer_mldf_entry entry = { .present = true, .offset = wanted->offset, .size = wanted->size };
+    coffer_mldf_entry entry = { .struct_size = sizeof(coffer_mldf_entry),
+                                .present = true,
+                                .offset = wanted->offset,
+                                .size = wanted->size };
     return coffer__mldf_check_entry(crc, batch->set, batch->samples[wanted->index],
                                     batch->targets[wanted->target].field, &entry, err);
 }

@@ -5,9 +5,12 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #define PIECE_BYTES ((size_t)1 << 20) /* of rows, for each piece of work */
 #define AHEAD 16                      /* rows between the one that is copied and the one that is fetched */
+
+COFFER__INIT_FUNCTION(coffer_mldf_column_opts, COFFER_MLDF_COLUMN_OPTS_INIT)
 
 typedef struct column_job {
     const coffer_mldf *set;
@@ -72,18 +75,21 @@ static coffer_status check_column(const coffer_mldf *set, size_t field, uint64_t
 }
 
 coffer_status coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t field, uint64_t first,
-                                      uint64_t count, uint32_t threads, coffer_error *err)
+                                      uint64_t count, const coffer_mldf_column_opts *opts, coffer_error *err)
 {
+    coffer_mldf_column_opts options = COFFER_MLDF_COLUMN_OPTS_INIT;
     column_job job = { .set = set, .out = out, .count = count, .stride = set->schema.row_size };
     coffer__pool *pool = NULL;
     uint64_t pieces;
-    coffer_status status = check_column(set, field, first, count, err);
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_column(set, field, first, count, err);
     if (status || count == 0)
         return status;
     job.place = coffer__mldf_entry_place(set, first, field);
     job.per_piece = job.stride < PIECE_BYTES ? PIECE_BYTES / job.stride : 1;
     pieces = coffer__divide_up(count, job.per_piece);
-    if ((status = coffer__pool_new(&pool, pieces == 1 ? 1 : threads, err)))
+    if ((status = coffer__pool_new(&pool, pieces == 1 ? 1 : options.threads, err)))
         return status;
     if (!coffer_source_view(set->source, job.place, sizeof(uint64_t)) &&
         !(job.scratch = coffer__alloc_array(coffer__pool_threads(pool), PIECE_BYTES + job.stride)))

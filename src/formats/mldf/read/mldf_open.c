@@ -10,6 +10,10 @@
 
 #include <sodium.h>
 
+COFFER__INIT_FUNCTION(coffer_mldf_field, COFFER_MLDF_FIELD_INIT)
+COFFER__INIT_FUNCTION(coffer_mldf_entry, COFFER_MLDF_ENTRY_INIT)
+COFFER__INIT_FUNCTION(coffer_mldf_open_opts, COFFER_MLDF_OPEN_OPTS_INIT)
+
 static coffer_status load_parts(coffer_mldf *set, coffer_error *err)
 {
     coffer_status status;
@@ -88,11 +92,29 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
     return COFFER_OK;
 }
 
+coffer_status coffer_mldf_open_path(coffer_mldf **out, const char *path, const coffer_mldf_open_opts *opts,
+                                    coffer_error *err)
+{
+    coffer_source *source = NULL;
+    coffer_mldf *set = NULL;
+    coffer_status status = coffer_source_open(&source, path, NULL, err);
+    if (!status)
+        status = coffer_mldf_open(&set, source, opts, err);
+    if (status) {
+        coffer_source_close(source);
+        return status;
+    }
+    set->own_source = source;
+    *out = set;
+    return COFFER_OK;
+}
+
 void coffer_mldf_close(coffer_mldf *set)
 {
     if (!set)
         return;
     coffer__mldf_release(set);
+    coffer_source_close(set->own_source);
     coffer__free(set);
 }
 
@@ -128,7 +150,7 @@ size_t coffer_mldf_field_count(const coffer_mldf *set)
 
 const coffer_mldf_field *coffer_mldf_field_at(const coffer_mldf *set, size_t index)
 {
-    return &set->schema.fields[index];
+    return index < set->schema.count ? &set->schema.fields[index] : NULL;
 }
 
 size_t coffer_mldf_find_field(const coffer_mldf *set, const char *name)
@@ -145,5 +167,5 @@ size_t coffer_mldf_find_field(const coffer_mldf *set, const char *name)
         else
             low = middle + 1;
     }
-    return SIZE_MAX;
+    return COFFER_INDEX_NONE;
 }

@@ -9,6 +9,9 @@
 /* What makes the order of pages another one than that inside a window. */
 #define PAGES 0x7061676573u
 
+COFFER__INIT_FUNCTION(coffer_mldf_order, COFFER_MLDF_ORDER_INIT)
+COFFER__INIT_FUNCTION(coffer_mldf_order_opts, COFFER_MLDF_ORDER_OPTS_INIT)
+
 static coffer_status check_share(const char *what, uint32_t number, uint32_t of, coffer_error *err)
 {
     if (number < of)
@@ -17,8 +20,8 @@ static coffer_status check_share(const char *what, uint32_t number, uint32_t of,
                         what, (unsigned long)number, (unsigned long)of);
 }
 
-coffer_status coffer_mldf_order_init(coffer_mldf_order *out, uint64_t sample_count,
-                                     const coffer_mldf_order_opts *opts, coffer_error *err)
+coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_count,
+                                        const coffer_mldf_order_opts *opts, coffer_error *err)
 {
     coffer_mldf_order_opts options = COFFER_MLDF_ORDER_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
@@ -37,7 +40,8 @@ coffer_status coffer_mldf_order_init(coffer_mldf_order *out, uint64_t sample_cou
     if (options.window_pages > 0 && options.page_samples == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a window needs page_samples: coffer_mldf_samples_per_page gives them");
-    *out = (coffer_mldf_order){
+    coffer_mldf_order order = {
+        .struct_size = sizeof order,
         .count = sample_count,
         .seed = options.seed,
         .page_samples = options.page_samples,
@@ -49,7 +53,7 @@ coffer_status coffer_mldf_order_init(coffer_mldf_order *out, uint64_t sample_cou
         .sequential = options.sequential,
         .tail = options.tail,
     };
-    return COFFER_OK;
+    return coffer__give_struct(out, &order, sizeof order, err);
 }
 
 /* Samples per epoch of the rank, all workers together. */

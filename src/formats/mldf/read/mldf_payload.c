@@ -12,8 +12,8 @@
 #define GROWTH_START 65536 /* room for a frame that does not say how much it holds */
 
 struct coffer__mldf_decoder {
-    ZSTD_DCtx *zstd;           /* made when first needed */
-    coffer_mldf_bytes scratch; /* a decrypted frame */
+    ZSTD_DCtx *zstd;      /* made when first needed */
+    coffer_bytes scratch; /* a decrypted frame */
 };
 
 struct coffer__mldf_dictionary {
@@ -22,7 +22,7 @@ struct coffer__mldf_dictionary {
 
 /* ---- Memory ---- */
 
-coffer_status coffer__mldf_bytes_reserve(coffer_mldf_bytes *bytes, size_t size, coffer_error *err)
+coffer_status coffer__mldf_bytes_reserve(coffer_bytes *bytes, size_t size, coffer_error *err)
 {
     size_t wanted = bytes->capacity + bytes->capacity / 2;
     uint8_t *data;
@@ -38,12 +38,6 @@ coffer_status coffer__mldf_bytes_reserve(coffer_mldf_bytes *bytes, size_t size, 
     bytes->capacity = wanted;
     bytes->size = 0;
     return COFFER_OK;
-}
-
-void coffer_mldf_bytes_free(coffer_mldf_bytes *bytes)
-{
-    coffer__free(bytes->data);
-    *bytes = (coffer_mldf_bytes)COFFER_MLDF_BYTES_INIT;
 }
 
 coffer_status coffer__mldf_reserve(coffer__mldf_room *room, size_t size, coffer_error *err)
@@ -96,7 +90,7 @@ void coffer__mldf_decoder_free(coffer__mldf_decoder *decoder)
     if (!decoder)
         return;
     ZSTD_freeDCtx(decoder->zstd);
-    coffer_mldf_bytes_free(&decoder->scratch);
+    coffer_free(decoder->scratch.data);
     coffer__free(decoder);
 }
 

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "io/source_private.h"
 
@@ -56,8 +57,8 @@ coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_
 }
 
 /* The row bytes of a scalar or of a type that is not known. */
-static coffer_status read_row_bytes(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
-                                    size_t field, size_t spare, coffer_error *err)
+static coffer_status read_row_bytes(coffer_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                    size_t spare, coffer_error *err)
 {
     size_t len = set->schema.fields[field].row_size;
     coffer_status status;
@@ -70,9 +71,8 @@ static coffer_status read_row_bytes(coffer_mldf_bytes *out, const coffer_mldf *s
 }
 
 /* Bytes as they are stored. */
-static coffer_status read_payload(coffer_mldf_bytes *out, const coffer_mldf *set,
-                                  const coffer__mldf_value *value, uint32_t crc, size_t spare,
-                                  coffer_error *err)
+static coffer_status read_payload(coffer_bytes *out, const coffer_mldf *set, const coffer__mldf_value *value,
+                                  uint32_t crc, size_t spare, coffer_error *err)
 {
     const uint8_t *view = coffer_source_view(set->source, value->offset, value->size);
     coffer_status status = coffer__mldf_bytes_reserve(out, value->size + spare, err);
@@ -88,13 +88,12 @@ static coffer_status read_payload(coffer_mldf_bytes *out, const coffer_mldf *set
 }
 
 /* Through a decoder: from the mapping where there is one, else by way of memory. */
-static coffer_status read_decoded(coffer_mldf_bytes *out, const coffer_mldf *set,
-                                  const coffer__mldf_value *value, uint32_t crc, size_t spare,
-                                  coffer_error *err)
+static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, const coffer__mldf_value *value,
+                                  uint32_t crc, size_t spare, coffer_error *err)
 {
     coffer__mldf_room room = { .grows = out, .spare = spare };
     coffer__mldf_decoder *decoder = coffer__mldf_take_decoder(set, err);
-    coffer_mldf_bytes own = COFFER_MLDF_BYTES_INIT;
+    coffer_bytes own = COFFER_BYTES_INIT;
     const uint8_t *stored = coffer_source_view(set->source, value->offset, value->size);
     size_t size = 0;
     coffer_status status = COFFER_OK;
@@ -107,7 +106,7 @@ static coffer_status read_decoded(coffer_mldf_bytes *out, const coffer_mldf *set
         !(status = coffer__mldf_reserve(&room, 0, err)) &&
         !(status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err)))
         out->size = size;
-    coffer_mldf_bytes_free(&own);
+    coffer_free(own.data);
     coffer__mldf_give_decoder(set, decoder);
     return status;
 }
@@ -120,7 +119,7 @@ static coffer_status look_at_entry(coffer_mldf_entry *out, const coffer_mldf *se
     const uint8_t *at =
         coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field), of->row_size);
     if (!at)
-        return coffer_mldf_entry_at(out, set, sample, field, err);
+        return coffer__mldf_read_entry(out, set, sample, field, err);
     coffer__mldf_load_entry(out, of->kind, at);
     return COFFER_OK;
 }
@@ -145,7 +144,7 @@ static coffer_status explain(const coffer_mldf *set, coffer_status status, coffe
     return coffer__fail(err, cut.status, cut.offset, "%s", cut.text);
 }
 
-static coffer_status read_value(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
+static coffer_status read_value(coffer_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
                                 const coffer_mldf_entry *entry, bool stored, size_t spare, coffer_error *err)
 {
     coffer__mldf_value value = { sample, field, entry->offset, entry->size };
@@ -160,7 +159,7 @@ static coffer_status read_value(coffer_mldf_bytes *out, const coffer_mldf *set, 
     return status ? status : expect_intact(set, &value, err);
 }
 
-coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_entry *entry,
+coffer_status coffer__mldf_read_with_spare(coffer_bytes *out, coffer_mldf_entry *entry,
                                            const coffer_mldf *set, uint64_t sample, size_t field, bool stored,
                                            size_t spare, coffer_error *err)
 {
@@ -170,7 +169,7 @@ coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_e
         return status;
     out->size = 0;
     if (!coffer__mldf_has_payload(set->schema.fields[field].kind)) {
-        if (entry && (status = coffer_mldf_entry_at(entry, set, sample, field, err)))
+        if (entry && (status = coffer__mldf_read_entry(entry, set, sample, field, err)))
             return status;
         return read_row_bytes(out, set, sample, field, spare, err);
     }
@@ -183,13 +182,17 @@ coffer_status coffer__mldf_read_with_spare(coffer_mldf_bytes *out, coffer_mldf_e
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_read(coffer_mldf_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
+coffer_status coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
                                uint64_t sample, size_t field, coffer_error *err)
 {
-    return coffer__mldf_read_with_spare(out, entry, set, sample, field, false, 0, err);
+    coffer_mldf_entry found;
+    if (!entry)
+        return coffer__mldf_read_with_spare(out, NULL, set, sample, field, false, 0, err);
+    coffer_status status = coffer__mldf_read_with_spare(out, &found, set, sample, field, false, 0, err);
+    return status ? status : coffer__give_struct(entry, &found, sizeof found, err);
 }
 
-coffer_status coffer_mldf_read_stored(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
+coffer_status coffer_mldf_read_stored(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
                                       size_t field, coffer_error *err)
 {
     return coffer__mldf_read_with_spare(out, NULL, set, sample, field, true, 0, err);

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/text.h"
 
 #define ENTRY_MAX 24       /* the largest that is decoded */
@@ -44,13 +45,14 @@ coffer_status coffer__mldf_check_index(const coffer_mldf *set, uint64_t sample, 
 static void load_payload_place(coffer_mldf_entry *out, const uint8_t *at)
 {
     out->offset = coffer__load_u64(at);
-    out->size = coffer__load_u32(at + 8);
+    out->size = coffer__load_u32(at + COFFER__MLDF_PAYLOAD_SIZE_AT);
     out->present = out->offset != 0 || out->size != 0;
 }
 
 void coffer__mldf_load_entry(coffer_mldf_entry *out, coffer_mldf_entry_kind kind, const uint8_t *at)
 {
     memset(out, 0, sizeof *out);
+    out->struct_size = sizeof *out;
     switch (kind) {
     case COFFER_MLDF_ENTRY_OPAQUE:
         out->present = true;
@@ -70,29 +72,29 @@ void coffer__mldf_load_entry(coffer_mldf_entry *out, coffer_mldf_entry_kind kind
         break;
     case COFFER_MLDF_ENTRY_IMAGE:
         load_payload_place(out, at);
-        out->height = coffer__load_u16(at + 12);
-        out->width = coffer__load_u16(at + 14);
-        out->channels = at[16];
-        out->mode = at[17];
+        out->height = coffer__load_u16(at + COFFER__MLDF_IMAGE_HEIGHT_AT);
+        out->width = coffer__load_u16(at + COFFER__MLDF_IMAGE_WIDTH_AT);
+        out->channels = at[COFFER__MLDF_IMAGE_CHANNELS_AT];
+        out->mode = at[COFFER__MLDF_IMAGE_MODE_AT];
         break;
     case COFFER_MLDF_ENTRY_AUDIO:
         load_payload_place(out, at);
-        out->num_samples = coffer__load_u32(at + 12);
-        out->sample_rate = coffer__load_u32(at + 16);
-        out->channels = coffer__load_u16(at + 20);
-        out->bit_depth = at[22];
-        out->codec = at[23];
+        out->num_samples = coffer__load_u32(at + COFFER__MLDF_AUDIO_SAMPLES_AT);
+        out->sample_rate = coffer__load_u32(at + COFFER__MLDF_AUDIO_RATE_AT);
+        out->channels = coffer__load_u16(at + COFFER__MLDF_AUDIO_CHANNELS_AT);
+        out->bit_depth = at[COFFER__MLDF_AUDIO_BIT_DEPTH_AT];
+        out->codec = at[COFFER__MLDF_AUDIO_CODEC_AT];
         break;
     case COFFER_MLDF_ENTRY_TEXT:
         load_payload_place(out, at);
-        out->num_tokens = coffer__load_u16(at + 12);
-        out->encoding = at[14];
+        out->num_tokens = coffer__load_u16(at + COFFER__MLDF_TEXT_TOKENS_AT);
+        out->encoding = at[COFFER__MLDF_TEXT_ENCODING_AT];
         break;
     }
 }
 
-coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
-                                   size_t field, coffer_error *err)
+coffer_status coffer__mldf_read_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
+                                      size_t field, coffer_error *err)
 {
     uint8_t bytes[ENTRY_MAX];
     coffer_mldf_entry_kind kind;
@@ -107,23 +109,44 @@ coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *se
     return status;
 }
 
-/* Entries of rows that are in memory. */
-static void load_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field, const uint8_t *rows,
-                         size_t count)
+coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
+                                   size_t field, coffer_error *err)
 {
-    const coffer_mldf_field *of = &set->schema.fields[field];
-    for (size_t i = 0; i < count; i++)
-        coffer__mldf_load_entry(&out[i], of->kind, rows + i * set->schema.row_size + of->row_offset);
+    coffer_mldf_entry entry;
+    coffer_status status = coffer__mldf_read_entry(&entry, set, sample, field, err);
+    return status ? status : coffer__give_struct(out, &entry, sizeof entry, err);
+}
+
+/* stride : distance between the entries of the caller, who may know a shorter or longer struct. */
+static void load_entries(uint8_t *out, uint32_t stride, const coffer_mldf *set, size_t field,
+                         const uint8_t *rows, size_t count)
+{
+    const coffer_mldf_field *described = &set->schema.fields[field];
+    for (size_t i = 0; i < count; i++) {
+        coffer_mldf_entry entry;
+        coffer__mldf_load_entry(&entry, described->kind,
+                                rows + i * set->schema.row_size + described->row_offset);
+        memcpy(out + i * stride, &stride, sizeof stride);
+        coffer__give_struct(out + i * stride, &entry, sizeof entry, NULL);
+    }
 }
 
 coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field,
                                        uint64_t first, uint64_t count, coffer_error *err)
 {
     size_t row_size = set->schema.row_size, at_once;
+    uint32_t stride;
     uint8_t *scratch = NULL;
     coffer_status status = COFFER_OK;
     if (field >= set->schema.count || first > set->header.samples || count > set->header.samples - first)
         return fail_index(set, first > set->header.samples ? first : set->header.samples, field, err);
+    if (count == 0)
+        return COFFER_OK;
+    stride = out->struct_size;
+    if (stride < sizeof stride)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "struct_size is %u: initialize the first entry with COFFER_MLDF_ENTRY_INIT",
+                            stride);
     at_once = row_size < ROWS_AT_ONCE ? ROWS_AT_ONCE / row_size : 1;
     for (uint64_t done = 0; status == COFFER_OK && done < count;) {
         size_t n = count - done < at_once ? (size_t)(count - done) : at_once;
@@ -134,7 +157,7 @@ coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf
         else if (!rows && !(status = coffer_source_read_at(scratch, set->source, place, n * row_size, err)))
             rows = scratch;
         if (rows)
-            load_entries(out + done, set, field, rows, n);
+            load_entries((uint8_t *)out + done * stride, stride, set, field, rows, n);
         done += n;
     }
     coffer__free(scratch);

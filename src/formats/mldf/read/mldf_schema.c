@@ -3,6 +3,7 @@
 #include "base/dtype_code.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "formats/mldf/write/mldf_write.h"
 
@@ -151,7 +152,12 @@ coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t 
         status = coffer__fail_no_memory(err, count * sizeof *made);
         goto out;
     }
-    memcpy(laid_out, fields, count * sizeof *fields);
+    for (size_t i = 0; i < count; i++) {
+        laid_out[i] = (coffer_mldf_field)COFFER_MLDF_FIELD_INIT;
+        if ((status =
+                 coffer__take_options(&laid_out[i], sizeof *laid_out, coffer__stride_at(fields, i), err)))
+            goto out;
+    }
     if ((status = check_fields(laid_out, count, err)))
         goto out;
     if (!coffer__mldf_lay_out_row(row_size, laid_out, count)) {

@@ -29,7 +29,7 @@ coffer_status coffer_mldf_get_int(int64_t *out, const coffer_mldf *set, uint64_t
                                   coffer_error *err)
 {
     coffer_mldf_entry entry;
-    coffer_status status = coffer_mldf_entry_at(&entry, set, sample, field, err);
+    coffer_status status = coffer__mldf_read_entry(&entry, set, sample, field, err);
     if (status)
         return status;
     if (!is_kind(set, field, COFFER_MLDF_ENTRY_INT))
@@ -42,7 +42,7 @@ coffer_status coffer_mldf_get_float(double *out, const coffer_mldf *set, uint64_
                                     coffer_error *err)
 {
     coffer_mldf_entry entry;
-    coffer_status status = coffer_mldf_entry_at(&entry, set, sample, field, err);
+    coffer_status status = coffer__mldf_read_entry(&entry, set, sample, field, err);
     if (status)
         return status;
     if (!is_kind(set, field, COFFER_MLDF_ENTRY_FLOAT))
@@ -52,7 +52,7 @@ coffer_status coffer_mldf_get_float(double *out, const coffer_mldf *set, uint64_
 }
 
 /* A value of a field that has been found to be of the right type. */
-static coffer_status read_present(coffer_mldf_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
+static coffer_status read_present(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
                                   uint64_t sample, size_t field, size_t spare, coffer_error *err)
 {
     coffer_status status = coffer__mldf_read_with_spare(out, entry, set, sample, field, false, spare, err);
@@ -61,8 +61,8 @@ static coffer_status read_present(coffer_mldf_bytes *out, coffer_mldf_entry *ent
     return entry->present ? COFFER_OK : fail_absent(set, sample, field, err);
 }
 
-coffer_status coffer_mldf_get_text(coffer_mldf_bytes *out, const coffer_mldf *set, uint64_t sample,
-                                   size_t field, coffer_error *err)
+coffer_status coffer_mldf_get_text(coffer_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                   coffer_error *err)
 {
     coffer_mldf_entry entry;
     size_t valid;
@@ -73,7 +73,7 @@ coffer_status coffer_mldf_get_text(coffer_mldf_bytes *out, const coffer_mldf *se
         return fail_type(set, sample, field, "text", err);
     if ((status = read_present(out, &entry, set, sample, field, 1, err)))
         return status;
-    if (entry.encoding != COFFER__MLDF_UTF8)
+    if (entry.encoding != COFFER_MLDF_ENCODING_UTF8)
         return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
                                        "asked for as text, it holds token ids");
     valid = coffer__utf8_valid_prefix(out->data, out->size);
@@ -113,7 +113,7 @@ coffer_status coffer__mldf_array_shape(uint64_t dims[COFFER_MLDF_MAX_DIMS], size
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_get_array(coffer_mldf_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
+coffer_status coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
                                     const coffer_mldf *set, uint64_t sample, size_t field, coffer_error *err)
 {
     const coffer__mldf_type_info *info;
@@ -137,7 +137,7 @@ coffer_status coffer_mldf_get_array(coffer_mldf_bytes *out, uint64_t dims[COFFER
 }
 
 /* From the last to the first, so that the wider ids may grow over the narrower ones. */
-static void widen_ids(coffer_mldf_bytes *bytes)
+static void widen_ids(coffer_bytes *bytes)
 {
     for (size_t i = bytes->size / sizeof(uint16_t); i-- > 0;)
         coffer__store_u32(bytes->data + i * sizeof(uint32_t),
@@ -146,7 +146,7 @@ static void widen_ids(coffer_mldf_bytes *bytes)
 }
 
 /* As many bytes behind the ids as they take themselves. */
-static coffer_status double_room(coffer_mldf_bytes *bytes, coffer_error *err)
+static coffer_status double_room(coffer_bytes *bytes, coffer_error *err)
 {
     uint8_t *data;
     if (bytes->capacity / 2 >= bytes->size)
@@ -159,22 +159,22 @@ static coffer_status double_room(coffer_mldf_bytes *bytes, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer_mldf_get_tokens(coffer_mldf_bytes *out_u32, const coffer_mldf *set, uint64_t sample,
+coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set, uint64_t sample,
                                      size_t field, coffer_error *err)
 {
     coffer_mldf_entry entry;
     size_t width;
-    coffer_status status = coffer_mldf_entry_at(&entry, set, sample, field, err);
+    coffer_status status = coffer__mldf_read_entry(&entry, set, sample, field, err);
     if (status)
         return status;
     if (!is_kind(set, field, COFFER_MLDF_ENTRY_TEXT))
         return fail_type(set, sample, field, "tokens", err);
     if (!entry.present)
         return fail_absent(set, sample, field, err);
-    if (entry.encoding != COFFER__MLDF_INT32_IDS && entry.encoding != COFFER__MLDF_INT16_IDS)
+    if (entry.encoding != COFFER_MLDF_ENCODING_I32 && entry.encoding != COFFER_MLDF_ENCODING_I16)
         return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
                                        "asked for as tokens, its encoding is %u", entry.encoding);
-    width = entry.encoding == COFFER__MLDF_INT32_IDS ? sizeof(uint32_t) : sizeof(uint16_t);
+    width = entry.encoding == COFFER_MLDF_ENCODING_I32 ? sizeof(uint32_t) : sizeof(uint16_t);
     if ((status = read_present(out_u32, &entry, set, sample, field, 0, err)))
         return status;
     if (out_u32->size % width != 0)

@@ -161,14 +161,14 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
 
 void coffer__mldf_copier_free(coffer__mldf_copier *copier)
 {
-    coffer_mldf_bytes_free(&copier->stored);
-    coffer_mldf_bytes_free(&copier->plain);
+    coffer_free(copier->stored.data);
+    coffer_free(copier->plain.data);
     coffer__mldf_row_reader_free(&copier->rows);
     coffer_mldf_close(copier->set);
 }
 
 coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
-                                      coffer_mldf_bytes *scratch, coffer_error *err)
+                                      coffer_bytes *scratch, coffer_error *err)
 {
     const char *name = writer->columns[to].name;
     coffer_status status;

@@ -1,12 +1,17 @@
-/* New sets out of old ones: some samples, some fields, several sets one behind the other. Stored payloads are
- * copied as they are, and each is compared with its checksum. */
+/* New sets from old ones: a selection of samples and fields, or several sets one after the other. Stored
+ * payloads are copied unchanged, and each is compared with its checksum. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mldf/write/mldf_write.h"
 
-/* Progress is told once for this many samples. */
+#include <inttypes.h>
+
+/* Samples between two calls of the progress. */
 #define STEP 256
+
+COFFER__INIT_FUNCTION(coffer_mldf_concat_opts, COFFER_MLDF_CONCAT_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mldf_extract_opts, COFFER_MLDF_EXTRACT_OPTS_INIT)
 
 coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
                                       const size_t *fields, size_t count, const coffer_mldf_writer_opts *opts,
@@ -16,7 +21,7 @@ coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path
     coffer_status status;
     if ((status = coffer__mldf_writer_new(&writer, path, opts, err)))
         return status;
-    /* What the old set shares between samples stays shared. */
+    /* Payloads that samples of the old set share stay shared. */
     writer->dedup = true;
     if ((status = coffer__mldf_take_fields(writer, set, fields, count, NULL, err)) ||
         (status = coffer__mldf_open_sink(writer, err)) || (status = coffer__mldf_write_front(writer, err))) {
@@ -29,63 +34,75 @@ coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path
 
 static coffer_status finish(coffer_mldf_writer *writer, coffer_status status, coffer_error *err)
 {
-    if (status == COFFER_OK)
+    if (!status)
         return coffer_mldf_writer_commit(writer, err);
     coffer_mldf_writer_discard(writer);
     return status;
 }
 
-static coffer_status check_choice(const coffer_mldf *set, const uint64_t *samples, uint64_t count,
-                                  const size_t *fields, size_t field_count, coffer_error *err)
+static coffer_status check_choice(const coffer_mldf *set, const coffer_mldf_extract_opts *chosen,
+                                  coffer_error *err)
 {
-    for (uint64_t i = 0; samples && i < count; i++) {
-        if (samples[i] >= set->header.samples)
+    for (uint64_t i = 0; chosen->samples && i < chosen->sample_count; i++) {
+        if (chosen->samples[i] >= set->header.samples)
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                                "sample %llu is not there: the set has %llu", (unsigned long long)samples[i],
-                                (unsigned long long)set->header.samples);
+                                "sample %" PRIu64 " requested, the set has %" PRIu64, chosen->samples[i],
+                                set->header.samples);
     }
-    for (size_t i = 0; fields && i < field_count; i++) {
-        if (fields[i] >= set->schema.count)
+    for (size_t i = 0; chosen->fields && i < chosen->field_count; i++) {
+        if (chosen->fields[i] >= set->schema.count)
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                                "field %zu is not there: the set has %zu", fields[i], set->schema.count);
+                                "field %zu requested, the set has %zu", chosen->fields[i], set->schema.count);
     }
     return COFFER_OK;
 }
 
-static coffer_status copy_samples(coffer_mldf_writer *writer, const coffer_mldf *set, const uint64_t *samples,
-                                  uint64_t count, const size_t *fields, uint64_t done, uint64_t total,
-                                  const coffer_progress *progress, coffer_error *err)
+typedef struct copying {
+    coffer_mldf_writer *writer;
+    uint64_t total, done; /* samples */
+    const coffer_progress *progress;
+} copying;
+
+/* Copies the chosen samples and fields of a set. */
+static coffer_status copy_samples(copying *job, const coffer_mldf *set,
+                                  const coffer_mldf_extract_opts *chosen, coffer_error *err)
 {
+    uint64_t count = chosen->samples ? chosen->sample_count : set->header.samples;
     coffer__mldf_copier copier;
-    coffer_status status = coffer__mldf_copier_init(&copier, writer, set, fields, err);
+    coffer_status status = coffer__mldf_copier_init(&copier, job->writer, set, chosen->fields, err);
     if (status)
         return status;
-    for (uint64_t i = 0; i < count && status == COFFER_OK; i++) {
-        status = coffer__mldf_copy_sample(&copier, samples ? samples[i] : i, err);
-        if (status == COFFER_OK && (i + 1) % STEP == 0)
-            status = coffer__mldf_step(progress, done + i + 1, total, err);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        status = coffer__mldf_copy_sample(&copier, chosen->samples ? chosen->samples[i] : i, err);
+        job->done++;
+        if (!status && (i + 1) % STEP == 0)
+            status = coffer__mldf_step(job->progress, job->done, job->total, err);
     }
     coffer__mldf_copier_free(&copier);
     return status;
 }
 
-coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set, const uint64_t *samples,
-                                  uint64_t count, const size_t *fields, size_t field_count,
-                                  const coffer_mldf_writer_opts *opts, const coffer_progress *progress,
-                                  coffer_error *err)
+coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
+                                  const coffer_mldf_extract_opts *opts, coffer_error *err)
 {
-    uint64_t wanted = samples ? count : set->header.samples;
+    coffer_mldf_extract_opts options = COFFER_MLDF_EXTRACT_OPTS_INIT;
     coffer_mldf_writer *writer = NULL;
-    coffer_status status;
-    if ((status = check_choice(set, samples, count, fields, field_count, err)) ||
-        (status = coffer__mldf_start_copy(&writer, out_path, set, fields,
-                                          fields ? field_count : set->schema.count, opts, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_choice(set, &options, err);
+    if (!status)
+        status = coffer__mldf_start_copy(&writer, out_path, set, options.fields,
+                                         options.fields ? options.field_count : set->schema.count,
+                                         options.write, err);
+    if (status)
         return status;
-    status = copy_samples(writer, set, samples, wanted, fields, 0, wanted, progress, err);
+    copying job = { writer, options.samples ? options.sample_count : set->header.samples, 0,
+                    options.progress };
+    status = copy_samples(&job, set, &options, err);
     return finish(writer, status, err);
 }
 
-/* ---- Several sets ---- */
+/* ---- Concatenating ---- */
 
 static const char *type_label(uint16_t type)
 {
@@ -122,7 +139,7 @@ static coffer_status compare_dictionaries(bool *same, const coffer_mldf *set, co
     if (!bytes)
         return coffer__fail_no_memory(err, size);
     status = coffer_source_read_at(bytes, set->source, field->dictionary_offset, size, err);
-    *same = status == COFFER_OK && memcmp(bytes, column->dictionary, size) == 0;
+    *same = !status && memcmp(bytes, column->dictionary, size) == 0;
     coffer__free(bytes);
     return status;
 }
@@ -157,38 +174,39 @@ coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, cons
 }
 
 coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,
-                                 const coffer_mldf_writer_opts *opts, const coffer_progress *progress,
-                                 coffer_error *err)
+                                 const coffer_mldf_concat_opts *opts, coffer_error *err)
 {
-    coffer_mldf_writer *writer = NULL;
-    uint64_t total = 0, done = 0;
-    coffer_status status;
-    if (count == 0)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no set to begin with");
-    if ((status =
-             coffer__mldf_start_copy(&writer, out_path, sets[0], NULL, sets[0]->schema.count, opts, err)))
+    static const coffer_mldf_extract_opts everything = COFFER_MLDF_EXTRACT_OPTS_INIT;
+    coffer_mldf_concat_opts options = COFFER_MLDF_CONCAT_OPTS_INIT;
+    copying job = { 0 };
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
-    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
-        status = coffer__mldf_compare_fields(writer, sets[0], sets[i], err);
-        total += sets[i]->header.samples;
+    if (count == 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no sets to concatenate");
+    status = coffer__mldf_start_copy(&job.writer, out_path, sets[0], NULL, sets[0]->schema.count,
+                                     options.write, err);
+    if (status)
+        return status;
+    job.progress = options.progress;
+    for (size_t i = 0; i < count && !status; i++) {
+        status = coffer__mldf_compare_fields(job.writer, sets[0], sets[i], err);
+        job.total += sets[i]->header.samples;
     }
-    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
-        status =
-            copy_samples(writer, sets[i], NULL, sets[i]->header.samples, NULL, done, total, progress, err);
-        done += sets[i]->header.samples;
-    }
-    return finish(writer, status, err);
+    for (size_t i = 0; i < count && !status; i++)
+        status = copy_samples(&job, sets[i], &everything, err);
+    return finish(job.writer, status, err);
 }
 
-/* ---- Without dead bytes ---- */
+/* ---- Rewriting ---- */
 
 coffer_mldf_writer_opts coffer__mldf_settings_of(const coffer_mldf *set)
 {
     coffer_mldf_writer_opts options = COFFER_MLDF_WRITER_OPTS_INIT;
     uint32_t page = set->header.page_size;
     uint64_t data = set->header.data;
-    /* Pages that we would not write, or that the data does not keep to, are not taken over: a number alone
-     * must not make a small file large. */
+    /* Keep the page size only when it is valid and the data is aligned to it: a bad number alone must not
+     * make a small file large. */
     if (page >= COFFER__MLDF_PAGE_SIZE_MIN && (page & (page - 1)) == 0 && data > 0 && data % page == 0 &&
         data <= set->file_size)
         options.page_size = page;
@@ -197,12 +215,15 @@ coffer_mldf_writer_opts coffer__mldf_settings_of(const coffer_mldf *set)
     return options;
 }
 
-coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
+coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool overwrite,
                                    const coffer_limits *limits, const coffer_progress *progress,
                                    coffer_error *err)
 {
-    coffer_mldf_writer_opts options = coffer__mldf_settings_of(set);
-    options.exclusive = exclusive;
-    options.limits = limits;
-    return coffer_mldf_extract(out_path, set, NULL, 0, NULL, 0, &options, progress, err);
+    coffer_mldf_writer_opts write = coffer__mldf_settings_of(set);
+    coffer_mldf_extract_opts everything = COFFER_MLDF_EXTRACT_OPTS_INIT;
+    write.overwrite = overwrite;
+    write.limits = limits;
+    everything.write = &write;
+    everything.progress = progress;
+    return coffer_mldf_extract(out_path, set, &everything, err);
 }

@@ -1,54 +1,67 @@
-/* Changing samples that are there: all rows are written anew behind the old end, and what is new among the
- * payloads before them. */
+/* Changing existing samples: new payloads and then all rows are written after the old end of the file. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mldf/write/mldf_write.h"
 
 #include <stdlib.h>
 
-#define STEP 4096 /* progress is told once for this many samples */
+#define STEP 4096 /* samples between two calls of the progress */
 
-/* ---- What all changes share ---- */
+/* ---- Beginning and committing a change ---- */
 
-typedef struct change {
+COFFER__INIT_FUNCTION(coffer_mldf_update_opts, COFFER_MLDF_UPDATE_OPTS_INIT)
+
+typedef struct set_change {
     coffer_mldf_writer *writer;
     const coffer_mldf *set; /* as it was */
     coffer__mldf_row_reader rows;
-} change;
+    const coffer_progress *progress;
+} set_change;
 
-static void change_end(change *of)
+static void change_end(set_change *change)
 {
-    coffer__mldf_row_reader_free(&of->rows);
-    coffer_mldf_writer_discard(of->writer);
+    coffer__mldf_row_reader_free(&change->rows);
+    coffer_mldf_writer_discard(change->writer);
 }
 
-static coffer_status change_begin(change *of, const char *path, const coffer_mldf_field *added,
-                                  const coffer_mldf_writer_opts *opts, coffer_error *err)
+static coffer_status change_begin(set_change *change, const char *path, const coffer_mldf_field *added,
+                                  const coffer_mldf_update_opts *opts, coffer_error *err)
 {
-    coffer_status status;
-    memset(of, 0, sizeof *of);
-    if ((status = coffer__mldf_writer_new(&of->writer, path, opts, err)))
+    coffer_mldf_update_opts options = COFFER_MLDF_UPDATE_OPTS_INIT;
+    coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
-    if ((status = coffer__mldf_base_open(of->writer, err)) ||
-        (status = coffer__mldf_base_fields(of->writer, added, err)) ||
-        (status = coffer__mldf_row_reader_init(&of->rows, of->writer->base->set, err))) {
-        change_end(of);
+    memset(change, 0, sizeof *change);
+    write.dedup = options.dedup;
+    write.zstd_level = options.zstd_level;
+    write.key = options.key;
+    write.threads = options.threads;
+    write.limits = options.limits;
+    change->progress = options.progress;
+    if ((status = coffer__mldf_writer_new(&change->writer, path, &write, err)))
+        return status;
+    if ((status = coffer__mldf_base_open(change->writer, err)) ||
+        (status = coffer__mldf_base_fields(change->writer, added, err)) ||
+        (status = coffer__mldf_row_reader_init(&change->rows, change->writer->base->set, err))) {
+        change_end(change);
         return status;
     }
-    of->set = of->writer->base->set;
-    of->writer->base->keeps_rows = false;
-    of->writer->sample = 0;
+    change->set = change->writer->base->set;
+    change->writer->base->keeps_rows = false;
+    change->writer->sample = 0;
     return COFFER_OK;
 }
 
-static coffer_status change_commit(change *of, coffer_status status, coffer_error *err)
+static coffer_status change_commit(set_change *change, coffer_status status, coffer_error *err)
 {
-    if (status == COFFER_OK) {
-        of->writer->only_field = SIZE_MAX;
-        status = coffer_mldf_writer_commit(of->writer, err);
-        of->writer = NULL;
+    if (!status) {
+        change->writer->only_field = SIZE_MAX;
+        status = coffer_mldf_writer_commit(change->writer, err);
+        change->writer = NULL;
     }
-    change_end(of);
+    change_end(change);
     return status;
 }
 
@@ -59,57 +72,62 @@ static size_t used_of_row(const coffer_mldf *set)
     return (size_t)last->row_offset + last->row_size;
 }
 
-static coffer_status carry_row(change *of, uint64_t sample, coffer_error *err)
+static coffer_status carry_row(set_change *change, uint64_t sample, coffer_error *err)
 {
     const uint8_t *row = NULL;
-    coffer_status status = coffer__mldf_row_of(&row, &of->rows, sample, err);
-    if (status == COFFER_OK)
-        coffer__mldf_put_row(of->writer, row, used_of_row(of->set));
+    coffer_status status = coffer__mldf_row_of(&row, &change->rows, sample, err);
+    if (!status)
+        coffer__mldf_put_row(change->writer, row, used_of_row(change->set));
     return status;
 }
 
-static coffer_status call_fill(change *of, coffer_mldf_fill fill, void *context, uint64_t sample,
+static coffer_status report_progress(const set_change *change, uint64_t done, coffer_error *err)
+{
+    return done % STEP == 0 ? coffer__mldf_step(change->progress, done, change->set->header.samples, err)
+                            : COFFER_OK;
+}
+
+static coffer_status call_fill(set_change *change, coffer_mldf_fill fill, void *context, uint64_t sample,
                                size_t field, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status;
-    of->writer->only_field = field;
-    status = fill(context, of->writer, sample, field, &failure);
-    if (status == COFFER_OK)
+    change->writer->only_field = field;
+    status = fill(context, change->writer, sample, field, &failure);
+    if (!status)
         return COFFER_OK;
     if (err)
         *err = failure;
     return status;
 }
 
-/* ---- A field more ---- */
+/* ---- Adding a field ---- */
 
 coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_field *field,
                                            coffer_mldf_fill fill, void *context,
-                                           const coffer_mldf_writer_opts *opts,
-                                           const coffer_progress *progress, coffer_error *err)
+                                           const coffer_mldf_update_opts *opts, coffer_error *err)
 {
-    change of;
+    set_change change;
     uint64_t samples;
     size_t added;
-    coffer_status status = change_begin(&of, path, field, opts, err);
+    coffer_status status = change_begin(&change, path, field, opts, err);
     if (status)
         return status;
-    samples = of.set->header.samples;
-    added = of.set->schema.count;
-    if (!(status = coffer__mldf_base_begin(of.writer, err)))
-        status = coffer__mldf_write_dictionary(of.writer, added, err);
-    for (uint64_t i = 0; i < samples && status == COFFER_OK; i++) {
-        if ((status = carry_row(&of, i, err)) || (status = call_fill(&of, fill, context, i, added, err)) ||
-            (status = coffer__mldf_end_row(of.writer, err)))
+    samples = change.set->header.samples;
+    added = change.set->schema.count;
+    if (!(status = coffer__mldf_base_begin(change.writer, err)))
+        status = coffer__mldf_write_dictionary(change.writer, added, err);
+    for (uint64_t i = 0; i < samples && !status; i++) {
+        if ((status = carry_row(&change, i, err)) ||
+            (status = call_fill(&change, fill, context, i, added, err)) ||
+            (status = coffer__mldf_end_row(change.writer, err)))
             break;
-        if ((i + 1) % STEP == 0)
-            status = coffer__mldf_step(progress, i + 1, samples, err);
+        status = report_progress(&change, i + 1, err);
     }
-    return change_commit(&of, status, err);
+    return change_commit(&change, status, err);
 }
 
-/* ---- Other values ---- */
+/* ---- Replacing values ---- */
 
 typedef struct place {
     uint64_t sample;
@@ -146,105 +164,111 @@ static coffer_status sort_places(place **out, const uint64_t *samples, const siz
     return COFFER_OK;
 }
 
-static coffer_status check_places(const change *of, const place *places, size_t count, coffer_error *err)
+static coffer_status check_places(const set_change *change, const place *places, size_t count,
+                                  coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < count && status == COFFER_OK; i++)
-        status = coffer__mldf_check_index(of->set, places[i].sample, places[i].field, err);
+    for (size_t i = 0; i < count && !status; i++)
+        status = coffer__mldf_check_index(change->set, places[i].sample, places[i].field, err);
     return status;
 }
 
-static coffer_status replace_one(change *of, const place *at, coffer_mldf_fill fill, void *context,
+static coffer_status replace_one(set_change *change, const place *at, coffer_mldf_fill fill, void *context,
                                  coffer_error *err)
 {
-    const coffer_mldf_field *field = &of->writer->columns[at->field].field;
-    memset(coffer__mldf_current_row(of->writer) + field->row_offset, 0, field->row_size);
-    return call_fill(of, fill, context, at->sample, at->field, err);
+    const coffer_mldf_field *field = &change->writer->columns[at->field].field;
+    memset(coffer__mldf_current_row(change->writer) + field->row_offset, 0, field->row_size);
+    return call_fill(change, fill, context, at->sample, at->field, err);
 }
 
-static coffer_status replace_all(change *of, const place *places, size_t count, coffer_mldf_fill fill,
+static coffer_status replace_all(set_change *change, const place *places, size_t count, coffer_mldf_fill fill,
                                  void *context, coffer_error *err)
 {
     size_t next = 0;
-    coffer_status status = check_places(of, places, count, err);
-    for (uint64_t i = 0; i < of->set->header.samples && status == COFFER_OK; i++) {
-        status = carry_row(of, i, err);
-        for (; next < count && places[next].sample == i && status == COFFER_OK; next++)
-            status = replace_one(of, &places[next], fill, context, err);
-        if (status == COFFER_OK)
-            status = coffer__mldf_end_row(of->writer, err);
+    coffer_status status = check_places(change, places, count, err);
+    for (uint64_t i = 0; i < change->set->header.samples && !status; i++) {
+        status = carry_row(change, i, err);
+        for (; next < count && places[next].sample == i && !status; next++)
+            status = replace_one(change, &places[next], fill, context, err);
+        if (!status)
+            status = coffer__mldf_end_row(change->writer, err);
+        if (!status)
+            status = report_progress(change, i + 1, err);
     }
     return status;
 }
 
 coffer_status coffer_mldf_update_replace(const char *path, const uint64_t *samples, const size_t *fields,
                                          size_t count, coffer_mldf_fill fill, void *context,
-                                         const coffer_mldf_writer_opts *opts, coffer_error *err)
+                                         const coffer_mldf_update_opts *opts, coffer_error *err)
 {
-    change of;
+    set_change change;
     place *places = NULL;
     coffer_status status;
     if (count == 0)
         return COFFER_OK;
     if (!(status = sort_places(&places, samples, fields, count, err)) &&
-        !(status = change_begin(&of, path, NULL, opts, err))) {
-        status = replace_all(&of, places, count, fill, context, err);
-        status = change_commit(&of, status, err);
+        !(status = change_begin(&change, path, NULL, opts, err))) {
+        status = replace_all(&change, places, count, fill, context, err);
+        status = change_commit(&change, status, err);
     }
     coffer__free(places);
     return status;
 }
 
-/* ---- Fewer samples ---- */
+/* ---- Deleting samples ---- */
 
-/* Payloads that are encrypted for the old number of the sample. */
-static coffer_status seal_for_new_number(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err)
+/* Encrypts again what was encrypted for the old index of the sample. */
+static coffer_status seal_for_new_index(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err)
 {
     coffer_mldf_writer *writer = copier->writer;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < writer->column_count && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < writer->column_count && !status; i++) {
         const coffer_mldf_field *field = &writer->columns[i].field;
         if (field->flags & COFFER_MLDF_FIELD_ENCRYPTED &&
-            coffer__load_u32(coffer__mldf_current_row(writer) + field->row_offset + 8) > 0)
+            coffer__load_u32(coffer__mldf_current_row(writer) + field->row_offset +
+                             COFFER__MLDF_PAYLOAD_SIZE_AT) > 0)
             status = coffer__mldf_copy_payload(copier, sample, i, i, err);
     }
     return status;
 }
 
-static coffer_status delete_all(change *of, const place *places, size_t count, coffer_error *err)
+static coffer_status delete_all(set_change *change, const place *places, size_t count, coffer_error *err)
 {
     size_t next = 0;
     coffer__mldf_copier copier;
     coffer_status status;
-    if ((status = check_places(of, places, count, err)) ||
-        (status = coffer__mldf_copier_init(&copier, of->writer, of->set, NULL, err)))
+    if ((status = check_places(change, places, count, err)) ||
+        (status = coffer__mldf_copier_init(&copier, change->writer, change->set, NULL, err)))
         return status;
-    for (uint64_t i = 0; i < of->set->header.samples && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < change->set->header.samples && !status; i++) {
         if (next < count && places[next].sample == i) {
             next++;
             continue;
         }
-        if (!(status = carry_row(of, i, err)) && next > 0)
-            status = seal_for_new_number(&copier, i, err);
-        if (status == COFFER_OK)
-            status = coffer__mldf_end_row(of->writer, err);
+        if (!(status = carry_row(change, i, err)) && next > 0)
+            status = seal_for_new_index(&copier, i, err);
+        if (!status)
+            status = coffer__mldf_end_row(change->writer, err);
+        if (!status)
+            status = report_progress(change, i + 1, err);
     }
     coffer__mldf_copier_free(&copier);
     return status;
 }
 
 coffer_status coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
-                                        const coffer_mldf_writer_opts *opts, coffer_error *err)
+                                        const coffer_mldf_update_opts *opts, coffer_error *err)
 {
-    change of;
+    set_change change;
     place *places = NULL;
     coffer_status status;
     if (count == 0)
         return COFFER_OK;
     if (!(status = sort_places(&places, samples, NULL, count, err)) &&
-        !(status = change_begin(&of, path, NULL, opts, err))) {
-        status = delete_all(&of, places, count, err);
-        status = change_commit(&of, status, err);
+        !(status = change_begin(&change, path, NULL, opts, err))) {
+        status = delete_all(&change, places, count, err);
+        status = change_commit(&change, status, err);
     }
     coffer__free(places);
     return status;

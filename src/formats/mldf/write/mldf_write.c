@@ -20,6 +20,8 @@
 
 /* ---- Life ---- */
 
+COFFER__INIT_FUNCTION(coffer_mldf_writer_opts, COFFER_MLDF_WRITER_OPTS_INIT)
+
 static coffer_status check_options(coffer_mldf_writer_opts *options, coffer_error *err)
 {
     if (options->page_size == 0)
@@ -199,7 +201,7 @@ coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error 
 
 coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = writer->opts.exclusive, .partial = writer->opts.resumable };
+    coffer__sink_opts options = { .exclusive = !writer->opts.overwrite, .partial = writer->opts.resumable };
     coffer_status status = coffer__sink_create(&writer->out.sink, writer->path, &options, err);
     if (status == COFFER_OK && !coffer__sink_can_patch(writer->out.sink))
         status =
@@ -362,7 +364,7 @@ size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *writer)
 
 const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *writer, size_t index)
 {
-    return &writer->columns[index].field;
+    return index < writer->column_count ? &writer->columns[index].field : NULL;
 }
 
 void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark)
@@ -515,7 +517,7 @@ static coffer_status set_row_bytes(coffer_mldf_writer *writer, const coffer_mldf
 coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes,
                                            size_t size, const coffer_mldf_entry *entry, coffer_error *err)
 {
-    coffer_mldf_entry known = { 0 };
+    coffer_mldf_entry known = COFFER_MLDF_ENTRY_INIT;
     const coffer_mldf_field *of;
     uint64_t most;
     coffer_status status = expect_field(writer, field, err);
@@ -530,9 +532,8 @@ coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t fi
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "sample %llu, field %s: a value of %zu bytes, %llu are the most",
                             (unsigned long long)writer->sample, of->name, size, (unsigned long long)most);
-    if (entry)
-        known = *entry;
-    if ((status = coffer__mldf_check_new_value(&known, of, bytes, size, entry != NULL, err)) ||
+    if ((status = coffer__take_options(&known, sizeof known, entry, err)) ||
+        (status = coffer__mldf_check_new_value(&known, of, bytes, size, entry != NULL, err)) ||
         (status = coffer__mldf_put_payload(writer, field, bytes, size, steps_of(of), err)))
         return status;
     coffer__mldf_store_entry(coffer__mldf_current_row(writer) + of->row_offset, of->kind, &known);
@@ -542,7 +543,7 @@ coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t fi
 coffer_status coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t field, const char *text,
                                           size_t len, coffer_error *err)
 {
-    coffer_mldf_entry entry = { 0 };
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = expect_field(writer, field, err);
     if (status)
         return status;

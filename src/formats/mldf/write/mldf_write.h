@@ -234,7 +234,7 @@ typedef struct coffer__mldf_stored {
 /* Puts it into the current sample as it is. One that is encrypted for another sample or field is encrypted
  * anew: the numbers are part of what is authenticated. */
 coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
-                                      coffer_mldf_bytes *scratch, coffer_error *err);
+                                      coffer_bytes *scratch, coffer_error *err);
 
 /* Copies samples of a set into a writer that has its fields. */
 typedef struct coffer__mldf_copier {
@@ -242,7 +242,7 @@ typedef struct coffer__mldf_copier {
     coffer_mldf *set;     /* a handle of its own: every payload is compared with its checksum */
     const size_t *fields; /* of the set, in the order of the writer's; NULL = all */
     coffer__mldf_row_reader rows;
-    coffer_mldf_bytes stored, plain;
+    coffer_bytes stored, plain;
 } coffer__mldf_copier;
 
 /* set : its source, key and limits are used. */
@@ -269,8 +269,8 @@ coffer_mldf_writer_opts coffer__mldf_settings_of(const coffer_mldf *set);
 coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
                                       const size_t *fields, size_t count, const coffer_mldf_writer_opts *opts,
                                       coffer_error *err);
-/* The same set, written anew. */
-coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool exclusive,
+/* Writes the whole set to a new file. */
+coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set, bool overwrite,
                                    const coffer_limits *limits, const coffer_progress *progress,
                                    coffer_error *err);
 

@@ -15,20 +15,19 @@ static coffer_status fail_value(coffer_error *err, const coffer_mldf_field *fiel
 static void complete_entry(coffer_mldf_entry *entry, const coffer_mldf_field *field, size_t size, bool given)
 {
     size_t tokens;
-    if (field->kind == COFFER_MLDF_ENTRY_IMAGE && entry->mode == COFFER__MLDF_RAW &&
+    if (field->kind == COFFER_MLDF_ENTRY_IMAGE && entry->mode == COFFER_MLDF_MODE_RAW &&
         field->type != COFFER_MLDF_IMAGE_RAW)
-        entry->mode = field->type == COFFER_MLDF_IMAGE_JPEG ? COFFER__MLDF_JPEG : COFFER__MLDF_PNG;
+        entry->mode = field->type == COFFER_MLDF_IMAGE_JPEG ? COFFER_MLDF_MODE_JPEG : COFFER_MLDF_MODE_PNG;
     if (field->kind == COFFER_MLDF_ENTRY_AUDIO && entry->sample_rate == 0)
         entry->sample_rate = field->sample_rate;
     if (field->kind != COFFER_MLDF_ENTRY_TEXT)
         return;
     if (!given && field->type == COFFER_MLDF_TEXT_TOKENISED)
-        entry->encoding = COFFER__MLDF_INT32_IDS;
-    if (entry->encoding == COFFER__MLDF_UTF8)
+        entry->encoding = COFFER_MLDF_ENCODING_I32;
+    if (entry->encoding == COFFER_MLDF_ENCODING_UTF8)
         return;
-    tokens = size / (entry->encoding == COFFER__MLDF_INT32_IDS ? 4 : 2);
-    entry->num_tokens =
-        (uint16_t)(tokens < COFFER__MLDF_TOKENS_SEE_SIZE ? tokens : COFFER__MLDF_TOKENS_SEE_SIZE);
+    tokens = size / (entry->encoding == COFFER_MLDF_ENCODING_I32 ? 4 : 2);
+    entry->num_tokens = (uint16_t)(tokens < COFFER_MLDF_TOKENS_BY_SIZE ? tokens : COFFER_MLDF_TOKENS_BY_SIZE);
 }
 
 coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffer_mldf_field *field,
