@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const cli_option own_options[] = {
-    { "from", 0, "KIND", NULL, "kind of the input (default: by its content, else by its name)" },
-    { "to", 0, "KIND", NULL, "kind of the output (default: by its extension)" },
+    { "from", 0, "KIND", NULL, "kind of the input", "by its content, else by its name" },
+    { "to", 0, "KIND", NULL, "kind of the output", "by its extension" },
     { "force", 'f', NULL, NULL, "replace an output that exists" },
     { "list", 0, NULL, NULL, "list the conversions and their options" },
     { "json", 0, NULL, NULL, "with --list: as JSON" },
@@ -21,7 +21,7 @@ static const struct {
 /* An option of one name, which may mean something else in other conversions. */
 typedef struct setting_group {
     const coffer_convert_option *first;
-    bool same_choices;
+    bool same_choices, same_default;
 } setting_group;
 
 typedef struct option_tables {
@@ -43,17 +43,12 @@ static void add_to_groups(const coffer_convert_option *option)
         setting_group *group = &tables.groups[i];
         if (strcmp(group->first->name, option->name) == 0) {
             group->same_choices = group->same_choices && is_same(group->first->choices, option->choices);
+            group->same_default =
+                group->same_default && is_same(group->first->default_value, option->default_value);
             return;
         }
     }
-    tables.groups[tables.count++] = (setting_group){ option, true };
-}
-
-static void print_default(FILE *out, const coffer_convert_option *option)
-{
-    fputs(option->help, out);
-    if (option->default_value)
-        fprintf(out, " (default: %s)", option->default_value);
+    tables.groups[tables.count++] = (setting_group){ option, true, true };
 }
 
 /* The library's format at one end of a conversion. */
@@ -104,7 +99,7 @@ static void print_help(FILE *out, const char *name)
             separator = ", ";
         }
         fputs(": ", out);
-        print_default(out, option);
+        fputs(option->help, out);
         separator = "; ";
     }
 }
@@ -149,11 +144,16 @@ static void build(void)
             add_to_groups(coffer_conversion_option_at(conversion, j));
     }
     for (size_t i = 0; i < tables.count; i++) {
-        const coffer_convert_option *first = tables.groups[i].first;
-        const char *help = help_of(first->name);
-        tables.options[OWN_OPTIONS + i] =
-            (cli_option){ first->name, letter_of(first->name), first->argument,
-                          tables.groups[i].same_choices ? first->choices : NULL, help ? help : first->help };
+        const setting_group *group = &tables.groups[i];
+        const char *name = group->first->name, *help = help_of(name);
+        tables.options[OWN_OPTIONS + i] = (cli_option){
+            .name = name,
+            .letter = letter_of(name),
+            .argument = group->first->argument,
+            .choices = group->same_choices ? group->first->choices : NULL,
+            .help = help ? help : group->first->help,
+            .initial = group->same_default ? group->first->default_value : NULL,
+        };
     }
 }
 
