@@ -56,14 +56,17 @@ static void make_list(const char *path, unsigned count)
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_mcf_writer *writer = NULL;
     const uint64_t dims[2] = { 2, 2 };
-    opts.no_sync = true;
+    opts.overwrite = true;
+    opts.durability = COFFER_DURABILITY_NONE;
     opts.no_dedup = true;
     bench_must(coffer_mcf_writer_create(&writer, path, &opts, &err), &err, path);
     for (unsigned i = 0; i < count; i++) {
         char name[64];
         uint32_t payload[4] = { i, i, i, i };
         snprintf(name, sizeof name, "model.layers.%u.self_attn.q_proj.weight", i);
-        coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_F32, 2, dims, NULL };
+        coffer_mcf_new_tensor tensor = {
+            sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_F32, name, strlen(name), 2, dims, NULL
+        };
         bench_must(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), &err, name);
         bench_must(coffer_mcf_writer_write(writer, payload, sizeof payload, &err), &err, name);
         bench_must(coffer_mcf_writer_end_tensor(writer, &err), &err, name);
@@ -90,7 +93,7 @@ static void open_and_list(void *context)
     bench_must(coffer_source_open(&src, work->path, &opts, &err), &err, work->path);
     bench_must(coffer_mcf_open(&model, src, NULL, &err), &err, work->path);
     for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
         work->seen += tensor.elements + tensor.name_len + tensor.offset;
     }
     coffer_mcf_close(model);
@@ -124,15 +127,18 @@ static void write_model(void *context)
     coffer_mcf_writer *writer = NULL;
     coffer_source *src = NULL;
     uint64_t each = work->bytes / TENSORS;
+    opts.overwrite = true;
     opts.no_checksums = !work->checksums;
-    opts.no_sync = !work->sync;
+    opts.durability = work->sync ? COFFER_DURABILITY_FULL : COFFER_DURABILITY_NONE;
     unlink(model_path); /* as for cp: taking the name of another file waits for the disk on some systems */
     bench_must(coffer_source_open(&src, raw_path, NULL, &err), &err, raw_path);
     bench_must(coffer_mcf_writer_create(&writer, model_path, &opts, &err), &err, model_path);
     for (unsigned i = 0; i < TENSORS; i++) {
         char name[32];
         snprintf(name, sizeof name, "tensor.%u", i);
-        coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_U8, 1, &each, NULL };
+        coffer_mcf_new_tensor tensor = {
+            sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_U8, name, strlen(name), 1, &each, NULL
+        };
         bench_must(coffer_mcf_writer_begin_tensor(writer, &tensor, &err), &err, name);
         bench_must(coffer_mcf_writer_write_from(writer, src, i * each, each, &err), &err, name);
         bench_must(coffer_mcf_writer_end_tensor(writer, &err), &err, name);
@@ -217,10 +223,12 @@ static double read_model(const reading *work)
     bench_must(coffer_mcf_open(&model, src, NULL, &err), &err, model_path);
     for (size_t i = 0; i < TENSORS; i++) {
         tensors[i] = i;
-        outs[i] = work->memory + i * coffer_mcf_tensor_at(model, i).size;
+        outs[i] = work->memory + i * coffer_mcf_tensor_at(model, i)->size;
     }
-    bench_must(coffer_mcf_read_many(outs, model, tensors, TENSORS, work->threads, NULL, &err), &err,
-               model_path);
+    bench_must(coffer_mcf_read_many(
+                   outs, model, tensors, TENSORS,
+                   &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), work->threads, NULL }, &err),
+               &err, model_path);
     coffer_mcf_close(model);
     coffer_source_close(src);
     return bench_now() - start;

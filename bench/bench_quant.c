@@ -384,7 +384,11 @@ static void bench_products(bench *all)
     job.x_theirs = room(64 * size);
     fill(job.x, 32 * size, GAUSS, 3);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        bench_must(coffer_quant_workers_new(&job.workers, kinds[k].threads, &err), &err, "threads");
+        bench_must(coffer_quant_workers_new(&job.workers,
+                                            &(coffer_quant_workers_opts){ sizeof(coffer_quant_workers_opts),
+                                                                          kinds[k].threads },
+                                            &err),
+                   &err, "threads");
         bench_must(coffer__pool_new(&job.pool, kinds[k].threads, &err), &err, "threads");
         job.columns = kinds[k].columns;
         for (job.type = 0; job.type < TYPES; job.type++)

@@ -10,17 +10,22 @@
 
 const cli_option cli_global_options[] = {
     { "color", 0, "WHEN", "auto|always|never",
-      "color the output; auto: on a terminal, unless NO_COLOR is set" },
-    { "quiet", 'q', NULL, NULL, "no progress line" },
-    { "help", 'h', NULL, NULL, "show this help" },
+      "color the output; auto: on a terminal, unless NO_COLOR is set", "auto" },
+    { "quiet", 'q', NULL, NULL, "do not show progress", NULL },
+    { "help", 'h', NULL, NULL, "show this help; after FILE, only the options for its format", NULL },
     { 0 },
 };
+
+const cli_option *cli_verb_options(const cli_verb *verb)
+{
+    return verb->make_options ? verb->make_options() : verb->options;
+}
 
 void cli_tables_of(cli_tables *out, const cli_verb *verb, const cli_format_verb *row)
 {
     out->count = 0;
-    if (verb->options)
-        out->at[out->count++] = verb->options;
+    if (cli_verb_options(verb))
+        out->at[out->count++] = cli_verb_options(verb);
     for (size_t i = 0; cli_format_verbs[i] && out->count < CLI_TABLES_MAX - 1; i++) {
         const cli_format_verb *other = cli_format_verbs[i];
         if (other->options && strcmp(other->verb, verb->name) == 0 && (!row || row == other))
@@ -255,7 +260,7 @@ int cli_bind(cli_args *args, const cli_format_verb *row)
 
 int cli_check_row(const cli_args *args, const cli_format_verb *row, const char *kind)
 {
-    cli_tables tables = { .at = { args->verb->options, cli_global_options }, .count = 2 };
+    cli_tables tables = { .at = { cli_verb_options(args->verb), cli_global_options }, .count = 2 };
     if (row)
         tables.at[tables.count++] = row->options;
     for (size_t i = 0; i < args->given_count; i++) {

@@ -19,17 +19,33 @@ typedef struct cli_option {
     const char *argument; /* "N", "FILE", "A..B"; NULL for a switch */
     const char *choices;  /* "param|block|token", checked by the parser; NULL = anything */
     const char *help;     /* one line */
+    const char *initial;  /* what holds when it is not given; NULL = nothing to say */
 } cli_option;
 
 typedef struct cli_args cli_args;
 
+/* The list of verbs is grouped by task. */
+typedef enum cli_group {
+    CLI_GROUP_LOOK,
+    CLI_GROUP_VERIFY,
+    CLI_GROUP_CHANGE,
+    CLI_GROUP_CONVERT,
+    CLI_GROUP_SETS,
+    CLI_GROUP_TRACES,
+    CLI_GROUP_PICTURES,
+    CLI_GROUP_HELP,
+    CLI_GROUP_COUNT
+} cli_group;
+
 typedef struct cli_verb {
     const char *name;
     const char *usage;       /* what follows the name: "FILE…" */
-    const char *summary;     /* one line, for the list of verbs */
+    const char *summary;     /* one line that begins with a verb, for the list of verbs */
     const char *description; /* a paragraph or two */
     const char *examples;    /* lines "  coffer stats scan.mscan --by param   # what it does" */
     const cli_option *options;
+    /* Builds the options where they come from the library; used instead of `options` when not NULL. */
+    const cli_option *(*make_options)(void);
     size_t min_operands, max_operands;
     /* NULL: the verb means something else for each format; the row of cli_format_verbs for the format of the
      * first operand runs. Its options are those of all rows together; one that the format at hand does not
@@ -39,7 +55,10 @@ typedef struct cli_verb {
      * verb makes that file. */
     bool makes_file;
     bool hidden; /* not in the list of verbs */
+    cli_group group;
 } cli_verb;
+
+extern const char *const cli_group_titles[CLI_GROUP_COUNT];
 
 /* A verb's meaning for one format, or for kinds of file that are handled alike. */
 typedef struct cli_format_verb {
@@ -52,6 +71,9 @@ typedef struct cli_format_verb {
     int (*run)(const cli_args *args, coffer_source *src);
     bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
+
+/* The verb's own options; NULL when it has none. */
+const cli_option *cli_verb_options(const cli_verb *verb);
 
 extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */
 extern const cli_format_verb *const cli_format_verbs[]; /* NULL-terminated */

@@ -19,5 +19,7 @@ typedef void (*cli_option_visitor)(FILE *out, const cli_option *option, const vo
 void cli_each_option(FILE *out, const cli_verb *verb, cli_option_visitor each, const void *context);
 /* Whether the option's argument is a file name. */
 bool cli_takes_file(const cli_option *option);
+/* Whether it is a name inside the file that the verb reads. */
+bool cli_takes_name(const cli_option *option);
 
 #endif

@@ -1,6 +1,8 @@
 /* Completion for bash. */
 #include "generate.h"
 
+#include <string.h>
+
 static void word(FILE *out, const cli_option *option, const void *context)
 {
     (void)context;
@@ -24,7 +26,10 @@ static void value_case(FILE *out, const cli_option *option, const void *context)
             fputc(*at == '|' ? ' ' : *at, out);
         fputs("' ;;\n", out);
     } else {
-        fprintf(out, ") words=%s ;;\n", cli_takes_file(option) ? "@files" : "@nothing");
+        fprintf(out, ") words=%s ;;\n",
+                cli_takes_file(option)   ? "@files"
+                : cli_takes_name(option) ? "@names"
+                                         : "@nothing");
     }
 }
 
@@ -39,13 +44,16 @@ static void operands(FILE *out, const cli_verb *verb)
 {
     fprintf(out, "        '%s')\n            options='", verb->name);
     cli_each_option(out, verb, word, NULL);
+    bool takes_name = strcmp(verb->name, "get") == 0;
     fprintf(out, "'\n            operands=%s\n            ;;\n",
-            verb->max_operands > 0 ? "@files" : "@nothing");
+            verb->max_operands == 0 ? "@nothing"
+            : takes_name            ? "@files_or_names"
+                                    : "@files");
 }
 
 void cli_complete_bash(FILE *out)
 {
-    fputs("# bash completion for coffer, written by 'coffer generate completion bash'\n"
+    fputs("# bash completion for coffer, written by 'coffer completion bash'\n"
           "_coffer() {\n"
           "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
           "    local verb=${COMP_WORDS[1]} verbs='",
@@ -80,12 +88,25 @@ void cli_complete_bash(FILE *out)
           "            words=$options\n"
           "        elif [[ $verb == help ]]; then\n"
           "            words=$verbs\n"
+          "        elif [[ $verb == completion ]]; then\n"
+          "            words='bash zsh fish'\n"
           "        else\n"
           "            words=$operands\n"
           "        fi\n"
           "    fi\n"
+          "    local word file=''\n"
+          "    for word in \"${COMP_WORDS[@]:2:COMP_CWORD-2}\"; do\n"
+          "        [[ -z $file && -e $word ]] && file=$word\n"
+          "    done\n"
+          "    [[ $words == @files_or_names ]] && { [[ $file ]] && words=@names || words=@files; }\n"
           "    case \"$words\" in\n"
           "        @nothing) ;;\n"
+          "        @names)\n"
+          "            # not compgen -W, which would expand what a name contains\n"
+          "            while IFS= read -r word; do\n"
+          "                [[ $word == \"$current\"* ]] && COMPREPLY+=(\"$(printf %q \"$word\")\")\n"
+          "            done < <(coffer generate names \"$file\" 2>/dev/null)\n"
+          "            ;;\n"
           "        @files)\n"
           "            compopt -o filenames 2>/dev/null\n"
           "            mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"

@@ -27,12 +27,9 @@ static void options(FILE *out, const char *heading, const cli_option *option)
         fputs("| `", out);
         cell(out, form);
         fputs("` | ", out);
-        cell(out, option->help);
-        if (option->choices) {
-            fputs(" (", out);
-            cli_print_choices(out, option->choices);
-            fputc(')', out);
-        }
+        cli_option_text text;
+        cli_describe_option(text, option);
+        cell(out, text);
         fputs(" |\n", out);
     }
 }
@@ -77,7 +74,7 @@ void cli_docs_verb(FILE *out, const cli_verb *verb)
             fputc('\n', out);
     }
     fputc('\n', out);
-    options(out, "Options", verb->options);
+    options(out, "Options", cli_verb_options(verb));
     for (size_t i = 0; cli_format_verbs[i]; i++) {
         char heading[64];
         snprintf(heading, sizeof heading, "Options for %s files", cli_format_verbs[i]->format);
@@ -90,13 +87,17 @@ void cli_docs_verb(FILE *out, const cli_verb *verb)
 
 void cli_docs_overview(FILE *out)
 {
-    fprintf(out, "# The coffer command\n\n%s\n\n| verb | |\n|---|---|\n", cli_purpose);
-    for (size_t i = 0; cli_verbs[i]; i++)
-        if (!cli_verbs[i]->hidden)
-            fprintf(out, "| [%s](%s.md) | %s |\n", cli_verbs[i]->name, cli_verbs[i]->name,
-                    cli_verbs[i]->summary);
+    fprintf(out, "# The coffer command\n\n%s\n", cli_purpose);
+    const cli_verb *previous = NULL;
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        const cli_verb *verb = cli_verbs[i];
+        if (verb->hidden)
+            continue;
+        if (!previous || verb->group != previous->group)
+            fprintf(out, "\n## %s\n\n| verb | |\n|---|---|\n", cli_group_titles[verb->group]);
+        fprintf(out, "| [%s](%s.md) | %s |\n", verb->name, verb->name, verb->summary);
+        previous = verb;
+    }
     fprintf(out, "\nExit status: %s.\n\n", cli_exit_status);
-    fputs(
-        "These pages are written by `coffer generate docs docs/cli`, from the tables the help comes from.\n",
-        out);
+    fputs("`coffer generate docs docs/cli` writes these pages from the same tables as the help.\n", out);
 }

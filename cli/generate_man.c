@@ -74,13 +74,9 @@ static void options(FILE *out, const cli_option *option)
         fputs(".TP\n.B ", out);
         roff(out, form);
         fputc('\n', out);
-        roff(out, option->help);
-        if (option->choices) {
-            fputs(" (", out);
-            for (const char *at = option->choices; *at; at++)
-                roff_len(out, *at == '|' ? ", " : at, *at == '|' ? 2 : 1);
-            fputc(')', out);
-        }
+        cli_option_text text;
+        cli_describe_option(text, option);
+        roff(out, text);
         fputc('\n', out);
     }
 }
@@ -101,8 +97,8 @@ static bool is_row_of(const cli_format_verb *row, const cli_verb *verb)
 static void all_options(FILE *out, const cli_verb *verb)
 {
     fputs(".SH OPTIONS\n", out);
-    if (verb->options)
-        options(out, verb->options);
+    if (cli_verb_options(verb))
+        options(out, cli_verb_options(verb));
     for (size_t i = 0; cli_format_verbs[i]; i++)
         if (is_row_of(cli_format_verbs[i], verb) && cli_format_verbs[i]->options) {
             fprintf(out, ".SS For %s files\n", cli_format_verbs[i]->format);
@@ -150,13 +146,17 @@ void cli_man_verb(FILE *out, const cli_verb *verb)
 
 void cli_man_overview(FILE *out)
 {
-    title(out, "coffer", "look into, check, repair, compare and convert machine-learning files");
+    title(out, "coffer", "inspect, verify, repair, compare and convert machine-learning files");
     fputs(".SH SYNOPSIS\n.B coffer\nVERB [options] FILE ...\n.SH DESCRIPTION\n", out);
     paragraphs(out, cli_purpose);
     fputs(".SH VERBS\n", out);
+    const cli_verb *previous = NULL;
     for (size_t i = 0; cli_verbs[i]; i++) {
         if (cli_verbs[i]->hidden)
             continue;
+        if (!previous || previous->group != cli_verbs[i]->group)
+            fprintf(out, ".SS %s\n", cli_group_titles[cli_verbs[i]->group]);
+        previous = cli_verbs[i];
         fputs(".TP\n.B ", out);
         roff(out, cli_verbs[i]->name);
         fputc('\n', out);

@@ -47,9 +47,20 @@ static void zsh_option(FILE *out, const cli_option *option, const void *context)
             fputc(')', out);
         } else if (cli_takes_file(option)) {
             fputs("_files", out);
+        } else if (cli_takes_name(option)) {
+            fputs("_coffer_names", out);
         }
     }
     fputs("' \\\n", out);
+}
+
+static const char *operands_of(const cli_verb *verb)
+{
+    if (strcmp(verb->name, "get") == 0)
+        return "'1:file:_files' '2:name:_coffer_names'";
+    if (strcmp(verb->name, "completion") == 0)
+        return "'1:shell:(bash zsh fish)'";
+    return verb->max_operands > 0 ? "'*:file:_files'" : "&& true";
 }
 
 static void zsh_verb(FILE *out, const cli_verb *verb)
@@ -59,13 +70,20 @@ static void zsh_verb(FILE *out, const cli_verb *verb)
     if (strcmp(verb->name, "help") == 0)
         fputs("                \"1:verb:($names)\"\n", out);
     else
-        fprintf(out, "                %s\n", verb->max_operands > 0 ? "'*:file:_files'" : "&& true");
+        fprintf(out, "                %s\n", operands_of(verb));
     fputs("            ;;\n", out);
 }
 
 void cli_complete_zsh(FILE *out)
 {
-    fputs("#compdef coffer\n# zsh completion for coffer, written by 'coffer generate completion zsh'\n"
+    fputs("#compdef coffer\n# zsh completion for coffer, written by 'coffer completion zsh'\n"
+          "_coffer_names() {\n"
+          "    local word\n"
+          "    for word in ${words[2,-1]}; do\n"
+          "        [[ -e $word ]] && compadd -- ${(f)\"$(coffer generate names $word 2>/dev/null)\"} && "
+          "return\n"
+          "    done\n"
+          "}\n"
           "_coffer() {\n    local -a verbs names\n    verbs=(\n",
           out);
     for (size_t i = 0; cli_verbs[i]; i++) {
@@ -98,7 +116,10 @@ static void fish_option(FILE *out, const cli_option *option, const void *context
         choices(out, option->choices);
         fputc('\'', out);
     } else if (option->argument) {
-        fputs(cli_takes_file(option) ? " -r -F" : " -x", out);
+        fputs(cli_takes_file(option)   ? " -r -F"
+              : cli_takes_name(option) ? " -x -a '(__coffer_names)'"
+                                       : " -x",
+              out);
     }
     fputs(" -d '", out);
     quoted(out, option->help, "");
@@ -107,8 +128,15 @@ static void fish_option(FILE *out, const cli_option *option, const void *context
 
 void cli_complete_fish(FILE *out)
 {
-    fputs("# fish completion for coffer, written by 'coffer generate completion fish'\n"
-          "complete -c coffer -n __fish_use_subcommand -f\n",
+    fputs("# fish completion for coffer, written by 'coffer completion fish'\n"
+          "function __coffer_names\n"
+          "    for word in (commandline -opc)[3..]\n"
+          "        test -e $word; and coffer generate names $word 2>/dev/null; and return\n"
+          "    end\n"
+          "end\n"
+          "complete -c coffer -n __fish_use_subcommand -f\n"
+          "complete -c coffer -n '__fish_seen_subcommand_from get' -a '(__coffer_names)'\n"
+          "complete -c coffer -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n",
           out);
     for (size_t i = 0; cli_verbs[i]; i++) {
         const cli_verb *verb = cli_verbs[i];

@@ -10,14 +10,16 @@
 enum { FORM_COLUMN = 24, WIDEST_HELP = 100 };
 
 const char cli_purpose[] =
-    "Looks into, checks, repairs, compares and converts the files that machine learning leaves "
-    "behind. A file's format is told by its content, never by its name.";
-const char cli_overview_examples[] =
-    "  coffer info scan.mscan                  # what is in it\n"
-    "  coffer check --full *.mscan             # is it whole, down to the last byte\n"
-    "  coffer stats scan.mscan --by param      # which parameters did most\n";
+    "Inspects, verifies, repairs, compares and converts model weights (.mcf, safetensors, GGUF), training "
+    "sets "
+    "(.mldf), memory traces (.mlyze, heaptrack), activation scans (.mscan) and matrices (.pycauset, .npy). A "
+    "file is recognized by its content, never by its name.";
+const char cli_overview_examples[] = "  coffer info model.safetensors           # what a file contains\n"
+                                     "  coffer check --full *.mcf               # verify every byte\n"
+                                     "  coffer pack photos/ train.mldf          # one file out of a folder\n"
+                                     "  coffer peak run.mlyze                   # where the memory went\n";
 const char cli_exit_status[] =
-    "0 fine, 1 findings or differences, 2 wrong usage, 3 a file could not be read or written";
+    "0 success, 1 findings or differences, 2 wrong usage, 3 a file could not be read or written";
 
 static size_t help_width(FILE *out)
 {
@@ -73,20 +75,37 @@ void cli_format_option(cli_option_form out, const cli_option *option)
              option->argument ? " " : "", option->argument ? option->argument : "");
 }
 
+void cli_describe_option(cli_option_text out, const cli_option *option)
+{
+    FILE *text = fmemopen(out, sizeof(cli_option_text), "w");
+    *out = '\0';
+    if (!text)
+        return;
+    fputs(option->help, text);
+    const char *choice = option->choices, *initial = option->initial;
+    if (choice)
+        fputs(": one of ", text);
+    while (choice && *choice) {
+        size_t len = strcspn(choice, "|");
+        fwrite(choice, 1, len, text);
+        if (initial && strlen(initial) == len && memcmp(initial, choice, len) == 0)
+            fputs(" (default)", text);
+        choice += len;
+        if (*choice) {
+            fputs(", ", text);
+            choice++;
+        }
+    }
+    if (!option->choices && initial)
+        fprintf(text, " (default: %s)", initial);
+    fclose(text);
+}
+
 static void print_option(FILE *out, const cli_option *option)
 {
     cli_option_form form;
-    char text[512];
-    FILE *help = fmemopen(text, sizeof text, "w");
-    if (!help)
-        return;
-    fputs(option->help, help);
-    if (option->choices) {
-        fputs(" (", help);
-        cli_print_choices(help, option->choices);
-        fputc(')', help);
-    }
-    fclose(help);
+    cli_option_text text;
+    cli_describe_option(text, option);
     cli_format_option(form, option);
     fprintf(out, "  %s%s", option->letter ? "" : "    ", form);
     size_t column = 2 + (option->letter ? 0u : 4u) + coffer__utf8_width(form, strlen(form));
@@ -122,12 +141,17 @@ static void print_examples(FILE *out, const char *text)
     }
 }
 
-static void print_format_options(FILE *out, const cli_verb *verb)
+static bool is_shown(const cli_format_verb *row, const cli_verb *verb, const char *kind)
+{
+    return strcmp(row->verb, verb->name) == 0 && (!kind || cli_row_is_for(row, kind));
+}
+
+static void print_format_options(FILE *out, const cli_verb *verb, const char *kind)
 {
     for (size_t i = 0; cli_format_verbs[i]; i++) {
         const cli_format_verb *row = cli_format_verbs[i];
         char heading[64];
-        if (strcmp(row->verb, verb->name) != 0)
+        if (!is_shown(row, verb, kind))
             continue;
         snprintf(heading, sizeof heading, "Options for %s files", row->format);
         print_options(out, heading, row->options);
@@ -142,7 +166,7 @@ bool cli_has_examples(const cli_verb *verb)
     return any;
 }
 
-static void print_all_examples(FILE *out, const cli_verb *verb)
+static void print_all_examples(FILE *out, const cli_verb *verb, const char *kind)
 {
     if (!cli_has_examples(verb))
         return;
@@ -150,19 +174,19 @@ static void print_all_examples(FILE *out, const cli_verb *verb)
     if (verb->examples)
         print_examples(out, verb->examples);
     for (size_t i = 0; cli_format_verbs[i]; i++)
-        if (strcmp(cli_format_verbs[i]->verb, verb->name) == 0 && cli_format_verbs[i]->examples)
+        if (is_shown(cli_format_verbs[i], verb, kind) && cli_format_verbs[i]->examples)
             print_examples(out, cli_format_verbs[i]->examples);
 }
 
-void cli_help_verb(FILE *out, const cli_verb *verb)
+void cli_help_verb(FILE *out, const cli_verb *verb, const char *kind)
 {
     fprintf(out, "%scoffer %s%s: %s\n\n", term_on(out, TERM_BOLD), verb->name, term_off(out), verb->summary);
     fprintf(out, "usage: coffer %s [options]%s%s\n\n", verb->name, *verb->usage ? " " : "", verb->usage);
     print_paragraphs(out, verb->description);
-    print_options(out, "Options", verb->options);
-    print_format_options(out, verb);
+    print_options(out, "Options", cli_verb_options(verb));
+    print_format_options(out, verb, kind);
     print_options(out, "Options of every verb", cli_global_options);
-    print_all_examples(out, verb);
+    print_all_examples(out, verb, kind);
 }
 
 void cli_help_overview(FILE *out)
@@ -170,20 +194,24 @@ void cli_help_overview(FILE *out)
     fprintf(out, "%scoffer%s %s\n", term_on(out, TERM_BOLD), term_off(out), coffer_version());
     print_paragraphs(out, cli_purpose);
     fputs("\nusage: coffer VERB [options] FILE…\n", out);
-    print_heading(out, "Verbs");
+    const cli_verb *previous = NULL;
     for (size_t i = 0; cli_verbs[i]; i++) {
-        if (cli_verbs[i]->hidden)
+        const cli_verb *verb = cli_verbs[i];
+        if (verb->hidden)
             continue;
-        fprintf(out, "  %s%-11s%s  ", term_on(out, TERM_GREEN), cli_verbs[i]->name, term_off(out));
-        print_wrapped(out, cli_verbs[i]->summary, strlen(cli_verbs[i]->summary), 15, 15);
+        if (!previous || verb->group != previous->group)
+            print_heading(out, cli_group_titles[verb->group]);
+        fprintf(out, "  %s%-11s%s  ", term_on(out, TERM_GREEN), verb->name, term_off(out));
+        print_wrapped(out, verb->summary, strlen(verb->summary), 15, 15);
+        previous = verb;
     }
     print_heading(out, "Examples");
     print_examples(out, cli_overview_examples);
-    fputs("\n'coffer help VERB' tells more. Exit status: ", out);
-    print_wrapped(out, cli_exit_status, strlen(cli_exit_status), 0, 45);
+    fputs("\n'coffer help VERB' explains a verb. Exit status: ", out);
+    print_wrapped(out, cli_exit_status, strlen(cli_exit_status), 0, 49);
 }
 
-int cli_unknown_verb(const char *name)
+static const char *nearest_verb(const char *name)
 {
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
@@ -194,14 +222,21 @@ int cli_unknown_verb(const char *name)
             nearest = cli_verbs[i]->name;
         }
     }
-    fputs("coffer: there is no verb '", stderr);
+    return cli_is_near(name, best) ? nearest : NULL;
+}
+
+int cli_unknown_verb(const char *name)
+{
+    const char *meant = cli_find_synonym(name), *near = meant ? NULL : nearest_verb(name);
+    fputs("coffer: unknown verb '", stderr);
     term_print_text(stderr, name, strlen(name), 60);
+    fputc('\'', stderr);
     if (name[0] == '-')
-        fputs("'; options stand after the verb", stderr);
-    else if (cli_is_near(name, best))
-        fprintf(stderr, "'; did you mean '%s'?", nearest);
-    else
-        fputc('\'', stderr);
-    fputs("\ntry 'coffer help'\n", stderr);
+        fputs("; options follow the verb", stderr);
+    else if (meant)
+        fprintf(stderr, "; use 'coffer %s'", meant);
+    else if (near)
+        fprintf(stderr, "; did you mean '%s'?", near);
+    fprintf(stderr, "\ntry 'coffer help%s%s'\n", meant ? " " : "", meant ? meant : "");
     return CLI_USAGE;
 }

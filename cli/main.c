@@ -1,7 +1,7 @@
 /* How a command line finds its way to a verb, and a verb to the format of its file. */
-#include "any_file.h"
 #include "args.h"
 #include "help.h"
+#include "input_file.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -35,21 +35,21 @@ static int run_by_format(cli_args *args)
 {
     const char *path = cli_operand(args, 0);
     char known[160];
-    cli_file file;
+    coffer_file *file = NULL;
     int status = cli_file_open_known(&file, path);
     if (status)
         return status;
-    const cli_format_verb *row = cli_find_format_verb(args->verb->name, file.kind);
+    const cli_format_verb *row = cli_find_format_verb(args->verb->name, coffer_file_kind(file));
     if (row && row->opens_file) {
-        cli_file_close(&file);
+        coffer_file_close(file);
         return run_row(args, row, NULL);
     }
     if (row)
-        status = run_row(args, row, file.src);
+        status = run_row(args, row, coffer_file_source(file));
     else
         status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s", path,
-                           file.kind, args->verb->name, kinds_of(known, args->verb));
-    cli_file_close(&file);
+                           coffer_file_kind(file), args->verb->name, kinds_of(known, args->verb));
+    coffer_file_close(file);
     return status;
 }
 
@@ -75,6 +75,21 @@ static int run_by_row(cli_args *args)
     return args->verb->makes_file ? run_by_output(args) : run_by_format(args);
 }
 
+/* `coffer get model.mcf -h`: only the options for the file at hand, where its kind has some. */
+static void show_help(const cli_args *args)
+{
+    const char *path = cli_operand(args, 0);
+    coffer_file *file = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    bool open =
+        path && strcmp(path, "-") != 0 && !args->verb->makes_file && !coffer_file_open(&file, path, &err);
+    const char *kind = open ? coffer_file_kind(file) : NULL;
+    if (kind && !cli_find_format_verb(args->verb->name, kind))
+        kind = NULL;
+    cli_help_verb(stdout, args->verb, kind);
+    coffer_file_close(file);
+}
+
 static int run_verb(const cli_verb *verb, int count, char *const *words)
 {
     cli_args args;
@@ -85,7 +100,7 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         term_set_color(cli_value(&args, "color"));
     term_set_quiet(cli_has(&args, "quiet"));
     if (cli_has(&args, "help")) {
-        cli_help_verb(stdout, verb);
+        show_help(&args);
         goto out;
     }
     status = cli_check_operands(&args);
@@ -108,6 +123,8 @@ int main(int argc, char **argv)
         name = "help";
     else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
+    else if (strcmp(name, "quantise") == 0)
+        name = "quantize";
     const cli_verb *verb = cli_find_verb(name);
     if (!verb)
         return cli_unknown_verb(name);

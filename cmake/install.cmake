@@ -16,11 +16,6 @@ endforeach()
 # The pkg-config file finds its prefix from where it lies, so that the tree may be moved; not so where the packager
 # names folders outright.
 set(COFFER_MODULES simdjson libisal libxxhash libsodium liblz4 libzstd)
-set(hdf5_flag "")
-if(HDF5_FOUND)
-    list(APPEND COFFER_MODULES hdf5)
-    list(JOIN HDF5_LDFLAGS " " hdf5_flag)
-endif()
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
     set(COFFER_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 else()
@@ -35,7 +30,7 @@ foreach(folder LIBDIR INCLUDEDIR)
         set(COFFER_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
     endif()
 endforeach()
-set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lsodium -llz4 -lzstd ${hdf5_flag} -lstdc++ -lpthread -ldl -lm")
+set(COFFER_PC_PRIVATE "-lsimdjson -lisal -lxxhash -lsodium -llz4 -lzstd -lstdc++ -lpthread -ldl -lm")
 configure_file(cmake/coffer.pc.in coffer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/coffer.pc DESTINATION ${pkgconfig_dir})
 
@@ -51,9 +46,9 @@ if(COFFER_GENERATED AND NOT COFFER_SANITIZE)
         COMMAND ${CMAKE_COMMAND} -E rm -rf ${generated}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}/man ${generated}/bash ${generated}/zsh ${generated}/fish
         COMMAND coffer_command generate man ${generated}/man
-        COMMAND coffer_command generate completion bash > ${generated}/bash/coffer
-        COMMAND coffer_command generate completion zsh > ${generated}/zsh/_coffer
-        COMMAND coffer_command generate completion fish > ${generated}/fish/coffer.fish
+        COMMAND coffer_command completion bash > ${generated}/bash/coffer
+        COMMAND coffer_command completion zsh > ${generated}/zsh/_coffer
+        COMMAND coffer_command completion fish > ${generated}/fish/coffer.fish
         COMMAND ${CMAKE_COMMAND} -E touch ${generated}/stamp)
     add_custom_target(coffer_generated ALL DEPENDS ${generated}/stamp)
     install(DIRECTORY ${generated}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -13,7 +13,9 @@ static coffer_status add_tensor(coffer_mcf_writer *writer, const char *name, con
                                 coffer_error *err)
 {
     static const uint64_t dims[] = { ROWS, COLUMNS };
-    coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_F32, 2, dims, NULL };
+    coffer_mcf_new_tensor tensor = {
+        sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_F32, name, strlen(name), 2, dims, NULL
+    };
     coffer_status status = coffer_mcf_writer_begin_tensor(writer, &tensor, err);
     if (status == COFFER_OK)
         status = coffer_mcf_writer_write(writer, values, sizeof(float) * ROWS * COLUMNS, err);
@@ -52,7 +54,7 @@ static coffer_status make_model(const char *path, coffer_error *err)
 /* One row at a time: nothing else of the tensor is touched. */
 static coffer_status print_rows(const coffer_mcf *model, size_t index, coffer_error *err)
 {
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, index);
+    coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, index);
     uint64_t row, rows = coffer_mcf_row_count(&tensor), columns = coffer_mcf_row_elements(&tensor);
     float *values = malloc((size_t)columns * sizeof *values + 1);
     coffer_status status = COFFER_OK;

@@ -23,7 +23,9 @@ static coffer_status write_tensor(coffer_mcf_writer *writer, coffer_error *err)
 {
     static const uint64_t dims[] = { ROWS, COLUMNS };
     static const char name[] = "model.layers.0.mlp.up_proj.weight";
-    coffer_mcf_new_tensor tensor = { name, strlen(name), COFFER_DTYPE_K4, 2, dims, NULL };
+    coffer_mcf_new_tensor tensor = {
+        sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_K4, name, strlen(name), 2, dims, NULL
+    };
     coffer_quant_tensor shape = COFFER_QUANT_TENSOR_INIT;
     float values[ROWS * COLUMNS];
     uint64_t size = 0;
@@ -63,7 +65,7 @@ static coffer_status make_model(const char *path, coffer_error *err)
 
 static coffer_status multiply(const coffer_mcf *model, size_t index, coffer_error *err)
 {
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, index);
+    coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, index);
     coffer_quant_tensor weights = COFFER_QUANT_TENSOR_INIT;
     coffer_quant_workers *workers = NULL;
     uint64_t i, rows = coffer_mcf_row_count(&tensor), columns = coffer_mcf_row_elements(&tensor);
@@ -77,7 +79,7 @@ static coffer_status multiply(const coffer_mcf *model, size_t index, coffer_erro
     for (i = 0; x && i < columns; i++)
         x[i] = 1.0f;
     if (status == COFFER_OK)
-        status = coffer_quant_workers_new(&workers, 0, err);
+        status = coffer_quant_workers_new(&workers, NULL, err);
     if (status == COFFER_OK)
         status = coffer_quant_matvec(y, &weights, x, workers, err);
     if (status == COFFER_OK) {

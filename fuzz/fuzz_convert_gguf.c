@@ -19,32 +19,33 @@ static const coffer_limits *limits(void)
 static coffer_tensors *open_set(const char *path)
 {
     coffer_tensors *set = NULL;
-    MUST(coffer_tensors_open(&set, path, NULL, NULL) == COFFER_OK);
+    MUST(coffer_tensors_open_path(&set, path, NULL, NULL) == COFFER_OK);
     return set;
 }
 
-static coffer_status ignore(void *context, size_t tensor, const coffer_tensor_stats *stats)
+static void must_count_all(const coffer_tensor_stats *stats)
 {
     uint64_t in_bins = 0;
-    for (size_t i = 0; i < sizeof stats->histogram / sizeof *stats->histogram; i++)
+    for (size_t i = 0; i < COFFER_TENSOR_HISTOGRAM_BINS; i++)
         in_bins += stats->histogram[i];
     MUST(in_bins == stats->elements - stats->nans - stats->infinities);
-    (void)context;
-    (void)tensor;
-    return COFFER_OK;
 }
 
 static void must_describe(const coffer_tensors *set)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
+    coffer_tensors_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
-    work.threads = 1;
+    opts.threads = 1;
     MUST(coffer_node_new(&root, NULL) == COFFER_OK);
-    MUST(coffer_tensors_describe(root, set, &err) == COFFER_OK || err.status == COFFER_E_LIMIT);
+    MUST(coffer_tensors_metadata(root, set, &err) == COFFER_OK || err.status == COFFER_E_LIMIT);
     coffer_node_free(root);
-    coffer_status status = coffer_tensors_stats(set, &work, ignore, NULL, &err);
+    coffer_status status = coffer_tensors_stats_new(&stats, set, &opts, &err);
     MUST(status == COFFER_OK || status == COFFER_E_UNSUPPORTED || status == COFFER_E_LIMIT);
+    for (size_t i = 0; !status && i < coffer_tensors_stats_count(stats); i++)
+        must_count_all(coffer_tensors_stats_at(stats, i));
+    coffer_tensors_stats_free(stats);
 }
 
 static void must_be_clean(const char *path)
@@ -74,12 +75,12 @@ static coffer_status convert(coffer_source *in, const char *to, coffer_error *er
 
 static void must_hold_the_same(const coffer_tensors *set, const char *path)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
     coffer_tensors *other = open_set(path);
     coffer_node *root = NULL;
-    work.threads = 1;
+    opts.threads = 1;
     MUST(coffer_node_new(&root, NULL) == COFFER_OK);
-    MUST(coffer_tensors_diff(root, set, other, &work, NULL) == COFFER_OK);
+    MUST(coffer_tensors_diff(root, set, other, &opts, NULL) == COFFER_OK);
     const coffer_node *tensors = coffer_node_find(root, "tensors");
     MUST(coffer_node_get_u64(coffer_node_find(tensors, "identical")) == coffer_tensors_count(set));
     coffer_node_free(root);
@@ -115,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     coffer_error err = COFFER_ERROR_INIT;
     opts.limits = limits();
     MUST(coffer_source_from_memory(&src, data, size, NULL) == COFFER_OK);
-    if (coffer_tensors_from_source(&set, src, &opts, &err) != COFFER_OK) {
+    if (coffer_tensors_open(&set, src, &opts, &err) != COFFER_OK) {
         MUST(err.text[0] != 0);
     } else if (strcmp(coffer_tensors_kind(set), "gguf") == 0) {
         must_describe(set);

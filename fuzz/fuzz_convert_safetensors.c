@@ -78,7 +78,7 @@ static void must_round_trip(coffer_source *src, const coffer_tensors *set)
         return;
     }
     MUST(convert(model, NULL, back, &err) == COFFER_OK);
-    MUST(coffer_tensors_open(&again, back, NULL, NULL) == COFFER_OK);
+    MUST(coffer_tensors_open_path(&again, back, NULL, NULL) == COFFER_OK);
     must_be_same(set, again);
     coffer_tensors_close(again);
     unlink(model);
@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     limits.json_bytes = 1 << 20;
     opts.limits = &limits;
     MUST(coffer_source_from_memory(&src, bytes, size, NULL) == COFFER_OK);
-    if (coffer_tensors_from_source(&set, src, &opts, &err) == COFFER_OK) {
+    if (coffer_tensors_open(&set, src, &opts, &err) == COFFER_OK) {
         read_all(set);
         if (strcmp(coffer_tensors_kind(set), "safetensors") == 0)
             must_round_trip(src, set);

@@ -53,7 +53,7 @@ static void read_everything(const fuzz_input *input)
     opts.limits = &input->limits;
     MUST(coffer_mcf_open(&model, input->source, &opts, NULL) == COFFER_OK);
     for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
         uint8_t byte;
         MUST(tensor.dtype != COFFER_DTYPE_NONE);
         MUST(coffer_mcf_find_tensor(model, tensor.name, tensor.name_len) == i);

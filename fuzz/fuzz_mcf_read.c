@@ -11,15 +11,14 @@ static void walk_sections(const coffer_mcf *model)
 {
     uint32_t needs[2] = { COFFER_MCF_TENSOR_INDEX, COFFER_MCF_VOCAB };
     const coffer_mcf_model_info *info = NULL;
-    coffer_mcf_section section;
     for (size_t i = 0; i < coffer_mcf_section_count(model); i++) {
         uint8_t *bytes = NULL;
         size_t len = 0;
-        section = coffer_mcf_section_at(model, i);
-        MUST(coffer_mcf_find_section(&section, model, section.type));
+        coffer_mcf_section section = *coffer_mcf_section_at(model, i);
+        MUST(coffer_mcf_find_section(model, section.type) != NULL);
         if (coffer_mcf_read_section(&bytes, &len, model, section.type, NULL) == COFFER_OK)
             MUST(len == section.size && bytes[len] == 0);
-        coffer_mcf_free_bytes(bytes);
+        coffer_free(bytes);
     }
     seen += coffer_mcf_require(model, needs, 2, NULL) == COFFER_OK;
     if (coffer_mcf_get_model_info(&info, model, NULL) == COFFER_OK) {
@@ -31,10 +30,9 @@ static void walk_sections(const coffer_mcf *model)
 
 static void walk_tensor(const coffer_mcf *model, size_t i)
 {
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+    coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
     const uint8_t *view = coffer_mcf_view(model, i);
     uint64_t rows = coffer_mcf_row_count(&tensor), row = coffer_mcf_row_elements(&tensor);
-    coffer_mcf_quant quant;
     uint8_t byte;
     for (uint32_t d = 0; d < tensor.rank && d < 8; d++)
         seen += tensor.dims[d];
@@ -44,7 +42,7 @@ static void walk_tensor(const coffer_mcf *model, size_t i)
         MUST(byte == view[tensor.size - 1]);
     }
     MUST(coffer_mcf_read(&byte, model, i, tensor.size, 1, NULL) != COFFER_OK);
-    seen += coffer_mcf_get_quant(&quant, model, i);
+    seen += coffer_mcf_quant_at(model, i) != NULL;
     if (rows > 0 && row > 0 && row <= MOST_ELEMENTS) {
         float *values = malloc(row * sizeof *values);
         if (values && coffer_mcf_read_rows_f32(values, model, i, rows - 1, 1, NULL) == COFFER_OK)
@@ -58,14 +56,15 @@ static void walk_tensors(const coffer_mcf *model)
     size_t count = coffer_mcf_tensor_count(model);
     uint8_t hash[32];
     for (size_t i = 0; i < count; i++) {
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
         size_t found = coffer_mcf_find_tensor(model, tensor.name, tensor.name_len);
         MUST(found < count);
-        coffer_mcf_tensor same = coffer_mcf_tensor_at(model, found);
+        coffer_mcf_tensor same = *coffer_mcf_tensor_at(model, found);
         MUST(same.name_len == tensor.name_len && memcmp(same.name, tensor.name, tensor.name_len) == 0);
         walk_tensor(model, i);
     }
-    if (coffer_mcf_content_hash(hash, model, 1, NULL, NULL) == COFFER_OK)
+    if (coffer_mcf_content_hash(hash, model, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL },
+                                NULL) == COFFER_OK)
         seen += hash[0];
 }
 

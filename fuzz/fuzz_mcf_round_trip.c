@@ -29,7 +29,9 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
         coffer_check(report, src, &opts, NULL) == COFFER_OK && coffer_report_total(report, COFFER_ERROR) == 0;
     if (clean) {
         MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
-        MUST(coffer_mcf_content_hash(hash, model, 1, NULL, NULL) == COFFER_OK);
+        MUST(coffer_mcf_content_hash(hash, model,
+                                     &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL },
+                                     NULL) == COFFER_OK);
         coffer_mcf_close(model);
     }
     coffer_report_free(report);
@@ -51,7 +53,7 @@ static void try_repair(const fuzz_input *input, const char *path)
         MUST(coffer_source_open(&src, path, NULL, NULL) == COFFER_OK);
         MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
-            coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+            coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             uint8_t byte;
             if (tensor.size > 0)
                 MUST(coffer_mcf_read(&byte, model, i, tensor.size - 1, 1, NULL) == COFFER_OK);
@@ -83,7 +85,9 @@ static void try_edit(const char *path, const coffer_limits *limits, const uint8_
     MUST(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{\"edited\": true}", 16, NULL) ==
          COFFER_OK);
     (void)coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL);
-    (void)coffer_mcf_editor_set_checksums(editor, 1, NULL, NULL);
+    (void)coffer_mcf_editor_set_checksums(editor,
+                                          &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL },
+                                          NULL);
     MUST(coffer_mcf_editor_commit(editor, NULL) == COFFER_OK);
     coffer_mcf_editor_close(editor);
     MUST(is_clean(path, limits, after));

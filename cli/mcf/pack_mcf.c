@@ -74,7 +74,7 @@ static int parse(pack_job *job)
     opts->exclude_count = job->exclude.count;
     opts->no_dedup = cli_has(args, "no-dedup");
     opts->no_checksums = cli_has(args, "no-checksums");
-    opts->exclusive = !cli_has(args, "force");
+    opts->overwrite = cli_has(args, "force");
     opts->model_name = cli_value(args, "name");
     opts->threads = (uint32_t)threads;
     return CLI_OK;

@@ -94,11 +94,13 @@ static int remove_key(set_job *job, const char *key)
 
 static int add_checksums(set_job *job)
 {
+    coffer_mcf_work_opts opts = COFFER_MCF_WORK_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     job->changes++;
     term_progress_start(&bar, "summing", NULL);
-    coffer_status status = coffer_mcf_editor_set_checksums(job->editor, 0, &bar.progress, &err);
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_mcf_editor_set_checksums(job->editor, &opts, &err);
     term_progress_end(&bar);
     return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
 }

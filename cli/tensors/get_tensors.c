@@ -52,7 +52,7 @@ static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffe
     if (plain || (raw && !rows))
         return true;
     cli_usage(job->args, "%s is %s: --dequantize gives its values as float32%s", job->name,
-              tensors_type(tensor), rows ? "" : ", --as raw the bytes as they are");
+              coffer_tensor_dtype_name(tensor), rows ? "" : ", --as raw the bytes as they are");
     return false;
 }
 
@@ -146,7 +146,7 @@ static int write_value(const get_job *job, const coffer_node *value)
 static int fail_unknown(const get_job *job)
 {
     enum { MOST_COMPARED = 10000 };
-    size_t best = SIZE_MAX;
+    size_t best = COFFER_INDEX_NONE;
     const char *nearest = "";
     for (size_t i = 0; i < coffer_tensors_count(job->set) && i < MOST_COMPARED; i++) {
         const char *name = coffer_tensors_at(job->set, i)->name;
@@ -169,7 +169,7 @@ static int get_metadata(const get_job *job)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (status == COFFER_OK)
-        status = coffer_tensors_describe(root, job->set, &err);
+        status = coffer_tensors_metadata(root, job->set, &err);
     int result;
     const coffer_node *value = status == COFFER_OK ? find_value(root, job->name) : NULL;
     if (status != COFFER_OK)
@@ -187,18 +187,17 @@ static bool get_section(int *result, const get_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mcf *model = NULL;
-    coffer_mcf_section section;
     uint8_t *bytes = NULL;
     size_t len;
     uint32_t type = coffer_mcf_section_by_name(job->name);
     if (type == 0 || !job->src || coffer_mcf_open(&model, job->src, NULL, NULL) != COFFER_OK)
         return false;
-    bool found = coffer_mcf_find_section(&section, model, type);
+    bool found = coffer_mcf_find_section(model, type) != NULL;
     if (found && coffer_mcf_read_section(&bytes, &len, model, type, &err) == COFFER_OK)
         *result = cli_write_out(job->output, cli_has(job->args, "force"), bytes, len);
     else if (found)
         *result = cli_fail(job->path, &err, NULL);
-    coffer_mcf_free_bytes(bytes);
+    coffer_free(bytes);
     coffer_mcf_close(model);
     return found;
 }
@@ -224,7 +223,7 @@ static int run(const cli_args *args, coffer_source *src)
     if (tensors_open(&job.set, job.path, src, &err) != COFFER_OK)
         return cli_fail(job.path, &err, NULL);
     size_t index = coffer_tensors_find(job.set, job.name);
-    const char *shard = index != SIZE_MAX ? coffer_tensors_at(job.set, index)->file : NULL;
+    const char *shard = index != COFFER_INDEX_NONE ? coffer_tensors_at(job.set, index)->file : NULL;
     int status;
     if (job.output && shard && cli_same_file(job.output, shard))
         status = cli_usage(args, "%s is read for it and cannot be the output too", shard);

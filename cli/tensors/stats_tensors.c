@@ -1,5 +1,5 @@
 /* stats, for models: a line for each tensor. */
-#include "base/array.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "tensors/spark.h"
@@ -24,26 +24,30 @@ static const cli_option options[] = {
 
 typedef struct stats_row {
     const coffer_tensor *tensor;
-    coffer_tensor_stats stats;
+    const coffer_tensor_stats *stats;
 } stats_row;
 
 typedef struct stats_job {
     const cli_args *args;
     coffer_tensors *set;
+    coffer_tensors_stats *stats;
     stats_row *rows;
-    size_t count, capacity;
+    size_t count;
 } stats_job;
 
 /* ---- Collecting and sorting ---- */
 
-static coffer_status keep(void *context, size_t tensor, const coffer_tensor_stats *stats)
+static coffer_status make_rows(stats_job *job, coffer_error *err)
 {
-    stats_job *job = context;
-    coffer_status status =
-        coffer__array_reserve_one(&job->rows, &job->capacity, job->count, sizeof *job->rows, NULL);
-    if (status == COFFER_OK)
-        job->rows[job->count++] = (stats_row){ coffer_tensors_at(job->set, tensor), *stats };
-    return status;
+    job->count = coffer_tensors_stats_count(job->stats);
+    job->rows = coffer__alloc_array(job->count, sizeof *job->rows);
+    if (!job->rows)
+        return coffer__fail_no_memory(err, job->count * sizeof *job->rows);
+    for (size_t i = 0; i < job->count; i++) {
+        const coffer_tensor_stats *stats = coffer_tensors_stats_at(job->stats, i);
+        job->rows[i] = (stats_row){ coffer_tensors_at(job->set, stats->tensor), stats };
+    }
+    return COFFER_OK;
 }
 
 typedef enum sort_key {
@@ -61,7 +65,7 @@ typedef enum sort_key {
 
 static double value_of(const stats_row *row, sort_key key)
 {
-    const coffer_tensor_stats *stats = &row->stats;
+    const coffer_tensor_stats *stats = row->stats;
     const double values[] = {
         [BY_NAME] = 0.0,
         [BY_ELEMENTS] = (double)stats->elements,
@@ -106,13 +110,13 @@ static void add_number(coffer_node *map, const char *name, double value)
 
 static int print_json_line(const stats_row *row)
 {
-    const coffer_tensor_stats *stats = &row->stats;
+    const coffer_tensor_stats *stats = row->stats;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(row->tensor->name, &err, NULL);
     coffer__node_text(root, "name", row->tensor->name);
-    coffer__node_text(root, "dtype", tensors_type(row->tensor));
+    coffer__node_text(root, "dtype", coffer_tensor_dtype_name(row->tensor));
     coffer_node *shape = coffer__node_list(root, "shape");
     for (uint32_t i = 0; i < row->tensor->rank; i++)
         coffer__node_u64(shape, NULL, row->tensor->dims[i], COFFER_UNIT_NONE);
@@ -158,11 +162,11 @@ typedef struct totals {
 
 static void add_row(term_table *table, const stats_row *row, const totals *all)
 {
-    const coffer_tensor_stats *stats = &row->stats;
+    const coffer_tensor_stats *stats = row->stats;
     spark_text histogram;
     term_table_cell(table, row->tensor->name);
     if (!all->slim) {
-        term_table_cell(table, tensors_type(row->tensor));
+        term_table_cell(table, coffer_tensor_dtype_name(row->tensor));
         add_count_cell(table, stats->elements, false);
     }
     add_value_cell(table, stats->min);
@@ -209,9 +213,9 @@ static void print_table(const stats_job *job, size_t shown)
 {
     totals all = { .slim = term_is_terminal(stdout) && term_width(stdout) < ROOMY };
     for (size_t i = 0; i < job->count; i++) {
-        all.elements += job->rows[i].stats.elements;
-        all.nans += job->rows[i].stats.nans;
-        all.infinities += job->rows[i].stats.infinities;
+        all.elements += job->rows[i].stats->elements;
+        all.nans += job->rows[i].stats->nans;
+        all.infinities += job->rows[i].stats->infinities;
     }
     term_table *table = term_table_new();
     add_columns(table, &all);
@@ -245,27 +249,31 @@ static int run(const cli_args *args, coffer_source *src)
 {
     const char *path = cli_operand(args, 0);
     stats_job job = { .args = args };
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     uint64_t top, threads;
     if (!cli_number(&top, args, "top", 0, 0, UINT64_MAX) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024))
         return CLI_USAGE;
-    work.threads = (uint32_t)threads;
-    work.include = cli_value(args, "include");
-    work.exclude = cli_value(args, "exclude");
+    opts.threads = (uint32_t)threads;
+    opts.include = cli_value(args, "include");
+    opts.exclude = cli_value(args, "exclude");
     coffer_status status = tensors_open(&job.set, path, src, &err);
     if (status == COFFER_OK) {
         term_progress_start(&bar, "reading", NULL);
-        bar.amount = tensors_size(job.set);
-        work.progress = &bar.progress;
-        status = coffer_tensors_stats(job.set, &work, keep, &job, &err);
+        bar.amount = coffer_tensors_size(job.set);
+        opts.progress = &bar.progress;
+        status = coffer_tensors_stats_new(&job.stats, job.set, &opts, &err);
         term_progress_end(&bar);
     }
-    sort_rows(&job);
+    if (status == COFFER_OK)
+        status = make_rows(&job, &err);
+    if (status == COFFER_OK)
+        sort_rows(&job);
     int result = status == COFFER_OK ? print(&job, top) : cli_fail(path, &err, NULL);
     coffer__free(job.rows);
+    coffer_tensors_stats_free(job.stats);
     coffer_tensors_close(job.set);
     return result;
 }

@@ -1,7 +1,6 @@
 /* Dropping what nothing refers to any more. */
 #include "verbs.h"
 
-#include "base/report.h"
 #include "term.h"
 
 #include <string.h>
@@ -12,8 +11,8 @@ static coffer_status begin_report(coffer_node **out, const char *path, const cha
     coffer_status status = coffer_node_new(out, err);
     if (status != COFFER_OK)
         return status;
-    coffer__node_text(*out, "file", path);
-    coffer__node_text(*out, "output", output ? output : path);
+    coffer_node_add_text(*out, "file", path);
+    coffer_node_add_text(*out, "output", output ? output : path);
     return COFFER_OK;
 }
 
@@ -49,7 +48,7 @@ static int run(const cli_args *args)
     if (status == COFFER_OK)
         status = coffer_compact(root, path, output, &opts, &err);
     if (status == COFFER_OK)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     term_progress_end(&bar);
     int result = CLI_OK;
     if (status != COFFER_OK)
@@ -72,7 +71,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_compact = {
     .name = "compact",
     .usage = "FILE",
-    .summary = "write a file anew without the bytes that nothing uses any more",
+    .summary = "rewrite a file without unused bytes",
+    .group = CLI_GROUP_CHANGE,
     .description =
         "Formats that are changed by appending keep what was there before. This drops it, and with "
         "it the older states of the file. The new file takes the place of the old one when it is "

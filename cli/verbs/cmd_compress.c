@@ -1,7 +1,6 @@
 /* Smaller on disk, or as plain as other programs want it; the content stays. */
 #include "verbs.h"
 
-#include "base/report.h"
 #include "term.h"
 
 #include <string.h>
@@ -11,8 +10,8 @@ static coffer_status begin_report(coffer_node **out, const char *path, const cha
     coffer_status status = coffer_node_new(out, err);
     if (status != COFFER_OK)
         return status;
-    coffer__node_text(*out, "file", path);
-    coffer__node_text(*out, "output", output ? output : path);
+    coffer_node_add_text(*out, "file", path);
+    coffer_node_add_text(*out, "output", output ? output : path);
     return COFFER_OK;
 }
 
@@ -74,7 +73,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_compress = {
     .name = "compress",
     .usage = "FILE",
-    .summary = "write a trace anew in compressed blocks, or plain",
+    .summary = "rewrite a trace in compressed blocks, or plain",
+    .group = CLI_GROUP_CHANGE,
     .description =
         "The events and what the file says about them stay byte for byte; only how they are stored "
         "changes. A plain trace that is compressed and made plain again is the file it was. The new file "

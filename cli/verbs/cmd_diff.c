@@ -1,9 +1,8 @@
-/* Two files of the same format, compared by what they hold. */
+/* diff: the differences of two files by content. */
 #include "verbs.h"
 
-#include "any_file.h"
 #include "args.h"
-#include "base/report.h"
+#include "input_file.h"
 #include "key.h"
 #include "term.h"
 
@@ -11,7 +10,7 @@
 
 typedef struct two_files {
     const char *path[2];
-    cli_file file[2];
+    coffer_file *file[2];
 } two_files;
 
 /* In diff, 1 means "different": a file that cannot be compared is 3. */
@@ -29,7 +28,7 @@ static size_t file_at_fault(const two_files *pair)
         coffer_report *report = NULL;
         if (coffer_report_new(&report, 0, NULL) != COFFER_OK)
             break;
-        bool good = cli_file_check(report, &pair->file[i], &opts, NULL) == COFFER_OK &&
+        bool good = coffer_file_check(report, pair->file[i], &opts, NULL) == COFFER_OK &&
                     coffer_report_total(report, COFFER_ERROR) == 0;
         coffer_report_free(report);
         if (!good)
@@ -43,11 +42,11 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     term_progress_start(&bar, "comparing", NULL);
-    bar.amount = cli_file_size(&pair->file[0]) + cli_file_size(&pair->file[1]);
+    bar.amount = coffer_file_size(pair->file[0]) + coffer_file_size(pair->file[1]);
     opts->progress = &bar.progress;
-    coffer_status status = cli_file_diff(root, &pair->file[0], &pair->file[1], opts, &err);
+    coffer_status status = coffer_file_diff(root, pair->file[0], pair->file[1], opts, &err);
     if (status == COFFER_OK)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     term_progress_end(&bar);
     opts->progress = NULL;
     if (status == COFFER_OK)
@@ -88,8 +87,8 @@ static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_
     coffer_error err = COFFER_ERROR_INIT;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return fail(pair->path[0], &err);
-    coffer__node_text(root, "file_a", pair->path[0]);
-    coffer__node_text(root, "file_b", pair->path[1]);
+    coffer_node_add_text(root, "file_a", pair->path[0]);
+    coffer_node_add_text(root, "file_b", pair->path[1]);
     cli_key key;
     int status = cli_key_read(&key, args);
     opts->key = key.at;
@@ -116,16 +115,16 @@ static int run(const cli_args *args)
     opts.threads = (uint32_t)threads;
     int status = open_both(&pair);
     if (!status) {
-        const char *kind = pair.file[0].kind;
-        bool alike = strcmp(kind, pair.file[1].kind) == 0;
+        const char *kind = coffer_file_kind(pair.file[0]);
+        bool alike = strcmp(kind, coffer_file_kind(pair.file[1])) == 0;
         const cli_format_verb *row = alike ? cli_find_format_verb("diff", kind) : NULL;
         if (alike)
             status = cli_check_row(args, row, kind);
         if (!status)
-            status = row ? row->run(args, pair.file[0].src) : run_generic(args, &pair, &opts);
+            status = row ? row->run(args, coffer_file_source(pair.file[0])) : run_generic(args, &pair, &opts);
     }
-    cli_file_close(&pair.file[0]);
-    cli_file_close(&pair.file[1]);
+    coffer_file_close(pair.file[0]);
+    coffer_file_close(pair.file[1]);
     return status;
 }
 
@@ -141,7 +140,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_diff = {
     .name = "diff",
     .usage = "A B",
-    .summary = "compare two files of the same format",
+    .summary = "compare two files",
+    .group = CLI_GROUP_LOOK,
     .description =
         "Compares what the files hold, not their bytes: two files that were laid out differently can hold "
         "the "

@@ -1,7 +1,8 @@
-/* Writes man pages, completions and docs. For the build, not for users. */
+/* Shell completions for users; man pages and docs for the build. */
 #include "generate.h"
 
 #include "args.h"
+#include "term.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -25,10 +26,16 @@ bool cli_takes_file(const cli_option *option)
            (strcmp(option->argument, "FILE") == 0 || strcmp(option->argument, "OUT") == 0);
 }
 
+bool cli_takes_name(const cli_option *option)
+{
+    return strcmp(option->name, "field") == 0 || strcmp(option->name, "param") == 0;
+}
+
 static int fail(const char *path)
 {
-    coffer_error err = { COFFER_E_IO, COFFER_OFFSET_NONE, "" };
-    snprintf(err.text, sizeof err.text, "cannot be written: %s", strerror(errno));
+    coffer_error err = COFFER_ERROR_INIT;
+    err.status = COFFER_E_IO;
+    snprintf(err.text, sizeof err.text, "cannot write: %s", strerror(errno));
     return cli_fail(path, &err, NULL);
 }
 
@@ -67,8 +74,43 @@ static int write_pages(const page_kind *kind, const char *folder)
     return status;
 }
 
-static int complete(const cli_args *args, const char *shell)
+/* Names with control characters cannot be typed, and could harm the terminal. */
+static bool is_one_line(const char *text, size_t len)
 {
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return false;
+    return len > 0;
+}
+
+/* Prints the names inside a file (tensors, fields, parameters), one per line, for the completions. */
+static int print_names(const char *path)
+{
+    coffer_file *file = NULL;
+    coffer_node *root = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    if (coffer_file_open(&file, path, &err))
+        return CLI_FAILED;
+    coffer_status status = coffer_node_new(&root, &err);
+    if (!status)
+        status = coffer_file_list(root, file, NULL, &err);
+    const coffer_node *list = status ? NULL : coffer_node_find(root, "entries");
+    for (const coffer_node *entry = list ? coffer_node_first(list) : NULL; entry;
+         entry = coffer_node_next(entry)) {
+        const coffer_node *name = coffer_node_find(entry, "name");
+        size_t len = 0;
+        const char *text = name ? coffer_node_get_text(name, &len) : "";
+        if (is_one_line(text, len))
+            puts(text);
+    }
+    coffer_node_free(root);
+    coffer_file_close(file);
+    return status ? CLI_FAILED : CLI_OK;
+}
+
+static int run_completion(const cli_args *args)
+{
+    const char *shell = cli_operand(args, 0);
     if (strcmp(shell, "bash") == 0)
         cli_complete_bash(stdout);
     else if (strcmp(shell, "zsh") == 0)
@@ -76,11 +118,26 @@ static int complete(const cli_args *args, const char *shell)
     else if (strcmp(shell, "fish") == 0)
         cli_complete_fish(stdout);
     else
-        return cli_usage(args, "completions are made for bash, zsh and fish, not for '%s'", shell);
+        return cli_usage(args, "'%s' must be one of bash, zsh, fish", shell);
     return CLI_OK;
 }
 
-static int run(const cli_args *args)
+const cli_verb cli_verb_completion = {
+    .name = "completion",
+    .usage = "bash|zsh|fish",
+    .summary = "print a completion script for a shell",
+    .description = "The script completes verbs, options, their values, and the names of tensors, fields and "
+                   "parameters inside a file. Installed packages have it in place already.",
+    .examples = "  source <(coffer completion bash)\n"
+                "  coffer completion zsh > ~/.zfunc/_coffer\n"
+                "  coffer completion fish > ~/.config/fish/completions/coffer.fish\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_completion,
+    .group = CLI_GROUP_HELP,
+};
+
+static int run_generate(const cli_args *args)
 {
     static const page_kind man = { cli_man_overview, cli_man_verb, "coffer", "coffer-", ".1" };
     static const page_kind docs = { cli_docs_overview, cli_docs_verb, "README", "", ".md" };
@@ -89,19 +146,20 @@ static int run(const cli_args *args)
         return write_pages(&man, where);
     if (strcmp(what, "docs") == 0)
         return write_pages(&docs, where);
-    if (strcmp(what, "completion") == 0)
-        return complete(args, where);
-    return cli_usage(args, "makes man, docs or completion, not '%s'", what);
+    if (strcmp(what, "names") == 0)
+        return print_names(where);
+    return cli_usage(args, "'%s' must be one of man, docs, names", what);
 }
 
 const cli_verb cli_verb_generate = {
     .name = "generate",
-    .usage = "man DIR | docs DIR | completion bash|zsh|fish",
-    .summary = "write man pages, documentation and shell completions",
+    .usage = "man DIR | docs DIR | names FILE",
+    .summary = "write man pages and documentation, or list names for completion",
     .description = "Everything comes from the same tables as the help.",
-    .examples = "  coffer generate completion bash > ~/.local/share/bash-completion/completions/coffer\n",
+    .examples = "  coffer generate man /tmp/man\n",
     .min_operands = 2,
     .max_operands = 2,
-    .run = run,
+    .run = run_generate,
     .hidden = true,
+    .group = CLI_GROUP_HELP,
 };

@@ -29,7 +29,8 @@ static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args 
         return cli_usage(args,
                          "--type %s: \"%s\" is none of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
                          value, name);
-    *out = (coffer_mcf_quantize_rule){ NULL, keep ? COFFER_DTYPE_NONE : dtype };
+    *out = (coffer_mcf_quantize_rule)COFFER_MCF_QUANTIZE_RULE_INIT;
+    out->dtype = keep ? COFFER_DTYPE_NONE : dtype;
     if (equals) {
         memcpy(text, value, (size_t)(equals - value));
         text[equals - value] = 0;
@@ -105,7 +106,7 @@ static int parse(quantize_job *job)
     opts->align = alignments[cli_choice(args, "align", 0)];
     opts->no_dedup = cli_has(args, "no-dedup");
     opts->no_checksums = cli_has(args, "no-checksums");
-    opts->exclusive = !cli_has(args, "force");
+    opts->overwrite = cli_has(args, "force");
     opts->model_name = cli_value(args, "name");
     opts->threads = (uint32_t)threads;
     job->input = cli_operand(args, 0);
@@ -255,7 +256,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_quantize = {
     .name = "quantize",
     .usage = "IN [OUT]",
-    .summary = "make a model smaller: weights in 2 to 8 bits",
+    .summary = "store the weights of a model in 2 to 8 bits",
+    .group = CLI_GROUP_CONVERT,
     .description =
         "Writes IN, a folder or file of tensors, as a model container in which float tensors of two "
         "dimensions "

@@ -4,7 +4,6 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "findings.h"
 #include "key.h"
 #include "term.h"
@@ -260,16 +259,16 @@ static int print_as_json(FILE *out, const repair_job *job)
     coffer_node *root = NULL;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return fail(job->path, &err, NULL);
-    coffer__node_text(root, "file", job->path);
-    coffer__node_text(root, "format", job->format ? coffer_format_name(job->format) : NULL);
-    coffer__node_bool(root, "ok", !job->left || coffer_report_total(job->left, COFFER_ERROR) == 0);
-    coffer__node_bool(root, "rolled_back", job->rolled_back);
-    coffer__node_text(root, "output", job->written ? written_to(job) : NULL);
-    coffer__node_text(root, "original", job->kept);
+    coffer_node_add_text(root, "file", job->path);
+    coffer_node_add_text(root, "format", job->format ? coffer_format_name(job->format) : NULL);
+    coffer_node_add_bool(root, "ok", !job->left || coffer_report_total(job->left, COFFER_ERROR) == 0);
+    coffer_node_add_bool(root, "rolled_back", job->rolled_back);
+    coffer_node_add_text(root, "output", job->written ? written_to(job) : NULL);
+    coffer_node_add_text(root, "original", job->kept);
     if (job->done)
         cli_add_findings(root, job->done);
     else
-        coffer__node_list(root, "findings");
+        coffer_node_add_list(root, "findings");
     int status = cli_print_json(out, root);
     coffer_node_free(root);
     return status;
@@ -364,8 +363,7 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write the result to OUT (NAME.repaired.EXT beside the file)" },
     { "in-place", 0, NULL, NULL, "replace the file; the original is kept as NAME.EXT.orig" },
-    { "from", 0, "COPY", NULL,
-      "take what is damaged from a second copy of the file, where the format can: mldf" },
+    { "from", 0, "COPY", NULL, "replace damaged parts from a second copy, for formats that support it" },
     { "keep-tail", 0, NULL, NULL, "take in whole records that an unfinished append left behind" },
     { "to", 0, "N", NULL, "go back to generation N, where the format keeps older states: see 'coffer log'" },
     { "force", 'f', NULL, NULL, "replace OUT if it exists" },
@@ -377,7 +375,8 @@ static const cli_option options[] = {
 const cli_verb cli_verb_repair = {
     .name = "repair",
     .usage = "FILE",
-    .summary = "save what can be saved of a damaged file",
+    .summary = "save what is intact in a damaged file",
+    .group = CLI_GROUP_VERIFY,
     .description = "Checks every byte, writes what is whole to a new file and tells what was done and what "
                    "was lost. The damaged "
                    "file is left alone unless --in-place is given, and even then it is kept under another "

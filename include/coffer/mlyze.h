@@ -12,8 +12,8 @@ COFFER_BEGIN_DECLS
 /* MLYZE: every allocation and release of a program, in order, with the call stack of each allocation.
  * docs/formats/mlyze.md describes the file. Times are microseconds since the start of the recording.
  *
- * coffer_mlyze_frame and coffer_mlyze_events are packed for speed and never grow; every other struct may gain
- * members at its end. */
+ * coffer_mlyze_frame, coffer_mlyze_events and coffer_mlyze_live_block are packed for speed and never grow;
+ * every other struct may gain members at its end. */
 
 typedef enum coffer_mlyze_type {
     COFFER_MLYZE_ALLOC = 0,
@@ -196,6 +196,31 @@ COFFER_API const coffer_mlyze_index_entry *coffer_mlyze_index_at(const coffer_ml
  * moment, COFFER_E_NOT_FOUND, lists the markers of the trace. */
 COFFER_API coffer_status coffer_mlyze_find_moment(uint64_t *event, const coffer_mlyze *trace,
                                                   const char *text, coffer_error *err);
+
+/* ---- Live blocks ---- */
+
+/* A table that pairs frees with allocations while a caller walks through the events in order. One thread at a
+ * time. */
+typedef struct coffer_mlyze_live coffer_mlyze_live;
+
+typedef struct coffer_mlyze_live_block {
+    uint64_t size, time;
+    uint64_t tag;   /* a number of the caller's */
+    uint32_t stack; /* likewise: an index of a stack, for example */
+    uint16_t thread;
+} coffer_mlyze_live_block;
+
+COFFER_API coffer_status coffer_mlyze_live_new(coffer_mlyze_live **out, coffer_error *err);
+COFFER_API void coffer_mlyze_live_free(coffer_mlyze_live *live);
+/* Adds an allocation. When the address was live, *replaced is true and *old is the block that was there.
+ * Address 0 means that the writer did not know the address: it is never live. */
+COFFER_API coffer_status coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block *old,
+                                               coffer_mlyze_live *live, uint64_t address,
+                                               const coffer_mlyze_live_block *block, coffer_error *err);
+/* Removes the block at an address; false when none is live there. */
+COFFER_API bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live,
+                                       uint64_t address);
+COFFER_API uint64_t coffer_mlyze_live_count(const coffer_mlyze_live *live);
 
 /* ---- Statistics ---- */
 

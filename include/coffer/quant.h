@@ -24,6 +24,8 @@ typedef struct coffer_quant_tensor {
         sizeof(coffer_quant_tensor), COFFER_DTYPE_NONE, 0, 0, false, NULL, 0 \
     }
 
+COFFER_API void coffer_quant_tensor_init(coffer_quant_tensor *out, uint32_t struct_size);
+
 /* Bytes of the payload of a tensor; its payload and size are not looked at. COFFER_E_BAD_VALUE when the type
  * is not a quantized one, COFFER_E_SIZE_MISMATCH when they do not fit into 64 bits. */
 COFFER_API coffer_status coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor,
@@ -50,6 +52,8 @@ typedef struct coffer_quant_encode_opts {
         sizeof(coffer_quant_encode_opts), COFFER_QUANT_FIT, NULL \
     }
 
+COFFER_API void coffer_quant_encode_opts_init(coffer_quant_encode_opts *out, uint32_t struct_size);
+
 /* Encodes rows × cols numbers into a payload of q8 q4 k6 k4 k3 or k2. payload : coffer_quant_size bytes, all
  * of them written. COFFER_E_BAD_VALUE that names row and column for a number that is not finite. */
 COFFER_API coffer_status coffer_quant_encode(void *payload, const coffer_quant_tensor *tensor,
@@ -61,8 +65,21 @@ COFFER_API coffer_status coffer_quant_encode(void *payload, const coffer_quant_t
 /* Threads that wait for work. One product at a time. */
 typedef struct coffer_quant_workers coffer_quant_workers;
 
-COFFER_API coffer_status coffer_quant_workers_new(coffer_quant_workers **out, uint32_t threads,
-                                                  coffer_error *err);
+typedef struct coffer_quant_workers_opts {
+    uint32_t struct_size;
+    uint32_t threads; /* 0 = one per core */
+} coffer_quant_workers_opts;
+
+#define COFFER_QUANT_WORKERS_OPTS_INIT       \
+    {                                        \
+        sizeof(coffer_quant_workers_opts), 0 \
+    }
+
+COFFER_API void coffer_quant_workers_opts_init(coffer_quant_workers_opts *out, uint32_t struct_size);
+
+/* opts : NULL for defaults. */
+COFFER_API coffer_status coffer_quant_workers_new(coffer_quant_workers **out,
+                                                  const coffer_quant_workers_opts *opts, coffer_error *err);
 COFFER_API void coffer_quant_workers_free(coffer_quant_workers *workers);
 
 /* y = W·x, straight from the payload. y : rows numbers. x : cols numbers. workers : NULL = the caller's

@@ -4,6 +4,7 @@
 #include "coffer/dtype.h"
 #include "coffer/error.h"
 #include "coffer/limits.h"
+#include "coffer/mcf.h"
 #include "coffer/progress.h"
 #include "coffer/quant.h"
 #include "coffer/report.h"
@@ -11,35 +12,46 @@
 
 COFFER_BEGIN_DECLS
 
-/* Quantizing whole files: what coffer_mcf_pack takes in, tensors of two dimensions in fewer bits. */
+/* Quantizing files: reads what coffer_mcf_pack reads and stores two-dimensional tensors with fewer bits. */
 
-/* What becomes of the tensors whose names match. */
+/* The type for the tensors whose name matches. */
 typedef struct coffer_mcf_quantize_rule {
-    const char *glob; /* NULL = all */
-    /* A quantized type for float tensors of two dimensions; F16 or BF16 for floats of any shape;
-     * COFFER_DTYPE_NONE: they stay as they are. */
+    uint32_t struct_size;
+    /* A quantized type for two-dimensional float tensors; F16 or BF16 for floats of any shape;
+     * COFFER_DTYPE_NONE keeps them unchanged. */
     coffer_dtype dtype;
+    const char *glob; /* NULL = all */
 } coffer_mcf_quantize_rule;
+
+#define COFFER_MCF_QUANTIZE_RULE_INIT                             \
+    {                                                             \
+        sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_NONE, NULL \
+    }
+
+COFFER_API void coffer_mcf_quantize_rule_init(coffer_mcf_quantize_rule *out, uint32_t struct_size);
 
 typedef struct coffer_mcf_quantize_opts {
     uint32_t struct_size;
-    const coffer_mcf_quantize_rule *rules; /* of those that match, the last one counts; none matches: kept */
+    /* The last matching rule applies; tensors without one are copied. The struct_size of the first rule is
+     * the distance of two. */
+    const coffer_mcf_quantize_rule *rules;
     size_t rule_count;
-    const char *const *include, *const *exclude; /* globs: what they leave out is copied */
+    const char *const *include, *const *exclude; /* globs; tensors that they leave out are copied */
     size_t include_count, exclude_count;
     coffer_quant_method method; /* of q* and k* */
-    bool requantize;            /* tensors that are quantized already too, else they are copied */
-    bool nan_to_zero;           /* NaN and infinities become 0, else they are an error */
-    const char *weights;        /* a file of importances, one for each column; NULL = all the same */
-    /* Bits per weight of all tensors together: a type is chosen for each tensor that no rule is for. 0 = by
-     * the rules alone. */
+    bool requantize;            /* also tensors that are quantized already; otherwise they are copied */
+    bool nan_to_zero;           /* NaN and infinities become 0; otherwise they are an error */
+    const char *weights;        /* a file with the importance of each column; NULL = all equal */
+    /* Bits per weight of all tensors together: chooses a type for each tensor without a rule. 0 = use the
+     * rules only. */
     double target_bpw;
     bool activations;  /* int8 and int4 with a zero point */
-    double percentile; /* int8 and int4: what lies beyond is clipped, 50 to 100; 0 = nothing is */
-    bool dry_run;      /* nothing is written: what would come out */
+    double percentile; /* int8 and int4: clip values beyond it, 50 to 100; 0 = no clipping */
+    bool dry_run;      /* write nothing, only report */
     uint32_t align;    /* as in coffer_mcf_writer_opts */
-    bool no_dedup, no_checksums, exclusive;
-    const char *model_name; /* NULL = as coffer_mcf_pack finds it */
+    bool no_dedup, no_checksums;
+    bool overwrite;         /* replace an existing file instead of failing with COFFER_E_EXISTS */
+    const char *model_name; /* NULL = as in coffer_mcf_pack_opts */
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
@@ -51,19 +63,22 @@ typedef struct coffer_mcf_quantize_opts {
             0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL                            \
     }
 
-/* Quantizes a file or folder into a model.
- * out      : what became of the tensors: "tensors" (name, from, type, bits, and for those that were quantized
- *            snr_db, max_error), "weights", "size" and "bits_per_weight"; may be NULL.
- * out_path : not looked at in a dry run.     opts : NULL = defaults, by which everything is copied.
- * Streams: a few rows for each thread are in memory. The same input and options give the same bytes. A number
- * that is not finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
+COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uint32_t struct_size);
+
+/* Quantizes a file or folder into an MCF file.
+ * out      : may be NULL; gets "tensors" (name, from, type, bits, and for quantized ones snr_db, max_error),
+ *            "weights", "size" and "bits_per_weight".
+ * out_path : ignored in a dry run.     opts : NULL for defaults, which copy everything.
+ * Keeps a few rows per thread in memory. The same input and options give the same bytes. A number that is not
+ * finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
 COFFER_API coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
                                              const coffer_mcf_quantize_opts *opts, coffer_error *err);
 
-/* Compares a quantized model with what it was made from, and adds a finding for every tensor that is not as
- * near to it as the file says. path : a model.     original : any file or folder of tensors. */
+/* Compares a quantized model with its original, and adds a finding for every tensor whose error is larger
+ * than the file records. path : a model.     original : any file or folder of tensors.     opts : NULL for
+ * defaults. */
 COFFER_API coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, const char *original,
-                                                   const coffer_tensors_work *work, coffer_error *err);
+                                                   const coffer_mcf_work_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -3,6 +3,7 @@
 
 #include "coffer/dtype.h"
 #include "coffer/error.h"
+#include "coffer/format.h"
 #include "coffer/limits.h"
 #include "coffer/progress.h"
 #include "coffer/report.h"
@@ -10,14 +11,14 @@
 
 COFFER_BEGIN_DECLS
 
-/* A set of named tensors, whatever file they are in: MCF, safetensors (one file, an index of shards, or a
- * Hugging Face folder), GGUF, NPZ, NPY. */
+/* A set of named tensors in any kind of file: MCF, safetensors (one file, an index of shards, or a Hugging
+ * Face folder), GGUF, NPZ, NPY. */
 typedef struct coffer_tensors coffer_tensors;
 
 typedef struct coffer_tensors_open_opts {
     uint32_t struct_size;
     const coffer_limits *limits;
-    coffer_access access; /* of the files that are opened by path */
+    coffer_access access; /* for files that are opened by path */
 } coffer_tensors_open_opts;
 
 #define COFFER_TENSORS_OPEN_OPTS_INIT                              \
@@ -25,93 +26,146 @@ typedef struct coffer_tensors_open_opts {
         sizeof(coffer_tensors_open_opts), NULL, COFFER_ACCESS_AUTO \
     }
 
+COFFER_API void coffer_tensors_open_opts_init(coffer_tensors_open_opts *out, uint32_t struct_size);
+
+/* Belongs to the set; may get members at its end. */
 typedef struct coffer_tensor {
-    const char *name;      /* NUL-terminated, UTF-8; borrowed from the set */
-    coffer_dtype dtype;    /* COFFER_DTYPE_NONE for a type of the file's own, see type_name */
-    const char *type_name; /* as the file calls it: "BF16", "Q4_K" */
+    const char *name;      /* NUL-terminated, UTF-8 */
+    coffer_dtype dtype;    /* COFFER_DTYPE_NONE for a type that only this kind of file has, see type_name */
+    const char *type_name; /* the file's own name of the type: "BF16", "Q4_K" */
     uint32_t rank;
-    const uint64_t *dims; /* outermost first, also where the file counts the other way; borrowed */
+    const uint64_t *dims; /* outermost first, also where the file stores the innermost first */
     uint64_t elements;
     uint64_t size;    /* bytes of the payload */
-    const char *file; /* the shard it is in; borrowed */
+    const char *file; /* the shard that contains it */
     uint64_t offset;  /* of the payload in that file; COFFER_OFFSET_NONE when it is compressed */
 } coffer_tensor;
 
-/* path : a file or a folder. Recognized by content. */
-COFFER_API coffer_status coffer_tensors_open(coffer_tensors **out, const char *path,
+/* Opens an open file, whose kind is detected by content.
+ * src : borrowed, must outlive the set.     opts : NULL for defaults.
+ * out : owned by the caller, free with coffer_tensors_close(); untouched on failure.
+ * Thread safety: after success, all calls that take a const set may run concurrently. */
+COFFER_API coffer_status coffer_tensors_open(coffer_tensors **out, coffer_source *src,
                                              const coffer_tensors_open_opts *opts, coffer_error *err);
-/* The same for one file that is open already; src is borrowed. */
-COFFER_API coffer_status coffer_tensors_from_source(coffer_tensors **out, coffer_source *src,
-                                                    const coffer_tensors_open_opts *opts, coffer_error *err);
+/* The same by path, of a file or a folder; the set owns its sources. */
+COFFER_API coffer_status coffer_tensors_open_path(coffer_tensors **out, const char *path,
+                                                  const coffer_tensors_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_tensors_close(coffer_tensors *set);
 
-COFFER_API const char *coffer_tensors_kind(const coffer_tensors *set); /* "safetensors", "gguf", "mcf" … */
+COFFER_API const char *coffer_tensors_kind(const coffer_tensors *set);  /* "safetensors", "gguf", "mcf" … */
+COFFER_API const char *coffer_tensors_title(const coffer_tensors *set); /* "safetensors model" */
 COFFER_API size_t coffer_tensors_count(const coffer_tensors *set);
-COFFER_API const coffer_tensor *coffer_tensors_at(const coffer_tensors *set,
-                                                  size_t index);                    /* sorted by name */
-COFFER_API size_t coffer_tensors_find(const coffer_tensors *set, const char *name); /* SIZE_MAX: none */
-
-/* Metadata as a tree: what the file says beside its tensors (safetensors __metadata__, GGUF keys, ModelInfo).
+/* Bytes of all payloads. */
+COFFER_API uint64_t coffer_tensors_size(const coffer_tensors *set);
+/* Whether the tensors are in more than one file. */
+COFFER_API bool coffer_tensors_is_sharded(const coffer_tensors *set);
+/* Sorted by name; NULL past the end. */
+COFFER_API const coffer_tensor *coffer_tensors_at(const coffer_tensors *set, size_t index);
+/* The index of a name, or COFFER_INDEX_NONE. */
+COFFER_API size_t coffer_tensors_find(const coffer_tensors *set, const char *name);
+/* The name of its dtype ("f32"), or the file's own name of a type that only this kind of file has ("Q4_K").
  */
+COFFER_API const char *coffer_tensor_dtype_name(const coffer_tensor *tensor);
+
+/* Adds the numbers of tensors and parameters, the totals by type and the metadata to `out`, a map. */
 COFFER_API coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *set,
                                                  coffer_error *err);
+/* Adds the metadata of the file to `out`, a map: safetensors __metadata__, GGUF keys, ModelInfo. */
+COFFER_API coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set,
+                                                 coffer_error *err);
+/* Adds the list "entries" to `out`: name, dtype, shape, offset and size of each tensor, and its file when
+ * there are several. opts : NULL for defaults. */
+COFFER_API coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set,
+                                             const coffer_list_opts *opts, coffer_error *err);
+/* Opening a set has checked its structure. With opts->full, reads every payload too and adds a finding for
+ * each that cannot be read. opts : NULL for defaults. */
+COFFER_API coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
+                                              const coffer_check_opts *opts, coffer_error *err);
 
-/* Bytes [begin, begin + len) of a payload. */
+/* Reads payload bytes [begin, begin + len). */
 COFFER_API coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor,
                                              uint64_t begin, size_t len, coffer_error *err);
-/* Elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …), decoded where they are quantized. The
- * range of a quantized tensor must be whole rows. */
+/* Reads elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …); quantized ones are decoded. The
+ * range of a quantized tensor must consist of whole rows. */
 COFFER_API coffer_status coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
                                                 size_t tensor, uint64_t first, uint64_t count,
                                                 coffer_error *err);
 
 /* ---- Statistics ---- */
 
+#define COFFER_TENSOR_HISTOGRAM_BINS 64
+
+/* Belongs to the statistics; may get members at its end. */
 typedef struct coffer_tensor_stats {
+    size_t tensor; /* its index in the set */
     uint64_t elements, nans, infinities, zeros;
-    uint64_t outliers;          /* farther than six deviations from the mean */
-    double min, max, mean, std; /* of the finite values */
-    uint64_t histogram[64];     /* even bins from min to max */
+    uint64_t outliers;                                /* farther than six standard deviations from the mean */
+    double min, max, mean, std;                       /* of the finite values */
+    uint64_t histogram[COFFER_TENSOR_HISTOGRAM_BINS]; /* equal bins from min to max */
 } coffer_tensor_stats;
 
-typedef struct coffer_tensors_work {
+typedef struct coffer_tensors_stats coffer_tensors_stats;
+
+typedef struct coffer_tensors_stats_opts {
     uint32_t struct_size;
     uint32_t threads;              /* 0 = one per core */
     const char *include, *exclude; /* globs on the name; NULL = all, none */
-    double tolerance;              /* of a comparison */
-    uint64_t max_shown;            /* tensors listed by a comparison */
     const coffer_progress *progress;
-} coffer_tensors_work;
+} coffer_tensors_stats_opts;
 
-#define COFFER_TENSORS_WORK_INIT                                  \
-    {                                                             \
-        sizeof(coffer_tensors_work), 0, NULL, NULL, 0.0, 20, NULL \
+#define COFFER_TENSORS_STATS_OPTS_INIT                         \
+    {                                                          \
+        sizeof(coffer_tensors_stats_opts), 0, NULL, NULL, NULL \
     }
 
-/* Calls `each` for every tensor in order. A status other than COFFER_OK from it stops. Histogram and outliers
- * take a second pass. */
-COFFER_API coffer_status coffer_tensors_stats(const coffer_tensors *set, const coffer_tensors_work *work,
-                                              coffer_status (*each)(void *context, size_t tensor,
-                                                                    const coffer_tensor_stats *stats),
-                                              void *context, coffer_error *err);
+COFFER_API void coffer_tensors_stats_opts_init(coffer_tensors_stats_opts *out, uint32_t struct_size);
 
-/* Compares two sets: names, shapes, types, metadata, values. out gets "equal" and what differs, and per
- * tensor max_abs, rmse, snr_db, cosine. */
+/* Computes the statistics of the selected tensors. Reads every payload twice: histogram and outliers need
+ * the results of the first pass. opts : NULL for defaults. */
+COFFER_API coffer_status coffer_tensors_stats_new(coffer_tensors_stats **out, const coffer_tensors *set,
+                                                  const coffer_tensors_stats_opts *opts, coffer_error *err);
+COFFER_API void coffer_tensors_stats_free(coffer_tensors_stats *stats);
+COFFER_API size_t coffer_tensors_stats_count(const coffer_tensors_stats *stats);
+/* In the order of the set; NULL past the end. */
+COFFER_API const coffer_tensor_stats *coffer_tensors_stats_at(const coffer_tensors_stats *stats,
+                                                              size_t index);
+
+/* ---- Comparing ---- */
+
+typedef struct coffer_tensors_diff_opts {
+    uint32_t struct_size;
+    uint32_t threads;              /* 0 = one per core */
+    const char *include, *exclude; /* globs on the name; NULL = all, none */
+    double tolerance;              /* absolute difference of two elements that count as equal */
+    uint64_t max_shown;            /* tensors in each list of the result */
+    const coffer_progress *progress;
+} coffer_tensors_diff_opts;
+
+#define COFFER_TENSORS_DIFF_OPTS_INIT                                  \
+    {                                                                  \
+        sizeof(coffer_tensors_diff_opts), 0, NULL, NULL, 0.0, 20, NULL \
+    }
+
+COFFER_API void coffer_tensors_diff_opts_init(coffer_tensors_diff_opts *out, uint32_t struct_size);
+
+/* Compares the names, shapes, types, metadata and values of two sets. Adds "equal" and the differences to
+ * `out`, for each tensor max_abs, rmse, snr_db and cosine. opts : NULL for defaults. */
 COFFER_API coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a,
-                                             const coffer_tensors *b, const coffer_tensors_work *work,
+                                             const coffer_tensors *b, const coffer_tensors_diff_opts *opts,
                                              coffer_error *err);
 
 /* ---- Packing ---- */
 
 typedef struct coffer_mcf_pack_opts {
     uint32_t struct_size;
-    coffer_dtype cast; /* F16 or BF16: float tensors of other types become this; COFFER_DTYPE_NONE = keep */
+    coffer_dtype cast; /* F16 or BF16: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude; /* globs on tensor names */
     size_t include_count, exclude_count;
     uint32_t align; /* as in coffer_mcf_writer_opts */
-    bool no_dedup, no_checksums, exclusive;
-    const char *model_name; /* NULL = the folder's or file's name */
-    uint32_t threads;
+    bool no_dedup, no_checksums;
+    bool overwrite;         /* replace an existing file instead of failing with COFFER_E_EXISTS */
+    const char *model_name; /* NULL = the name of the folder or file */
+    uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
 } coffer_mcf_pack_opts;
@@ -122,7 +176,10 @@ typedef struct coffer_mcf_pack_opts {
             NULL, NULL                                                                                      \
     }
 
-/* Packs folders and files into one MCF file: tensors, config, tokenizer, ModelInfo. */
+COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);
+
+/* Packs folders and files into one MCF file: tensors, config, tokenizer, ModelInfo. opts : NULL for
+ * defaults. */
 COFFER_API coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, size_t input_count,
                                          const coffer_mcf_pack_opts *opts, coffer_error *err);
 

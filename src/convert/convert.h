@@ -4,6 +4,9 @@
 
 #include "coffer/convert.h"
 
+/* Most options have neither choices nor a default, and their rows leave both out. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
 /* The settings have been checked against the options of the row. */
 typedef struct coffer__convert_job {
     coffer_source *in;

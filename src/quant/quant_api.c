@@ -9,6 +9,9 @@
 #include <math.h>
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_quant_tensor, COFFER_QUANT_TENSOR_INIT)
+COFFER__INIT_FUNCTION(coffer_quant_encode_opts, COFFER_QUANT_ENCODE_OPTS_INIT)
+
 static coffer_status take_tensor(coffer__quant_layout *out, const coffer_quant_tensor *tensor,
                                  coffer_error *err)
 {

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/pool.h"
 #include "quant/quant_api.h"
 #include "quant/quant_product.h"
@@ -11,19 +12,26 @@
 
 /* Rows that a thread takes at a time: long enough to be worth it, short enough to share. */
 #define ROWS_AT_A_TIME 64
-/* Fewer are done before a vector is where, and in the order that, the kernels like best. */
+/* Below this many rows, reordering x costs more than it saves. */
 #define ROWS_WORTH_FOLDING 8
 
 struct coffer_quant_workers {
     coffer__pool *pool;
 };
 
-coffer_status coffer_quant_workers_new(coffer_quant_workers **out, uint32_t threads, coffer_error *err)
+COFFER__INIT_FUNCTION(coffer_quant_workers_opts, COFFER_QUANT_WORKERS_OPTS_INIT)
+
+coffer_status coffer_quant_workers_new(coffer_quant_workers **out, const coffer_quant_workers_opts *opts,
+                                       coffer_error *err)
 {
+    coffer_quant_workers_opts options = COFFER_QUANT_WORKERS_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
     coffer_quant_workers *workers = coffer__calloc(1, sizeof *workers);
     if (!workers)
         return coffer__fail_no_memory(err, sizeof *workers);
-    coffer_status status = coffer__pool_new(&workers->pool, threads, err);
+    status = coffer__pool_new(&workers->pool, options.threads, err);
     if (status) {
         coffer__free(workers);
         return status;

@@ -1,5 +1,5 @@
 # The bash completion, asked as bash would ask it.
-coffer generate completion bash >coffer.bash
+coffer completion bash >coffer.bash
 : >scan.mscan
 : >"with space.mscan"
 cat >ask.bash <<'END'
@@ -22,11 +22,14 @@ ask coffer check wi
 ask coffer repair -o sc
 ask coffer help inf
 ask coffer formats ''
+ask coffer completion ''
+cp "$DATA/vectors/mcf/plain.mcf" model.mcf
+ask coffer get model.mcf ''
 complete -p coffer
 END
 bash ask.bash
 # The others are at least well-formed text for every verb.
-coffer generate completion zsh | grep -c '^        [a-z]*)$' >verbs
-coffer generate completion fish | grep -c 'use_subcommand -a' | cmp - verbs && echo "zsh and fish know the same verbs"
-coffer generate completion tcsh
+coffer completion zsh | grep -c '^        [a-z]*)$' >verbs
+coffer completion fish | grep -c 'use_subcommand -a' | cmp - verbs && echo "zsh and fish know the same verbs"
+coffer completion tcsh
 echo "exit $?"

@@ -10,8 +10,7 @@
 
 static void assert_same_tensor(const coffer_mcf *a, const coffer_mcf *b, size_t index)
 {
-    coffer_mcf_tensor x = coffer_mcf_tensor_at(a, index), y = coffer_mcf_tensor_at(b, index);
-    coffer_mcf_quant p, q;
+    coffer_mcf_tensor x = *coffer_mcf_tensor_at(a, index), y = *coffer_mcf_tensor_at(b, index);
     assert_int_equal(x.name_len, y.name_len);
     assert_memory_equal(x.name, y.name, x.name_len);
     assert_int_equal(x.dtype, y.dtype);
@@ -22,12 +21,12 @@ static void assert_same_tensor(const coffer_mcf *a, const coffer_mcf *b, size_t 
     assert_int_equal(coffer_mcf_read(bytes, a, index, 0, x.size, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_read(others, b, index, 0, y.size, NULL), COFFER_OK);
     assert_memory_equal(bytes, others, x.size);
-    bool quantized = coffer_mcf_get_quant(&p, a, index);
-    assert_int_equal(quantized, coffer_mcf_get_quant(&q, b, index));
-    if (quantized) {
-        assert_int_equal(p.block_size, q.block_size);
-        assert_int_equal(p.super_size, q.super_size);
-        assert_true(p.min_clip == q.min_clip && p.max_clip == q.max_clip);
+    const coffer_mcf_quant *p = coffer_mcf_quant_at(a, index), *q = coffer_mcf_quant_at(b, index);
+    assert_int_equal(p != NULL, q != NULL);
+    if (p) {
+        assert_int_equal(p->block_size, q->block_size);
+        assert_int_equal(p->super_size, q->super_size);
+        assert_true(p->min_clip == q->min_clip && p->max_clip == q->max_clip);
     }
     free(bytes);
     free(others);
@@ -37,8 +36,9 @@ static void compare(const char *type)
 {
     char theirs[300], ours[300];
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
-    coffer_mcf_quantize_rule rule = { NULL, coffer_dtype_by_name(type) };
+    coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), coffer_dtype_by_name(type), NULL };
     coffer_error err = COFFER_ERROR_INIT;
+    opts.overwrite = true;
     snprintf(theirs, sizeof theirs, FOLDER "mantle-%s.mcf", type);
     snprintf(ours, sizeof ours, "%s/ours.mcf", temp_folder);
     opts.rules = &rule;

@@ -44,7 +44,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
     if (temp_holds(out, old_bytes, sizeof old_bytes))
         return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
     /* A failure after the rename leaves the new file, whole. */
-    if (coffer_tensors_open(&set, out, NULL, NULL))
+    if (coffer_tensors_open_path(&set, out, NULL, NULL))
         return "neither old nor new";
     coffer_tensors_close(set);
     return NULL;
@@ -71,34 +71,30 @@ static void a_model_to_gguf_fails_cleanly(void **state)
     fails_cleanly("pack.mcf", "out.gguf");
 }
 
-static coffer_status ignore(void *context, size_t tensor, const coffer_tensor_stats *stats)
-{
-    (void)context;
-    (void)tensor;
-    (void)stats;
-    return COFFER_OK;
-}
-
 static coffer_status measure(const char *folder, void *context, coffer_error *err)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors_stats_opts stats_opts = COFFER_TENSORS_STATS_OPTS_INIT;
+    coffer_tensors_diff_opts diff_opts = COFFER_TENSORS_DIFF_OPTS_INIT;
+    coffer_tensors_stats *stats = NULL;
     coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_tensors *a = NULL, *b = NULL;
     coffer_node *root = NULL;
     (void)context;
-    work.threads = 1;
+    stats_opts.threads = 1;
+    diff_opts.threads = 1;
     opts.access = COFFER_ACCESS_READ;
     coffer_status status = coffer_node_new(&root, err);
     if (!status)
-        status = coffer_tensors_open(&a, temp_path(folder, "plain.gguf"), &opts, err);
+        status = coffer_tensors_open_path(&a, temp_path(folder, "plain.gguf"), &opts, err);
     if (!status)
-        status = coffer_tensors_open(&b, temp_path(folder, "blocks.gguf"), &opts, err);
+        status = coffer_tensors_open_path(&b, temp_path(folder, "blocks.gguf"), &opts, err);
     if (!status)
-        status = coffer_tensors_stats(b, &work, ignore, NULL, err);
+        status = coffer_tensors_stats_new(&stats, b, &stats_opts, err);
     if (!status)
-        status = coffer_tensors_diff(root, a, b, &work, err);
+        status = coffer_tensors_diff(root, a, b, &diff_opts, err);
     if (!status)
-        status = coffer_tensors_diff(root, b, b, &work, err);
+        status = coffer_tensors_diff(root, b, b, &diff_opts, err);
+    coffer_tensors_stats_free(stats);
     coffer_tensors_close(a);
     coffer_tensors_close(b);
     coffer_node_free(root);

@@ -80,6 +80,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
 static coffer_status create(const char *path, coffer_error *err)
 {
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     opts.threads = 1;
     return model_create(path, &opts, err);
 }
@@ -92,7 +93,8 @@ static coffer_status edit(const char *path, coffer_error *err)
         return status;
     if (!(status = coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, err)) &&
         !(status = coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{}", 2, err)) &&
-        !(status = coffer_mcf_editor_set_checksums(editor, 1, NULL, err)))
+        !(status = coffer_mcf_editor_set_checksums(
+              editor, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, err)))
         status = coffer_mcf_editor_commit(editor, err);
     coffer_mcf_editor_close(editor);
     return status;
@@ -146,7 +148,8 @@ static coffer_status read_all(const char *path, coffer_error *err)
         (status = coffer_mcf_open(&model, src, &opts, err)) ||
         (status = coffer_mcf_get_model_info(&info, model, err)) ||
         (status = coffer_mcf_read_rows_f32(rows, model, 0, 0, 2, err)) ||
-        (status = coffer_mcf_content_hash(hash, model, 1, NULL, err)) ||
+        (status = coffer_mcf_content_hash(
+             hash, model, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, err)) ||
         (status = coffer_report_new(&report, 0, err)) ||
         (status = coffer_check(report, src, &check_opts, err)) || (status = coffer_node_new(&node, err)) ||
         (status = coffer_describe(node, src, NULL, err)) || (status = coffer_node_new(&list, err)) ||

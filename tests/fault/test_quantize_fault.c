@@ -33,8 +33,9 @@ static coffer_status quantize(const char *folder, const coffer_mcf_quantize_opts
 
 static coffer_status with_importances(const char *folder, void *context, coffer_error *err)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
     (void)context;
     opts.rules = &rule;
     opts.rule_count = 1;
@@ -45,6 +46,7 @@ static coffer_status with_importances(const char *folder, void *context, coffer_
 static coffer_status to_a_target(const char *folder, void *context, coffer_error *err)
 {
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
     (void)context;
     opts.target_bpw = 7;
     return quantize(folder, &opts, err);
@@ -52,8 +54,10 @@ static coffer_status to_a_target(const char *folder, void *context, coffer_error
 
 static coffer_status with_one_scale(const char *folder, void *context, coffer_error *err)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_INT4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_INT4,
+                                                   NULL };
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
     (void)context;
     opts.rules = &rule;
     opts.rule_count = 1;
@@ -71,7 +75,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
         temp_assert_no_litter(folder, "in.mcf", "weights.mcf", "out.mcf", NULL);
     if (temp_holds(temp_path(folder, "out.mcf"), old_bytes, sizeof old_bytes))
         return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
-    if (coffer_tensors_open(&set, temp_path(folder, "out.mcf"), NULL, NULL))
+    if (coffer_tensors_open_path(&set, temp_path(folder, "out.mcf"), NULL, NULL))
         return "neither old nor new";
     coffer_tensors_close(set);
     return NULL;
@@ -110,14 +114,14 @@ static void setup_pair(const char *folder, void *context)
 
 static coffer_status compare(const char *folder, void *context, coffer_error *err)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_mcf_work_opts opts = COFFER_MCF_WORK_OPTS_INIT;
     coffer_report *report = NULL;
     (void)context;
-    work.threads = 1;
+    opts.threads = 1;
     coffer_status status = coffer_report_new(&report, 0, err);
     if (!status)
         status = coffer_mcf_quantize_check(report, temp_path(folder, "out.mcf"), temp_path(folder, "in.mcf"),
-                                           &work, err);
+                                           &opts, err);
     coffer_report_free(report);
     return status;
 }

@@ -29,6 +29,7 @@ static void setup(const char *folder, void *context)
 static coffer_status pack(const char *folder, void *context, coffer_error *err)
 {
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
+    opts.overwrite = true;
     opts.cast = COFFER_DTYPE_BF16;
     opts.threads = 1;
     return coffer_mcf_pack(temp_path(folder, context), &folder, 1, &opts, err);
@@ -77,7 +78,7 @@ static const char *verify_one(const char *folder, void *context, const fault_cas
                               "chat_template.jinja", "in.mcf", out, NULL);
     if (is_old)
         return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
-    if (coffer_tensors_open(&set, temp_path(folder, out), NULL, NULL))
+    if (coffer_tensors_open_path(&set, temp_path(folder, out), NULL, NULL))
         return "neither old nor new";
     coffer_tensors_close(set);
     return NULL;
@@ -91,7 +92,7 @@ static const char *verify_shards(const char *folder, void *context, const fault_
     bool is_there = temp_exists(temp_path(folder, "s.safetensors.index.json"));
     if (which->status == COFFER_OK && !is_there)
         return "reported as done, and is not";
-    if (is_there && coffer_tensors_open(&set, temp_path(folder, "s.safetensors.index.json"), NULL, NULL))
+    if (is_there && coffer_tensors_open_path(&set, temp_path(folder, "s.safetensors.index.json"), NULL, NULL))
         return "an index without its shards";
     coffer_tensors_close(set);
     if (!is_there && !leaves_things(which))

@@ -36,7 +36,7 @@ gguf_set gguf_open_set(const made_tensor *tensors, size_t count, const coffer__b
     gguf_set out = { gguf_make(tensors, count, keys, key_count), NULL, NULL };
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer_source_from_memory(&out.src, out.bytes.data, out.bytes.len, NULL), COFFER_OK);
-    if (coffer_tensors_from_source(&out.set, out.src, NULL, &err))
+    if (coffer_tensors_open(&out.set, out.src, NULL, &err))
         fail_msg("%s", err.text);
     return out;
 }

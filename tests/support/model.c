@@ -3,10 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+const coffer_mcf_writer_opts model_overwrite = {
+    .struct_size = sizeof model_overwrite,
+    .overwrite = true,
+};
+
 coffer_status model_add(coffer_mcf_writer *writer, const char *name, coffer_dtype dtype, uint32_t rank,
                         const uint64_t *dims, const void *bytes, coffer_error *err)
 {
-    coffer_mcf_new_tensor tensor = { name, strlen(name), dtype, rank, dims, NULL };
+    coffer_mcf_new_tensor tensor = {
+        sizeof(coffer_mcf_new_tensor), dtype, name, strlen(name), rank, dims, NULL
+    };
     uint64_t size = 0;
     coffer_status status;
     if ((status = coffer_mcf_payload_size(&size, dtype, rank, dims, false, err)) ||
@@ -22,11 +29,11 @@ coffer_status model_create(const char *path, const coffer_mcf_writer_opts *opts,
     static const uint8_t bytes[4] = { 1, 2, 3, 4 };
     static const char config[] = "{\"model_type\": \"llama\"}";
     const uint64_t matrix[2] = { 2, 3 }, row[1] = { 4 };
-    const coffer_mcf_kv kvs[2] = { { "z.text", COFFER_MCF_KV_STRING, 0, 0, "x", 1 },
-                                   { "a.number", COFFER_MCF_KV_U32, 7, 0, NULL, 0 } };
+    const coffer_mcf_kv kvs[2] = { { sizeof(coffer_mcf_kv), COFFER_MCF_KV_STRING, "z.text", 0, 0, "x", 1 },
+                                   { sizeof(coffer_mcf_kv), COFFER_MCF_KV_U32, "a.number", 7, 0, NULL, 0 } };
     coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
     coffer_mcf_writer *writer = NULL;
-    coffer_status status = coffer_mcf_writer_create(&writer, path, opts, err);
+    coffer_status status = coffer_mcf_writer_create(&writer, path, opts ? opts : &model_overwrite, err);
     if (status)
         return status;
     info.arch = 1;

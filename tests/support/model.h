@@ -7,6 +7,9 @@
 #include "support/temp.h"
 
 /* A tensor of bytes, in one call. */
+/* Options of a writer that replaces an existing file. */
+extern const coffer_mcf_writer_opts model_overwrite;
+
 coffer_status model_add(coffer_mcf_writer *writer, const char *name, coffer_dtype dtype, uint32_t rank,
                         const uint64_t *dims, const void *bytes, coffer_error *err);
 /* A small model: "a" 2×3 f32 of 0…5, "b" u8 of 4, "c" the same bytes as "a", a config and a ModelInfo. */

@@ -36,7 +36,7 @@ void weights_model(const char *path)
     static const uint64_t deep[] = { 64, 320 }, wide[] = { 3, 700 }, tall[] = { 130, 33 }, ids[] = { 2, 2 };
     static const int32_t numbers[] = { 1, 2, 3, 4 };
     coffer_mcf_writer *writer = NULL;
-    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &model_overwrite, NULL), COFFER_OK);
     add_floats(writer, "deep.weight", 2, deep, 1);
     add_floats(writer, "wide.weight", 2, wide, 2);
     add_floats(writer, "tall.weight", 2, tall, 3);
@@ -49,7 +49,7 @@ void weights_one(const char *path, uint64_t rows, uint64_t cols, const float *va
 {
     uint64_t dims[] = { rows, cols };
     coffer_mcf_writer *writer = NULL;
-    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &model_overwrite, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "w", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }

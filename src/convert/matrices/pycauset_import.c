@@ -13,7 +13,8 @@
 
 #define COMMON_OPTIONS                                                                                     \
     { "dtype", "TYPE", "store the values as bit, i8 to i64, u8 to u64, f16, f32, f64, c32, c64 or c128" }, \
-        { "type", "TYPE", "dense, vector, triangular, symmetric, antisymmetric or causal" },               \
+        { "type", "TYPE", "kind of matrix (default: by the values)",                                       \
+          "dense|vector|triangular|symmetric|antisymmetric|causal", NULL },                                \
         { "diagonal", NULL, "a triangular matrix also has its diagonal" },                                 \
         { "checksum", NULL, "keep checksums of the values" },                                              \
         { "metadata", "FILE", "properties and other metadata out of a JSON file" },                        \

@@ -204,7 +204,7 @@ static coffer_status put_sections(gguf_export *of, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < coffer_mcf_section_count(of->model); i++) {
-        uint32_t type = coffer_mcf_section_at(of->model, i).type;
+        uint32_t type = coffer_mcf_section_at(of->model, i)->type;
         const char *name = coffer_mcf_section_name(type);
         coffer__buffer number = COFFER__BUFFER_INIT;
         uint8_t *bytes = NULL;
@@ -216,7 +216,7 @@ static coffer_status put_sections(gguf_export *of, coffer_error *err)
         if (!status)
             status = put_text(of, COFFER__GGUF_FROM_SECTION, name ? name : coffer__buffer_text(&number),
                               (const char *)bytes, len, err);
-        coffer_mcf_free_bytes(bytes);
+        coffer_free(bytes);
         coffer__buffer_free(&number);
     }
     return status;

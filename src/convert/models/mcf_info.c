@@ -22,7 +22,7 @@ static coffer_status add(coffer_mcf_kv **out, coffer__mcf_info *info, const char
     memcpy(key, prefix, prefix_len);
     memcpy(key + prefix_len, name, name_len + 1);
     *out = &info->kvs[info->count++];
-    **out = (coffer_mcf_kv){ .key = key };
+    **out = (coffer_mcf_kv){ .struct_size = sizeof **out, .key = key };
     return COFFER_OK;
 }
 

@@ -162,13 +162,13 @@ static coffer_status take_sections(coffer__mcf_pack *pack, const coffer_mcf *mod
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < coffer_mcf_section_count(model); i++) {
-        coffer_mcf_section section = coffer_mcf_section_at(model, i);
+        const coffer_mcf_section *section = coffer_mcf_section_at(model, i);
         coffer__mcf_resource *resource;
-        if (is_made_anew(section.type) || find_resource(pack, section.type))
+        if (is_made_anew(section->type) || find_resource(pack, section->type))
             continue;
-        status = new_resource(&resource, pack, section.type, section.version, path, err);
+        status = new_resource(&resource, pack, section->type, section->version, path, err);
         if (!status)
-            status = coffer_mcf_read_section(&resource->bytes, &resource->len, model, section.type, err);
+            status = coffer_mcf_read_section(&resource->bytes, &resource->len, model, section->type, err);
     }
     return status;
 }
@@ -234,7 +234,7 @@ coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *pat
     opts.limits = &pack->limits;
     /* Pages of a mapping would count as memory of ours. */
     opts.access = COFFER_ACCESS_READ;
-    status = coffer_tensors_open(&set, path, &opts, err);
+    status = coffer_tensors_open_path(&set, path, &opts, err);
     if (!status)
         status = coffer__mcf_pack_add_set(pack, set, err);
     if (!status && coffer__mcf_model_of(set))

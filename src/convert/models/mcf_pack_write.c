@@ -217,10 +217,10 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     const coffer_mcf *model = coffer__mcf_model_of(chosen->set);
     const coffer__mcf_stand_in *stand_in =
         is_native(chosen->dtype) ? NULL : coffer__mcf_stand_in_for(chosen->dtype, tensor->type_name);
-    coffer_mcf_quant quant;
-    coffer_mcf_quality quality;
+    coffer_mcf_quant quant = COFFER_MCF_QUANT_INIT;
     uint64_t *dims = NULL;
     coffer_mcf_new_tensor new_tensor = {
+        .struct_size = sizeof new_tensor,
         .name = tensor->name,
         .name_len = strlen(tensor->name),
         .dtype = stand_in ? stand_in->stored : chosen->dtype,
@@ -228,10 +228,12 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
         .dims = tensor->dims,
     };
     size_t index = coffer__tensors_entry(chosen->set, chosen->index)->index;
-    if (model && chosen->as_is && coffer_mcf_get_quant(&quant, model, index))
-        new_tensor.quant = &quant;
+    bool copied = model && chosen->as_is;
+    if (copied)
+        new_tensor.quant = coffer_mcf_quant_at(model, index);
     if (chosen->quantize) {
-        quant = (coffer_mcf_quant){ .method = chosen->dtype, .activations = chosen->activations };
+        quant.method = chosen->dtype;
+        quant.activations = chosen->activations;
         new_tensor.quant = &quant;
     }
     if (stand_in && stand_in->pair) {
@@ -246,8 +248,9 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     }
     coffer_status status = coffer_mcf_writer_begin_tensor(writer, &new_tensor, err);
     coffer__free(dims);
-    if (!status && model && chosen->as_is && coffer_mcf_get_quality(&quality, model, index))
-        status = coffer_mcf_writer_set_quality(writer, &quality, err);
+    const coffer_mcf_quality *quality = copied ? coffer_mcf_quality_at(model, index) : NULL;
+    if (!status && quality)
+        status = coffer_mcf_writer_set_quality(writer, quality, err);
     return status;
 }
 
@@ -323,7 +326,7 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
     opts.align = pack->opts.align;
     opts.no_dedup = pack->opts.no_dedup;
     opts.no_checksums = pack->opts.no_checksums;
-    opts.exclusive = pack->opts.exclusive;
+    opts.overwrite = pack->opts.overwrite;
     opts.threads = pack->opts.threads;
     coffer_status status = check_json(pack, COFFER_MCF_GENERATION_CONFIG, err);
     if (!status && !pack->chat_template)

@@ -63,14 +63,13 @@ coffer_status coffer__mcf_stand_ins(const coffer__mcf_stand_in ***out, const cof
         const char *name = kv->key + prefix;
         const coffer__mcf_stand_in *it = by_name(kv->text);
         size_t index = coffer_mcf_find_tensor(model, name, strlen(name));
-        if (!it || index == SIZE_MAX)
+        if (!it || index == COFFER_INDEX_NONE)
             continue;
         if (!found)
             found = coffer__calloc(count, sizeof *found);
         if (!found)
             return coffer__fail_no_memory(err, count * sizeof *found);
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, index);
-        if (fits(it, &tensor))
+        if (fits(it, coffer_mcf_tensor_at(model, index)))
             found[index] = it;
     }
     *out = found;

@@ -144,6 +144,7 @@ static void close_imatrix(void *state)
 const coffer__tensor_reader coffer__tensors_imatrix = {
     .kind = "imatrix",
     .shown_kind = "imatrix",
+    .title = "importance matrix",
     .open = open_imatrix,
     .close = close_imatrix,
 };

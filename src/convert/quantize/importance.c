@@ -32,7 +32,7 @@ static coffer_status open_set(coffer__importance *of, const coffer_limits *limit
     coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_error unknown = COFFER_ERROR_INIT, failure = COFFER_ERROR_INIT;
     opts.limits = limits;
-    coffer_status status = coffer_tensors_open(&of->set, of->path, &opts, &unknown);
+    coffer_status status = coffer_tensors_open_path(&of->set, of->path, &opts, &unknown);
     if (status == COFFER_OK || (status != COFFER_E_NOT_RECOGNISED && status != COFFER_E_UNSUPPORTED)) {
         if (err && status)
             *err = unknown;

@@ -10,7 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What is asked for ---- */
+COFFER__INIT_FUNCTION(coffer_mcf_quantize_rule, COFFER_MCF_QUANTIZE_RULE_INIT)
+COFFER__INIT_FUNCTION(coffer_mcf_quantize_opts, COFFER_MCF_QUANTIZE_OPTS_INIT)
+
+/* ---- Options ---- */
 
 static coffer_status check_rule(const coffer_mcf_quantize_rule *rule, const coffer_mcf_quantize_opts *opts,
                                 coffer_error *err)
@@ -57,7 +60,7 @@ static coffer_status take_options(coffer_mcf_quantize_opts *out, const coffer_mc
 {
     coffer_status status = coffer__take_options(out, sizeof *out, given, err);
     for (size_t i = 0; !status && i < out->rule_count; i++)
-        status = check_rule(&out->rules[i], out, err);
+        status = check_rule(coffer__stride_at(out->rules, i), out, err);
     return status ? status : check_numbers(out, err);
 }
 
@@ -67,7 +70,7 @@ static coffer_mcf_pack_opts pack_options(const coffer_mcf_quantize_opts *opts)
     pack.align = opts->align;
     pack.no_dedup = opts->no_dedup;
     pack.no_checksums = opts->no_checksums;
-    pack.exclusive = opts->exclusive;
+    pack.overwrite = opts->overwrite;
     pack.model_name = opts->model_name;
     pack.threads = opts->threads;
     pack.limits = opts->limits;
@@ -112,14 +115,13 @@ static coffer_status note(const coffer__quantize_job *job, const coffer__quantiz
 {
     bool whole = task->type->family == COFFER__QUANT_WHOLE;
     coffer_mcf_quality quality = {
+        .struct_size = sizeof quality,
         .method = (coffer_quant_method)task->method,
         .snr_db = (float)coffer__comparison_snr(&result->error),
         .max_error = (float)result->error.max_abs,
     };
-    if (task->weights) {
+    if (task->weights)
         quality.importance = coffer__importance_source(job->importance);
-        quality.importance_len = strlen(quality.importance);
-    }
     coffer_status status = coffer_mcf_writer_set_clip(writer, whole ? task->whole.min_clip : -result->largest,
                                                       whole ? task->whole.max_clip : result->largest, err);
     return status ? status : coffer_mcf_writer_set_quality(writer, &quality, err);

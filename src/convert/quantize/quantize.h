@@ -86,8 +86,9 @@ coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chos
 
 /* ---- quantize_plan.c: which type for which tensor ---- */
 
-/* The rule that a tensor falls under; SIZE_MAX when there is none. */
-size_t coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts, const char *name);
+/* The rule that applies to a tensor; NULL when none does. */
+const coffer_mcf_quantize_rule *coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts,
+                                                          const char *name);
 /* Whether a tensor has what a quantized type needs. */
 bool coffer__quantize_can(const coffer_mcf_quantize_opts *opts, const coffer__chosen_tensor *chosen);
 /* Sets what a chosen tensor becomes. */

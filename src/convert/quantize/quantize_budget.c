@@ -234,8 +234,7 @@ coffer_status coffer__quantize_spend(coffer__selection *selection, coffer__quant
         return coffer__fail_no_memory(err, selection->count * sizeof *tensors);
     for (size_t i = 0; !status && i < selection->count; i++) {
         coffer__chosen_tensor *chosen = &selection->items[i];
-        if (coffer__quantize_rule_for(opts, chosen->tensor->name) == SIZE_MAX &&
-            coffer__quantize_can(opts, chosen))
+        if (!coffer__quantize_rule_for(opts, chosen->tensor->name) && coffer__quantize_can(opts, chosen))
             status = find_options(&tensors[count++], chosen, job, stream, err);
     }
     if (!status)

@@ -78,10 +78,11 @@ static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *wo
     const coffer__tensor_entry *entry = coffer__tensors_entry(place->set, place->tensor);
     coffer__tensor_place places[2] = { { original, coffer_tensors_find(original, tensor->name) }, *place };
     coffer__comparison found;
-    coffer_mcf_quality said;
-    if (!coffer_mcf_get_quality(&said, coffer__mcf_model_of(place->set), entry->index))
+    const coffer_mcf_quality *recorded =
+        coffer_mcf_quality_at(coffer__mcf_model_of(place->set), entry->index);
+    if (!recorded)
         return COFFER_OK;
-    if (places[0].tensor == SIZE_MAX) {
+    if (places[0].tensor == COFFER_INDEX_NONE) {
         coffer__report_add(out, COFFER_E_MISSING, COFFER_ERROR, tensor->offset,
                            "\"%s\" is not in the original", tensor->name);
         return COFFER_OK;
@@ -100,28 +101,27 @@ static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *wo
     }
     coffer_status status = coffer__tensor_pass_run(&found, workers, &comparing, NULL, places, 2, err);
     if (!status)
-        judge(out, tensor, &said, &found);
+        judge(out, tensor, recorded, &found);
     return status;
 }
 
 static bool has_quality(const coffer_tensors *set)
 {
-    coffer_mcf_section section;
     const coffer_mcf *model = coffer__mcf_model_of(set);
-    return model && coffer_mcf_find_section(&section, model, COFFER_MCF_QUALITY);
+    return model && coffer_mcf_find_section(model, COFFER_MCF_QUALITY);
 }
 
 coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, const char *original_path,
-                                        const coffer_tensors_work *work, coffer_error *err)
+                                        const coffer_mcf_work_opts *opts, coffer_error *err)
 {
-    coffer_tensors_work settings = COFFER_TENSORS_WORK_INIT;
+    coffer_mcf_work_opts settings = COFFER_MCF_WORK_OPTS_INIT;
     coffer_tensors *set = NULL, *original = NULL;
     coffer__tensor_workers *workers = NULL;
     uint64_t total = 0;
     coffer_status status;
-    if ((status = coffer__take_options(&settings, sizeof settings, work, err)) ||
-        (status = coffer_tensors_open(&set, path, NULL, err)) ||
-        (status = coffer_tensors_open(&original, original_path, NULL, err)))
+    if ((status = coffer__take_options(&settings, sizeof settings, opts, err)) ||
+        (status = coffer_tensors_open_path(&set, path, NULL, err)) ||
+        (status = coffer_tensors_open_path(&original, original_path, NULL, err)))
         goto out;
     if (!has_quality(set)) {
         coffer__report_add(out, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,

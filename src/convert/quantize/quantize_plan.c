@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/glob.h"
+#include "base/options.h"
 #include "convert/quantize/quantize.h"
 
 #include <inttypes.h>
@@ -22,14 +23,15 @@ static bool is_wanted(const coffer_mcf_quantize_opts *opts, const char *name)
            !matches_any(opts->exclude, opts->exclude_count, name);
 }
 
-size_t coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts, const char *name)
+const coffer_mcf_quantize_rule *coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts,
+                                                          const char *name)
 {
     for (size_t i = opts->rule_count; i-- > 0;) {
-        const char *glob = opts->rules[i].glob;
-        if (!glob || coffer__glob_match(glob, name, strlen(name)))
-            return i;
+        const coffer_mcf_quantize_rule *rule = coffer__stride_at(opts->rules, i);
+        if (!rule->glob || coffer__glob_match(rule->glob, name, strlen(name)))
+            return rule;
     }
-    return SIZE_MAX;
+    return NULL;
 }
 
 bool coffer__quantize_can(const coffer_mcf_quantize_opts *opts, const coffer__chosen_tensor *chosen)
@@ -108,14 +110,16 @@ coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_m
                                     coffer_error *err)
 {
     coffer_status status = check_globs(opts->include, opts->include_count, selection, err);
-    for (size_t i = 0; !status && i < opts->rule_count; i++)
-        status = check_globs(&opts->rules[i].glob, 1, selection, err);
+    for (size_t i = 0; !status && i < opts->rule_count; i++) {
+        const coffer_mcf_quantize_rule *rule = coffer__stride_at(opts->rules, i);
+        status = check_globs(&rule->glob, 1, selection, err);
+    }
     selection->bytes = 0;
     for (size_t i = 0; !status && i < selection->count; i++) {
         coffer__chosen_tensor *chosen = &selection->items[i];
-        size_t rule = coffer__quantize_rule_for(opts, chosen->tensor->name);
-        if (rule != SIZE_MAX)
-            status = coffer__quantize_choose(chosen, opts, opts->rules[rule].dtype, err);
+        const coffer_mcf_quantize_rule *rule = coffer__quantize_rule_for(opts, chosen->tensor->name);
+        if (rule)
+            status = coffer__quantize_choose(chosen, opts, rule->dtype, err);
         selection->bytes += chosen->size;
     }
     return status;

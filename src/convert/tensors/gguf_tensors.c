@@ -157,6 +157,7 @@ const coffer__tensor_reader coffer__tensors_gguf = {
     .kind = "gguf",
     .decodes_others = true,
     .shown_kind = "gguf",
+    .title = "GGUF model",
     .open = open_file,
     .decode = decode,
     .describe = describe,

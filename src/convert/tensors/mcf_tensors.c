@@ -55,20 +55,20 @@ static coffer_status add_tensors(coffer_tensors *set, const coffer_mcf *model, c
     coffer__buffer scratch = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mcf_stand_ins(&true_types, model, err);
     for (size_t i = 0; !status && i < coffer_mcf_tensor_count(model); i++) {
-        coffer_mcf_tensor from = coffer_mcf_tensor_at(model, i);
+        const coffer_mcf_tensor *from = coffer_mcf_tensor_at(model, i);
         const coffer__mcf_stand_in *stand_in = true_types ? true_types[i] : NULL;
-        size_t name_len = from.name_len;
+        size_t name_len = from->name_len;
         coffer_tensor tensor = {
-            .name = spell_name(&scratch, from.name, &name_len),
-            .dtype = stand_in ? stand_in->dtype : from.dtype,
-            .type_name = stand_in ? stand_in->name : type_name(from.dtype),
-            .rank = stand_in && stand_in->pair ? from.rank - 1 : from.rank,
-            .dims = from.dims,
-            .size = from.size,
-            .offset = from.offset,
+            .name = spell_name(&scratch, from->name, &name_len),
+            .dtype = stand_in ? stand_in->dtype : from->dtype,
+            .type_name = stand_in ? stand_in->name : type_name(from->dtype),
+            .rank = stand_in && stand_in->pair ? from->rank - 1 : from->rank,
+            .dims = from->dims,
+            .size = from->size,
+            .offset = from->offset,
         };
         status = tensor.name ? coffer__tensors_add(set, &tensor, name_len, i, err)
-                             : coffer__fail_no_memory(err, from.name_len);
+                             : coffer__fail_no_memory(err, from->name_len);
     }
     coffer__buffer_free(&scratch);
     coffer__free(true_types);
@@ -96,8 +96,8 @@ typedef struct payload {
 
 static coffer_status read_payload(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
 {
-    const payload *of = context;
-    return coffer_mcf_read(out, of->model, of->tensor, offset, len, err);
+    const payload *from = context;
+    return coffer_mcf_read(out, from->model, from->tensor, offset, len, err);
 }
 
 /* int8 and int4 may have more than two dimensions, and their codes know of no rows: any will do. */
@@ -106,20 +106,19 @@ static coffer_status decode_dense(float *out, const coffer_tensors *set, const c
 {
     const coffer_tensor *tensor = &entry->tensor;
     uint64_t row = tensor->dims[tensor->rank - 1], dims[2] = { tensor->elements / row, row };
-    payload of = { set->state, entry->index };
-    coffer_mcf_quant quant = { .activations = false };
+    payload from = { set->state, entry->index };
+    const coffer_mcf_quant *quant = coffer_mcf_quant_at(set->state, entry->index);
     coffer__quant_layout layout;
-    coffer_mcf_get_quant(&quant, set->state, entry->index);
-    coffer_status status = coffer__quant_plan(&layout, tensor->dtype, 2, dims, quant.activations, err);
+    coffer_status status =
+        coffer__quant_plan(&layout, tensor->dtype, 2, dims, quant && quant->activations, err);
     return status ? status
-                  : coffer__quant_read_rows(out, &layout, first / row, count / row, read_payload, &of, err);
+                  : coffer__quant_read_rows(out, &layout, first / row, count / row, read_payload, &from, err);
 }
 
 static coffer_status decode(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
                             uint64_t first, uint64_t count, coffer_error *err)
 {
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(set->state, entry->index);
-    uint64_t row = coffer_mcf_row_elements(&tensor);
+    uint64_t row = coffer_mcf_row_elements(coffer_mcf_tensor_at(set->state, entry->index));
     if (row == 0) /* of a tensor that has elements: its shape cannot be read, and the call below says why */
         row = 1;
     if (entry->tensor.rank > 2)
@@ -147,10 +146,9 @@ static coffer_status describe_files(coffer_node *out, const coffer_mcf *model, c
 {
     coffer_status status = COFFER_OK;
     for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
-        coffer_mcf_section section;
         uint8_t *bytes = NULL;
         size_t len = 0;
-        if (!coffer_mcf_find_section(&section, model, type))
+        if (!coffer_mcf_find_section(model, type))
             continue;
         status = coffer_mcf_read_section(&bytes, &len, model, type, err);
         if (status)
@@ -158,7 +156,7 @@ static coffer_status describe_files(coffer_node *out, const coffer_mcf *model, c
         coffer_node *file = coffer__node_map(out, coffer_mcf_section_name(type));
         coffer__node_u64(file, "size", len, COFFER_UNIT_BYTES);
         coffer__node_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
-        coffer_mcf_free_bytes(bytes);
+        coffer_free(bytes);
     }
     return status;
 }
@@ -203,6 +201,7 @@ static void close_model(void *state)
 const coffer__tensor_reader coffer__tensors_mcf = {
     .kind = "mcf",
     .shown_kind = "mcf",
+    .title = "MCF model",
     .open = open_model,
     .decode = decode,
     .describe = describe,

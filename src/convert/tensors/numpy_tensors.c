@@ -244,6 +244,7 @@ static coffer_status read_array(void *out, const coffer_tensors *set, const coff
 const coffer__tensor_reader coffer__tensors_npz = {
     .kind = "npz",
     .shown_kind = "npz",
+    .title = "NumPy archive",
     .open = open_npz,
     .read = read_array,
     .close = close_state,
@@ -252,6 +253,7 @@ const coffer__tensor_reader coffer__tensors_npz = {
 const coffer__tensor_reader coffer__tensors_npy = {
     .kind = "npy",
     .shown_kind = "npy",
+    .title = "NumPy array",
     .open = open_npy,
     .read = read_array,
     .close = close_state,

@@ -182,6 +182,7 @@ static coffer_status open_index(coffer_tensors *set, coffer_source *src, coffer_
 const coffer__tensor_reader coffer__tensors_safetensors = {
     .kind = "safetensors",
     .shown_kind = "safetensors",
+    .title = "safetensors model",
     .open = open_file,
     .describe = describe,
     .close = close_state,
@@ -190,6 +191,7 @@ const coffer__tensor_reader coffer__tensors_safetensors = {
 const coffer__tensor_reader coffer__tensors_safetensors_index = {
     .kind = "safetensors-index",
     .shown_kind = "safetensors",
+    .title = "safetensors model",
     .open = open_index,
     .describe = describe,
     .close = close_state,

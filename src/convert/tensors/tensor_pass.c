@@ -94,11 +94,11 @@ static coffer_status make_room(worker_memory *memory, uint64_t size, const coffe
     return COFFER_OK;
 }
 
-bool coffer__tensor_is_wanted(const coffer_tensor *tensor, const coffer_tensors_work *work)
+bool coffer__tensor_is_wanted(const coffer_tensor *tensor, const char *include, const char *exclude)
 {
     size_t len = strlen(tensor->name);
-    return (!work->include || coffer__glob_match(work->include, tensor->name, len)) &&
-           (!work->exclude || !coffer__glob_match(work->exclude, tensor->name, len));
+    return (!include || coffer__glob_match(include, tensor->name, len)) &&
+           (!exclude || !coffer__glob_match(exclude, tensor->name, len));
 }
 
 /* ---- Elements ---- */

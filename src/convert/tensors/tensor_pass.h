@@ -39,8 +39,8 @@ coffer_status coffer__tensor_pass_run(void *result, coffer__tensor_workers *work
                                       const coffer__tensor_pass *pass, const void *context,
                                       const coffer__tensor_place *places, size_t place_count,
                                       coffer_error *err);
-/* By the globs of `work`. */
-bool coffer__tensor_is_wanted(const coffer_tensor *tensor, const coffer_tensors_work *work);
+/* Whether the globs select a tensor; NULL : all, none. */
+bool coffer__tensor_is_wanted(const coffer_tensor *tensor, const char *include, const char *exclude);
 /* Whether two payloads of the same size are the same bytes. */
 coffer_status coffer__tensor_same_bytes(bool *same, coffer__tensor_workers *workers,
                                         const coffer__tensor_place places[2], coffer_error *err);

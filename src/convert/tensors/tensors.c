@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -195,7 +194,7 @@ size_t coffer_tensors_find(const coffer_tensors *set, const char *name)
 {
     const coffer__tensor_entry *found =
         set->count ? bsearch(name, set->entries, set->count, sizeof *set->entries, to_name) : NULL;
-    return found ? (size_t)(found - set->entries) : SIZE_MAX;
+    return found ? (size_t)(found - set->entries) : COFFER_INDEX_NONE;
 }
 
 bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor)
@@ -210,12 +209,6 @@ coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor)
     const coffer__tensor_entry *entry = &set->entries[tensor];
     return set->reader->read || entry->tensor.offset == COFFER_OFFSET_NONE ? NULL
                                                                            : set->parts[entry->part].src;
-}
-
-coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
-{
-    coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
-    return status ? status : coffer__node_status(out, err);
 }
 
 /* ---- Reading ---- */

@@ -26,7 +26,7 @@ typedef struct differing {
 
 typedef struct diff_job {
     const coffer_tensors *a, *b;
-    coffer_tensors_work work;
+    coffer_tensors_diff_opts opts;
     coffer__tensor_workers *workers;
     diff_list only_a, only_b, shapes, types, values, undecoded, metadata;
     differing *differing;
@@ -38,7 +38,7 @@ typedef struct diff_job {
 /* Counts one more; a map to describe it in, or NULL when enough are shown. */
 static coffer_node *add_to(diff_list *list, const diff_job *job, const char *name)
 {
-    if (list->count++ >= job->work.max_shown)
+    if (list->count++ >= job->opts.max_shown)
         return NULL;
     coffer_node *out = coffer__node_map(list->shown, NULL);
     coffer__node_text(out, "name", name);
@@ -152,7 +152,7 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
         job->identical += same;
         return status;
     }
-    status = coffer__tensor_pass_run(&comparison, job->workers, &comparison_pass, &job->work.tolerance,
+    status = coffer__tensor_pass_run(&comparison, job->workers, &comparison_pass, &job->opts.tolerance,
                                      places, 2, &failure);
     if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ, and more cannot be said */
         coffer__node_text(add_to(&job->undecoded, job, a->name), "text", failure.text);
@@ -215,7 +215,7 @@ static coffer_status compare_all(diff_job *job, coffer_error *err)
         const coffer_tensor *in_a = coffer_tensors_at(job->a, a), *in_b = coffer_tensors_at(job->b, b);
         int order = !in_a ? 1 : !in_b ? -1 : strcmp(in_a->name, in_b->name);
         const coffer_tensor *tensor = order <= 0 ? in_a : in_b;
-        if (coffer__tensor_is_wanted(tensor, &job->work)) {
+        if (coffer__tensor_is_wanted(tensor, job->opts.include, job->opts.exclude)) {
             if (order == 0)
                 status = compare_pair(job, a, b, err);
             else
@@ -244,12 +244,12 @@ static coffer_status compare_metadata(diff_job *job, coffer_error *err)
     if (!status)
         status = coffer_node_new(&b, err);
     if (!status)
-        status = coffer_tensors_describe(a, job->a, err);
+        status = coffer_tensors_metadata(a, job->a, err);
     if (!status)
-        status = coffer_tensors_describe(b, job->b, err);
+        status = coffer_tensors_metadata(b, job->b, err);
     if (!status)
         status =
-            coffer__metadata_diff(job->metadata.shown, &job->metadata.count, a, b, job->work.max_shown, err);
+            coffer__metadata_diff(job->metadata.shown, &job->metadata.count, a, b, job->opts.max_shown, err);
     coffer_node_free(a);
     coffer_node_free(b);
     return status;
@@ -279,7 +279,7 @@ static void put_summary(coffer_node *out, const diff_job *job)
  * what was made of it. */
 static bool is_equal(const diff_job *job)
 {
-    bool types = job->types.count == 0 || job->work.tolerance > 0;
+    bool types = job->types.count == 0 || job->opts.tolerance > 0;
     return types && job->values.count == 0 && job->undecoded.count == 0 && job->shapes.count == 0 &&
            job->only_a.count == 0 && job->only_b.count == 0 && job->metadata.count == 0;
 }
@@ -292,11 +292,13 @@ static uint64_t bytes_of(const coffer_tensors *set)
     return bytes;
 }
 
+COFFER__INIT_FUNCTION(coffer_tensors_diff_opts, COFFER_TENSORS_DIFF_OPTS_INIT)
+
 coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
-                                  const coffer_tensors_work *work, coffer_error *err)
+                                  const coffer_tensors_diff_opts *opts, coffer_error *err)
 {
-    diff_job job = { .a = a, .b = b, .work = COFFER_TENSORS_WORK_INIT };
-    coffer_status status = coffer__take_options(&job.work, sizeof job.work, work, err);
+    diff_job job = { .a = a, .b = b, .opts = COFFER_TENSORS_DIFF_OPTS_INIT };
+    coffer_status status = coffer__take_options(&job.opts, sizeof job.opts, opts, err);
     if (status)
         return status;
     coffer_node *equal = coffer__node_hold(out, "equal");
@@ -308,7 +310,7 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
     job.types.shown = coffer__node_list(out, "types");
     job.values.shown = coffer__node_list(out, "values");
     job.undecoded.shown = coffer__node_list(out, "not_decoded");
-    status = coffer__tensor_workers_new(&job.workers, job.work.threads, job.work.progress,
+    status = coffer__tensor_workers_new(&job.workers, job.opts.threads, job.opts.progress,
                                         bytes_of(a) + bytes_of(b), err);
     if (!status)
         status = compare_metadata(&job, err);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_tensors_open_opts, COFFER_TENSORS_OPEN_OPTS_INIT)
+
 static const coffer__tensor_reader *const readers[] = {
     &coffer__tensors_mcf,  &coffer__tensors_safetensors, &coffer__tensors_safetensors_index,
     &coffer__tensors_gguf, &coffer__tensors_npz,         &coffer__tensors_npy,
@@ -89,8 +91,8 @@ static coffer_status open_folder(coffer_tensors **out, const char *path, const c
     return status;
 }
 
-coffer_status coffer_tensors_open(coffer_tensors **out, const char *path,
-                                  const coffer_tensors_open_opts *opts, coffer_error *err)
+coffer_status coffer_tensors_open_path(coffer_tensors **out, const char *path,
+                                       const coffer_tensors_open_opts *opts, coffer_error *err)
 {
     coffer_tensors_open_opts options = COFFER_TENSORS_OPEN_OPTS_INIT;
     struct stat st;
@@ -102,8 +104,8 @@ coffer_status coffer_tensors_open(coffer_tensors **out, const char *path,
     return open_file(out, path, &options, err);
 }
 
-coffer_status coffer_tensors_from_source(coffer_tensors **out, coffer_source *src,
-                                         const coffer_tensors_open_opts *opts, coffer_error *err)
+coffer_status coffer_tensors_open(coffer_tensors **out, coffer_source *src,
+                                  const coffer_tensors_open_opts *opts, coffer_error *err)
 {
     coffer_tensors_open_opts options = COFFER_TENSORS_OPEN_OPTS_INIT;
     const coffer__tensor_reader *reader = NULL;

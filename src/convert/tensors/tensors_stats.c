@@ -1,6 +1,9 @@
 /* Statistics of the tensors of a set: one pass for the moments, a second for the histogram, whose bins need
  * the range, and the outliers, which need mean and deviation. */
+#include "base/checked.h"
 #include "base/elements.h"
+#include "base/fail.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "convert/tensors/histogram.h"
 #include "convert/tensors/tensor_pass.h"
@@ -54,7 +57,7 @@ static void merge_histogram(void *into, const void *from)
 static const coffer__tensor_pass histogram_pass = { sizeof(coffer__histogram), init_histogram, add_histogram,
                                                     merge_histogram };
 
-/* ---- Both ---- */
+/* ---- One tensor ---- */
 
 static coffer__histogram_ruler ruler_of(const coffer_tensor_stats *stats)
 {
@@ -89,31 +92,69 @@ static coffer_status measure(coffer_tensor_stats *out, coffer__tensor_workers *w
     return COFFER_OK;
 }
 
-coffer_status coffer_tensors_stats(const coffer_tensors *set, const coffer_tensors_work *work,
-                                   coffer_status (*each)(void *context, size_t tensor,
-                                                         const coffer_tensor_stats *stats),
-                                   void *context, coffer_error *err)
+/* ---- The statistics of a set ---- */
+
+struct coffer_tensors_stats {
+    size_t count;
+    coffer_tensor_stats rows[];
+};
+
+COFFER__INIT_FUNCTION(coffer_tensors_stats_opts, COFFER_TENSORS_STATS_OPTS_INIT)
+
+static bool is_wanted(const coffer_tensors *set, size_t tensor, const coffer_tensors_stats_opts *opts)
 {
-    coffer_tensors_work options = COFFER_TENSORS_WORK_INIT;
+    return coffer__tensor_is_wanted(coffer_tensors_at(set, tensor), opts->include, opts->exclude);
+}
+
+coffer_status coffer_tensors_stats_new(coffer_tensors_stats **out, const coffer_tensors *set,
+                                       const coffer_tensors_stats_opts *opts, coffer_error *err)
+{
+    coffer_tensors_stats_opts options = COFFER_TENSORS_STATS_OPTS_INIT;
     coffer__tensor_workers *workers = NULL;
     uint64_t bytes = 0;
-    coffer_status status = coffer__take_options(&options, sizeof options, work, err);
+    size_t wanted = 0, size;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
-    for (size_t i = 0; i < set->count; i++)
-        bytes += coffer__tensor_is_wanted(coffer_tensors_at(set, i), &options)
-                     ? coffer_tensors_at(set, i)->size
-                     : 0;
+    for (size_t i = 0; i < set->count; i++) {
+        bool counts = is_wanted(set, i, &options);
+        wanted += counts;
+        bytes += counts ? coffer_tensors_at(set, i)->size : 0;
+    }
+    coffer_tensors_stats *stats = NULL;
+    if (coffer__mul_size(&size, wanted, sizeof stats->rows[0]) &&
+        coffer__add_size(&size, size, sizeof *stats))
+        stats = coffer__calloc(1, size);
+    if (!stats)
+        return coffer__fail_no_memory(err, wanted * sizeof(coffer_tensor_stats));
     status = coffer__tensor_workers_new(&workers, options.threads, options.progress, 2 * bytes, err);
     for (size_t i = 0; !status && i < set->count; i++) {
         coffer__tensor_place place = { set, i };
-        coffer_tensor_stats stats;
-        if (!coffer__tensor_is_wanted(coffer_tensors_at(set, i), &options))
+        if (!is_wanted(set, i, &options))
             continue;
-        status = measure(&stats, workers, &place, err);
-        if (!status)
-            status = each(context, i, &stats);
+        status = measure(&stats->rows[stats->count], workers, &place, err);
+        stats->rows[stats->count++].tensor = i;
     }
     coffer__tensor_workers_free(workers);
-    return status;
+    if (status) {
+        coffer_tensors_stats_free(stats);
+        return status;
+    }
+    *out = stats;
+    return COFFER_OK;
+}
+
+void coffer_tensors_stats_free(coffer_tensors_stats *stats)
+{
+    coffer__free(stats);
+}
+
+size_t coffer_tensors_stats_count(const coffer_tensors_stats *stats)
+{
+    return stats->count;
+}
+
+const coffer_tensor_stats *coffer_tensors_stats_at(const coffer_tensors_stats *stats, size_t index)
+{
+    return index < stats->count ? &stats->rows[index] : NULL;
 }

@@ -15,8 +15,8 @@
         "partial", NULL, "take what can be read of a damaged trace"                                 \
     }
 
-#define PROFILE_OPTIONS                                                \
-    { "what", "WHAT", "peak (default), leaks, total or temporaries" }, \
+#define PROFILE_OPTIONS                                                                 \
+    { "what", "WHAT", "which bytes to count", "peak|leaks|total|temporaries", "peak" }, \
         { "at", "MOMENT", "what is live at a moment: a time (1.5s), an event or a marker" }, WINDOW_OPTIONS
 
 const coffer_convert_option coffer__mlyze_profile_options[] = {
@@ -32,9 +32,9 @@ const coffer_convert_option coffer__mlyze_collapsed_options[] = {
 
 const coffer_convert_option coffer__mlyze_massif_options[] = {
     WINDOW_OPTIONS,
-    { "snapshots", "N", "how many snapshots (default 100)" },
-    { "threshold", "PERCENT", "smaller parts of a tree are summed up (default 1)" },
-    { "depth", "N", "frames of a stack in a tree, at most (default 30)" },
+    { "snapshots", "N", "number of snapshots", NULL, "100" },
+    { "threshold", "PERCENT", "combine smaller parts of a tree", NULL, "1" },
+    { "depth", "N", "frames of a stack in a tree, at most", NULL, "30" },
     { NULL, NULL, NULL },
 };
 

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "convert/traces/mlyze_import.h"
 #include "outside/archives/unpack.h"
-#include "outside/profiles/dhat.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -203,4 +202,16 @@ coffer_status coffer__mlyze_from_dhat(const coffer__convert_job *job, coffer_err
     coffer__free(from.frames);
     coffer__free(from.samples);
     return status;
+}
+
+/* A DHAT file begins with its version. */
+bool coffer__dhat_probe(const uint8_t *head, size_t len)
+{
+    static const char key[] = "\"dhatFileVersion\"";
+    size_t at = 0;
+    if (len == 0 || head[at++] != '{')
+        return false;
+    while (at < len && head[at] && strchr(" \t\r\n", head[at]))
+        at++;
+    return len - at >= sizeof key - 1 && memcmp(head + at, key, sizeof key - 1) == 0;
 }

@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "outside/profiles/heaptrack.h"
+#include "convert/traces/heaptrack_stacks.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@ typedef struct alloc_kind {
 } alloc_kind;
 
 typedef struct recording {
-    coffer__import_lines lines;
+    coffer__packed_lines lines;
     coffer__mlyze_import import;
     coffer__heaptrack_stacks stacks;
     uint64_t format, page_size, time;
@@ -38,7 +38,7 @@ typedef struct recording {
 
 static coffer_status fail_line(const recording *from, coffer_error *err)
 {
-    return coffer__import_lines_fail(&from->lines, err, COFFER_E_BAD_VALUE,
+    return coffer__packed_lines_fail(&from->lines, err, COFFER_E_BAD_VALUE,
                                      "a record '%c' whose numbers cannot be read", from->lines.text[0]);
 }
 
@@ -53,7 +53,7 @@ static coffer_status take_version(recording *from, coffer__heaptrack_line line, 
     if (!coffer__heaptrack_hex(&from->format, &line))
         from->format = version == first_version;
     if (from->format > COFFER__HEAPTRACK_NEWEST)
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_UNSUPPORTED_VERSION,
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_UNSUPPORTED_VERSION,
                                          "format %" PRIu64 ", formats up to %d are read", from->format,
                                          COFFER__HEAPTRACK_NEWEST);
     return COFFER_OK;
@@ -76,7 +76,7 @@ static coffer_status take_module(recording *from, coffer__heaptrack_line line, c
     while (coffer__heaptrack_hex(&segment, &line) && coffer__heaptrack_hex(&size, &line)) {
         uint64_t from_here, to_here;
         if (!coffer__add_u64(&from_here, base, segment) || !coffer__add_u64(&to_here, from_here, size))
-            return coffer__import_lines_fail(&from->lines, err, COFFER_E_OUT_OF_BOUNDS,
+            return coffer__packed_lines_fail(&from->lines, err, COFFER_E_OUT_OF_BOUNDS,
                                              "a segment ends past 2^64");
         begin = from_here < begin ? from_here : begin;
         end = to_here > end ? to_here : end;
@@ -164,7 +164,7 @@ static coffer_status find_kind(alloc_kind **out, recording *from, coffer__heaptr
     if (!coffer__heaptrack_hex(&number, &line))
         return fail_line(from, err);
     if (number >= from->kind_count)
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_DANGLING_REFERENCE,
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_DANGLING_REFERENCE,
                                          "kind of allocation %" PRIu64 ", there are %zu so far", number,
                                          from->kind_count);
     *out = &from->kinds[number];
@@ -179,7 +179,7 @@ static coffer_status new_block(uint32_t *out, recording *from, coffer_error *err
         return COFFER_OK;
     }
     if (from->block_count == NO_BLOCK)
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_LIMIT, "%zu blocks are live at once",
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_LIMIT, "%zu blocks are live at once",
                                          from->block_count);
     coffer_status status = coffer__array_reserve_one(&from->next_block, &from->block_capacity,
                                                      from->block_count, sizeof *from->next_block, err);
@@ -233,7 +233,7 @@ static coffer_status take_free(recording *from, coffer__heaptrack_line line, cof
     if (status)
         return status;
     if (kind->newest == NO_BLOCK)
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_INCONSISTENT,
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_INCONSISTENT,
                                          "a release of a kind of which no block is live");
     uint32_t block = kind->newest;
     kind->newest = from->next_block[block];
@@ -248,7 +248,7 @@ static coffer_status take_time(recording *from, coffer__heaptrack_line line, cof
     if (!coffer__heaptrack_hex(&time, &line))
         return fail_line(from, err);
     if (!coffer__mul_u64(&time, time, 1000))
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_OUT_OF_BOUNDS,
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_OUT_OF_BOUNDS,
                                          "a time that microseconds cannot say");
     if (time > from->time)
         from->time = time;
@@ -329,7 +329,7 @@ static coffer_status take_record(recording *from, char type, coffer__heaptrack_l
     case 'A':
         return mark_attached(from, err);
     default:
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_BAD_VALUE, "no record begins with '%c'",
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_BAD_VALUE, "no record begins with '%c'",
                                          type);
     }
 }
@@ -340,7 +340,7 @@ static coffer_status take_line(recording *from, coffer_error *err)
     char type = from->lines.len ? from->lines.text[0] : '#';
     bool taken;
     if (from->lines.number == 1 && type != 'v')
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_BAD_MAGIC,
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_BAD_MAGIC,
                                          "a heaptrack file begins with its version, \"v 10400 3\"");
     if (goes_on_with_command(from))
         return add_to_command(from, err);
@@ -355,7 +355,7 @@ static coffer_status take_line(recording *from, coffer_error *err)
 static coffer_status take_all(recording *from, coffer_error *err)
 {
     for (;;) {
-        coffer_status status = coffer__import_lines_next(&from->lines, err);
+        coffer_status status = coffer__packed_lines_next(&from->lines, err);
         if (status)
             return status;
         if (!from->lines.text)
@@ -363,14 +363,14 @@ static coffer_status take_all(recording *from, coffer_error *err)
         if (!from->lines.whole && coffer__job_has(from->import.job, "partial"))
             break;
         if (!from->lines.whole)
-            return coffer__import_lines_fail(&from->lines, err, COFFER_E_TRUNCATED,
+            return coffer__packed_lines_fail(&from->lines, err, COFFER_E_TRUNCATED,
                                              "the file breaks off here (\"partial\" takes what is before)");
         status = take_line(from, err);
         if (status)
             return status;
     }
     if (from->lines.number == 0)
-        return coffer__import_lines_fail(&from->lines, err, COFFER_E_TRUNCATED, "there is no version");
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_TRUNCATED, "there is no version");
     coffer_status status = create(from, err);
     return status ? status : coffer__mlyze_import_commit(&from->import, err);
 }
@@ -385,10 +385,10 @@ coffer_status coffer__mlyze_from_heaptrack(const coffer__convert_job *job, coffe
     from.stacks.import = &from.import;
     from.stacks.lines = &from.lines;
     coffer__mlyze_import_open(&from.import, job, false);
-    coffer_status status = coffer__import_lines_open(&from.lines, job, err);
+    coffer_status status = coffer__mlyze_import_lines(&from.lines, job, err);
     if (!status) {
         status = take_all(&from, err);
-        coffer__import_lines_close(&from.lines);
+        coffer__packed_lines_close(&from.lines);
     }
     coffer__mlyze_import_close(&from.import);
     coffer__heaptrack_stacks_free(&from.stacks);

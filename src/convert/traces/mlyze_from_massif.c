@@ -30,7 +30,7 @@ typedef struct level {
 } level;
 
 typedef struct snapshots {
-    coffer__import_lines lines;
+    coffer__packed_lines lines;
     coffer__massif massif;
     coffer__mlyze_import import;
     uint64_t own[OWN_STACKS];
@@ -119,7 +119,7 @@ static int by_stack(const void *left, const void *right)
 }
 
 /* Sorts what is wanted, and makes one of equal stacks. */
-static coffer_status settle(held_list *list, const coffer__import_lines *lines, coffer_error *err)
+static coffer_status settle(held_list *list, const coffer__packed_lines *lines, coffer_error *err)
 {
     size_t kept = 0;
     if (list->count > 0)
@@ -129,7 +129,7 @@ static coffer_status settle(held_list *list, const coffer__import_lines *lines, 
             list->items[kept++] = list->items[i];
         else if (!coffer__add_u64(&list->items[kept - 1].bytes, list->items[kept - 1].bytes,
                                   list->items[i].bytes))
-            return coffer__import_lines_fail(lines, err, COFFER_E_OUT_OF_BOUNDS,
+            return coffer__packed_lines_fail(lines, err, COFFER_E_OUT_OF_BOUNDS,
                                              "a stack of the snapshot above holds more than 2^64 bytes");
     }
     list->count = kept;
@@ -254,11 +254,11 @@ coffer_status coffer__mlyze_from_massif(const coffer__convert_job *job, coffer_e
 {
     snapshots from = { .depth = 0 };
     coffer__mlyze_import_open(&from.import, job, true);
-    coffer_status status = coffer__import_lines_open(&from.lines, job, err);
+    coffer_status status = coffer__mlyze_import_lines(&from.lines, job, err);
     if (!status) {
         status = take_all(&from, err);
         coffer__massif_close(&from.massif);
-        coffer__import_lines_close(&from.lines);
+        coffer__packed_lines_close(&from.lines);
     }
     coffer__mlyze_import_close(&from.import);
     coffer__free(from.now.items);

@@ -77,6 +77,15 @@ void coffer__mlyze_import_close(coffer__mlyze_import *import)
     import->writer = NULL;
 }
 
+coffer_status coffer__mlyze_import_lines(coffer__packed_lines *lines, const coffer__convert_job *job,
+                                         coffer_error *err)
+{
+    coffer__packed_lines_opts opts = { .limits = &job->limits,
+                                       .progress = job->progress,
+                                       .partial = coffer__job_has(job, "partial") };
+    return coffer__packed_lines_open(lines, job->in, &opts, err);
+}
+
 /* ---- Names ---- */
 
 const char *coffer__mlyze_import_clean(coffer__mlyze_import *import, const char *text, size_t len)

@@ -5,6 +5,7 @@
 #include "base/json_write.h"
 #include "coffer/mlyze.h"
 #include "convert/convert.h"
+#include "outside/profiles/packed_lines.h"
 
 typedef struct coffer__mlyze_import {
     const coffer__convert_job *job;
@@ -26,6 +27,10 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
                                           size_t command_len, uint64_t start_time_us, coffer_error *err);
 coffer_status coffer__mlyze_import_commit(coffer__mlyze_import *import, coffer_error *err);
 void coffer__mlyze_import_close(coffer__mlyze_import *import); /* drops what was not committed */
+
+/* Opens the lines of the input, with the limits, progress and "partial" setting of the job. */
+coffer_status coffer__mlyze_import_lines(coffer__packed_lines *lines, const coffer__convert_job *job,
+                                         coffer_error *err);
 
 /* Texts of others need not be UTF-8: bytes that are not, and NULs, become \xNN, so that names that differ
  * still do. Borrowed until the next call; NULL when there is no memory. */
@@ -67,5 +72,11 @@ typedef struct coffer__mlyze_sample {
 coffer_status coffer__mlyze_import_samples(coffer__mlyze_import *import, const coffer__mlyze_sample *samples,
                                            size_t count, uint64_t peak_time, uint64_t end_time,
                                            coffer_error *err);
+
+/* ---- DHAT (mlyze_from_dhat.c): the JSON of valgrind's dynamic heap analysis tool ---- */
+
+#define COFFER__DHAT_VERSION 2
+
+bool coffer__dhat_probe(const uint8_t *head, size_t len);
 
 #endif

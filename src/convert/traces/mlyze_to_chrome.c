@@ -2,7 +2,6 @@
  * for, every allocation as a span from its start to its end. */
 #include "base/json_write.h"
 #include "convert/traces/mlyze_export.h"
-#include "formats/mlyze/analyze/mlyze_live.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 typedef struct chrome_export {
     coffer__mlyze_export export;
     coffer__json_writer json;
-    coffer__mlyze_live live;
+    coffer_mlyze_live *live;
     uint64_t begin; /* events before it are followed, not written */
     bool allocations;
     uint64_t resolution;
@@ -140,7 +139,8 @@ static void open_span(chrome_export *to, uint64_t time, uint64_t address, uint64
     close_event_with_args(to);
 }
 
-static void close_span(chrome_export *to, uint64_t time, uint64_t address, const coffer__mlyze_held *block)
+static void close_span(chrome_export *to, uint64_t time, uint64_t address,
+                       const coffer_mlyze_live_block *block)
 {
     size_t stack = block->stack == UINT32_MAX ? SIZE_MAX : block->stack;
     put_span(to, "e", innermost(to, stack), time, address, block->thread);
@@ -152,19 +152,17 @@ static coffer_status take_alloc(chrome_export *to, const coffer_mlyze_events *ev
 {
     size_t stack = coffer_mlyze_find_stack(to->export.trace, events->id[i]);
     uint64_t address = events->address[i];
-    coffer__mlyze_held old, block = { .size = events->size[i],
-                                      .time = events->time[i],
-                                      .stack = stack < UINT32_MAX ? (uint32_t)stack : UINT32_MAX,
-                                      .thread = events->thread[i] };
-    coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
-    if (address == 0) /* nobody can free it: as in the stats, it is not counted as live */
+    coffer_mlyze_live_block old, block = { .size = events->size[i],
+                                           .time = events->time[i],
+                                           .stack = stack < UINT32_MAX ? (uint32_t)stack : UINT32_MAX,
+                                           .thread = events->thread[i] };
+    bool replaced;
+    if (address == 0) /* never freed: like the statistics, it does not count as live */
         return COFFER_OK;
-    coffer_status status =
-        coffer__mlyze_live_put(&what, &to->live, coffer__mlyze_hash(&to->live.key, address), address, &block,
-                               &old, err);
+    coffer_status status = coffer_mlyze_live_put(&replaced, &old, to->live, address, &block, err);
     if (status)
         return status;
-    if (what == COFFER__MLYZE_PUT_REPLACED) {
+    if (replaced) {
         to->live_bytes -= old.size;
         to->live_blocks--;
         if (written && to->allocations)
@@ -179,9 +177,8 @@ static coffer_status take_alloc(chrome_export *to, const coffer_mlyze_events *ev
 
 static void take_free(chrome_export *to, uint64_t time, uint64_t address, bool written)
 {
-    coffer__mlyze_held block;
-    if (address == 0 ||
-        !coffer__mlyze_live_take(&block, &to->live, coffer__mlyze_hash(&to->live.key, address), address))
+    coffer_mlyze_live_block block;
+    if (!coffer_mlyze_live_take(&block, to->live, address))
         return;
     to->live_bytes -= block.size;
     to->live_blocks--;
@@ -292,9 +289,10 @@ static coffer_status prepare(chrome_export *to, coffer_error *err)
 coffer_status coffer__mlyze_to_chrome(const coffer__convert_job *job, coffer_error *err)
 {
     chrome_export to = { .live_bytes = 0 };
-    coffer__mlyze_live_init(&to.live, coffer__mlyze_new_key(), NULL);
     coffer_status status =
         coffer__mlyze_export_open(&to.export, job, COFFER__MLYZE_EXPORT_EVENTS, COFFER__PACKING_NONE, err);
+    if (!status)
+        status = coffer_mlyze_live_new(&to.live, err);
     if (!status)
         status = prepare(&to, err);
     if (!status) {
@@ -308,6 +306,6 @@ coffer_status coffer__mlyze_to_chrome(const coffer__convert_job *job, coffer_err
         status = coffer__mlyze_export_commit(&to.export, err);
     }
     coffer__mlyze_export_close(&to.export);
-    coffer__mlyze_live_free(&to.live);
+    coffer_mlyze_live_free(to.live);
     return status;
 }

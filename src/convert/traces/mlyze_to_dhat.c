@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "convert/traces/mlyze_export.h"
-#include "outside/profiles/dhat.h"
+#include "convert/traces/mlyze_import.h"
 #include "outside/profiles/triples.h"
 
 typedef struct dhat_export {

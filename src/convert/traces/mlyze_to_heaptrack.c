@@ -2,7 +2,6 @@
  * Strings, instructions and traces are written just before the first allocation that needs them. */
 #include "base/fail.h"
 #include "convert/traces/mlyze_export.h"
-#include "formats/mlyze/analyze/mlyze_live.h"
 #include "outside/profiles/triples.h"
 
 #include <inttypes.h>
@@ -16,7 +15,7 @@ typedef struct heaptrack_export {
     coffer__triples ips;     /* function, file (strings), line: number from 1 */
     coffer__triples traces;  /* ip, parent: number from 1 */
     coffer__triples kinds;   /* size, stack: number from 0; */
-    coffer__mlyze_live live;
+    coffer_mlyze_live *live;
     uint64_t now_ms;
 } heaptrack_export;
 
@@ -132,17 +131,16 @@ static coffer_status kind_of(uint64_t *number, heaptrack_export *to, uint64_t si
 static coffer_status put_alloc(heaptrack_export *to, uint64_t address, uint64_t size, uint64_t stack,
                                coffer_error *err)
 {
-    coffer__mlyze_held block = { .size = size }, old;
-    coffer__mlyze_put what;
+    coffer_mlyze_live_block block = { .size = size }, old;
+    bool replaced;
     uint64_t kind;
     coffer_status status = kind_of(&kind, to, size, stack, err);
     if (!status && address != 0) {
-        block.order = kind;
-        status = coffer__mlyze_live_put(&what, &to->live, coffer__mlyze_hash(&to->live.key, address), address,
-                                        &block, &old, err);
-        /* Without a release, the block that was there is gone all the same. */
-        if (!status && what == COFFER__MLYZE_PUT_REPLACED)
-            put_hex(to, '-', &old.order, 1);
+        block.tag = kind;
+        status = coffer_mlyze_live_put(&replaced, &old, to->live, address, &block, err);
+        /* The block that was there is gone, although nothing freed it. */
+        if (!status && replaced)
+            put_hex(to, '-', &old.tag, 1);
     }
     if (!status)
         put_hex(to, '+', &kind, 1);
@@ -154,10 +152,9 @@ static coffer_status put_alloc(heaptrack_export *to, uint64_t address, uint64_t 
 
 static void put_free(heaptrack_export *to, uint64_t address)
 {
-    coffer__mlyze_held block;
-    if (address != 0 &&
-        coffer__mlyze_live_take(&block, &to->live, coffer__mlyze_hash(&to->live.key, address), address))
-        put_hex(to, '-', &block.order, 1);
+    coffer_mlyze_live_block block;
+    if (coffer_mlyze_live_take(&block, to->live, address))
+        put_hex(to, '-', &block.tag, 1);
 }
 
 static coffer_status put_event(heaptrack_export *to, const coffer_mlyze_events *events, size_t i,
@@ -209,13 +206,14 @@ static coffer_status put_all(heaptrack_export *to, coffer_error *err)
 coffer_status coffer__mlyze_to_heaptrack(const coffer__convert_job *job, coffer_error *err)
 {
     heaptrack_export to = { .now_ms = 0 };
-    coffer__mlyze_live_init(&to.live, coffer__mlyze_new_key(), NULL);
     coffer_status status = coffer__mlyze_export_open(&to.export, job, COFFER__MLYZE_EXPORT_EVENTS,
                                                      coffer__packing_by_name(job->out_path), err);
     if (!status)
+        status = coffer_mlyze_live_new(&to.live, err);
+    if (!status)
         status = put_all(&to, err);
     coffer__mlyze_export_close(&to.export);
-    coffer__mlyze_live_free(&to.live);
+    coffer_mlyze_live_free(to.live);
     coffer__triples_free(&to.strings);
     coffer__triples_free(&to.ips);
     coffer__triples_free(&to.traces);

@@ -188,6 +188,11 @@ static coffer_status expect_settled(const coffer__mcf_checker *check, coffer_err
                         "%s changed while it was checked, try again", coffer_source_name(check->source));
 }
 
+const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type)
+{
+    return coffer__mcf_first_section(check->sections, check->section_count, type);
+}
+
 static coffer_status check_all(coffer__mcf_checker *check, coffer_error *err)
 {
     bool readable = false;
@@ -195,8 +200,10 @@ static coffer_status check_all(coffer__mcf_checker *check, coffer_error *err)
     check_header(check);
     if ((status = check_directory(check, &readable, err)) || !readable)
         return status;
-    check->has_data = coffer__mcf_first_section(&check->data, check->sections, check->section_count,
-                                                COFFER_MCF_TENSOR_DATA);
+    const coffer_mcf_section *data = coffer__mcf_checker_section(check, COFFER_MCF_TENSOR_DATA);
+    check->has_data = data != NULL;
+    if (data)
+        check->data = *data;
     if ((status = check_contents(check, err)) || (status = coffer__mcf_check_quants(check, err)) ||
         (status = coffer__mcf_check_quality(check, err)) || (status = coffer__mcf_check_index(check, err)) ||
         (status = coffer__mcf_check_places(check, err)))

@@ -24,6 +24,7 @@ typedef struct coffer__mcf_checker {
 } coffer__mcf_checker;
 
 /* The tensor's record says that it holds activations; only int8 and int4 can. */
+const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type);
 bool coffer__mcf_checker_activations(const coffer__mcf_checker *check, size_t tensor);
 
 /* Entries, names and where payloads lie. */

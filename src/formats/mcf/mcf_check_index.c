@@ -156,7 +156,8 @@ static void check_tables(const coffer__mcf_checker *check)
         before = &tables[i];
     }
     if (index->flags & ~(COFFER__MCF_INDEX_SORTED | COFFER__MCF_INDEX_UTF8))
-        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, index->base + 4,
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE,
+                           index->base + COFFER__MCF_INDEX_FLAGS_AT,
                            "TensorIndex has flags that this program does not know: 0x%lx",
                            (unsigned long)index->flags);
 }

@@ -49,14 +49,15 @@ static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *
 {
     coffer__mcf_sums said = { 0 }, found = { 0 };
     coffer_error wrong = COFFER_ERROR_INIT;
-    coffer_mcf_section section;
+    const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
     coffer_status status = COFFER_OK;
-    if (!coffer__mcf_first_section(&section, check->sections, check->section_count, COFFER_MCF_CHECKSUMS))
+    if (!section)
         return COFFER_OK;
-    if (coffer__mcf_sums_load(&said, check->source, &section, &check->limits, &wrong) != COFFER_OK)
+    if (coffer__mcf_sums_load(&said, check->source, section, &check->limits, &wrong) != COFFER_OK)
         return coffer__report_take(check->report, COFFER_ERROR, &wrong, err);
     if (!check->has_data || said.offset != check->data.offset || said.size != check->data.size)
-        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR, section.offset + 8,
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
+                           section->offset + COFFER__MCF_SUMS_OFFSET_AT,
                            "Checksums covers %llu bytes at %llu, which is not TensorData",
                            (unsigned long long)said.size, (unsigned long long)said.offset);
     if (check->opts->full || said.size <= FREE_OF_COST) {

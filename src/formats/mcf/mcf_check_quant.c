@@ -29,12 +29,15 @@ static void check_sizes(const coffer__mcf_checker *check, size_t number, coffer_
     const coffer__mcf_quant_record *record = &check->quants[number];
     coffer_mcf_quant implied = coffer__mcf_implied_quant(method);
     if (record->block_size != implied.block_size || record->super_size != implied.super_size)
-        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place_of(check, number) + 6,
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR,
+                           place_of(check, number) + COFFER__MCF_QUANT_BLOCK_AT,
                            "QuantInfo record %zu: %s with blocks of %u and %u, they are %u and %u", number,
                            coffer_dtype_name(method), record->block_size, record->super_size,
                            implied.block_size, implied.super_size);
-    if (record->domain > 1 || (record->domain == 1 && coffer__mcf_is_blocked(method)))
-        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place_of(check, number) + 5,
+    if (record->domain > COFFER__MCF_DOMAIN_ACTIVATIONS ||
+        (record->domain == COFFER__MCF_DOMAIN_ACTIVATIONS && coffer__mcf_is_blocked(method)))
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR,
+                           place_of(check, number) + COFFER__MCF_QUANT_DOMAIN_AT,
                            "QuantInfo record %zu: the domain of a %s tensor is %u", number,
                            coffer_dtype_name(method), record->domain);
 }
@@ -57,7 +60,8 @@ static void check_record(const coffer__mcf_checker *check, size_t number)
     dtype = record->tensor < check->index.count ? coffer__mcf_index_entry(&check->index, record->tensor).dtype
                                                 : record->method;
     if (!coffer_dtype_is_quantized(method) || record->method != dtype)
-        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place_of(check, number) + 4,
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR,
+                           place_of(check, number) + COFFER__MCF_QUANT_METHOD_AT,
                            "QuantInfo record %zu has method 0x%x, its tensor type 0x%lx", number,
                            record->method, (unsigned long)dtype);
     else if (check->quant_of[record->tensor] != number + 1)
@@ -80,11 +84,11 @@ static void check_missing(const coffer__mcf_checker *check)
 
 static coffer_status load_index(coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer_mcf_section section;
+    const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_TENSOR_INDEX);
     coffer_error found = COFFER_ERROR_INIT;
-    if (!coffer__mcf_first_section(&section, check->sections, check->section_count, COFFER_MCF_TENSOR_INDEX))
+    if (!section)
         return COFFER_OK;
-    if (coffer__mcf_index_load(&check->index, check->source, &section, &check->limits, &found) != COFFER_OK)
+    if (coffer__mcf_index_load(&check->index, check->source, section, &check->limits, &found) != COFFER_OK)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->has_index = true;
     return COFFER_OK;
@@ -92,20 +96,20 @@ static coffer_status load_index(coffer__mcf_checker *check, coffer_error *err)
 
 static coffer_status load_records(coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer_mcf_section section;
+    const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_QUANT_INFO);
     coffer_error found = COFFER_ERROR_INIT;
     uint64_t end;
-    if (!coffer__mcf_first_section(&section, check->sections, check->section_count, COFFER_MCF_QUANT_INFO))
+    if (!section)
         return COFFER_OK;
-    if (coffer__mcf_read_quant_records(&check->quants, &check->quant_count, check->source, &section,
+    if (coffer__mcf_read_quant_records(&check->quants, &check->quant_count, check->source, section,
                                        &check->limits, &found) != COFFER_OK)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
-    check->quants_at = section.offset + COFFER__MCF_QUANT_HEADER;
+    check->quants_at = section->offset + COFFER__MCF_QUANT_HEADER;
     end = place_of(check, check->quant_count);
-    if (section.offset + section.size > end)
+    if (section->offset + section->size > end)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
                            "QuantInfo has %llu bytes after its %zu records",
-                           (unsigned long long)(section.offset + section.size - end), check->quant_count);
+                           (unsigned long long)(section->offset + section->size - end), check->quant_count);
     return COFFER_OK;
 }
 
@@ -116,7 +120,7 @@ bool coffer__mcf_checker_activations(const coffer__mcf_checker *check, size_t te
     if (check->quant_of[tensor] == 0)
         return false;
     record = &check->quants[check->quant_of[tensor] - 1];
-    return record->domain == 1 && record->method == dtype &&
+    return record->domain == COFFER__MCF_DOMAIN_ACTIVATIONS && record->method == dtype &&
            !coffer__mcf_is_blocked(coffer_mcf_dtype_from_code(dtype));
 }
 
@@ -146,23 +150,22 @@ static void check_quality_record(const coffer__mcf_checker *check, const coffer_
 {
     coffer__mcf_quality_record record;
     coffer_error found = COFFER_ERROR_INIT;
-    const uint8_t *at = qualities->raw + COFFER__MCF_QUALITY_HEADER + index * COFFER__MCF_QUALITY_RECORD;
+    uint64_t place = coffer__mcf_quality_place(qualities, index) + COFFER__MCF_QUALITY_RESERVED_AT;
     if (coffer__mcf_quality_at(&record, qualities, index, &found))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
-    if (coffer__load_u32(at + 28))
-        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING,
-                           coffer__mcf_quality_place(qualities, index) + 28,
+    if (coffer__load_u32(qualities->raw + (place - qualities->base)))
+        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, place,
                            "reserved bytes of record %zu of QuantQuality are not zero", index);
 }
 
 coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer_mcf_section section;
+    const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_QUALITY);
     coffer__mcf_qualities qualities = { 0 };
     coffer_error found = COFFER_ERROR_INIT;
-    if (!coffer__mcf_first_section(&section, check->sections, check->section_count, COFFER_MCF_QUALITY))
+    if (!section)
         return COFFER_OK;
-    if (coffer__mcf_quality_load(&qualities, check->source, &section, &check->limits, &found))
+    if (coffer__mcf_quality_load(&qualities, check->source, section, &check->limits, &found))
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     for (size_t i = 0; i < qualities.count && !coffer__report_full(check->report); i++)
         check_quality_record(check, &qualities, i);

@@ -35,11 +35,11 @@ coffer_status coffer__mcf_sums_encode(coffer__buffer *out, const coffer__mcf_sum
     if (!bytes)
         return coffer__fail_no_memory(err, len);
     memset(bytes, 0, COFFER__MCF_SUMS_HEADER);
-    coffer__store_u32(bytes, COFFER__MCF_SECTION_VERSION);
-    coffer__store_u32(bytes + 4, COFFER__MCF_SUMS_CRC32);
-    coffer__store_u64(bytes + 8, sums->offset);
-    coffer__store_u64(bytes + 16, sums->size);
-    coffer__store_u32(bytes + 24, COFFER__MCF_CHUNK);
+    coffer__store_u32(bytes + COFFER__MCF_SUMS_VERSION_AT, COFFER__MCF_SECTION_VERSION);
+    coffer__store_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT, COFFER__MCF_SUMS_CRC32);
+    coffer__store_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT, sums->offset);
+    coffer__store_u64(bytes + COFFER__MCF_SUMS_SIZE_AT, sums->size);
+    coffer__store_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT, COFFER__MCF_CHUNK);
     for (size_t i = 0; i < sums->count; i++)
         coffer__store_u32(bytes + COFFER__MCF_SUMS_HEADER + i * sizeof(uint32_t), sums->sums[i]);
     seal(bytes + COFFER__MCF_SUMS_SHA_AT, bytes, len);
@@ -54,20 +54,21 @@ static coffer_status check_layout(const uint8_t *bytes, size_t len, uint64_t bas
     if (len < COFFER__MCF_SUMS_HEADER)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base, "Checksums has %zu bytes, its header takes %d",
                             len, COFFER__MCF_SUMS_HEADER);
-    if (coffer__load_u32(bytes) != COFFER__MCF_SECTION_VERSION ||
-        coffer__load_u32(bytes + 4) != COFFER__MCF_SUMS_CRC32 ||
-        coffer__load_u32(bytes + 24) != COFFER__MCF_CHUNK)
+    if (coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT) != COFFER__MCF_SECTION_VERSION ||
+        coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT) != COFFER__MCF_SUMS_CRC32 ||
+        coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
                             "Checksums has version %lu, algorithm %lu and chunks of %lu bytes, this program "
                             "reads %d, %d and %lu",
-                            (unsigned long)coffer__load_u32(bytes),
-                            (unsigned long)coffer__load_u32(bytes + 4),
-                            (unsigned long)coffer__load_u32(bytes + 24), COFFER__MCF_SECTION_VERSION,
-                            COFFER__MCF_SUMS_CRC32, (unsigned long)COFFER__MCF_CHUNK);
-    offset = coffer__load_u64(bytes + 8);
-    size = coffer__load_u64(bytes + 16);
+                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT),
+                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT),
+                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT),
+                            COFFER__MCF_SECTION_VERSION, COFFER__MCF_SUMS_CRC32,
+                            (unsigned long)COFFER__MCF_CHUNK);
+    offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
+    size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);
     if (!coffer__range_fits(offset, size, file_size))
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + 8,
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_SUMS_OFFSET_AT,
                             "Checksums covers %llu bytes at %llu, file has %llu", (unsigned long long)size,
                             (unsigned long long)offset, (unsigned long long)file_size);
     if ((len - COFFER__MCF_SUMS_HEADER) / sizeof(uint32_t) != chunk_count(size) ||
@@ -93,8 +94,8 @@ coffer_status coffer__mcf_sums_load(coffer__mcf_sums *out, coffer_source *src,
     if ((status = coffer__mcf_load_section(&bytes, &len, src, section, limits->memory_bytes, err)) ||
         (status = check_layout(bytes, len, section->offset, coffer_source_size(src), err)))
         goto out;
-    sums.offset = coffer__load_u64(bytes + 8);
-    sums.size = coffer__load_u64(bytes + 16);
+    sums.offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
+    sums.size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);
     sums.count = chunk_count(sums.size);
     sums.sums = coffer__alloc_array(sums.count, sizeof *sums.sums);
     if (!sums.sums) {

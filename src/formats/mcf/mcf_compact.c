@@ -10,13 +10,12 @@ static coffer_status write_compact(const coffer_mcf *model, const char *out_path
     coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
     coffer__mcf_rewrite from = { .model = model, .progress = opts->progress };
     coffer_mcf_writer *writer = NULL;
-    coffer_mcf_section sums;
     coffer_status status;
     options.align = coffer__mcf_common_alignment(model);
     options.no_dedup = true;
-    options.no_checksums = !coffer_mcf_find_section(&sums, model, COFFER_MCF_CHECKSUMS);
+    options.no_checksums = !coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
     options.flags = model->header.flags;
-    options.exclusive = !opts->overwrite;
+    options.overwrite = opts->overwrite;
     if ((status = coffer_mcf_writer_create(&writer, out_path, &options, err)))
         return status;
     if ((status = coffer__mcf_take_over(writer, &from, err))) {

@@ -2,7 +2,6 @@
 
 #include "base/report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,12 +55,12 @@ static void describe_types(coffer_node *out, const coffer_mcf *model)
     uint64_t parameters[COFFER_DTYPE_COUNT] = { 0 };
     uint64_t elements = 0, size = 0;
     for (size_t i = 0; i < model->index.count; i++) {
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
-        counts[tensor.dtype]++;
-        sizes[tensor.dtype] += tensor.size;
-        parameters[tensor.dtype] += tensor.elements;
-        elements += tensor.elements;
-        size += tensor.size;
+        const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(model, i);
+        counts[tensor->dtype]++;
+        sizes[tensor->dtype] += tensor->size;
+        parameters[tensor->dtype] += tensor->elements;
+        elements += tensor->elements;
+        size += tensor->size;
     }
     coffer__node_u64(out, "parameters", elements, COFFER_UNIT_NONE);
     coffer__node_u64(out, "tensor_bytes", size, COFFER_UNIT_BYTES);
@@ -82,32 +81,33 @@ static void describe_types(coffer_node *out, const coffer_mcf *model)
 static void describe_quality(coffer_node *out, const coffer_mcf *model)
 {
     static const char *const methods[] = { "fit", "absmax", "exact" };
-    coffer_mcf_quality quality, worst = { .snr_db = INFINITY };
+    const coffer_mcf_quality *worst = NULL;
     uint64_t count = 0, by_method[sizeof methods / sizeof *methods] = { 0 };
-    size_t worst_at = SIZE_MAX;
+    size_t worst_at = 0;
     for (size_t i = 0; i < model->index.count; i++) {
-        if (!coffer_mcf_get_quality(&quality, model, i))
+        const coffer_mcf_quality *quality = coffer_mcf_quality_at(model, i);
+        if (!quality)
             continue;
         count++;
-        by_method[quality.method]++;
-        if (worst_at == SIZE_MAX || quality.snr_db < worst.snr_db) {
+        by_method[quality->method]++;
+        if (!worst || quality->snr_db < worst->snr_db) {
             worst_at = i;
             worst = quality;
         }
     }
-    if (count == 0)
+    if (!worst)
         return;
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, worst_at);
+    const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(model, worst_at);
     coffer_node *map = coffer__node_map(out, "quality");
     coffer__node_u64(map, "tensors", count, COFFER_UNIT_NONE);
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         if (by_method[i])
             coffer__node_u64(map, methods[i], by_method[i], COFFER_UNIT_NONE);
     }
-    coffer__node_text_len(map, "worst", tensor.name, tensor.name_len);
-    coffer__node_f64(map, "snr_db", (double)worst.snr_db, COFFER_UNIT_NONE);
-    if (worst.importance)
-        coffer__node_text_len(map, "importance", worst.importance, worst.importance_len);
+    coffer__node_text_len(map, "worst", tensor->name, tensor->name_len);
+    coffer__node_f64(map, "snr_db", (double)worst->snr_db, COFFER_UNIT_NONE);
+    if (worst->importance)
+        coffer__node_text(map, "importance", worst->importance);
 }
 
 static void describe_sections(coffer_node *out, const coffer_mcf *model)
@@ -126,7 +126,10 @@ static coffer_status describe_hash(coffer_node *out, const coffer_mcf *model,
 {
     uint8_t hash[32];
     char text[2 * sizeof hash + 1];
-    coffer_status status = coffer_mcf_content_hash(hash, model, opts->threads, opts->progress, err);
+    coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
+    options.threads = opts->threads;
+    options.progress = opts->progress;
+    coffer_status status = coffer_mcf_content_hash(hash, model, &options, err);
     if (status)
         return status;
     for (size_t i = 0; i < sizeof hash; i++)
@@ -139,7 +142,6 @@ coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const c
                                    coffer_error *err)
 {
     coffer_mcf_open_opts open_options = COFFER_MCF_OPEN_OPTS_INIT;
-    coffer_mcf_section sums;
     coffer_mcf *model;
     coffer_status status;
     open_options.limits = opts->limits;
@@ -156,7 +158,7 @@ coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const c
     describe_types(out, model);
     describe_quality(out, model);
     describe_sections(out, model);
-    coffer__node_bool(out, "checksums", coffer_mcf_find_section(&sums, model, COFFER_MCF_CHECKSUMS));
+    coffer__node_bool(out, "checksums", coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS) != NULL);
     if (opts->hash && (status = describe_hash(out, model, opts, err)))
         goto out;
     if (coffer_source_interrupted_update(src))

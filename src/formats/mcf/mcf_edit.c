@@ -20,6 +20,8 @@ typedef struct change {
     size_t len;
 } change;
 
+COFFER__INIT_FUNCTION(coffer_mcf_editor_opts, COFFER_MCF_EDITOR_OPTS_INIT)
+
 struct coffer_mcf_editor {
     coffer_limits limits;
     coffer__update *update;
@@ -123,9 +125,8 @@ static coffer_status check_content(const coffer_mcf_editor *editor, uint32_t typ
 
 static uint32_t version_of(const coffer_mcf_editor *editor, uint32_t type)
 {
-    coffer_mcf_section section;
-    return coffer_mcf_find_section(&section, editor->model, type) ? section.version
-                                                                  : COFFER__MCF_SECTION_VERSION;
+    const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, type);
+    return section ? section->version : COFFER__MCF_SECTION_VERSION;
 }
 
 coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t type, const void *bytes,
@@ -151,8 +152,7 @@ coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t 
 static bool has_section(const coffer_mcf_editor *editor, uint32_t type)
 {
     const change *pending = find_change(editor, type);
-    coffer_mcf_section section;
-    return pending ? !pending->removed : coffer_mcf_find_section(&section, editor->model, type);
+    return pending ? !pending->removed : coffer_mcf_find_section(editor->model, type) != NULL;
 }
 
 coffer_status coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32_t type, coffer_error *err)
@@ -175,20 +175,20 @@ static coffer_status current_model_info(coffer_mcf_model_info **out, coffer_mcf_
     static const coffer_mcf_model_info empty = COFFER_MCF_MODEL_INFO_INIT;
     const change *pending = find_change(editor, COFFER_MCF_MODEL_INFO);
     coffer__buffer encoded = COFFER__BUFFER_INIT;
-    coffer_mcf_section section = { 0 };
+    const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, COFFER_MCF_MODEL_INFO);
     uint8_t *bytes = NULL;
     size_t len = 0;
     coffer_status status;
     if (pending && !pending->removed)
         return coffer__mcf_decode_model_info(out, pending->bytes, pending->len, 0, NULL, err);
-    if (!pending && coffer_mcf_find_section(&section, editor->model, COFFER_MCF_MODEL_INFO)) {
+    if (!pending && section) {
         status = coffer_mcf_read_section(&bytes, &len, editor->model, COFFER_MCF_MODEL_INFO, err);
     } else {
         status = coffer__mcf_encode_model_info(&encoded, &empty, err);
         bytes = coffer__buffer_release(&encoded, &len);
     }
     if (status == COFFER_OK)
-        status = coffer__mcf_decode_model_info(out, bytes, len, section.offset, NULL, err);
+        status = coffer__mcf_decode_model_info(out, bytes, len, section ? section->offset : 0, NULL, err);
     coffer__free(bytes);
     return status;
 }
@@ -215,21 +215,23 @@ coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const 
 
 /* ---- Sums ---- */
 
-coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, uint32_t threads,
-                                              const coffer_progress *progress, coffer_error *err)
+coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const coffer_mcf_work_opts *opts,
+                                              coffer_error *err)
 {
+    coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
     coffer__mcf_sums sums = { 0 };
     coffer__buffer encoded = COFFER__BUFFER_INIT;
-    coffer_mcf_section data;
-    coffer_status status;
     const uint32_t needed = COFFER_MCF_TENSOR_DATA;
     uint8_t *bytes;
     size_t len = 0;
-    if ((status = coffer_mcf_require(editor->model, &needed, 1, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = coffer_mcf_require(editor->model, &needed, 1, err);
+    if (status)
         return status;
-    coffer_mcf_find_section(&data, editor->model, COFFER_MCF_TENSOR_DATA);
-    status = coffer__mcf_sums_compute(&sums, coffer__update_source(editor->update), data.offset, data.size,
-                                      threads, progress, err);
+    const coffer_mcf_section *data = coffer_mcf_find_section(editor->model, COFFER_MCF_TENSOR_DATA);
+    status = coffer__mcf_sums_compute(&sums, coffer__update_source(editor->update), data->offset, data->size,
+                                      options.threads, options.progress, err);
     if (status == COFFER_OK)
         status = coffer__mcf_sums_encode(&encoded, &sums, err);
     coffer__mcf_sums_free(&sums);
@@ -249,14 +251,13 @@ static coffer_status drop_equal(coffer_mcf_editor *editor, coffer_error *err)
 {
     for (size_t i = 0; i < editor->count;) {
         change *of = &editor->changes[i];
-        coffer_mcf_section section;
+        const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, of->type);
         uint8_t *old = NULL;
         size_t len = 0;
-        bool there = coffer_mcf_find_section(&section, editor->model, of->type),
-             equal = of->removed && !there;
-        if (!of->removed && there && section.size == of->len) {
+        bool equal = of->removed && !section;
+        if (!of->removed && section && section->size == of->len) {
             coffer_status status = coffer__mcf_load_section(&old, &len, coffer__update_source(editor->update),
-                                                            &section, UINT64_MAX, err);
+                                                            section, UINT64_MAX, err);
             if (status)
                 return status;
             equal = memcmp(old, of->bytes, len) == 0;

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/pool.h"
 
 #include <sodium.h>
@@ -23,21 +24,21 @@ typedef struct hashing {
 
 static coffer_status hash_block(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
-    const hashing *of = context;
-    uint8_t *scratch = of->scratch + (size_t)worker * PIECE;
-    uint64_t size = coffer_mcf_tensor_at(of->model, of->tensor).size;
-    uint64_t at = (of->first + index) * BLOCK, end = size - at < BLOCK ? size : at + BLOCK;
+    const hashing *job = context;
+    uint8_t *scratch = job->scratch + (size_t)worker * PIECE;
+    uint64_t size = coffer_mcf_tensor_at(job->model, job->tensor)->size;
+    uint64_t at = (job->first + index) * BLOCK, end = size - at < BLOCK ? size : at + BLOCK;
     crypto_hash_sha256_state state;
     crypto_hash_sha256_init(&state);
     while (at < end) {
         size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
-        coffer_status status = coffer_mcf_read(scratch, of->model, of->tensor, at, n, err);
+        coffer_status status = coffer_mcf_read(scratch, job->model, job->tensor, at, n, err);
         if (status)
             return status;
         crypto_hash_sha256_update(&state, scratch, n);
         at += n;
     }
-    crypto_hash_sha256_final(&state, of->digests + index * DIGEST);
+    crypto_hash_sha256_final(&state, job->digests + index * DIGEST);
     return COFFER_OK;
 }
 
@@ -72,68 +73,71 @@ static coffer_status report_progress(sum_of_work *work, uint64_t bytes, coffer_e
     return COFFER_OK;
 }
 
-static coffer_status add_payload(crypto_hash_sha256_state *state, hashing *of, coffer__pool *pool,
+static coffer_status add_payload(crypto_hash_sha256_state *state, hashing *job, coffer__pool *pool,
                                  uint64_t at_once, sum_of_work *work, coffer_error *err)
 {
-    uint64_t size = coffer_mcf_tensor_at(of->model, of->tensor).size;
+    uint64_t size = coffer_mcf_tensor_at(job->model, job->tensor)->size;
     uint64_t blocks = size / BLOCK + (size % BLOCK != 0);
     coffer_status status = COFFER_OK;
-    for (of->first = 0; status == COFFER_OK && of->first < blocks; of->first += at_once) {
-        uint64_t n = blocks - of->first < at_once ? blocks - of->first : at_once;
-        status = coffer__pool_run(pool, n, hash_block, of, err);
+    for (job->first = 0; status == COFFER_OK && job->first < blocks; job->first += at_once) {
+        uint64_t n = blocks - job->first < at_once ? blocks - job->first : at_once;
+        status = coffer__pool_run(pool, n, hash_block, job, err);
         if (status == COFFER_OK) {
-            crypto_hash_sha256_update(state, of->digests, n * DIGEST);
+            crypto_hash_sha256_update(state, job->digests, n * DIGEST);
             status = report_progress(work, n * BLOCK, err);
         }
     }
     return status;
 }
 
-static coffer_status hash_all(uint8_t out[32], hashing *of, coffer__pool *pool, const uint32_t *order,
+static coffer_status hash_all(uint8_t out[32], hashing *job, coffer__pool *pool, const uint32_t *order,
                               uint64_t at_once, sum_of_work *work, coffer_error *err)
 {
     crypto_hash_sha256_state state;
     coffer_status status = COFFER_OK;
     crypto_hash_sha256_init(&state);
-    for (size_t i = 0; status == COFFER_OK && i < of->model->index.count; i++) {
-        of->tensor = order[i];
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(of->model, of->tensor);
-        status = coffer__mcf_check_tensor(of->model, of->tensor, err);
+    for (size_t i = 0; status == COFFER_OK && i < job->model->index.count; i++) {
+        job->tensor = order[i];
+        status = coffer__mcf_check_tensor(job->model, job->tensor, err);
         if (status)
             break;
-        add_facts(&state, &tensor);
-        status = add_payload(&state, of, pool, at_once, work, err);
+        add_facts(&state, coffer_mcf_tensor_at(job->model, job->tensor));
+        status = add_payload(&state, job, pool, at_once, work, err);
     }
     if (status == COFFER_OK)
         crypto_hash_sha256_final(&state, out);
     return status;
 }
 
-coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model, uint32_t threads,
-                                      const coffer_progress *progress, coffer_error *err)
+coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model,
+                                      const coffer_mcf_work_opts *opts, coffer_error *err)
 {
-    hashing of = { .model = model };
-    sum_of_work work = { .progress = progress };
+    coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
+    hashing job = { .model = model };
+    sum_of_work work = { 0 };
     coffer__pool *pool = NULL;
     uint32_t *order = NULL;
     uint64_t at_once;
-    coffer_status status;
-    if ((status = coffer__pool_new(&pool, threads, err)) ||
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    work.progress = options.progress;
+    if ((status = coffer__pool_new(&pool, options.threads, err)) ||
         (status = coffer__mcf_index_order(&order, &model->index, err)))
         goto out;
     at_once = (uint64_t)4 * coffer__pool_threads(pool);
-    of.digests = coffer__alloc_array((size_t)at_once, DIGEST);
-    of.scratch = coffer__alloc_array(coffer__pool_threads(pool), PIECE);
-    if (!of.digests || !of.scratch) {
+    job.digests = coffer__alloc_array((size_t)at_once, DIGEST);
+    job.scratch = coffer__alloc_array(coffer__pool_threads(pool), PIECE);
+    if (!job.digests || !job.scratch) {
         status = coffer__fail_no_memory(err, at_once * PIECE);
         goto out;
     }
     for (size_t i = 0; i < model->index.count; i++)
-        work.total += coffer_mcf_tensor_at(model, i).size;
-    status = hash_all(out, &of, pool, order, at_once, &work, err);
+        work.total += coffer_mcf_tensor_at(model, i)->size;
+    status = hash_all(out, &job, pool, order, at_once, &work, err);
 out:
-    coffer__free(of.digests);
-    coffer__free(of.scratch);
+    coffer__free(job.digests);
+    coffer__free(job.scratch);
     coffer__free(order);
     coffer__pool_free(pool);
     return status;

@@ -57,23 +57,23 @@ void coffer__mcf_store_header(uint8_t out[COFFER__MCF_HEADER_SIZE], const coffer
     coffer__store_u64(out + COFFER__MCF_FLAGS_AT, header->flags);
 }
 
-static coffer_mcf_section load_entry(const uint8_t *at)
+static coffer_mcf_section load_entry(const uint8_t *bytes)
 {
     coffer_mcf_section section;
-    section.type = coffer__load_u32(at);
-    section.version = coffer__load_u32(at + 4);
-    section.offset = coffer__load_u64(at + 8);
-    section.size = coffer__load_u64(at + 16);
+    section.type = coffer__load_u32(bytes + COFFER__MCF_DIRECTORY_TYPE_AT);
+    section.version = coffer__load_u32(bytes + COFFER__MCF_DIRECTORY_VERSION_AT);
+    section.offset = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_OFFSET_AT);
+    section.size = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_SIZE_AT);
     return section;
 }
 
 void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count)
 {
     for (size_t i = 0; i < count; i++, out += COFFER__MCF_DIRECTORY_ENTRY) {
-        coffer__store_u32(out, sections[i].type);
-        coffer__store_u32(out + 4, sections[i].version);
-        coffer__store_u64(out + 8, sections[i].offset);
-        coffer__store_u64(out + 16, sections[i].size);
+        coffer__store_u32(out + COFFER__MCF_DIRECTORY_TYPE_AT, sections[i].type);
+        coffer__store_u32(out + COFFER__MCF_DIRECTORY_VERSION_AT, sections[i].version);
+        coffer__store_u64(out + COFFER__MCF_DIRECTORY_OFFSET_AT, sections[i].offset);
+        coffer__store_u64(out + COFFER__MCF_DIRECTORY_SIZE_AT, sections[i].size);
     }
 }
 
@@ -192,14 +192,12 @@ coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size
     return status;
 }
 
-bool coffer__mcf_first_section(coffer_mcf_section *out, const coffer_mcf_section *sections, size_t count,
-                               uint32_t type)
+const coffer_mcf_section *coffer__mcf_first_section(const coffer_mcf_section *sections, size_t count,
+                                                    uint32_t type)
 {
     for (size_t i = 0; i < count; i++) {
-        if (sections[i].type == type) {
-            *out = sections[i];
-            return true;
-        }
+        if (sections[i].type == type)
+            return &sections[i];
     }
-    return false;
+    return NULL;
 }

@@ -27,18 +27,18 @@ static coffer_status find_tables(coffer__mcf_index *index, size_t len, coffer_er
     if (len < COFFER__MCF_INDEX_HEADER)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base,
                             "TensorIndex has %zu bytes, its header takes %d", len, COFFER__MCF_INDEX_HEADER);
-    version = coffer__load_u32(raw);
+    version = coffer__load_u32(raw + COFFER__MCF_INDEX_VERSION_AT);
     if (version != COFFER__MCF_INDEX_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
                             "TensorIndex has version %lu, this program reads %d", (unsigned long)version,
                             COFFER__MCF_INDEX_VERSION);
-    index->flags = coffer__load_u32(raw + 4);
-    index->count = coffer__load_u32(raw + 8);
-    index->dim_count = coffer__load_u32(raw + 12);
-    index->entries_off = coffer__load_u64(raw + 16);
-    index->dims_off = coffer__load_u64(raw + 24);
-    index->strings_off = coffer__load_u64(raw + 32);
-    index->strings_size = coffer__load_u64(raw + 40);
+    index->flags = coffer__load_u32(raw + COFFER__MCF_INDEX_FLAGS_AT);
+    index->count = coffer__load_u32(raw + COFFER__MCF_INDEX_COUNT_AT);
+    index->dim_count = coffer__load_u32(raw + COFFER__MCF_INDEX_DIM_COUNT_AT);
+    index->entries_off = coffer__load_u64(raw + COFFER__MCF_INDEX_ENTRIES_AT);
+    index->dims_off = coffer__load_u64(raw + COFFER__MCF_INDEX_DIMS_AT);
+    index->strings_off = coffer__load_u64(raw + COFFER__MCF_INDEX_STRINGS_AT);
+    index->strings_size = coffer__load_u64(raw + COFFER__MCF_INDEX_STRINGS_SIZE_AT);
     if ((status = check_table("entries", index->entries_off, (uint64_t)index->count * COFFER__MCF_ENTRY, len,
                               base, err)) ||
         (status = check_table("dims", index->dims_off, (uint64_t)index->dim_count * sizeof(uint64_t), len,
@@ -131,16 +131,16 @@ void coffer__mcf_index_free(coffer__mcf_index *index)
 
 coffer__mcf_entry coffer__mcf_index_entry(const coffer__mcf_index *index, size_t position)
 {
-    const uint8_t *at = index->entries + position * COFFER__MCF_ENTRY;
+    const uint8_t *bytes = index->entries + position * COFFER__MCF_ENTRY;
     coffer__mcf_entry entry;
-    entry.name_off = coffer__load_u32(at);
-    entry.name_len = coffer__load_u32(at + 4);
-    entry.dtype = coffer__load_u32(at + 8);
-    entry.rank = coffer__load_u32(at + 12);
-    entry.dim_off = coffer__load_u32(at + 16);
-    entry.reserved = coffer__load_u32(at + COFFER__MCF_ENTRY_RESERVED_AT);
-    entry.offset = coffer__load_u64(at + COFFER__MCF_ENTRY_OFFSET_AT);
-    entry.size = coffer__load_u64(at + 32);
+    entry.name_off = coffer__load_u32(bytes + COFFER__MCF_ENTRY_NAME_AT);
+    entry.name_len = coffer__load_u32(bytes + COFFER__MCF_ENTRY_NAME_LEN_AT);
+    entry.dtype = coffer__load_u32(bytes + COFFER__MCF_ENTRY_DTYPE_AT);
+    entry.rank = coffer__load_u32(bytes + COFFER__MCF_ENTRY_RANK_AT);
+    entry.dim_off = coffer__load_u32(bytes + COFFER__MCF_ENTRY_DIM_AT);
+    entry.reserved = coffer__load_u32(bytes + COFFER__MCF_ENTRY_RESERVED_AT);
+    entry.offset = coffer__load_u64(bytes + COFFER__MCF_ENTRY_OFFSET_AT);
+    entry.size = coffer__load_u64(bytes + COFFER__MCF_ENTRY_SIZE_AT);
     entry.name = coffer__range_fits(entry.name_off, entry.name_len, index->strings_size)
                      ? index->strings + entry.name_off
                      : NULL;

@@ -8,15 +8,15 @@
 
 static void list_quality(coffer_node *entry, const coffer_mcf *model, size_t index)
 {
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, index);
-    coffer_mcf_quality quality;
-    if (tensor.elements)
-        coffer__node_f64(entry, "bits", 8.0 * (double)tensor.size / (double)tensor.elements,
+    const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(model, index);
+    const coffer_mcf_quality *quality = coffer_mcf_quality_at(model, index);
+    if (tensor->elements)
+        coffer__node_f64(entry, "bits", 8.0 * (double)tensor->size / (double)tensor->elements,
                          COFFER_UNIT_NONE);
     else
         coffer__node_null(entry, "bits");
-    if (coffer_mcf_get_quality(&quality, model, index))
-        coffer__node_f64(entry, "snr_db", (double)quality.snr_db, COFFER_UNIT_NONE);
+    if (quality)
+        coffer__node_f64(entry, "snr_db", (double)quality->snr_db, COFFER_UNIT_NONE);
     else
         coffer__node_null(entry, "snr_db");
 }
@@ -24,21 +24,21 @@ static void list_quality(coffer_node *entry, const coffer_mcf *model, size_t ind
 static void list_tensors(coffer_node *entries, const coffer_mcf *model, const char *glob)
 {
     for (size_t i = 0; i < model->index.count; i++) {
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+        const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(model, i);
         coffer_node *entry, *shape;
-        if (glob && !coffer__glob_match(glob, tensor.name, tensor.name_len))
+        if (glob && !coffer__glob_match(glob, tensor->name, tensor->name_len))
             continue;
         entry = coffer__node_map(entries, NULL);
-        coffer__node_text_len(entry, "name", tensor.name, tensor.name_len);
-        if (tensor.dtype == COFFER_DTYPE_NONE)
-            coffer__node_printf(entry, "dtype", "0x%lx", (unsigned long)tensor.dtype_code);
+        coffer__node_text_len(entry, "name", tensor->name, tensor->name_len);
+        if (tensor->dtype == COFFER_DTYPE_NONE)
+            coffer__node_printf(entry, "dtype", "0x%lx", (unsigned long)tensor->dtype_code);
         else
-            coffer__node_text(entry, "dtype", coffer_dtype_name(tensor.dtype));
+            coffer__node_text(entry, "dtype", coffer_dtype_name(tensor->dtype));
         shape = coffer__node_list(entry, "shape");
-        for (uint32_t d = 0; d < tensor.rank; d++)
-            coffer__node_u64(shape, NULL, tensor.dims[d], COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "offset", tensor.offset, COFFER_UNIT_OFFSET);
-        coffer__node_u64(entry, "size", tensor.size, COFFER_UNIT_BYTES);
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            coffer__node_u64(shape, NULL, tensor->dims[d], COFFER_UNIT_NONE);
+        coffer__node_u64(entry, "offset", tensor->offset, COFFER_UNIT_OFFSET);
+        coffer__node_u64(entry, "size", tensor->size, COFFER_UNIT_BYTES);
         if (model->quality_of)
             list_quality(entry, model, i);
     }

@@ -102,11 +102,13 @@ static coffer_status change_field(coffer_mcf_model_info *info, const struct fiel
         return status;
     case FIELD_ARCH:
         if (text)
-            status = parse_name(&number, field->name, text, coffer_mcf_arch_name, 7, err);
+            status = parse_name(&number, field->name, text, coffer_mcf_arch_name, COFFER_MCF_ARCH_SMOLLM3 + 1,
+                                err);
         break;
     case FIELD_ROPE:
         if (text)
-            status = parse_name(&number, field->name, text, coffer_mcf_rope_name, 4, err);
+            status =
+                parse_name(&number, field->name, text, coffer_mcf_rope_name, COFFER_MCF_ROPE_YARN + 1, err);
         break;
     case FIELD_U32:
         if (text)
@@ -154,7 +156,8 @@ static coffer_status change_key(coffer_mcf_kv *kvs, size_t *count, const char *k
         return COFFER_OK;
     }
     if (at == *count)
-        kvs[(*count)++] = (coffer_mcf_kv){ .key = key, .type = COFFER_MCF_KV_STRING };
+        kvs[(*count)++] =
+            (coffer_mcf_kv){ .struct_size = sizeof *kvs, .key = key, .type = COFFER_MCF_KV_STRING };
     if (type != 0)
         kvs[at].type = type;
     return set_value(&kvs[at], text, err);

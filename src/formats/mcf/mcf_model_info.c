@@ -5,13 +5,19 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
 
-#define ARCH_MAX 6
-#define ROPE_MAX 3
+COFFER__INIT_FUNCTION(coffer_mcf_kv, COFFER_MCF_KV_INIT)
+COFFER__INIT_FUNCTION(coffer_mcf_model_info, COFFER_MCF_MODEL_INFO_INIT)
+
+const coffer_mcf_kv *coffer_mcf_model_info_kv_at(const coffer_mcf_model_info *info, size_t index)
+{
+    return index < info->kv_count ? coffer__stride_at(info->kvs, index) : NULL;
+}
 
 /* ---- Decoding ---- */
 
@@ -84,23 +90,23 @@ typedef struct kv_place {
 static bool take_kv(kv_place *out, decoder *of, uint64_t at)
 {
     const uint8_t *entry = of->bytes + at;
-    uint64_t value = coffer__load_u64(entry + 16);
-    kv_place kv = { .text = no_text, .type = coffer__load_u32(entry + 8) };
-    if (coffer__load_u64(entry) == 0) {
+    uint64_t value = coffer__load_u64(entry + COFFER__MCF_KV_VALUE_AT);
+    kv_place kv = { .text = no_text, .type = coffer__load_u32(entry + COFFER__MCF_KV_TYPE_AT) };
+    if (coffer__load_u64(entry + COFFER__MCF_KV_KEY_AT) == 0) {
         complain(of, COFFER_E_BAD_VALUE, COFFER_ERROR, at, "an entry of the table has no key");
         return false;
     }
-    kv.key = take_text(of, coffer__load_u64(entry), at);
+    kv.key = take_text(of, coffer__load_u64(entry + COFFER__MCF_KV_KEY_AT), at);
     if (kv.key.start == SIZE_MAX)
         return false;
-    if (coffer__load_u32(entry + 12) != 0)
-        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, at + 12,
+    if (coffer__load_u32(entry + COFFER__MCF_KV_PAD_AT) != 0)
+        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, at + COFFER__MCF_KV_PAD_AT,
                  "the pad of a table entry is not 0");
     switch (kv.type) {
     case COFFER_MCF_KV_U32:
     case COFFER_MCF_KV_F32:
         if (!coffer__range_fits(value, sizeof kv.u32, of->len)) {
-            complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, at + 16,
+            complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, at + COFFER__MCF_KV_VALUE_AT,
                      "a value lies outside of the section");
             return false;
         }
@@ -108,12 +114,13 @@ static bool take_kv(kv_place *out, decoder *of, uint64_t at)
         kv.f32 = coffer__load_f32(of->bytes + value);
         break;
     case COFFER_MCF_KV_STRING:
-        kv.text = take_text(of, value, at + 16);
+        kv.text = take_text(of, value, at + COFFER__MCF_KV_VALUE_AT);
         if (kv.text.start == SIZE_MAX && value != 0)
             return false;
         break;
     default:
-        complain(of, COFFER_E_BAD_VALUE, COFFER_ERROR, at + 8, "a value of the table has an unknown type");
+        complain(of, COFFER_E_BAD_VALUE, COFFER_ERROR, at + COFFER__MCF_KV_TYPE_AT,
+                 "a value of the table has an unknown type");
         return false;
     }
     *out = kv;
@@ -137,13 +144,14 @@ static void check_keys(decoder *of, const kv_place *kvs, size_t count, uint64_t 
 
 static coffer_status take_table(kv_place **out, size_t *count, decoder *of, coffer_error *err)
 {
-    uint32_t claimed = coffer__load_u32(of->bytes + 72);
-    uint64_t table = coffer__load_u64(of->bytes + 80);
+    uint32_t claimed = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_KV_COUNT_AT);
+    uint64_t table = coffer__load_u64(of->bytes + COFFER__MCF_MODEL_KVS_AT);
     kv_place *kvs;
     size_t taken = 0;
     if (!coffer__range_fits(table, (uint64_t)claimed * COFFER__MCF_KV_ENTRY, of->len) ||
         (claimed > 0 && table < COFFER__MCF_MODEL_INFO_SIZE)) {
-        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, 72, "the table lies outside of the section");
+        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, COFFER__MCF_MODEL_KV_COUNT_AT,
+                 "the table lies outside of the section");
         claimed = 0;
     }
     kvs = coffer__alloc_array(claimed, sizeof *kvs);
@@ -161,14 +169,18 @@ static coffer_status take_table(kv_place **out, size_t *count, decoder *of, coff
 static void check_fixed(decoder *of)
 {
     const uint8_t *bytes = of->bytes;
-    if (coffer__load_u32(bytes + 4) != 0)
-        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, 4, "the flags are not 0");
-    if (coffer__load_u32(bytes + 12) != 0 || coffer__load_u32(bytes + 76) != 0)
-        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, 12, "a pad is not 0");
-    if (coffer__load_u32(bytes + 8) > ARCH_MAX)
-        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, 8, "the architecture is none that the format names");
-    if (coffer__load_u32(bytes + 44) > ROPE_MAX)
-        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, 44, "the rope type is none that the format names");
+    if (coffer__load_u32(bytes + COFFER__MCF_MODEL_FLAGS_AT) != 0)
+        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, COFFER__MCF_MODEL_FLAGS_AT,
+                 "the flags are not 0");
+    if (coffer__load_u32(bytes + COFFER__MCF_MODEL_PAD_AT) != 0 ||
+        coffer__load_u32(bytes + COFFER__MCF_MODEL_KV_PAD_AT) != 0)
+        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MCF_MODEL_PAD_AT, "a pad is not 0");
+    if (coffer__load_u32(bytes + COFFER__MCF_MODEL_ARCH_AT) > COFFER_MCF_ARCH_SMOLLM3)
+        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ARCH_AT,
+                 "the architecture is none that the format names");
+    if (coffer__load_u32(bytes + COFFER__MCF_MODEL_ROPE_AT) > COFFER_MCF_ROPE_YARN)
+        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ROPE_AT,
+                 "the rope type is none that the format names");
 }
 
 /* One piece of memory: the info, the table, the texts. */
@@ -188,24 +200,25 @@ static coffer_status assemble(coffer_mcf_model_info **out, const decoder *of, co
     if (of->texts.len > 0)
         memcpy(memory + texts_at, of->texts.data, of->texts.len);
     for (size_t i = 0; i < count; i++)
-        table[i] = (coffer_mcf_kv){ .key = texts + kvs[i].key.start,
+        table[i] = (coffer_mcf_kv){ .struct_size = sizeof(coffer_mcf_kv),
+                                    .key = texts + kvs[i].key.start,
                                     .type = (coffer_mcf_kv_type)kvs[i].type,
                                     .u32 = kvs[i].type == COFFER_MCF_KV_U32 ? kvs[i].u32 : 0,
                                     .f32 = kvs[i].type == COFFER_MCF_KV_F32 ? kvs[i].f32 : 0.0f,
                                     .text = kvs[i].text.start == SIZE_MAX ? "" : texts + kvs[i].text.start,
                                     .text_len = kvs[i].text.len };
     info->struct_size = sizeof *info;
-    info->arch = coffer__load_u32(of->bytes + 8);
-    info->vocab_size = coffer__load_u32(of->bytes + 16);
-    info->hidden_size = coffer__load_u32(of->bytes + 20);
-    info->layer_count = coffer__load_u32(of->bytes + 24);
-    info->head_count = coffer__load_u32(of->bytes + 28);
-    info->head_count_kv = coffer__load_u32(of->bytes + 32);
-    info->context_length = coffer__load_u32(of->bytes + 36);
-    info->train_context = coffer__load_u32(of->bytes + 40);
-    info->rope_type = coffer__load_u32(of->bytes + 44);
-    info->rope_freq_base = coffer__load_f32(of->bytes + 48);
-    info->rope_scale = coffer__load_f32(of->bytes + 52);
+    info->arch = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_ARCH_AT);
+    info->vocab_size = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_VOCAB_AT);
+    info->hidden_size = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_HIDDEN_AT);
+    info->layer_count = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_LAYERS_AT);
+    info->head_count = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_HEADS_AT);
+    info->head_count_kv = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_HEADS_KV_AT);
+    info->context_length = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_CONTEXT_AT);
+    info->train_context = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_TRAIN_CONTEXT_AT);
+    info->rope_type = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_ROPE_AT);
+    info->rope_freq_base = coffer__load_f32(of->bytes + COFFER__MCF_MODEL_ROPE_BASE_AT);
+    info->rope_scale = coffer__load_f32(of->bytes + COFFER__MCF_MODEL_ROPE_SCALE_AT);
     info->model_name = name.start == SIZE_MAX ? NULL : texts + name.start;
     info->base_model = base.start == SIZE_MAX ? NULL : texts + base.start;
     info->kvs = table;
@@ -232,13 +245,15 @@ coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const u
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base,
                             "ModelInfo has %zu bytes, its fixed part takes %d", len,
                             COFFER__MCF_MODEL_INFO_SIZE);
-    if (coffer__load_u32(bytes) != COFFER__MCF_SECTION_VERSION)
+    if (coffer__load_u32(bytes + COFFER__MCF_MODEL_VERSION_AT) != COFFER__MCF_SECTION_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
                             "ModelInfo has version %lu, this program reads %d",
-                            (unsigned long)coffer__load_u32(bytes), COFFER__MCF_SECTION_VERSION);
+                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_MODEL_VERSION_AT),
+                            COFFER__MCF_SECTION_VERSION);
     check_fixed(&of);
-    name = take_text(&of, coffer__load_u64(bytes + 56), 56);
-    base_model = take_text(&of, coffer__load_u64(bytes + 64), 64);
+    name = take_text(&of, coffer__load_u64(bytes + COFFER__MCF_MODEL_NAME_AT), COFFER__MCF_MODEL_NAME_AT);
+    base_model =
+        take_text(&of, coffer__load_u64(bytes + COFFER__MCF_MODEL_BASE_AT), COFFER__MCF_MODEL_BASE_AT);
     status = take_table(&kvs, &count, &of, err);
     if (status == COFFER_OK && of.failure.status)
         status = coffer__fail(err, of.failure.status, of.failure.offset, "%s", of.failure.text);
@@ -259,7 +274,6 @@ coffer_status coffer_mcf_get_model_info(const coffer_mcf_model_info **out, const
 {
     coffer_mcf_model_info *_Atomic *place = &((coffer_mcf *)(uintptr_t)model)->model_info;
     coffer_mcf_model_info *info = atomic_load(place), *nothing = NULL;
-    coffer_mcf_section section;
     coffer_status status = COFFER_OK;
     uint8_t *bytes;
     size_t len;
@@ -269,8 +283,8 @@ coffer_status coffer_mcf_get_model_info(const coffer_mcf_model_info **out, const
     }
     if ((status = coffer_mcf_read_section(&bytes, &len, model, COFFER_MCF_MODEL_INFO, err)))
         return status;
-    coffer_mcf_find_section(&section, model, COFFER_MCF_MODEL_INFO);
-    status = coffer__mcf_decode_model_info(&info, bytes, len, section.offset, NULL, err);
+    uint64_t base = coffer_mcf_find_section(model, COFFER_MCF_MODEL_INFO)->offset;
+    status = coffer__mcf_decode_model_info(&info, bytes, len, base, NULL, err);
     coffer__free(bytes);
     if (status)
         return status;
@@ -342,14 +356,14 @@ static void put_table(coffer__buffer *out, const coffer_mcf_kv *kvs, size_t coun
     coffer__buffer table = COFFER__BUFFER_INIT;
     for (size_t i = 0; i < count; i++) {
         uint8_t entry[COFFER__MCF_KV_ENTRY] = { 0 };
-        coffer__store_u64(entry, put_text(out, kvs[i].key, strlen(kvs[i].key)));
-        coffer__store_u32(entry + 8, (uint32_t)kvs[i].type);
-        coffer__store_u64(entry + 16, put_value(out, &kvs[i]));
+        coffer__store_u64(entry + COFFER__MCF_KV_KEY_AT, put_text(out, kvs[i].key, strlen(kvs[i].key)));
+        coffer__store_u32(entry + COFFER__MCF_KV_TYPE_AT, (uint32_t)kvs[i].type);
+        coffer__store_u64(entry + COFFER__MCF_KV_VALUE_AT, put_value(out, &kvs[i]));
         coffer__buffer_append(&table, entry, sizeof entry);
     }
     align(out);
     if (!out->failed && count > 0)
-        coffer__store_u64(out->data + 80, out->len);
+        coffer__store_u64(out->data + COFFER__MCF_MODEL_KVS_AT, out->len);
     coffer__buffer_append(out, table.data, table.len);
     out->failed = out->failed || table.failed;
     coffer__buffer_free(&table);
@@ -360,37 +374,53 @@ static void put_fixed(uint8_t *fixed, const coffer_mcf_model_info *info)
     const uint32_t numbers[] = { info->vocab_size,    info->hidden_size,   info->layer_count,
                                  info->head_count,    info->head_count_kv, info->context_length,
                                  info->train_context, info->rope_type };
-    coffer__store_u32(fixed, COFFER__MCF_SECTION_VERSION);
-    coffer__store_u32(fixed + 8, info->arch);
+    coffer__store_u32(fixed + COFFER__MCF_MODEL_VERSION_AT, COFFER__MCF_SECTION_VERSION);
+    coffer__store_u32(fixed + COFFER__MCF_MODEL_ARCH_AT, info->arch);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        coffer__store_u32(fixed + 16 + 4 * i, numbers[i]);
-    coffer__store_f32(fixed + 48, info->rope_freq_base);
-    coffer__store_f32(fixed + 52, info->rope_scale);
-    coffer__store_u32(fixed + 72, (uint32_t)info->kv_count);
+        coffer__store_u32(fixed + COFFER__MCF_MODEL_VOCAB_AT + sizeof(uint32_t) * i, numbers[i]);
+    coffer__store_f32(fixed + COFFER__MCF_MODEL_ROPE_BASE_AT, info->rope_freq_base);
+    coffer__store_f32(fixed + COFFER__MCF_MODEL_ROPE_SCALE_AT, info->rope_scale);
+    coffer__store_u32(fixed + COFFER__MCF_MODEL_KV_COUNT_AT, (uint32_t)info->kv_count);
+}
+
+static coffer_status sort_table(coffer_mcf_kv **out, const coffer_mcf_model_info *info, coffer_error *err)
+{
+    coffer_mcf_kv *kvs = coffer__alloc_array(info->kv_count, sizeof *kvs);
+    if (!kvs)
+        return coffer__fail_no_memory(err, info->kv_count * sizeof *kvs);
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < info->kv_count; i++) {
+        kvs[i] = (coffer_mcf_kv)COFFER_MCF_KV_INIT;
+        status = coffer__take_options(&kvs[i], sizeof kvs[i], coffer__stride_at(info->kvs, i), err);
+    }
+    if (status) {
+        coffer__free(kvs);
+        return status;
+    }
+    if (info->kv_count > 1)
+        qsort(kvs, info->kv_count, sizeof *kvs, by_key);
+    *out = kvs;
+    return COFFER_OK;
 }
 
 coffer_status coffer__mcf_encode_model_info(coffer__buffer *out, const coffer_mcf_model_info *info,
                                             coffer_error *err)
 {
     uint8_t fixed[COFFER__MCF_MODEL_INFO_SIZE] = { 0 };
-    coffer_mcf_kv *kvs = coffer__alloc_array(info->kv_count, sizeof *kvs);
-    coffer_status status;
+    coffer_mcf_kv *kvs = NULL;
     uint64_t name, base;
-    if (!kvs)
-        return coffer__fail_no_memory(err, info->kv_count * sizeof *kvs);
-    if (info->kv_count > 0) {
-        memcpy(kvs, info->kvs, info->kv_count * sizeof *kvs);
-        qsort(kvs, info->kv_count, sizeof *kvs, by_key);
-    }
-    if ((status = check_table(kvs, info->kv_count, err)))
+    coffer_status status = sort_table(&kvs, info, err);
+    if (!status)
+        status = check_table(kvs, info->kv_count, err);
+    if (status)
         goto out;
     put_fixed(fixed, info);
     coffer__buffer_append(out, fixed, sizeof fixed);
     name = put_text(out, info->model_name, info->model_name ? strlen(info->model_name) : 0);
     base = put_text(out, info->base_model, info->base_model ? strlen(info->base_model) : 0);
     if (!out->failed) {
-        coffer__store_u64(out->data + 56, name);
-        coffer__store_u64(out->data + 64, base);
+        coffer__store_u64(out->data + COFFER__MCF_MODEL_NAME_AT, name);
+        coffer__store_u64(out->data + COFFER__MCF_MODEL_BASE_AT, base);
     }
     put_table(out, kvs, info->kv_count);
     if (out->failed)

@@ -6,8 +6,10 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mcf/mcf_quality.h"
 #include "io/source_private.h"
+
+COFFER__INIT_FUNCTION(coffer_mcf_open_opts, COFFER_MCF_OPEN_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mcf_work_opts, COFFER_MCF_WORK_OPTS_INIT)
 
 coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source *src,
                                        const coffer_mcf_section *section, uint64_t max, coffer_error *err)
@@ -77,13 +79,15 @@ static coffer_status load_directory(coffer_mcf *model, bool lenient, coffer_erro
 
 static coffer_status load_index(coffer_mcf *model, bool lenient, coffer_error *err)
 {
-    coffer_mcf_section section;
-    coffer_status status;
+    const coffer_mcf_section *data = coffer_mcf_find_section(model, COFFER_MCF_TENSOR_DATA);
+    const coffer_mcf_section *index = coffer_mcf_find_section(model, COFFER_MCF_TENSOR_INDEX);
     model->sorted = true;
-    model->has_data = coffer_mcf_find_section(&model->data, model, COFFER_MCF_TENSOR_DATA);
-    if (!coffer_mcf_find_section(&section, model, COFFER_MCF_TENSOR_INDEX))
+    model->has_data = data != NULL;
+    if (data)
+        model->data = *data;
+    if (!index)
         return COFFER_OK;
-    status = coffer__mcf_index_load(&model->index, model->source, &section, &model->limits, err);
+    coffer_status status = coffer__mcf_index_load(&model->index, model->source, index, &model->limits, err);
     if (status == COFFER_E_OUT_OF_BOUNDS && lenient)
         return COFFER_OK;
     if (status == COFFER_OK)
@@ -91,37 +95,48 @@ static coffer_status load_index(coffer_mcf *model, bool lenient, coffer_error *e
     return status;
 }
 
-/* A QuantInfo that cannot be read is as good as none: only int8 and int4 tensors need it. */
-coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err)
+/* The tensors as callers see them, with NUL-terminated names. */
+static coffer_status load_tensors(coffer_mcf *model, coffer_error *err)
 {
-    coffer_mcf_section section;
-    coffer_status status;
-    if (model->index.count == 0 || !coffer_mcf_find_section(&section, model, COFFER_MCF_QUANT_INFO))
-        return COFFER_OK;
-    status = coffer__mcf_read_quant_records(&model->quants, &model->quant_count, model->source, &section,
-                                            &model->limits, err);
-    if (status)
-        return status > COFFER_E_IO ? COFFER_OK : status;
-    model->quant_of = coffer__calloc(model->index.count, sizeof *model->quant_of);
-    if (!model->quant_of)
-        return coffer__fail_no_memory(err, model->index.count * sizeof *model->quant_of);
-    for (size_t i = 0; i < model->quant_count; i++) {
-        uint32_t tensor = model->quants[i].tensor;
-        if (tensor < model->index.count && model->quant_of[tensor] == 0)
-            model->quant_of[tensor] = (uint32_t)i + 1;
+    size_t count = model->index.count, names = 0;
+    for (size_t i = 0; i < count; i++) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
+        names += (entry.name ? entry.name_len : 0) + (size_t)1;
+    }
+    model->tensors = coffer__alloc_array(count, sizeof *model->tensors);
+    model->names = coffer__malloc(names);
+    if (!model->tensors || !model->names)
+        return coffer__fail_no_memory(err, names + count * sizeof *model->tensors);
+    char *name = model->names;
+    for (size_t i = 0; i < count; i++) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
+        coffer_mcf_tensor tensor = { .name = name,
+                                     .name_len = entry.name ? entry.name_len : 0,
+                                     .dtype = coffer_mcf_dtype_from_code(entry.dtype),
+                                     .dtype_code = entry.dtype,
+                                     .rank = entry.dims ? entry.rank : 0,
+                                     .dims = entry.dims,
+                                     .offset = entry.offset,
+                                     .size = entry.size };
+        if (entry.dims && !coffer__mcf_elements(&tensor.elements, entry.rank, entry.dims))
+            tensor.elements = 0;
+        if (tensor.name_len > 0)
+            memcpy(name, entry.name, tensor.name_len);
+        name[tensor.name_len] = 0;
+        name += tensor.name_len + 1;
+        model->tensors[i] = tensor;
     }
     return COFFER_OK;
 }
 
 static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
 {
-    coffer_mcf_section section;
+    const coffer_mcf_section *section = coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
     coffer__mcf_sums sums = { 0 };
-    coffer_status status;
-    if (!coffer_mcf_find_section(&section, model, COFFER_MCF_CHECKSUMS))
+    if (!section)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "section missing: Checksums; nothing to verify the payloads with");
-    status = coffer__mcf_sums_load(&sums, model->source, &section, &model->limits, err);
+    coffer_status status = coffer__mcf_sums_load(&sums, model->source, section, &model->limits, err);
     if (status == COFFER_OK)
         status = coffer__mcf_verifier_new(&model->verifier, model->source, &sums, err);
     coffer__mcf_sums_free(&sums);
@@ -173,23 +188,46 @@ coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer
     if (!(status = coffer__mcf_read_header(&model->header, src, err)) &&
         !(status = check_file_size(model, options.lenient, err)) &&
         !(status = load_directory(model, options.lenient, err)) &&
-        !(status = load_index(model, options.lenient, err)) &&
+        !(status = load_index(model, options.lenient, err)) && !(status = load_tensors(model, err)) &&
         !(status = coffer__mcf_load_quants(model, err)) && !(status = coffer__mcf_load_quality(model, err)) &&
         options.verify)
         status = load_sums(model, err);
     return finish_open(out, model, status, err);
 }
 
+coffer_status coffer_mcf_open_path(coffer_mcf **out, const char *path, const coffer_mcf_open_opts *opts,
+                                   coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_mcf *model = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (!status)
+        status = coffer_mcf_open(&model, src, opts, err);
+    if (status) {
+        coffer_source_close(src);
+        return status;
+    }
+    model->owns_source = true;
+    *out = model;
+    return COFFER_OK;
+}
+
 void coffer_mcf_close(coffer_mcf *model)
 {
     if (!model)
         return;
+    if (model->owns_source)
+        coffer_source_close(model->source);
     coffer__mcf_verifier_free(model->verifier);
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));
-    coffer__mcf_quality_free(&model->qualities);
+    coffer__free(model->qualities);
+    coffer__free(model->importances);
     coffer__free(model->quality_of);
     coffer__free(model->quant_of);
+    coffer__free(model->public_quants);
+    coffer__free(model->tensors);
+    coffer__free(model->names);
     coffer__free(model->quants);
     coffer__mcf_index_free(&model->index);
     coffer__free(model->sections);

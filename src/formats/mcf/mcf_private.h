@@ -31,8 +31,9 @@ coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const
                                         uint64_t file_size, coffer_error *err);
 /* Two sections that share bytes: COFFER_E_OVERLAP with the pair that lies first in the file. */
 coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size_t count, coffer_error *err);
-bool coffer__mcf_first_section(coffer_mcf_section *out, const coffer_mcf_section *sections, size_t count,
-                               uint32_t type);
+/* The first section of a type; NULL when there is none. */
+const coffer_mcf_section *coffer__mcf_first_section(const coffer_mcf_section *sections, size_t count,
+                                                    uint32_t type);
 /* "TensorIndex", "section 0x7777": for messages. */
 typedef struct coffer__mcf_label {
     char text[32];
@@ -112,6 +113,8 @@ void coffer__mcf_store_quant_record(uint8_t out[COFFER__MCF_QUANT_RECORD],
                                     const coffer__mcf_quant_record *record);
 /* The record that a type implies. */
 coffer_mcf_quant coffer__mcf_implied_quant(coffer_dtype dtype);
+/* Whether the tensor's record says so. */
+bool coffer__mcf_has_activations(const coffer_mcf *model, size_t tensor);
 
 /* ---- ModelInfo (mcf_model_info.c) ---- */
 
@@ -153,34 +156,29 @@ void coffer__mcf_verifier_free(coffer__mcf_verifier *verifier);
 coffer_status coffer__mcf_verify(coffer__mcf_verifier *verifier, uint64_t offset, uint64_t len,
                                  coffer_error *err);
 
-/* ---- QuantQuality (mcf_quality.c) ---- */
-
-typedef struct coffer__mcf_qualities {
-    uint64_t base; /* file offset of the section */
-    size_t count;
-    const char *strings; /* in raw */
-    uint32_t strings_size;
-    uint8_t *raw;
-} coffer__mcf_qualities;
-
 /* ---- The handle (mcf_open.c, mcf_read.c) ---- */
 
 struct coffer_mcf {
-    coffer_source *source; /* borrowed */
+    coffer_source *source;
+    bool owns_source;
     coffer_limits limits;
     coffer__mcf_header header;
     coffer_mcf_section *sections;
     size_t section_count;
     coffer__mcf_index index;
+    coffer_mcf_tensor *tensors; /* index.count of them, their names in `names` */
+    char *names;
     bool sorted;   /* the index is, whatever it says */
     bool has_data; /* a TensorData section: payloads lie inside it */
     coffer_mcf_section data;
     uint32_t *_Atomic order; /* of names, made when a lookup first needs it */
     coffer__mcf_quant_record *quants;
+    coffer_mcf_quant *public_quants; /* the same for callers */
     size_t quant_count;
-    uint32_t *quant_of; /* by tensor: 1 + position in quants, 0 = none; NULL without a QuantInfo */
-    coffer__mcf_qualities qualities;
-    uint32_t *quality_of; /* by tensor: 1 + number of its record; NULL without a QuantQuality */
+    uint32_t *quant_of;            /* by tensor: 1 + position in quants, 0 = none; NULL without a QuantInfo */
+    coffer_mcf_quality *qualities; /* their texts are in `importances` */
+    char *importances;
+    uint32_t *quality_of; /* by tensor: 1 + position in qualities, 0 = none; NULL without a QuantQuality */
     coffer_mcf_model_info *_Atomic model_info;
     coffer__mcf_verifier *verifier; /* when the caller asked for verification */
 };

@@ -5,11 +5,21 @@
 #include "base/buffer.h"
 #include "formats/mcf/mcf_private.h"
 
+typedef struct coffer__mcf_qualities {
+    uint64_t base; /* file offset of the section */
+    size_t count;
+    const char *strings; /* in raw */
+    uint32_t strings_size;
+    uint8_t *raw;
+} coffer__mcf_qualities;
+
 typedef struct coffer__mcf_quality_record {
     const char *name;
     size_t name_len;
-    uint16_t dtype; /* of the tensor when it was quantized, as the file has it */
-    coffer_mcf_quality quality;
+    uint16_t dtype;             /* of the tensor when it was quantized, as a number of the file */
+    coffer_mcf_quality quality; /* without its importance */
+    const char *importance;     /* not NUL-terminated */
+    size_t importance_len;
 } coffer__mcf_quality_record;
 
 /* Reads a section that lies inside the file, and makes sure that its tables lie inside it. */

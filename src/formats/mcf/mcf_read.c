@@ -18,24 +18,23 @@ size_t coffer_mcf_section_count(const coffer_mcf *model)
     return model->section_count;
 }
 
-coffer_mcf_section coffer_mcf_section_at(const coffer_mcf *model, size_t index)
+const coffer_mcf_section *coffer_mcf_section_at(const coffer_mcf *model, size_t index)
 {
-    return model->sections[index];
+    return index < model->section_count ? &model->sections[index] : NULL;
 }
 
-bool coffer_mcf_find_section(coffer_mcf_section *out, const coffer_mcf *model, uint32_t type)
+const coffer_mcf_section *coffer_mcf_find_section(const coffer_mcf *model, uint32_t type)
 {
-    return coffer__mcf_first_section(out, model->sections, model->section_count, type);
+    return coffer__mcf_first_section(model->sections, model->section_count, type);
 }
 
 coffer_status coffer_mcf_require(const coffer_mcf *model, const uint32_t *types, size_t count,
                                  coffer_error *err)
 {
     coffer__buffer missing = COFFER__BUFFER_INIT;
-    coffer_mcf_section section;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < count; i++) {
-        if (!coffer_mcf_find_section(&section, model, types[i]))
+        if (!coffer_mcf_find_section(model, types[i]))
             coffer__buffer_printf(&missing, "%s%s", missing.len > 0 ? ", " : "",
                                   coffer__mcf_section_label(types[i]).text);
     }
@@ -51,17 +50,11 @@ coffer_status coffer_mcf_require(const coffer_mcf *model, const uint32_t *types,
 coffer_status coffer_mcf_read_section(uint8_t **out, size_t *len, const coffer_mcf *model, uint32_t type,
                                       coffer_error *err)
 {
-    coffer_mcf_section section;
     coffer_status status = coffer_mcf_require(model, &type, 1, err);
     if (status)
         return status;
-    coffer_mcf_find_section(&section, model, type);
-    return coffer__mcf_load_section(out, len, model->source, &section, model->limits.json_bytes, err);
-}
-
-void coffer_mcf_free_bytes(uint8_t *bytes)
-{
-    coffer__free(bytes);
+    return coffer__mcf_load_section(out, len, model->source, coffer_mcf_find_section(model, type),
+                                    model->limits.json_bytes, err);
 }
 
 /* ---- Tensors ---- */
@@ -71,20 +64,9 @@ size_t coffer_mcf_tensor_count(const coffer_mcf *model)
     return model->index.count;
 }
 
-coffer_mcf_tensor coffer_mcf_tensor_at(const coffer_mcf *model, size_t index)
+const coffer_mcf_tensor *coffer_mcf_tensor_at(const coffer_mcf *model, size_t index)
 {
-    coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, index);
-    coffer_mcf_tensor tensor = { .name = entry.name ? entry.name : "",
-                                 .name_len = entry.name ? entry.name_len : 0,
-                                 .dtype = coffer_mcf_dtype_from_code(entry.dtype),
-                                 .dtype_code = entry.dtype,
-                                 .rank = entry.dims ? entry.rank : 0,
-                                 .dims = entry.dims,
-                                 .offset = entry.offset,
-                                 .size = entry.size };
-    if (entry.dims && !coffer__mcf_elements(&tensor.elements, entry.rank, entry.dims))
-        tensor.elements = 0;
-    return tensor;
+    return index < model->index.count ? &model->tensors[index] : NULL;
 }
 
 /* Made once; when two threads need it at the same time, one of them throws its own away. */
@@ -114,7 +96,7 @@ static size_t find_one_by_one(const coffer_mcf *model, const char *name, size_t 
         if (compare_name(model, i, name, name_len) == 0)
             return i;
     }
-    return SIZE_MAX;
+    return COFFER_INDEX_NONE;
 }
 
 size_t coffer_mcf_find_tensor(const coffer_mcf *model, const char *name, size_t name_len)
@@ -131,9 +113,9 @@ size_t coffer_mcf_find_tensor(const coffer_mcf *model, const char *name, size_t 
             high = middle;
     }
     if (low == model->index.count)
-        return SIZE_MAX;
+        return COFFER_INDEX_NONE;
     size_t found = order ? order[low] : low;
-    return compare_name(model, found, name, name_len) == 0 ? found : SIZE_MAX;
+    return compare_name(model, found, name, name_len) == 0 ? found : COFFER_INDEX_NONE;
 }
 
 uint64_t coffer_mcf_row_count(const coffer_mcf_tensor *tensor)
@@ -169,12 +151,6 @@ coffer_status coffer__mcf_check_range(const coffer_mcf *model, size_t tensor, co
                                                     model->has_data ? &model->data : NULL, err);
 }
 
-static bool holds_activations(const coffer_mcf *model, size_t tensor)
-{
-    coffer_mcf_quant quant;
-    return coffer_mcf_get_quant(&quant, model, tensor) && quant.activations;
-}
-
 coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, coffer_error *err)
 {
     coffer_status status = coffer__mcf_check_range(model, tensor, err);
@@ -182,8 +158,8 @@ coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, c
         return status;
     coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(&model->index, tensor).dtype);
     /* Only int8 and int4 have a domain; what a record says of others is wrong, and changes nothing. */
-    bool activations =
-        (dtype == COFFER_DTYPE_INT8 || dtype == COFFER_DTYPE_INT4) && holds_activations(model, tensor);
+    bool activations = (dtype == COFFER_DTYPE_INT8 || dtype == COFFER_DTYPE_INT4) &&
+                       coffer__mcf_has_activations(model, tensor);
     return coffer__mcf_check_payload_size(&model->index, tensor, activations, err);
 }
 

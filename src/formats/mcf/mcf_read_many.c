@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/pool.h"
 
 #define PIECE ((uint64_t)4 << 20)
@@ -21,56 +22,56 @@ typedef struct loading {
 
 static coffer_status load_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
-    const loading *of = context;
-    uint64_t piece = of->first + index, begin, size;
-    size_t low = 0, high = of->count;
+    const loading *job = context;
+    uint64_t piece = job->first + index, begin, size;
+    size_t low = 0, high = job->count;
     (void)worker;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (of->first_pieces[middle] <= piece)
+        if (job->first_pieces[middle] <= piece)
             low = middle;
         else
             high = middle;
     }
-    begin = (piece - of->first_pieces[low]) * PIECE;
-    size = coffer_mcf_tensor_at(of->model, of->tensors[low]).size;
-    return coffer_mcf_read((uint8_t *)of->outs[low] + begin, of->model, of->tensors[low], begin,
+    begin = (piece - job->first_pieces[low]) * PIECE;
+    size = coffer_mcf_tensor_at(job->model, job->tensors[low])->size;
+    return coffer_mcf_read((uint8_t *)job->outs[low] + begin, job->model, job->tensors[low], begin,
                            (size_t)(size - begin < PIECE ? size - begin : PIECE), err);
 }
 
-static coffer_status count_pieces(loading *of, coffer_error *err)
+static coffer_status count_pieces(loading *job, coffer_error *err)
 {
     uint64_t pieces = 0;
-    for (size_t i = 0; i < of->count; i++) {
+    for (size_t i = 0; i < job->count; i++) {
         uint64_t size;
         size_t in_memory;
-        coffer_status status = coffer__mcf_check_range(of->model, of->tensors[i], err);
+        coffer_status status = coffer__mcf_check_range(job->model, job->tensors[i], err);
         if (status)
             return status;
-        size = coffer_mcf_tensor_at(of->model, of->tensors[i]).size;
+        size = coffer_mcf_tensor_at(job->model, job->tensors[i])->size;
         if (!coffer__to_size(&in_memory, size))
             return coffer__fail_no_memory(err, size);
-        of->first_pieces[i] = pieces;
+        job->first_pieces[i] = pieces;
         pieces += size / PIECE + (size % PIECE != 0);
     }
-    of->first_pieces[of->count] = pieces;
+    job->first_pieces[job->count] = pieces;
     return COFFER_OK;
 }
 
-static coffer_status load_all(loading *of, uint32_t threads, const coffer_progress *progress,
+static coffer_status load_all(loading *job, uint32_t threads, const coffer_progress *progress,
                               coffer_error *err)
 {
-    uint64_t pieces = of->first_pieces[of->count], at_once;
+    uint64_t pieces = job->first_pieces[job->count], at_once;
     coffer__pool *pool = NULL;
     coffer_status status = coffer__pool_new(&pool, threads, err);
     if (status)
         return status;
     at_once = (uint64_t)PIECES_AT_ONCE * coffer__pool_threads(pool);
-    for (of->first = 0; status == COFFER_OK && of->first < pieces; of->first += at_once) {
-        uint64_t n = pieces - of->first < at_once ? pieces - of->first : at_once;
-        status = coffer__pool_run(pool, n, load_piece, of, err);
+    for (job->first = 0; status == COFFER_OK && job->first < pieces; job->first += at_once) {
+        uint64_t n = pieces - job->first < at_once ? pieces - job->first : at_once;
+        status = coffer__pool_run(pool, n, load_piece, job, err);
         if (status == COFFER_OK && progress &&
-            progress->step(progress->context, (of->first + n) * PIECE, pieces * PIECE) != 0)
+            progress->step(progress->context, (job->first + n) * PIECE, pieces * PIECE) != 0)
             status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
     }
     coffer__pool_free(pool);
@@ -78,17 +79,19 @@ static coffer_status load_all(loading *of, uint32_t threads, const coffer_progre
 }
 
 coffer_status coffer_mcf_read_many(void *const *outs, const coffer_mcf *model, const size_t *tensors,
-                                   size_t count, uint32_t threads, const coffer_progress *progress,
-                                   coffer_error *err)
+                                   size_t count, const coffer_mcf_work_opts *opts, coffer_error *err)
 {
-    loading of = { .model = model, .outs = outs, .tensors = tensors, .count = count };
-    coffer_status status;
-    of.first_pieces = coffer__alloc_array(count + 1, sizeof *of.first_pieces);
-    if (!of.first_pieces)
-        return coffer__fail_no_memory(err, (count + 1) * sizeof *of.first_pieces);
-    status = count_pieces(&of, err);
+    coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
+    loading job = { .model = model, .outs = outs, .tensors = tensors, .count = count };
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    job.first_pieces = coffer__alloc_array(count + 1, sizeof *job.first_pieces);
+    if (!job.first_pieces)
+        return coffer__fail_no_memory(err, (count + 1) * sizeof *job.first_pieces);
+    status = count_pieces(&job, err);
     if (status == COFFER_OK)
-        status = load_all(&of, threads, progress, err);
-    coffer__free(of.first_pieces);
+        status = load_all(&job, options.threads, options.progress, err);
+    coffer__free(job.first_pieces);
     return status;
 }

@@ -107,10 +107,11 @@ static coffer_status find_index(rescue *work, coffer_error *err)
 {
     coffer_mcf *model = work->model;
     coffer_error found = COFFER_ERROR_INIT;
+    const coffer_mcf_section *listed = coffer_mcf_find_section(model, COFFER_MCF_TENSOR_INDEX);
     coffer_mcf_section section;
     coffer_status status;
-    if (coffer_mcf_find_section(&section, model, COFFER_MCF_TENSOR_INDEX)) {
-        status = coffer__mcf_index_load(&model->index, work->source, &section, &model->limits, &found);
+    if (listed) {
+        status = coffer__mcf_index_load(&model->index, work->source, listed, &model->limits, &found);
         if (status == COFFER_OK)
             return COFFER_OK;
         if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)))
@@ -179,10 +180,9 @@ static void judge(rescue *work, size_t tensor)
 {
     const coffer_mcf *model = work->model;
     coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, tensor);
-    coffer_mcf_quant quant;
     coffer_error why = COFFER_ERROR_INIT;
     bool known = coffer_mcf_dtype_from_code(entry.dtype) != COFFER_DTYPE_NONE;
-    bool activations = coffer_mcf_get_quant(&quant, model, tensor) && quant.activations &&
+    bool activations = coffer__mcf_has_activations(model, tensor) &&
                        !coffer__mcf_is_blocked(coffer_mcf_dtype_from_code(entry.dtype));
     coffer_status status = COFFER_OK;
     if (!entry.name)
@@ -269,7 +269,6 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
     coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
     coffer__mcf_rewrite from = { work->model, work->left_out, work->opts->progress };
     coffer_mcf_writer *writer = NULL;
-    coffer_mcf_section sums;
     coffer_status status;
     if (!anything_left(work))
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(work->source),
@@ -278,9 +277,9 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
     options.align = coffer__mcf_common_alignment(work->model);
     options.no_dedup = true;
     options.no_checksums =
-        !work->directory_lost && !coffer_mcf_find_section(&sums, work->model, COFFER_MCF_CHECKSUMS);
+        !work->directory_lost && !coffer_mcf_find_section(work->model, COFFER_MCF_CHECKSUMS);
     options.flags = work->model->header.flags;
-    options.exclusive = !work->opts->overwrite;
+    options.overwrite = work->opts->overwrite;
     if ((status = coffer_mcf_writer_create(&writer, path, &options, err)))
         return status;
     if ((status = coffer__mcf_take_over(writer, &from, err))) {

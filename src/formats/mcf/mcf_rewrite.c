@@ -12,9 +12,9 @@ uint32_t coffer__mcf_common_alignment(const coffer_mcf *model)
     uint64_t bits = COFFER__MCF_MAX_ALIGNMENT;
     bool any = false;
     for (size_t i = 0; i < model->index.count; i++) {
-        coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
-        if (tensor.size > 0) {
-            bits |= tensor.offset;
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
+        if (entry.size > 0) {
+            bits |= entry.offset;
             any = true;
         }
     }
@@ -121,7 +121,7 @@ static bool record_of(coffer__mcf_quant_record *out, const coffer_mcf *model, si
                                        .block_size = implied.block_size,
                                        .super_size = implied.super_size };
     if (own && own->method == dtype_code) {
-        out->domain = own->domain == 1 && !coffer__mcf_is_blocked(dtype);
+        out->domain = own->domain == COFFER__MCF_DOMAIN_ACTIVATIONS && !coffer__mcf_is_blocked(dtype);
         out->min_clip = own->min_clip;
         out->max_clip = own->max_clip;
     }

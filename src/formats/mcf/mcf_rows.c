@@ -12,18 +12,16 @@
 static coffer_status check_rows(const coffer_mcf *model, size_t tensor, uint64_t first, uint64_t count,
                                 coffer_error *err)
 {
-    coffer_mcf_tensor of;
     coffer_status status = coffer__mcf_check_tensor(model, tensor, err);
     if (status)
         return status;
-    of = coffer_mcf_tensor_at(model, tensor);
-    if (coffer__range_fits(first, count, coffer_mcf_row_count(&of)))
+    uint64_t rows = coffer_mcf_row_count(coffer_mcf_tensor_at(model, tensor));
+    if (coffer__range_fits(first, count, rows))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                         "%llu rows from %llu on of tensor %s asked for, it has %llu",
                         (unsigned long long)count, (unsigned long long)first,
-                        coffer__mcf_entry_name(&model->index, tensor).text,
-                        (unsigned long long)coffer_mcf_row_count(&of));
+                        coffer__mcf_entry_name(&model->index, tensor).text, (unsigned long long)rows);
 }
 
 /* Bytes [*begin, *begin + *len) hold the rows. The payload's size was checked: nothing here overflows. */
@@ -38,39 +36,39 @@ static void bytes_of_rows(uint64_t *begin, uint64_t *len, const coffer_mcf_tenso
 coffer_status coffer_mcf_read_rows(void *out, const coffer_mcf *model, size_t tensor, uint64_t first,
                                    uint64_t count, coffer_error *err)
 {
-    coffer_mcf_tensor of;
     uint64_t begin, len;
     size_t size;
     coffer_status status = check_rows(model, tensor, first, count, err);
     if (status)
         return status;
-    of = coffer_mcf_tensor_at(model, tensor);
-    if (coffer_dtype_is_quantized(of.dtype))
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, of.offset,
+    const coffer_mcf_tensor *info = coffer_mcf_tensor_at(model, tensor);
+    if (coffer_dtype_is_quantized(info->dtype))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, info->offset,
                             "tensor %s is quantized (%s): its rows do not stand one after the other",
-                            coffer__mcf_entry_name(&model->index, tensor).text, coffer_dtype_name(of.dtype));
-    bytes_of_rows(&begin, &len, &of, first, count);
+                            coffer__mcf_entry_name(&model->index, tensor).text,
+                            coffer_dtype_name(info->dtype));
+    bytes_of_rows(&begin, &len, info, first, count);
     if (!coffer__to_size(&size, len))
         return coffer__fail_no_memory(err, len);
     return coffer_mcf_read(out, model, tensor, begin, size, err);
 }
 
 static coffer_status convert_plain(float *out, const coffer_mcf *model, size_t tensor,
-                                   const coffer_mcf_tensor *of, uint64_t first, uint64_t count,
+                                   const coffer_mcf_tensor *info, uint64_t first, uint64_t count,
                                    coffer_error *err)
 {
-    size_t size = coffer_dtype_size(of->dtype), at_once = SCRATCH_SIZE / size;
+    size_t size = coffer_dtype_size(info->dtype), at_once = SCRATCH_SIZE / size;
     uint8_t *scratch = coffer__malloc(SCRATCH_SIZE);
     uint64_t begin, len;
     coffer_status status = COFFER_OK;
     if (!scratch)
         return coffer__fail_no_memory(err, SCRATCH_SIZE);
-    bytes_of_rows(&begin, &len, of, first, count);
+    bytes_of_rows(&begin, &len, info, first, count);
     for (uint64_t done = 0; status == COFFER_OK && done < len / size;) {
         size_t n = len / size - done < at_once ? (size_t)(len / size - done) : at_once;
         status = coffer_mcf_read(scratch, model, tensor, begin + done * size, n * size, err);
         if (status == COFFER_OK)
-            coffer__elements_convert(out + done, COFFER_DTYPE_F32, scratch, of->dtype, n);
+            coffer__elements_convert(out + done, COFFER_DTYPE_F32, scratch, info->dtype, n);
         done += n;
     }
     coffer__free(scratch);
@@ -84,31 +82,29 @@ typedef struct payload {
 
 static coffer_status read_payload(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
 {
-    const payload *of = context;
-    return coffer_mcf_read(out, of->model, of->tensor, offset, len, err);
+    const payload *from = context;
+    return coffer_mcf_read(out, from->model, from->tensor, offset, len, err);
 }
 
 static coffer_status decode_quantized(float *out, const coffer_mcf *model, size_t tensor,
-                                      const coffer_mcf_tensor *of, uint64_t first, uint64_t count,
+                                      const coffer_mcf_tensor *info, uint64_t first, uint64_t count,
                                       coffer_error *err)
 {
     payload context = { model, tensor };
-    coffer_mcf_quant quant;
     coffer__quant_layout layout;
-    bool activations = !coffer__mcf_is_blocked(of->dtype) && coffer_mcf_get_quant(&quant, model, tensor) &&
-                       quant.activations;
-    coffer_status status = coffer__quant_plan(&layout, of->dtype, of->rank, of->dims, activations, err);
+    bool activations = !coffer__mcf_is_blocked(info->dtype) && coffer__mcf_has_activations(model, tensor);
+    coffer_status status = coffer__quant_plan(&layout, info->dtype, info->rank, info->dims, activations, err);
     return status ? status : coffer__quant_read_rows(out, &layout, first, count, read_payload, &context, err);
 }
 
 coffer_status coffer_mcf_read_rows_f32(float *out, const coffer_mcf *model, size_t tensor, uint64_t first,
                                        uint64_t count, coffer_error *err)
 {
-    coffer_mcf_tensor of;
     coffer_status status = check_rows(model, tensor, first, count, err);
     if (status)
         return status;
-    of = coffer_mcf_tensor_at(model, tensor);
-    return coffer_dtype_is_quantized(of.dtype) ? decode_quantized(out, model, tensor, &of, first, count, err)
-                                               : convert_plain(out, model, tensor, &of, first, count, err);
+    const coffer_mcf_tensor *info = coffer_mcf_tensor_at(model, tensor);
+    return coffer_dtype_is_quantized(info->dtype)
+               ? decode_quantized(out, model, tensor, info, first, count, err)
+               : convert_plain(out, model, tensor, info, first, count, err);
 }

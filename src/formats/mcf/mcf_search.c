@@ -76,12 +76,18 @@ static coffer_status run(search *of, coffer_error *err)
 
 static bool looks_like_index(uint64_t *size, const uint8_t *head, uint64_t left)
 {
-    uint64_t count = coffer__load_u32(head + 8), dims = coffer__load_u32(head + 12);
-    uint64_t ends[3] = { coffer__load_u64(head + 16), coffer__load_u64(head + 24),
-                         coffer__load_u64(head + 32) };
-    uint64_t lens[3] = { count * COFFER__MCF_ENTRY, dims * sizeof(uint64_t), coffer__load_u64(head + 40) };
+    uint64_t count = coffer__load_u32(head + COFFER__MCF_INDEX_COUNT_AT),
+             dims = coffer__load_u32(head + COFFER__MCF_INDEX_DIM_COUNT_AT);
+    uint64_t ends[3] = { coffer__load_u64(head + COFFER__MCF_INDEX_ENTRIES_AT),
+                         coffer__load_u64(head + COFFER__MCF_INDEX_DIMS_AT),
+                         coffer__load_u64(head + COFFER__MCF_INDEX_STRINGS_AT) };
+    uint64_t lens[3] = { count * COFFER__MCF_ENTRY, dims * sizeof(uint64_t),
+                         coffer__load_u64(head + COFFER__MCF_INDEX_STRINGS_SIZE_AT) };
     uint64_t end = COFFER__MCF_INDEX_HEADER;
-    if (coffer__load_u32(head) != COFFER__MCF_INDEX_VERSION || coffer__load_u32(head + 4) > 3 || count == 0)
+    if (coffer__load_u32(head + COFFER__MCF_INDEX_VERSION_AT) != COFFER__MCF_INDEX_VERSION ||
+        coffer__load_u32(head + COFFER__MCF_INDEX_FLAGS_AT) >
+            (COFFER__MCF_INDEX_SORTED | COFFER__MCF_INDEX_UTF8) ||
+        count == 0)
         return false;
     for (int i = 0; i < 3; i++) {
         if (ends[i] < COFFER__MCF_INDEX_HEADER || !coffer__range_fits(ends[i], lens[i], left))
@@ -131,11 +137,15 @@ coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source 
 /* The table stands behind the strings, and its end is the section's. */
 static bool looks_like_model_info(uint64_t *size, const uint8_t *head, uint64_t left)
 {
-    uint64_t count = coffer__load_u32(head + 72), table = coffer__load_u64(head + 80);
-    uint64_t name = coffer__load_u64(head + 56);
-    if (coffer__load_u32(head) != COFFER__MCF_SECTION_VERSION || coffer__load_u32(head + 4) != 0 ||
-        coffer__load_u32(head + 8) > 6 || coffer__load_u32(head + 12) != 0 ||
-        coffer__load_u32(head + 44) > 3 || coffer__load_u32(head + 76) != 0 || count == 0)
+    uint64_t count = coffer__load_u32(head + COFFER__MCF_MODEL_KV_COUNT_AT),
+             table = coffer__load_u64(head + COFFER__MCF_MODEL_KVS_AT);
+    uint64_t name = coffer__load_u64(head + COFFER__MCF_MODEL_NAME_AT);
+    if (coffer__load_u32(head + COFFER__MCF_MODEL_VERSION_AT) != COFFER__MCF_SECTION_VERSION ||
+        coffer__load_u32(head + COFFER__MCF_MODEL_FLAGS_AT) != 0 ||
+        coffer__load_u32(head + COFFER__MCF_MODEL_ARCH_AT) > COFFER_MCF_ARCH_SMOLLM3 ||
+        coffer__load_u32(head + COFFER__MCF_MODEL_PAD_AT) != 0 ||
+        coffer__load_u32(head + COFFER__MCF_MODEL_ROPE_AT) > COFFER_MCF_ROPE_YARN ||
+        coffer__load_u32(head + COFFER__MCF_MODEL_KV_PAD_AT) != 0 || count == 0)
         return false;
     if (name != COFFER__MCF_MODEL_INFO_SIZE || table < COFFER__MCF_MODEL_INFO_SIZE ||
         !coffer__range_fits(table, count * COFFER__MCF_KV_ENTRY, left))

@@ -14,6 +14,9 @@
 
 /* ---- The writer ---- */
 
+COFFER__INIT_FUNCTION(coffer_mcf_writer_opts, COFFER_MCF_WRITER_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mcf_new_tensor, COFFER_MCF_NEW_TENSOR_INIT)
+
 static coffer_status check_options(coffer_mcf_writer_opts *options, coffer_error *err)
 {
     uint32_t align = options->align ? options->align : COFFER__MCF_PAYLOAD_ALIGNMENT;
@@ -43,9 +46,9 @@ coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path
     writer->opts = options;
     coffer__buffer_init(&writer->names, SIZE_MAX);
     coffer__buffer_init(&writer->dims, SIZE_MAX);
-    coffer__buffer_init(&writer->sources, SIZE_MAX);
-    sink_options.exclusive = options.exclusive;
-    sink_options.no_sync = options.no_sync;
+    coffer__buffer_init(&writer->importances, SIZE_MAX);
+    sink_options.exclusive = !options.overwrite;
+    sink_options.no_sync = options.durability == COFFER_DURABILITY_NONE;
     writer->path = coffer__strdup(path);
     if (!writer->path)
         status = coffer__fail_no_memory(err, strlen(path) + 1);
@@ -77,7 +80,7 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer)
     coffer__free(writer->tensors);
     coffer__buffer_free(&writer->names);
     coffer__buffer_free(&writer->dims);
-    coffer__buffer_free(&writer->sources);
+    coffer__buffer_free(&writer->importances);
     coffer__mcf_table_free(&writer->by_name);
     coffer__mcf_table_free(&writer->by_sample);
     coffer__free(writer->sums);
@@ -117,8 +120,7 @@ static coffer_status align_to(coffer_mcf_writer *writer, uint64_t alignment, cof
 
 static bool has_section(const coffer_mcf_writer *writer, uint32_t type)
 {
-    coffer_mcf_section section;
-    if (coffer__mcf_first_section(&section, writer->sections, writer->section_count, type))
+    if (coffer__mcf_first_section(writer->sections, writer->section_count, type))
         return true;
     for (size_t i = 0; i < writer->late_count; i++) {
         if (writer->late[i].type == type)
@@ -346,21 +348,22 @@ coffer_status coffer__mcf_add_alias(coffer_mcf_writer *writer, const char *name,
     return status ? status : add_tensor(writer, &tensor, name, name_len, dims, err);
 }
 
+/* quant : of the caller, or NULL. */
 static coffer_status make_record(coffer__mcf_quant_record *out, const coffer_mcf_new_tensor *tensor,
-                                 coffer_error *err)
+                                 const coffer_mcf_quant *quant, coffer_error *err)
 {
-    coffer_mcf_quant quant = coffer__mcf_implied_quant(tensor->dtype);
-    if (tensor->quant && tensor->quant->method != tensor->dtype && tensor->quant->method != COFFER_DTYPE_NONE)
+    coffer_mcf_quant implied = coffer__mcf_implied_quant(tensor->dtype);
+    if (quant && quant->method != tensor->dtype && quant->method != COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a tensor of type %s with the record of a %s one",
-                            coffer_dtype_name(tensor->dtype), coffer_dtype_name(tensor->quant->method));
+                            coffer_dtype_name(tensor->dtype), coffer_dtype_name(quant->method));
     *out = (coffer__mcf_quant_record){ .method = (uint8_t)coffer_mcf_dtype_code(tensor->dtype),
-                                       .block_size = quant.block_size,
-                                       .super_size = quant.super_size };
-    if (tensor->quant) {
-        out->domain = tensor->quant->activations;
-        out->min_clip = tensor->quant->min_clip;
-        out->max_clip = tensor->quant->max_clip;
+                                       .block_size = implied.block_size,
+                                       .super_size = implied.super_size };
+    if (quant) {
+        out->domain = quant->activations ? COFFER__MCF_DOMAIN_ACTIVATIONS : COFFER__MCF_DOMAIN_WEIGHTS;
+        out->min_clip = quant->min_clip;
+        out->max_clip = quant->max_clip;
     }
     return COFFER_OK;
 }
@@ -368,23 +371,28 @@ static coffer_status make_record(coffer__mcf_quant_record *out, const coffer_mcf
 coffer_status coffer_mcf_writer_begin_tensor(coffer_mcf_writer *writer, const coffer_mcf_new_tensor *tensor,
                                              coffer_error *err)
 {
-    bool quantized = coffer_dtype_is_quantized(tensor->dtype);
-    bool activations = tensor->quant && tensor->quant->activations;
+    coffer_mcf_new_tensor known = COFFER_MCF_NEW_TENSOR_INIT;
+    coffer_mcf_quant quant = COFFER_MCF_QUANT_INIT;
     coffer__mcf_quant_record record = { 0 };
     uint64_t size;
-    coffer_status status;
-    if (!coffer__utf8_valid(tensor->name, tensor->name_len))
-        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "a tensor's name is not UTF-8");
-    if (tensor->quant && !quantized)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor of type %s has no quantization record",
-                            coffer_dtype_name(tensor->dtype));
-    if ((status =
-             coffer_mcf_payload_size(&size, tensor->dtype, tensor->rank, tensor->dims, activations, err)) ||
-        (quantized && (status = make_record(&record, tensor, err))))
+    coffer_status status = coffer__take_options(&known, sizeof known, tensor, err);
+    if (!status && known.quant)
+        status = coffer__take_options(&quant, sizeof quant, known.quant, err);
+    if (status)
         return status;
-    return coffer__mcf_begin_raw(writer, tensor->name, tensor->name_len, coffer_mcf_dtype_code(tensor->dtype),
-                                 tensor->rank, tensor->dims, size, quantized ? &record : NULL, err);
+    bool quantized = coffer_dtype_is_quantized(known.dtype);
+    if (!coffer__utf8_valid(known.name, known.name_len))
+        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "a tensor's name is not UTF-8");
+    if (known.quant && !quantized)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a tensor of type %s has no quantization record", coffer_dtype_name(known.dtype));
+    status = coffer_mcf_payload_size(&size, known.dtype, known.rank, known.dims, quant.activations, err);
+    if (!status && quantized)
+        status = make_record(&record, &known, known.quant ? &quant : NULL, err);
+    if (status)
+        return status;
+    return coffer__mcf_begin_raw(writer, known.name, known.name_len, coffer_mcf_dtype_code(known.dtype),
+                                 known.rank, known.dims, size, quantized ? &record : NULL, err);
 }
 
 /* ---- Payloads ---- */
@@ -459,18 +467,23 @@ coffer_status coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float min_cl
 coffer_status coffer_mcf_writer_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
                                             coffer_error *err)
 {
-    coffer_status status = expect_room(writer, 0, err);
+    coffer_mcf_quality known = COFFER_MCF_QUALITY_INIT;
+    coffer_status status = coffer__take_options(&known, sizeof known, quality, err);
+    if (!status)
+        status = expect_room(writer, 0, err);
     if (status)
         return status;
     coffer__mcf_new *tensor = &writer->tensors[writer->tensor_count - 1];
     if (!tensor->quantized)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a tensor that is not quantized has lost nothing");
-    tensor->quality = *quality;
-    tensor->source_at = writer->sources.len;
+                            "a tensor that is not quantized has no quantization error");
+    tensor->quality = known;
+    tensor->quality.importance = NULL;
+    tensor->importance_at = writer->importances.len;
+    tensor->importance_len = known.importance ? strlen(known.importance) : 0;
     tensor->measured = true;
-    coffer__buffer_append(&writer->sources, quality->importance, quality->importance_len);
-    return writer->sources.failed ? coffer__fail_no_memory(err, quality->importance_len) : COFFER_OK;
+    coffer__buffer_append(&writer->importances, known.importance, tensor->importance_len);
+    return writer->importances.failed ? coffer__fail_no_memory(err, tensor->importance_len) : COFFER_OK;
 }
 
 static coffer_status write_piecewise(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,

@@ -75,26 +75,26 @@ static void compose_index(coffer__buffer *out, const coffer_mcf_writer *writer, 
     uint32_t name_at = 0, dim_at = 0;
     if (!bytes)
         return;
-    coffer__store_u32(bytes, COFFER__MCF_INDEX_VERSION);
-    coffer__store_u32(bytes + 4,
+    coffer__store_u32(bytes + COFFER__MCF_INDEX_VERSION_AT, COFFER__MCF_INDEX_VERSION);
+    coffer__store_u32(bytes + COFFER__MCF_INDEX_FLAGS_AT,
                       COFFER__MCF_INDEX_SORTED | (writer->foreign_names ? 0 : COFFER__MCF_INDEX_UTF8));
-    coffer__store_u32(bytes + 8, (uint32_t)count);
-    coffer__store_u32(bytes + 12, (uint32_t)dim_count);
-    coffer__store_u64(bytes + 16, COFFER__MCF_INDEX_HEADER);
-    coffer__store_u64(bytes + 24, dims_at);
-    coffer__store_u64(bytes + 32, strings_at);
-    coffer__store_u64(bytes + 40, writer->names.len);
+    coffer__store_u32(bytes + COFFER__MCF_INDEX_COUNT_AT, (uint32_t)count);
+    coffer__store_u32(bytes + COFFER__MCF_INDEX_DIM_COUNT_AT, (uint32_t)dim_count);
+    coffer__store_u64(bytes + COFFER__MCF_INDEX_ENTRIES_AT, COFFER__MCF_INDEX_HEADER);
+    coffer__store_u64(bytes + COFFER__MCF_INDEX_DIMS_AT, dims_at);
+    coffer__store_u64(bytes + COFFER__MCF_INDEX_STRINGS_AT, strings_at);
+    coffer__store_u64(bytes + COFFER__MCF_INDEX_STRINGS_SIZE_AT, writer->names.len);
     for (size_t i = 0; i < count; i++) {
         const coffer__mcf_new *tensor = &writer->tensors[sorted[i].tensor];
         uint8_t *entry = bytes + COFFER__MCF_INDEX_HEADER + i * COFFER__MCF_ENTRY;
-        coffer__store_u32(entry, name_at);
-        coffer__store_u32(entry + 4, tensor->name_len);
-        coffer__store_u32(entry + 8, tensor->dtype);
-        coffer__store_u32(entry + 12, tensor->rank);
-        coffer__store_u32(entry + 16, dim_at);
+        coffer__store_u32(entry + COFFER__MCF_ENTRY_NAME_AT, name_at);
+        coffer__store_u32(entry + COFFER__MCF_ENTRY_NAME_LEN_AT, tensor->name_len);
+        coffer__store_u32(entry + COFFER__MCF_ENTRY_DTYPE_AT, tensor->dtype);
+        coffer__store_u32(entry + COFFER__MCF_ENTRY_RANK_AT, tensor->rank);
+        coffer__store_u32(entry + COFFER__MCF_ENTRY_DIM_AT, dim_at);
         coffer__store_u32(entry + COFFER__MCF_ENTRY_RESERVED_AT, 0);
         coffer__store_u64(entry + COFFER__MCF_ENTRY_OFFSET_AT, tensor->offset);
-        coffer__store_u64(entry + 32, tensor->size);
+        coffer__store_u64(entry + COFFER__MCF_ENTRY_SIZE_AT, tensor->size);
         if (tensor->rank > 0)
             memcpy(bytes + dims_at + (uint64_t)dim_at * sizeof(uint64_t),
                    writer->dims.data + (uint64_t)tensor->dim_at * sizeof(uint64_t),
@@ -122,8 +122,8 @@ static void compose_quants(coffer__buffer *out, const coffer_mcf_writer *writer,
     }
     if (out->failed)
         return;
-    coffer__store_u32(out->data, COFFER__MCF_SECTION_VERSION);
-    coffer__store_u32(out->data + 4, count);
+    coffer__store_u32(out->data + COFFER__MCF_QUANT_VERSION_AT, COFFER__MCF_SECTION_VERSION);
+    coffer__store_u32(out->data + COFFER__MCF_QUANT_COUNT_AT, count);
 }
 
 static coffer_status put_quality(coffer_mcf_writer *writer, const named *sorted, coffer_error *err)
@@ -132,12 +132,15 @@ static coffer_status put_quality(coffer_mcf_writer *writer, const named *sorted,
     coffer__buffer bytes = COFFER__BUFFER_INIT;
     for (size_t i = 0; i < writer->tensor_count; i++) {
         const coffer__mcf_new *tensor = &writer->tensors[sorted[i].tensor];
-        coffer__mcf_quality_record record = { sorted[i].name, tensor->name_len, (uint16_t)tensor->dtype,
-                                              tensor->quality };
+        coffer__mcf_quality_record record = { .name = sorted[i].name,
+                                              .name_len = tensor->name_len,
+                                              .dtype = (uint16_t)tensor->dtype,
+                                              .quality = tensor->quality,
+                                              .importance_len = tensor->importance_len };
         if (!tensor->measured)
             continue;
-        if (tensor->quality.importance_len)
-            record.quality.importance = (const char *)writer->sources.data + tensor->source_at;
+        if (tensor->importance_len)
+            record.importance = (const char *)writer->importances.data + tensor->importance_at;
         coffer__mcf_quality_add(&quality, &record);
     }
     if (quality.count == 0)

@@ -18,8 +18,8 @@ typedef struct coffer__mcf_new {
     bool quantized;
     coffer__mcf_quant_record quant; /* its tensor is filled in when the order is known */
     bool measured;
-    coffer_mcf_quality quality; /* its source is in the sources */
-    size_t source_at;
+    coffer_mcf_quality quality; /* without its importance, which is in `importances` */
+    size_t importance_at, importance_len;
     bool hashed;
     uint64_t hash[2]; /* of the whole payload, made when another looks like it */
 } coffer__mcf_new;
@@ -48,7 +48,7 @@ struct coffer_mcf_writer {
     coffer__mcf_new *tensors;
     size_t tensor_count, tensor_capacity;
     coffer__buffer names, dims; /* dims : u64 each */
-    coffer__buffer sources;     /* of importances */
+    coffer__buffer importances; /* without NULs */
     bool foreign_names;         /* one is not UTF-8 */
     coffer__mcf_table by_name, by_sample;
     bool in_tensor;

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/report.h"
-#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
 /* Something that is wrong with events. */

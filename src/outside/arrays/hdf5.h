@@ -1,41 +1,90 @@
-/* HDF5 files by libhdf5, where the library was built with it. The bytes go through the library's own sources
- * and files, so that a link in a file leads nowhere else, whatever it says. libhdf5 is not safe in threads: a
- * file that is open holds a lock. */
-#ifndef COFFER_CONVERT_HDF5_H
-#define COFFER_CONVERT_HDF5_H
+/* HDF5 files by libhdf5, in a module. The bytes go through sources and files of the library, so that a link
+ * in a file leads nowhere else, whatever it says. libhdf5 is not safe in threads: a file that is open holds a
+ * lock. */
+#ifndef COFFER_OUTSIDE_HDF5_H
+#define COFFER_OUTSIDE_HDF5_H
 
+#include "base/module.h"
 #include "coffer/dtype.h"
-#include "coffer/error.h"
 #include "coffer/source.h"
 
 bool coffer__hdf5_probe(const uint8_t *head, size_t len);
 
-#ifdef COFFER_HAVE_HDF5
+/* Where the bytes of a file are. */
+typedef struct coffer__hdf5_bytes {
+    coffer_source *src; /* reading; borrowed */
+    int fd;             /* writing */
+    const char *name;   /* for messages, borrowed */
+    uint64_t size;
+    coffer_status (*read)(void *out, const struct coffer__hdf5_bytes *bytes, uint64_t offset, size_t len,
+                          coffer_error *err);
+    /* NULL for a file that is only read. */
+    coffer_status (*write)(const struct coffer__hdf5_bytes *bytes, uint64_t offset, const void *data,
+                           size_t len, coffer_error *err);
+    coffer_status (*truncate)(const struct coffer__hdf5_bytes *bytes, uint64_t size, coffer_error *err);
+} coffer__hdf5_bytes;
 
-#define H5_USE_110_API /* of newer versions, too */
-#include <hdf5.h>
+coffer__hdf5_bytes coffer__hdf5_bytes_of_source(coffer_source *src);
+/* fd : open for reading and writing, empty. */
+coffer__hdf5_bytes coffer__hdf5_bytes_of_file(int fd, const char *name);
 
-typedef struct coffer__hdf5 coffer__hdf5;
+typedef struct coffer__hdf5_dataset {
+    bool has_values;
+    int dimensions;
+    uint64_t size[2];   /* of the first two dimensions, 1 where there are fewer */
+    coffer_dtype dtype; /* NONE when its elements are not numbers, or wide */
+    bool is_wide;       /* floats of more than 64 bits, which F64 rounds */
+    bool is_elsewhere;  /* its values are in other files */
+    bool is_chunked;
+    uint64_t chunk[2], chunk_bytes; /* UINT64_MAX when the product overflows */
+    uint64_t stored_bytes;
+} coffer__hdf5_dataset;
 
-/* Opens for reading. src : borrowed, must outlive the handle. */
-coffer_status coffer__hdf5_open(coffer__hdf5 **out, coffer_source *src, coffer_error *err);
-/* Makes a new file in an open, empty one. name : for messages, borrowed. */
-coffer_status coffer__hdf5_create(coffer__hdf5 **out, int fd, const char *name, coffer_error *err);
-hid_t coffer__hdf5_file(const coffer__hdf5 *file);
-/* Closes and frees, also on failure. What was written is complete only when this succeeds. NULL allowed. */
-coffer_status coffer__hdf5_close(coffer__hdf5 *file, coffer_error *err);
-/* What went wrong with the disk so far, or COFFER_OK: libhdf5 does not tell. */
-coffer_status coffer__hdf5_status(const coffer__hdf5 *file, coffer_error *err);
-/* Puts into words why a call of libhdf5 failed: what the disk said, else what libhdf5 says. */
-coffer_status coffer__hdf5_fail(const coffer__hdf5 *file, const char *what, coffer_error *err);
+typedef struct coffer__hdf5_attribute {
+    const char *name;
+    enum { COFFER__HDF5_BOOL, COFFER__HDF5_I64, COFFER__HDF5_U64, COFFER__HDF5_F64, COFFER__HDF5_TEXT } kind;
+    bool boolean;
+    int64_t i64;
+    uint64_t u64;
+    double f64;
+    const char *text; /* UTF-8, NUL after len bytes */
+    size_t len;
+} coffer__hdf5_attribute;
 
-/* The little-endian type of elements, in files and in memory; H5Tclose(). Negative on failure. names : of the
- * two parts of a complex one; NULL = "r" and "i", as h5py has it. */
-hid_t coffer__hdf5_type(coffer_dtype dtype, const char *const names[2]);
-/* The elements that a type of a file is read as; COFFER_DTYPE_NONE when there are none. names : of the parts
- * of a complex one, H5free_memory(); NULL else. */
-coffer_dtype coffer__hdf5_dtype(hid_t type, char *names[2]);
+typedef struct coffer__hdf5 coffer__hdf5; /* a file and at most one dataset of it */
 
-#endif
+typedef struct coffer__hdf5_module {
+    coffer__module common;
+    /* Opens for reading, or creates a file where bytes->write is set. bytes : copied. */
+    coffer_status (*open)(coffer__hdf5 **out, const coffer__hdf5_bytes *bytes, coffer_error *err);
+    /* Closes and frees, also on failure. What was written is complete only when this succeeds. NULL allowed.
+     */
+    coffer_status (*close)(coffer__hdf5 *file, coffer_error *err);
+
+    /* Calls visit for each dataset. is_matrix : numbers with one or two dimensions. */
+    coffer_status (*list)(coffer__hdf5 *file, void (*visit)(void *context, const char *name, bool is_matrix),
+                          void *context, coffer_error *err);
+    /* Opens a dataset for the functions below; COFFER_E_NOT_FOUND when there is none of that name. */
+    coffer_status (*choose)(coffer__hdf5 *file, const char *name, coffer_error *err);
+    coffer_status (*describe)(coffer__hdf5_dataset *out, coffer__hdf5 *file, coffer_error *err);
+    /* Reads rows as little-endian elements of a type: the one of the description, or F64 for wide ones. */
+    coffer_status (*read_rows)(void *out, coffer__hdf5 *file, coffer_dtype dtype, uint64_t row,
+                               uint64_t count, coffer_error *err);
+    /* Calls visit for each attribute that is a single number, truth value or text, until it fails. */
+    coffer_status (*attributes)(coffer__hdf5 *file,
+                                coffer_status (*visit)(void *context, const coffer__hdf5_attribute *attribute,
+                                                       coffer_error *err),
+                                void *context, coffer_error *err);
+
+    coffer_status (*create_dataset)(coffer__hdf5 *file, const char *name, coffer_dtype dtype, int dimensions,
+                                    const uint64_t size[2], coffer_error *err);
+    coffer_status (*write_tile)(coffer__hdf5 *file, const void *values, const uint64_t start[2],
+                                const uint64_t size[2], coffer_error *err);
+    coffer_status (*put_attribute)(coffer__hdf5 *file, const coffer__hdf5_attribute *attribute,
+                                   coffer_error *err);
+} coffer__hdf5_module;
+
+/* NULL with COFFER_E_UNSUPPORTED when the module is not installed. */
+const coffer__hdf5_module *coffer__hdf5_load(coffer_error *err);
 
 #endif

@@ -1,10 +1,8 @@
-#include "outside/arrays/hdf5_attributes.h"
-
-#ifdef COFFER_HAVE_HDF5
-
+/* The HDF5 module: attributes of a dataset. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "outside/arrays/hdf5_private.h"
 
 #include <string.h>
 
@@ -13,82 +11,85 @@
 
 /* ---- Reading ---- */
 
-typedef struct visit_job {
+typedef struct reading {
     const coffer__hdf5 *file;
-    coffer__hdf5_attribute_visitor visit;
+    coffer_status (*visit)(void *context, const coffer__hdf5_attribute *attribute, coffer_error *err);
     void *context;
     coffer_status status;
     coffer_error *err;
-} visit_job;
+} reading;
 
-static coffer_status visit_text(visit_job *job, const char *name, const char *text, size_t len)
+static coffer_status give_text(const reading *pass, const char *name, const char *text, size_t len)
 {
-    if (len > MAX_TEXT || !coffer__utf8_valid(text, len))
+    if (!coffer__utf8_valid(text, len))
         return COFFER_OK;
-    coffer__hdf5_attribute attribute = { .name = name, .dtype = COFFER_DTYPE_NONE };
-    attribute.as.text.bytes = text;
-    attribute.as.text.len = len;
-    return job->visit(job->context, &attribute, job->err);
+    coffer__hdf5_attribute attribute = { .name = name, .kind = COFFER__HDF5_TEXT, .text = text, .len = len };
+    return pass->visit(pass->context, &attribute, pass->err);
 }
 
-static coffer_status read_text(visit_job *job, const char *name, hid_t attribute, hid_t type)
+static coffer_status read_text(const reading *pass, const char *name, hid_t attribute, hid_t type)
 {
     char *text = NULL;
+    size_t size = H5Tget_size(type);
+    coffer_status status = COFFER_OK;
     if (H5Tis_variable_str(type) > 0) {
-        /* Not converted: the character set of the file is ASCII or UTF-8. */
+        /* Read as it is stored: the character set of the file is UTF-8 or a part of it. */
         if (H5Aread(attribute, type, &text) < 0 || !text)
             return COFFER_OK;
-        coffer_status status = visit_text(job, name, text, strnlen(text, MAX_TEXT + 1));
+        size = strnlen(text, MAX_TEXT + 1);
+        if (size <= MAX_TEXT)
+            status = give_text(pass, name, text, size);
         H5free_memory(text);
         return status;
     }
-    size_t size = H5Tget_size(type);
     if (size > MAX_TEXT)
         return COFFER_OK;
-    text = coffer__malloc(size);
+    text = coffer__calloc(size + 1, 1);
     if (!text)
-        return coffer__fail_no_memory(job->err, size);
-    coffer_status status = COFFER_OK;
+        return coffer__fail_no_memory(pass->err, size);
     if (H5Aread(attribute, type, text) >= 0)
-        status = visit_text(job, name, text, strnlen(text, size));
+        status = give_text(pass, name, text, strlen(text));
     coffer__free(text);
     return status;
 }
 
-/* The type that a number is read as, or NONE. */
-static coffer_dtype wide_dtype(hid_t type)
+static coffer_status read_number(const reading *pass, const char *name, hid_t attribute, hid_t type)
 {
     char *names[2];
     coffer_dtype dtype = coffer__hdf5_dtype(type, names);
+    coffer__hdf5_attribute value = { .name = name };
+    int8_t boolean = 0;
+    void *out = NULL;
+    hid_t read_as = -1;
     H5free_memory(names[0]);
     H5free_memory(names[1]);
-    if (dtype == COFFER_DTYPE_BOOL)
-        return COFFER_DTYPE_BOOL;
-    if (coffer_dtype_is_float(dtype))
-        return COFFER_DTYPE_F64;
-    if (coffer_dtype_is_integer(dtype))
-        return H5Tget_sign(type) == H5T_SGN_2 ? COFFER_DTYPE_I64 : COFFER_DTYPE_U64;
-    return COFFER_DTYPE_NONE;
+    if (dtype == COFFER_DTYPE_BOOL) {
+        read_as = coffer__hdf5_type(COFFER_DTYPE_BOOL, NULL);
+        value.kind = COFFER__HDF5_BOOL;
+        out = &boolean;
+    } else if (coffer_dtype_is_float(dtype)) {
+        read_as = H5Tcopy(H5T_NATIVE_DOUBLE);
+        value.kind = COFFER__HDF5_F64;
+        out = &value.f64;
+    } else if (coffer_dtype_is_integer(dtype)) {
+        bool has_sign = H5Tget_sign(type) == H5T_SGN_2;
+        read_as = H5Tcopy(has_sign ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64);
+        value.kind = has_sign ? COFFER__HDF5_I64 : COFFER__HDF5_U64;
+        out = has_sign ? (void *)&value.i64 : (void *)&value.u64;
+    }
+    if (read_as < 0)
+        return COFFER_OK;
+    herr_t result = H5Aread(attribute, read_as, out);
+    H5Tclose(read_as);
+    if (result < 0)
+        return coffer__hdf5_fail(pass->file, "cannot read an attribute", pass->err);
+    value.boolean = boolean != 0;
+    return pass->visit(pass->context, &value, pass->err);
 }
 
-static coffer_status read_number(visit_job *job, const char *name, hid_t attribute, hid_t type)
+static herr_t read_attribute(hid_t dataset, const char *name, const H5A_info_t *info, void *context)
 {
-    coffer__hdf5_attribute number = { .name = name, .dtype = wide_dtype(type) };
-    if (number.dtype == COFFER_DTYPE_NONE)
-        return COFFER_OK;
-    hid_t memory_type = coffer__hdf5_type(number.dtype, NULL);
-    if (memory_type < 0)
-        return COFFER_OK;
-    coffer_status status = H5Aread(attribute, memory_type, &number.as) < 0
-                               ? coffer__hdf5_fail(job->file, "cannot read an attribute", job->err)
-                               : job->visit(job->context, &number, job->err);
-    H5Tclose(memory_type);
-    return status;
-}
-
-static herr_t visit_attribute(hid_t dataset, const char *name, const H5A_info_t *info, void *context)
-{
-    visit_job *job = context;
+    reading *pass = context;
     (void)info;
     hid_t attribute = H5Aopen(dataset, name, H5P_DEFAULT);
     if (attribute < 0)
@@ -97,27 +98,29 @@ static herr_t visit_attribute(hid_t dataset, const char *name, const H5A_info_t 
     bool single = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
     if (type >= 0 && single && name[0] && coffer__utf8_valid(name, strlen(name))) {
         if (H5Tget_class(type) == H5T_STRING)
-            job->status = read_text(job, name, attribute, type);
+            pass->status = read_text(pass, name, attribute, type);
         else
-            job->status = read_number(job, name, attribute, type);
+            pass->status = read_number(pass, name, attribute, type);
     }
     if (type >= 0)
         H5Tclose(type);
     if (space >= 0)
         H5Sclose(space);
     H5Aclose(attribute);
-    return job->status ? -1 : 0;
+    return pass->status ? -1 : 0;
 }
 
-coffer_status coffer__hdf5_visit_attributes(const coffer__hdf5 *file, hid_t dataset,
-                                            coffer__hdf5_attribute_visitor visit, void *context,
-                                            coffer_error *err)
+coffer_status coffer__hdf5_attributes(coffer__hdf5 *file,
+                                      coffer_status (*visit)(void *context,
+                                                             const coffer__hdf5_attribute *attribute,
+                                                             coffer_error *err),
+                                      void *context, coffer_error *err)
 {
-    visit_job job = { file, visit, context, COFFER_OK, err };
-    hsize_t position = 0;
-    if (H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, &position, visit_attribute, &job) < 0)
-        return job.status ? job.status : coffer__hdf5_fail(file, "cannot list the attributes", err);
-    return COFFER_OK;
+    reading pass = { file, visit, context, COFFER_OK, err };
+    hsize_t at = 0;
+    if (H5Aiterate2(file->dataset, H5_INDEX_NAME, H5_ITER_INC, &at, read_attribute, &pass) >= 0)
+        return COFFER_OK;
+    return pass.status ? pass.status : coffer__hdf5_fail(file, "cannot list the attributes", err);
 }
 
 /* ---- Writing ---- */
@@ -132,23 +135,51 @@ static hid_t text_type(void)
     return type;
 }
 
-coffer_status coffer__hdf5_put_attribute(const coffer__hdf5 *file, hid_t dataset,
-                                         const coffer__hdf5_attribute *attribute, coffer_error *err)
+static hid_t type_of(const coffer__hdf5_attribute *attribute)
 {
-    bool is_text = attribute->dtype == COFFER_DTYPE_NONE;
-    const void *value = is_text ? (const void *)&attribute->as.text.bytes : (const void *)&attribute->as;
-    hid_t type = is_text ? text_type() : coffer__hdf5_type(attribute->dtype, NULL);
-    hid_t space = H5Screate(H5S_SCALAR), id = -1;
+    switch (attribute->kind) {
+    case COFFER__HDF5_BOOL:
+        return coffer__hdf5_type(COFFER_DTYPE_BOOL, NULL);
+    case COFFER__HDF5_I64:
+        return coffer__hdf5_type(COFFER_DTYPE_I64, NULL);
+    case COFFER__HDF5_U64:
+        return coffer__hdf5_type(COFFER_DTYPE_U64, NULL);
+    case COFFER__HDF5_F64:
+        return coffer__hdf5_type(COFFER_DTYPE_F64, NULL);
+    default:
+        return text_type();
+    }
+}
+
+static bool write_value(hid_t out, hid_t type, const coffer__hdf5_attribute *attribute)
+{
+    const int8_t boolean = attribute->boolean;
+    switch (attribute->kind) {
+    case COFFER__HDF5_BOOL:
+        return H5Awrite(out, type, &boolean) >= 0;
+    case COFFER__HDF5_I64:
+        return H5Awrite(out, type, &attribute->i64) >= 0;
+    case COFFER__HDF5_U64:
+        return H5Awrite(out, type, &attribute->u64) >= 0;
+    case COFFER__HDF5_F64:
+        return H5Awrite(out, type, &attribute->f64) >= 0;
+    default:
+        return H5Awrite(out, type, &attribute->text) >= 0;
+    }
+}
+
+coffer_status coffer__hdf5_put_attribute(coffer__hdf5 *file, const coffer__hdf5_attribute *attribute,
+                                         coffer_error *err)
+{
+    hid_t type = type_of(attribute), space = H5Screate(H5S_SCALAR), out = -1;
     if (type >= 0 && space >= 0)
-        id = H5Acreate2(dataset, attribute->name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = id >= 0 && H5Awrite(id, type, value) >= 0;
-    if (id >= 0)
-        H5Aclose(id);
+        out = H5Acreate2(file->dataset, attribute->name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = out >= 0 && write_value(out, type, attribute);
+    if (out >= 0)
+        H5Aclose(out);
     if (type >= 0)
         H5Tclose(type);
     if (space >= 0)
         H5Sclose(space);
     return good ? COFFER_OK : coffer__hdf5_fail(file, "cannot write an attribute", err);
 }
-
-#endif

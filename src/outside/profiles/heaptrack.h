@@ -13,11 +13,11 @@
  *   c MS                 time since the start         R PAGES        resident memory
  *
  * Lengths stand before texts from format 3 on. */
-#ifndef COFFER_CONVERT_HEAPTRACK_H
-#define COFFER_CONVERT_HEAPTRACK_H
+#ifndef COFFER_OUTSIDE_HEAPTRACK_H
+#define COFFER_OUTSIDE_HEAPTRACK_H
 
-#include "convert/traces/mlyze_import.h"
-#include "outside/profiles/import_lines.h"
+#include "base/buffer.h"
+#include "outside/profiles/packed_lines.h"
 
 #define COFFER__HEAPTRACK_NEWEST 3
 
@@ -30,12 +30,12 @@ typedef struct coffer__heaptrack_line {
 } coffer__heaptrack_line;
 
 /* The line in hand, behind its letter. */
-coffer__heaptrack_line coffer__heaptrack_fields(const coffer__import_lines *lines);
+coffer__heaptrack_line coffer__heaptrack_fields(const coffer__packed_lines *lines);
 /* False when there are no more, or what is there is no number. */
 bool coffer__heaptrack_hex(uint64_t *out, coffer__heaptrack_line *line);
 bool coffer__heaptrack_text(const char **text, size_t *len, coffer__heaptrack_line *line, bool sized);
 
-/* ---- Where instructions are: modules of raw files (heaptrack_modules.c) ---- */
+/* ---- Modules of raw files: which file an instruction is in ---- */
 
 typedef struct coffer__heaptrack_module {
     uint64_t begin, end, base;
@@ -56,54 +56,5 @@ coffer_status coffer__heaptrack_modules_add(coffer__heaptrack_modules *modules, 
 /* The module that holds an address, or NULL. */
 const coffer__heaptrack_module *coffer__heaptrack_modules_find(const coffer__heaptrack_modules *modules,
                                                                uint64_t address);
-
-/* ---- Strings, instructions and traces (heaptrack_stacks.c) ---- */
-
-typedef struct coffer__heaptrack_string {
-    size_t at, len;
-    uint64_t function, file; /* ids in the trace, UINT64_MAX until it is used as such */
-} coffer__heaptrack_string;
-
-typedef struct coffer__heaptrack_trace {
-    uint64_t parent; /* from 1, smaller than its own; 0 = none */
-    uint64_t frame_at;
-    uint32_t frame_count;
-    uint64_t depth; /* frames up to the outermost */
-    uint64_t stack; /* id in the trace, UINT64_MAX until it is used */
-} coffer__heaptrack_trace;
-
-/* The frames of an instruction, innermost first. */
-typedef struct coffer__heaptrack_ip {
-    uint64_t frame_at;
-    uint32_t frame_count;
-} coffer__heaptrack_ip;
-
-typedef struct coffer__heaptrack_stacks {
-    coffer__mlyze_import *import;
-    const coffer__import_lines *lines;
-    coffer__heaptrack_modules modules;
-    coffer__buffer texts;
-    coffer__heaptrack_string *strings;
-    size_t string_count, string_capacity;
-    coffer_mlyze_frame *frames;
-    size_t frame_count, frame_capacity;
-    coffer__heaptrack_ip *ips;
-    size_t ip_count, ip_capacity;
-    coffer__heaptrack_trace *traces;
-    size_t trace_count, trace_capacity;
-    coffer_mlyze_frame *stack; /* the one in hand */
-    size_t stack_capacity;
-} coffer__heaptrack_stacks;
-
-void coffer__heaptrack_stacks_free(coffer__heaptrack_stacks *stacks);
-coffer_status coffer__heaptrack_take_string(coffer__heaptrack_stacks *stacks, coffer__heaptrack_line line,
-                                            bool sized, coffer_error *err);
-coffer_status coffer__heaptrack_take_ip(coffer__heaptrack_stacks *stacks, coffer__heaptrack_line line,
-                                        coffer_error *err);
-coffer_status coffer__heaptrack_take_trace(coffer__heaptrack_stacks *stacks, coffer__heaptrack_line line,
-                                           bool raw, coffer_error *err);
-/* The stack of a trace, by its number; 0 = none. */
-coffer_status coffer__heaptrack_stack(uint64_t *id, coffer__heaptrack_stacks *stacks, uint64_t trace,
-                                      coffer_error *err);
 
 #endif

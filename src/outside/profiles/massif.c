@@ -14,7 +14,7 @@ bool coffer__massif_probe(const uint8_t *head, size_t len)
 }
 
 /* What stands behind `key` on the line in hand, or NULL. */
-static const char *value_of(size_t *len, const coffer__import_lines *lines, const char *key)
+static const char *value_of(size_t *len, const coffer__packed_lines *lines, const char *key)
 {
     size_t key_len = strlen(key);
     if (lines->len < key_len || memcmp(lines->text, key, key_len) != 0)
@@ -34,12 +34,12 @@ static coffer_status next_line(coffer__massif *massif, coffer_error *err)
 {
     coffer_status status;
     do {
-        status = coffer__import_lines_next(massif->lines, err);
+        status = coffer__packed_lines_next(massif->lines, err);
     } while (!status && massif->lines->text && (massif->lines->len == 0 || massif->lines->text[0] == '#'));
     return status;
 }
 
-coffer_status coffer__massif_open(coffer__massif *massif, coffer__import_lines *lines, coffer_error *err)
+coffer_status coffer__massif_open(coffer__massif *massif, coffer__packed_lines *lines, coffer_error *err)
 {
     static const char *const keys[] = { "desc:", "cmd:", "time_unit:" };
     *massif = (coffer__massif){ .lines = lines, .command = COFFER__BUFFER_INIT };
@@ -50,13 +50,13 @@ coffer_status coffer__massif_open(coffer__massif *massif, coffer__import_lines *
             return status;
         const char *value = lines->text ? value_of(&len, lines, keys[i]) : NULL;
         if (!value)
-            return coffer__import_lines_fail(lines, err, COFFER_E_MISSING, "expected \"%s\"", keys[i]);
+            return coffer__packed_lines_fail(lines, err, COFFER_E_MISSING, "expected \"%s\"", keys[i]);
         for (; len > 0 && *value == ' '; len--)
             value++;
         if (i == 1 && !coffer__buffer_append(&massif->command, value, len))
             return coffer__fail_no_memory(err, len);
         if (i == 2 && (len == 0 || len >= sizeof massif->time_unit))
-            return coffer__import_lines_fail(lines, err, COFFER_E_BAD_VALUE, "no such unit of time");
+            return coffer__packed_lines_fail(lines, err, COFFER_E_BAD_VALUE, "no such unit of time");
         if (i == 2)
             memcpy(massif->time_unit, value, len);
     }
@@ -78,7 +78,7 @@ static coffer_status take_value(const char **value, size_t *len, coffer__massif 
     *value = massif->lines->text ? value_of(len, massif->lines, key) : NULL;
     if (*value)
         return COFFER_OK;
-    return coffer__import_lines_fail(massif->lines, err,
+    return coffer__packed_lines_fail(massif->lines, err,
                                      massif->lines->text ? COFFER_E_BAD_VALUE : COFFER_E_TRUNCATED,
                                      "expected \"%s\" and a number", key);
 }
@@ -103,7 +103,7 @@ static coffer_status take_time(uint64_t *out, coffer__massif *massif, coffer_err
     }
     double time = coffer__number_parse(&number, value, len) ? coffer__number_as_f64(&number) * factor : -1;
     if (!(time >= 0 && time < 9e15)) /* where whole numbers are still exact */
-        return coffer__import_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
                                          "the time is no number from 0 to 9e15 microseconds");
     *out = (uint64_t)(time + 0.5);
     return COFFER_OK;
@@ -117,7 +117,7 @@ static coffer_status take_number(uint64_t *out, coffer__massif *massif, const ch
     if (status)
         return status;
     if (!parse_number(out, value, len))
-        return coffer__import_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
                                          "%s is no number from 0 to 2^63", key);
     return COFFER_OK;
 }
@@ -125,7 +125,7 @@ static coffer_status take_number(uint64_t *out, coffer__massif *massif, const ch
 static coffer_status take_detail(coffer__massif_detail *out, coffer__massif *massif, coffer_error *err)
 {
     static const char *const names[] = { "heap_tree=empty", "heap_tree=detailed", "heap_tree=peak" };
-    const coffer__import_lines *lines = massif->lines;
+    const coffer__packed_lines *lines = massif->lines;
     coffer_status status = next_line(massif, err);
     if (status)
         return status;
@@ -135,7 +135,7 @@ static coffer_status take_detail(coffer__massif_detail *out, coffer__massif *mas
             return COFFER_OK;
         }
     }
-    return coffer__import_lines_fail(lines, err, lines->text ? COFFER_E_BAD_VALUE : COFFER_E_TRUNCATED,
+    return coffer__packed_lines_fail(lines, err, lines->text ? COFFER_E_BAD_VALUE : COFFER_E_TRUNCATED,
                                      "expected heap_tree=empty, detailed or peak");
 }
 
@@ -149,7 +149,7 @@ coffer_status coffer__massif_next(bool *more, coffer__massif_snapshot *snapshot,
         return status;
     const char *value = value_of(&len, massif->lines, "snapshot=");
     if (!value || !parse_number(&snapshot->number, value, len))
-        return coffer__import_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
                                          "expected \"snapshot=\" and a number");
     status = take_time(&snapshot->time, massif, err);
     if (!status)
@@ -171,13 +171,13 @@ static size_t digits_from(const char *text, size_t len, size_t at)
 
 coffer_status coffer__massif_node_next(coffer__massif_node *node, coffer__massif *massif, coffer_error *err)
 {
-    const coffer__import_lines *lines = massif->lines;
+    const coffer__packed_lines *lines = massif->lines;
     size_t at = 0, digits;
-    coffer_status status = coffer__import_lines_next(massif->lines, err);
+    coffer_status status = coffer__packed_lines_next(massif->lines, err);
     if (status)
         return status;
     if (!lines->text)
-        return coffer__import_lines_fail(lines, err, COFFER_E_TRUNCATED,
+        return coffer__packed_lines_fail(lines, err, COFFER_E_TRUNCATED,
                                          "the tree of the snapshot breaks off");
     const char *text = lines->text;
     while (at < lines->len && text[at] == ' ')
@@ -191,7 +191,7 @@ coffer_status coffer__massif_node_next(coffer__massif_node *node, coffer__massif
     digits = good ? digits_from(text, lines->len, at) : 0;
     good = good && parse_number(&node->bytes, text + at, digits);
     if (!good)
-        return coffer__import_lines_fail(lines, err, COFFER_E_BAD_VALUE,
+        return coffer__packed_lines_fail(lines, err, COFFER_E_BAD_VALUE,
                                          "expected a node of the tree, \"n2: 4096 label\"");
     at += digits;
     while (at < lines->len && text[at] == ' ')

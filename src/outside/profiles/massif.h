@@ -1,8 +1,8 @@
 /* Massif's snapshots: what valgrind's heap profiler writes and ms_print reads. */
-#ifndef COFFER_CONVERT_MASSIF_H
-#define COFFER_CONVERT_MASSIF_H
+#ifndef COFFER_OUTSIDE_MASSIF_H
+#define COFFER_OUTSIDE_MASSIF_H
 
-#include "outside/profiles/import_lines.h"
+#include "outside/profiles/packed_lines.h"
 
 bool coffer__massif_probe(const uint8_t *head, size_t len);
 
@@ -27,13 +27,13 @@ typedef struct coffer__massif_node {
 } coffer__massif_node;
 
 typedef struct coffer__massif {
-    coffer__import_lines *lines;
+    coffer__packed_lines *lines;
     coffer__buffer command;
     char time_unit[8];
 } coffer__massif;
 
 /* Reads the head, up to the first snapshot. lines : borrowed. */
-coffer_status coffer__massif_open(coffer__massif *massif, coffer__import_lines *lines, coffer_error *err);
+coffer_status coffer__massif_open(coffer__massif *massif, coffer__packed_lines *lines, coffer_error *err);
 void coffer__massif_close(coffer__massif *massif);
 /* The next snapshot; false in *more at the end. Its tree, if it has one, must have been read. */
 coffer_status coffer__massif_next(bool *more, coffer__massif_snapshot *snapshot, coffer__massif *massif,

@@ -8,8 +8,8 @@
  * 4 filename
  *
  * Texts are numbers of strings, of which 0 is "". Samples and lines go from the innermost frame outwards. */
-#ifndef COFFER_CONVERT_PPROF_H
-#define COFFER_CONVERT_PPROF_H
+#ifndef COFFER_OUTSIDE_PPROF_H
+#define COFFER_OUTSIDE_PPROF_H
 
 #include "base/buffer.h"
 #include "coffer/limits.h"

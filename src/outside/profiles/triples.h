@@ -1,7 +1,7 @@
 /* A set of triples of numbers that gives each its place: frames by function, file and line, calls by caller
  * and frame. */
-#ifndef COFFER_CONVERT_TRIPLES_H
-#define COFFER_CONVERT_TRIPLES_H
+#ifndef COFFER_OUTSIDE_TRIPLES_H
+#define COFFER_OUTSIDE_TRIPLES_H
 
 #include "coffer/error.h"
 

@@ -4,6 +4,7 @@
 #include "coffer/format.h"
 #include "coffer/mcf.h"
 #include "support/gguf.h"
+#include "support/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static coffer_tensors *open_set(const char *path)
 {
     coffer_tensors *set = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_tensors_open(&set, path, NULL, &err))
+    if (coffer_tensors_open_path(&set, path, NULL, &err))
         fail_msg("%s", err.text);
     return set;
 }
@@ -241,18 +242,17 @@ static void sections_of_a_model_come_through_gguf(void **state)
     model a = open_model(first), b = open_model(back);
     size_t files = 0;
     for (uint32_t type = COFFER_MCF_CONFIG; type <= COFFER_MCF_MERGES; type++) {
-        coffer_mcf_section section;
         uint8_t *bytes_a, *bytes_b;
         size_t len_a, len_b;
-        if (!coffer_mcf_find_section(&section, a.mcf, type))
+        if (!coffer_mcf_find_section(a.mcf, type))
             continue;
         files++;
         assert_int_equal(coffer_mcf_read_section(&bytes_a, &len_a, a.mcf, type, NULL), COFFER_OK);
         assert_int_equal(coffer_mcf_read_section(&bytes_b, &len_b, b.mcf, type, NULL), COFFER_OK);
         assert_int_equal(len_a, len_b);
         assert_memory_equal(bytes_a, bytes_b, len_a);
-        coffer_mcf_free_bytes(bytes_a);
-        coffer_mcf_free_bytes(bytes_b);
+        coffer_free(bytes_a);
+        coffer_free(bytes_b);
     }
     assert_true(files > 1);
     assert_int_equal(a.info->hidden_size, b.info->hidden_size);
@@ -329,10 +329,10 @@ static void blocks_become_floats_without_loss(void **state)
 static void write_model(const char *path, coffer_dtype dtype, uint32_t rank, const void *bytes, size_t len)
 {
     uint64_t dims[5] = { 1, 1, 1, 1, 1 };
-    coffer_mcf_new_tensor tensor = { "w", 1, dtype, rank, dims, NULL };
+    coffer_mcf_new_tensor tensor = { sizeof(coffer_mcf_new_tensor), dtype, "w", 1, rank, dims, NULL };
     coffer_mcf_writer *writer = NULL;
     dims[0] = len / coffer_dtype_size(dtype);
-    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &model_overwrite, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_write(writer, bytes, len, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
@@ -344,15 +344,17 @@ static void int8_of_three_dimensions_becomes_floats(void **state)
     const char *mcf = temp_path(temp_folder, "int8.mcf"), *gguf = temp_path(temp_folder, "int8.gguf");
     uint64_t dims[3] = { 2, 3, 5 };
     uint8_t payload[64 + 30] = { 0 };
-    coffer_mcf_quant quant = { COFFER_DTYPE_INT8, false, 0, 0, -1, 1 };
-    coffer_mcf_new_tensor tensor = { "w", 1, COFFER_DTYPE_INT8, 3, dims, &quant };
+    coffer_mcf_quant quant = { sizeof quant, COFFER_DTYPE_INT8, false, 0, 0, -1, 1 };
+    coffer_mcf_new_tensor tensor = {
+        sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_INT8, "w", 1, 3, dims, &quant
+    };
     coffer_mcf_writer *writer = NULL;
     float values[30];
     (void)state;
     coffer__store_u32(payload, 0x3F000000); /* 0.5 */
     for (size_t i = 0; i < 30; i++)
         payload[64 + i] = (uint8_t)i;
-    assert_int_equal(coffer_mcf_writer_create(&writer, mcf, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, mcf, &model_overwrite, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_write(writer, payload, sizeof payload, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
@@ -448,14 +450,18 @@ static void the_input_cannot_be_the_output(void **state)
 /* What somebody wrote into the table by hand. */
 static void put_kv(const char *path, const char *key, const char *text)
 {
-    coffer_mcf_kv kv = { .key = key, .type = COFFER_MCF_KV_STRING, .text = text, .text_len = strlen(text) };
+    coffer_mcf_kv kv = { .struct_size = sizeof kv,
+                         .key = key,
+                         .type = COFFER_MCF_KV_STRING,
+                         .text = text,
+                         .text_len = strlen(text) };
     coffer_mcf_kv two[2] = { kv, kv };
     coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
     coffer_mcf_writer *writer = NULL;
     two[0].key = "gguf.a";
     info.kvs = two;
     info.kv_count = 2;
-    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &model_overwrite, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_set_model_info(writer, &info, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }

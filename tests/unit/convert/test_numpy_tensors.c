@@ -19,7 +19,7 @@ static coffer_tensors *open_array(const char *literal, const void *data, size_t 
     temp_write(path, zip.data, zip.len);
     coffer__buffer_free(&zip);
     coffer__buffer_free(&npy);
-    if (coffer_tensors_open(&set, path, NULL, &err))
+    if (coffer_tensors_open_path(&set, path, NULL, &err))
         fail_msg("%s", err.text);
     assert_string_equal(coffer_tensors_kind(set), "npz");
     assert_int_equal(coffer_tensors_count(set), 1);
@@ -86,7 +86,7 @@ static void a_damaged_array_is_not_read(void **state)
     archive_member member = { .name = "w.npy", .data = npy.data, .len = npy.len, .crc = 7 };
     coffer__buffer zip = archive_build(&member, 1, false);
     temp_write(path, zip.data, zip.len);
-    assert_int_equal(coffer_tensors_open(&set, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_open_path(&set, path, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_tensors_read(&read, set, 0, 0, sizeof read, NULL), COFFER_E_BAD_CHECKSUM);
     coffer_tensors_close(set);
     coffer__buffer_free(&zip);
@@ -103,7 +103,7 @@ static void a_single_array_is_called_what_its_file_is(void **state)
     coffer__buffer npy = archive_npy(NPY("<i8", "False", "(2,)"), values, sizeof values);
     temp_write(path, npy.data, npy.len);
     coffer__buffer_free(&npy);
-    assert_int_equal(coffer_tensors_open(&set, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_open_path(&set, path, NULL, NULL), COFFER_OK);
     assert_string_equal(coffer_tensors_kind(set), "npy");
     assert_string_equal(coffer_tensors_at(set, 0)->name, "weights");
     assert_int_equal(coffer_tensors_read_as(read, COFFER_DTYPE_F64, set, 0, 0, 2, NULL), COFFER_OK);

@@ -109,10 +109,9 @@ static bool has_hdf5(void)
     coffer_error err = COFFER_ERROR_INIT;
     shape.rows = shape.cols = 2;
     matrix_make("probe.pycauset", &shape);
-    if (matrix_convert(&err, "probe.pycauset", "probe.h5", NULL) == COFFER_OK)
-        return true;
-    assert_non_null(strstr(err.text, "built without libhdf5; .npy holds the same values"));
-    return false;
+    coffer_status status = matrix_convert(&err, "probe.pycauset", "probe.h5", NULL);
+    assert_true(status == COFFER_OK || status == COFFER_E_UNSUPPORTED);
+    return status == COFFER_OK;
 }
 
 static void every_matrix_survives_hdf5(void **state)

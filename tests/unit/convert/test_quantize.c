@@ -22,6 +22,7 @@ static int fresh(void **state)
 static coffer_mcf_quantize_opts with_rules(const coffer_mcf_quantize_rule *rules, size_t count)
 {
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
     opts.rules = rules;
     opts.rule_count = count;
     return opts;
@@ -51,7 +52,7 @@ static coffer_dtype type_of(const char *path, const char *name)
     coffer_mcf *model = model_open(src);
     size_t index = coffer_mcf_find_tensor(model, name, strlen(name));
     assert_int_not_equal(index, SIZE_MAX);
-    coffer_dtype dtype = coffer_mcf_tensor_at(model, index).dtype;
+    coffer_dtype dtype = coffer_mcf_tensor_at(model, index)->dtype;
     coffer_mcf_close(model);
     coffer_source_close(src);
     return dtype;
@@ -69,7 +70,7 @@ static void assert_same_files(const char *a, const char *b)
 
 static void float_tensors_of_two_dimensions_are_quantized_and_others_copied(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     (void)state;
     weights_model(in_path);
@@ -84,10 +85,10 @@ static void float_tensors_of_two_dimensions_are_quantized_and_others_copied(void
 static void the_last_rule_that_matches_counts(void **state)
 {
     static const coffer_mcf_quantize_rule rules[] = {
-        { NULL, COFFER_DTYPE_K4 },
-        { "*e*.weight", COFFER_DTYPE_Q8 },
-        { "wide.*", COFFER_DTYPE_NONE },
-        { "norm.*", COFFER_DTYPE_F16 },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q8, "*e*.weight" },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_NONE, "wide.*" },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_F16, "norm.*" },
     };
     coffer_mcf_quantize_opts opts = with_rules(rules, 4);
     (void)state;
@@ -101,7 +102,7 @@ static void the_last_rule_that_matches_counts(void **state)
 
 static void what_include_and_exclude_leave_out_is_copied(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_Q4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q4, NULL };
     static const char *const include[] = { "*e*.weight" }, *const exclude[] = { "wide*" };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     (void)state;
@@ -116,8 +117,10 @@ static void what_include_and_exclude_leave_out_is_copied(void **state)
 
 static void a_glob_that_matches_nothing_is_an_error(void **state)
 {
-    static const coffer_mcf_quantize_rule rules[] = { { NULL, COFFER_DTYPE_K4 },
-                                                      { "dep.*", COFFER_DTYPE_Q8 } };
+    static const coffer_mcf_quantize_rule rules[] = {
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q8, "dep.*" }
+    };
     static const char *const include[] = { "nothing" };
     coffer_mcf_quantize_opts opts = with_rules(rules, 2);
     (void)state;
@@ -131,7 +134,10 @@ static void a_glob_that_matches_nothing_is_an_error(void **state)
 
 static void types_that_nothing_can_become_are_refused(void **state)
 {
-    static const coffer_mcf_quantize_rule rules[] = { { NULL, COFFER_DTYPE_F64 }, { NULL, COFFER_DTYPE_K4 } };
+    static const coffer_mcf_quantize_rule rules[] = {
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_F64, NULL },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL }
+    };
     coffer_mcf_quantize_opts opts = with_rules(rules, 1);
     (void)state;
     weights_model(in_path);
@@ -143,8 +149,9 @@ static void types_that_nothing_can_become_are_refused(void **state)
 
 static void quantized_tensors_are_copied_unless_asked_otherwise(void **state)
 {
-    static const coffer_mcf_quantize_rule first = { NULL, COFFER_DTYPE_Q8 },
-                                          second = { NULL, COFFER_DTYPE_K3 };
+    static const coffer_mcf_quantize_rule first = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q8, NULL },
+                                          second = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K3,
+                                                     NULL };
     coffer_mcf_quantize_opts opts = with_rules(&first, 1);
     (void)state;
     weights_model(in_path);
@@ -170,7 +177,7 @@ static void payloads_are_those_of_the_encoder_whatever_the_bands(void **state)
     weights_fill(values, ROWS * COLS, 7);
     weights_one(in_path, ROWS, COLS, values);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        coffer_mcf_quantize_rule rule = { NULL, types[i] };
+        coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), types[i], NULL };
         coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
         coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
         uint64_t size;
@@ -183,7 +190,7 @@ static void payloads_are_those_of_the_encoder_whatever_the_bands(void **state)
         must(out_path, in_path, &opts);
         coffer_source *src = model_source(out_path);
         coffer_mcf *model = model_open(src);
-        assert_int_equal(coffer_mcf_tensor_at(model, 0).size, size);
+        assert_int_equal(coffer_mcf_tensor_at(model, 0)->size, size);
         assert_int_equal(coffer_mcf_read(got, model, 0, 0, size, NULL), COFFER_OK);
         assert_memory_equal(got, expected, size);
         coffer_mcf_close(model);
@@ -196,7 +203,7 @@ static void payloads_are_those_of_the_encoder_whatever_the_bands(void **state)
 
 static void the_bytes_do_not_depend_on_the_number_of_threads(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     (void)state;
     weights_model(in_path);
@@ -210,7 +217,7 @@ static void the_bytes_do_not_depend_on_the_number_of_threads(void **state)
 
 static void zeros_subnormals_and_rows_of_one_element_come_back(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_Q8 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q8, NULL };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     static const float column[5] = { 0.0f, 1.0f, -2.0f, 1e-40f, 3e-30f };
     float back[5];
@@ -228,7 +235,7 @@ static void zeros_subnormals_and_rows_of_one_element_come_back(void **state)
 
 static void numbers_that_are_not_finite_are_named_or_taken_for_zero(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     float values[3 * 40];
     (void)state;
@@ -248,7 +255,10 @@ static void numbers_that_are_not_finite_are_named_or_taken_for_zero(void **state
     coffer_mcf *models[2] = { model_open(sources[0]), model_open(sources[1]) };
     uint8_t hashes[2][32];
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(coffer_mcf_content_hash(hashes[i], models[i], 1, NULL, NULL), COFFER_OK);
+        assert_int_equal(
+            coffer_mcf_content_hash(hashes[i], models[i],
+                                    &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, NULL),
+            COFFER_OK);
         coffer_mcf_close(models[i]);
         coffer_source_close(sources[i]);
     }
@@ -257,7 +267,7 @@ static void numbers_that_are_not_finite_are_named_or_taken_for_zero(void **state
 
 static void the_input_is_never_the_output(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     coffer_error err = COFFER_ERROR_INIT;
     size_t len;
@@ -282,7 +292,7 @@ static const coffer_node *row_of(const coffer_node *root, const char *name)
 
 static void a_dry_run_gives_the_same_table_and_writes_nothing(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     coffer_mcf_quantize_opts opts = with_rules(&rule, 1);
     coffer_node *dry = NULL, *wet = NULL;
     (void)state;

@@ -22,6 +22,7 @@ static int fresh(void **state)
 static coffer_mcf_quantize_opts with_rule(const coffer_mcf_quantize_rule *rule)
 {
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
     opts.rules = rule;
     opts.rule_count = rule ? 1 : 0;
     return opts;
@@ -51,7 +52,7 @@ static float *decoded(uint64_t *rows, uint64_t *cols)
 {
     coffer_source *src = model_source(out_path);
     coffer_mcf *model = model_open(src);
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, 0);
+    coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, 0);
     float *out = malloc(tensor.elements * sizeof *out);
     *rows = tensor.dims[0];
     *cols = tensor.dims[1];
@@ -77,11 +78,10 @@ static double error_of_columns(const float *values, uint64_t first, uint64_t cou
 
 static void columns_that_count_more_come_out_better(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K3 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K3, NULL };
     enum { ROWS = 64, COLS = 256 };
     coffer_mcf_quantize_opts opts = with_rule(&rule);
     float values[ROWS * COLS], weights[COLS];
-    coffer_mcf_quality quality;
     (void)state;
     weights_fill(values, ROWS * COLS, 5);
     for (size_t i = 0; i < COLS; i++)
@@ -95,16 +95,15 @@ static void columns_that_count_more_come_out_better(void **state)
     assert_true(error_of_columns(values, 0, 4) < 0.7 * before);
     coffer_source *src = model_source(out_path);
     coffer_mcf *model = model_open(src);
-    assert_true(coffer_mcf_get_quality(&quality, model, 0));
-    assert_int_equal(quality.importance_len, strlen("weights.mcf"));
-    assert_memory_equal(quality.importance, "weights.mcf", quality.importance_len);
+    assert_non_null(coffer_mcf_quality_at(model, 0));
+    assert_string_equal(coffer_mcf_quality_at(model, 0)->importance, "weights.mcf");
     coffer_mcf_close(model);
     coffer_source_close(src);
 }
 
 static void importances_that_fit_nothing_are_an_error(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_K4 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
     static const float some[7] = { 1, 1, 1, 1, 1, 1, 1 };
     coffer_mcf_quantize_opts opts = with_rule(&rule);
     (void)state;
@@ -154,8 +153,10 @@ static void a_target_is_reached_and_a_larger_one_costs_less(void **state)
 
 static void a_target_keeps_to_the_rules_and_chooses_the_same_again(void **state)
 {
-    static const coffer_mcf_quantize_rule rules[] = { { "wide*", COFFER_DTYPE_Q8 },
-                                                      { NULL, COFFER_DTYPE_K4 } };
+    static const coffer_mcf_quantize_rule rules[] = {
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q8, "wide*" },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL }
+    };
     coffer_mcf_quantize_opts opts = with_rule(rules);
     size_t len;
     (void)state;
@@ -165,7 +166,7 @@ static void a_target_keeps_to_the_rules_and_chooses_the_same_again(void **state)
     must(NULL, &opts);
     coffer_source *src = model_source(out_path);
     coffer_mcf *model = model_open(src);
-    assert_int_equal(coffer_mcf_tensor_at(model, coffer_mcf_find_tensor(model, "wide.weight", 11)).dtype,
+    assert_int_equal(coffer_mcf_tensor_at(model, coffer_mcf_find_tensor(model, "wide.weight", 11))->dtype,
                      COFFER_DTYPE_Q8);
     coffer_mcf_close(model);
     coffer_source_close(src);
@@ -204,9 +205,8 @@ static void whole_scales_are_the_bounds_over_the_largest_code(void **state)
     values[2000] = -0.125f;
     weights_one(in_path, ROWS, COLS, values);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        coffer_mcf_quantize_rule rule = { NULL, cases[c].dtype };
+        coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), cases[c].dtype, NULL };
         coffer_mcf_quantize_opts opts = with_rule(&rule);
-        coffer_mcf_quant quant;
         uint64_t rows, cols;
         opts.activations = cases[c].activations;
         must(NULL, &opts);
@@ -218,10 +218,11 @@ static void whole_scales_are_the_bounds_over_the_largest_code(void **state)
         free(got);
         coffer_source *src = model_source(out_path);
         coffer_mcf *model = model_open(src);
-        assert_true(coffer_mcf_get_quant(&quant, model, 0));
-        assert_int_equal(quant.activations, cases[c].activations);
-        assert_true(quant.max_clip == 0.5f);
-        assert_true(quant.min_clip == (cases[c].activations ? -0.125f : -0.5f));
+        const coffer_mcf_quant *quant = coffer_mcf_quant_at(model, 0);
+        assert_non_null(quant);
+        assert_int_equal(quant->activations, cases[c].activations);
+        assert_true(quant->max_clip == 0.5f);
+        assert_true(quant->min_clip == (cases[c].activations ? -0.125f : -0.5f));
         coffer_mcf_close(model);
         coffer_source_close(src);
     }
@@ -230,10 +231,10 @@ static void whole_scales_are_the_bounds_over_the_largest_code(void **state)
 
 static void a_percentile_is_exact_and_cuts_what_lies_beyond(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_INT8 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_INT8,
+                                                   NULL };
     coffer_mcf_quantize_opts opts = with_rule(&rule);
     float values[1000];
-    coffer_mcf_quant quant;
     (void)state;
     for (int i = 0; i < 1000; i++) /* magnitudes 1 to 1000, in no order */
         values[i] = (float)(i * 7 % 1000 + 1) * (i % 2 ? -1.0f : 1.0f);
@@ -244,12 +245,13 @@ static void a_percentile_is_exact_and_cuts_what_lies_beyond(void **state)
         must(NULL, &opts);
         coffer_source *src = model_source(out_path);
         coffer_mcf *model = model_open(src);
-        assert_true(coffer_mcf_get_quant(&quant, model, 0));
+        const coffer_mcf_quant *quant = coffer_mcf_quant_at(model, 0);
+        assert_non_null(quant);
         if (!activations)
-            assert_true(quant.max_clip == 990.0f && quant.min_clip == -990.0f);
+            assert_true(quant->max_clip == 990.0f && quant->min_clip == -990.0f);
         else
-            assert_true(quant.max_clip > 975.0f && quant.max_clip < 985.0f && quant.min_clip < -975.0f &&
-                        quant.min_clip > -985.0f);
+            assert_true(quant->max_clip > 975.0f && quant->max_clip < 985.0f && quant->min_clip < -975.0f &&
+                        quant->min_clip > -985.0f);
         coffer_mcf_close(model);
         coffer_source_close(src);
     }
@@ -266,7 +268,7 @@ static void zeros_alone_have_a_scale_of_zero_and_stay_zeros(void **state)
     (void)state;
     weights_one(in_path, 3, 5, values);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        coffer_mcf_quantize_rule rule = { NULL, types[i] };
+        coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), types[i], NULL };
         coffer_mcf_quantize_opts opts = with_rule(&rule);
         uint64_t rows, cols;
         opts.activations = types[i] == COFFER_DTYPE_INT8;
@@ -279,7 +281,8 @@ static void zeros_alone_have_a_scale_of_zero_and_stay_zeros(void **state)
 
 static void numbers_that_are_not_finite_stop_whole_scales_too(void **state)
 {
-    static const coffer_mcf_quantize_rule rule = { NULL, COFFER_DTYPE_INT8 };
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_INT8,
+                                                   NULL };
     coffer_mcf_quantize_opts opts = with_rule(&rule);
     float values[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
     (void)state;

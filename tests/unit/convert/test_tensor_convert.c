@@ -58,7 +58,7 @@ static coffer_tensors *open_set(const char *name)
 {
     coffer_tensors *set = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_tensors_open(&set, in_folder(name), NULL, &err))
+    if (coffer_tensors_open_path(&set, in_folder(name), NULL, &err))
         fail_msg("%s: %s", name, err.text);
     return set;
 }
@@ -89,8 +89,8 @@ static void assert_same_metadata(const coffer_tensors *a, const coffer_tensors *
     coffer_node *x = NULL, *y = NULL;
     assert_int_equal(coffer_node_new(&x, NULL), COFFER_OK);
     assert_int_equal(coffer_node_new(&y, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_describe(x, a, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_describe(y, b, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_metadata(x, a, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_metadata(y, b, NULL), COFFER_OK);
     assert_int_equal(coffer_node_count(x), coffer_node_count(y));
     for (const coffer_node *at = coffer_node_first(x); at; at = coffer_node_next(at)) {
         const coffer_node *other = coffer_node_find(y, coffer_node_get_name(at));
@@ -241,7 +241,7 @@ static void settings_are_understood(void **state)
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(coffer_tensors_at(set, i)->offset % 4096, 0);
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_describe(root, set, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_metadata(root, set, NULL), COFFER_OK);
     assert_string_equal(coffer_node_get_text(coffer_node_find(root, "model_name"), NULL), "x");
     coffer_node_free(root);
     coffer_tensors_close(set);

@@ -18,12 +18,12 @@ static made_tensor tensor(const char *name, const float *values)
 }
 
 /* coffer_node_free. */
-static coffer_node *diff(const gguf_set *a, const gguf_set *b, const coffer_tensors_work *work)
+static coffer_node *diff(const gguf_set *a, const gguf_set *b, const coffer_tensors_diff_opts *opts)
 {
     coffer_node *root = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    if (coffer_tensors_diff(root, a->set, b->set, work, &err))
+    if (coffer_tensors_diff(root, a->set, b->set, opts, &err))
         fail_msg("%s", err.text);
     return root;
 }
@@ -84,13 +84,13 @@ static void values_that_differ_are_measured(void **state)
     assert_int_equal(coffer_node_get_u64(coffer_node_next(coffer_node_first(max_at))), 2);
     coffer_node_free(root);
 
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    work.tolerance = 0.5;
-    root = diff(&a, &b, &work);
+    coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
+    opts.tolerance = 0.5;
+    root = diff(&a, &b, &opts);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(first_in(root, "values"), "differing")), 1);
     coffer_node_free(root);
-    work.tolerance = 2;
-    root = diff(&a, &b, &work);
+    opts.tolerance = 2;
+    root = diff(&a, &b, &opts);
     assert_true(equal(root));
     assert_float_equal(real(coffer_node_find(root, "tensors"), "max_abs"), 2, 0);
     assert_null(first_in(root, "values"));
@@ -116,9 +116,9 @@ static void names_and_shapes_are_told(void **state)
     assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "shapes"), "name"), NULL), "s");
     assert_int_equal(number(root, "compared"), 1);
     coffer_node_free(root);
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    work.include = "m";
-    root = diff(&a, &b, &work);
+    coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
+    opts.include = "m";
+    root = diff(&a, &b, &opts);
     assert_true(equal(root));
     coffer_node_free(root);
     gguf_close_set(&a);
@@ -132,15 +132,15 @@ static void another_type_is_a_difference_unless_there_is_a_tolerance(void **stat
         doubles[i] = (double)base[i];
     made_tensor one = tensor("w", base), two = { "w", 28, 2, { 2, 3 }, doubles, sizeof doubles };
     gguf_set a = gguf_open_set(&one, 1, NULL, 0), b = gguf_open_set(&two, 1, NULL, 0);
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
     coffer_node *root = diff(&a, &b, NULL);
     (void)state;
     assert_false(equal(root));
     assert_int_equal(number(root, "identical"), 1);
     assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "types"), "b"), NULL), "F64");
     coffer_node_free(root);
-    work.tolerance = 1e-9;
-    root = diff(&a, &b, &work);
+    opts.tolerance = 1e-9;
+    root = diff(&a, &b, &opts);
     assert_true(equal(root));
     coffer_node_free(root);
     gguf_close_set(&a);
@@ -246,9 +246,9 @@ static void the_tensor_that_is_worst_off_is_listed_first(void **state)
     made_tensor one[] = { tensor("a", base), tensor("b", base), tensor("c", base) };
     made_tensor two[] = { tensor("a", changed), tensor("b", far), tensor("c", changed) };
     gguf_set a = gguf_open_set(one, 3, NULL, 0), b = gguf_open_set(two, 3, NULL, 0);
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    work.max_shown = 1;
-    coffer_node *root = diff(&a, &b, &work);
+    coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
+    opts.max_shown = 1;
+    coffer_node *root = diff(&a, &b, &opts);
     (void)state;
     assert_int_equal(number(root, "differing"), 3);
     assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "values"), "name"), NULL), "b");
@@ -265,7 +265,7 @@ static gguf_set model_with(const char *path, const char *config)
     assert_int_equal(
         coffer_mcf_writer_add_section(writer, COFFER_MCF_CONFIG, 1, config, strlen(config), NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_open(&out.set, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_open_path(&out.set, path, NULL, NULL), COFFER_OK);
     return out;
 }
 
@@ -298,9 +298,9 @@ static void many_differences_are_counted_and_few_listed(void **state)
         two[i] = tensor(names[i], changed);
     }
     gguf_set a = gguf_open_set(one, 30, NULL, 0), b = gguf_open_set(two, 30, NULL, 0);
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    work.max_shown = 4;
-    coffer_node *root = diff(&a, &b, &work);
+    coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
+    opts.max_shown = 4;
+    coffer_node *root = diff(&a, &b, &opts);
     (void)state;
     assert_int_equal(number(root, "differing"), 30);
     assert_int_equal(coffer_node_count(coffer_node_find(root, "values")), 4);
@@ -324,9 +324,9 @@ static void the_number_of_threads_changes_no_bit(void **state)
     double rmse[3];
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-        work.threads = threads;
-        coffer_node *root = diff(&a, &b, &work);
+        coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
+        opts.threads = threads;
+        coffer_node *root = diff(&a, &b, &opts);
         rmse[threads - 1] = real(first_in(root, "values"), "rmse");
         coffer_node_free(root);
     }

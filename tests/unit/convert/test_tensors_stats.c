@@ -11,31 +11,18 @@
 
 #define COUNT 3000000 /* several pieces, the last not whole */
 
-typedef struct taken {
-    coffer_tensor_stats stats[4];
-    size_t tensors[4];
-    size_t count;
-    size_t stop_at;
-} taken;
-
-static coffer_status take(void *context, size_t tensor, const coffer_tensor_stats *stats)
-{
-    taken *to = context;
-    to->tensors[to->count] = tensor;
-    to->stats[to->count++] = *stats;
-    return to->count == to->stop_at ? COFFER_E_CANCELLED : COFFER_OK;
-}
-
 static coffer_tensor_stats stats_of(const coffer_tensors *set, uint32_t threads)
 {
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
+    coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
+    coffer_tensors_stats *stats = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    taken got = { .count = 0 };
-    work.threads = threads;
-    if (coffer_tensors_stats(set, &work, take, &got, &err))
+    opts.threads = threads;
+    if (coffer_tensors_stats_new(&stats, set, &opts, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(got.count, 1);
-    return got.stats[0];
+    assert_int_equal(coffer_tensors_stats_count(stats), 1);
+    coffer_tensor_stats first = *coffer_tensors_stats_at(stats, 0);
+    coffer_tensors_stats_free(stats);
+    return first;
 }
 
 static gguf_set floats(const float *values, size_t count)
@@ -182,27 +169,27 @@ static void quantized_tensors_are_measured_by_what_they_decode_to(void **state)
     free(blocks);
 }
 
-static void globs_choose_and_the_caller_can_stop(void **state)
+static void globs_choose_the_tensors(void **state)
 {
     float values[] = { 1, 2 };
     made_tensor tensors[3] = { { "a.w", 0, 1, { 2 }, values, 8 },
                                { "b.w", 0, 1, { 2 }, values, 8 },
                                { "b.x", 0, 1, { 2 }, values, 8 } };
     gguf_set open = gguf_open_set(tensors, 3, NULL, 0);
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    taken got = { .count = 0 };
+    coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
+    coffer_tensors_stats *stats = NULL;
     (void)state;
-    work.include = "b.*";
-    assert_int_equal(coffer_tensors_stats(open.set, &work, take, &got, NULL), COFFER_OK);
-    assert_int_equal(got.count, 2);
-    assert_int_equal(got.tensors[0], 1);
-    got.count = 0;
-    work.exclude = "*.x";
-    assert_int_equal(coffer_tensors_stats(open.set, &work, take, &got, NULL), COFFER_OK);
-    assert_int_equal(got.count, 1);
-    got = (taken){ .stop_at = 2 };
-    assert_int_equal(coffer_tensors_stats(open.set, NULL, take, &got, NULL), COFFER_E_CANCELLED);
-    assert_int_equal(got.count, 2);
+    opts.include = "b.*";
+    assert_int_equal(coffer_tensors_stats_new(&stats, open.set, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_stats_count(stats), 2);
+    assert_int_equal(coffer_tensors_stats_at(stats, 0)->tensor, 1);
+    assert_int_equal(coffer_tensors_stats_at(stats, 1)->tensor, 2);
+    assert_null(coffer_tensors_stats_at(stats, 2));
+    coffer_tensors_stats_free(stats);
+    opts.exclude = "*.x";
+    assert_int_equal(coffer_tensors_stats_new(&stats, open.set, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_stats_count(stats), 1);
+    coffer_tensors_stats_free(stats);
     gguf_close_set(&open);
 }
 
@@ -217,12 +204,12 @@ static void progress_can_cancel(void **state)
     float values[] = { 1, 2 };
     gguf_set open = floats(values, 2);
     coffer_progress progress = { stop, NULL };
-    coffer_tensors_work work = COFFER_TENSORS_WORK_INIT;
-    taken got = { .count = 0 };
+    coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
+    coffer_tensors_stats *stats = NULL;
     (void)state;
-    work.progress = &progress;
-    assert_int_equal(coffer_tensors_stats(open.set, &work, take, &got, NULL), COFFER_E_CANCELLED);
-    assert_int_equal(got.count, 0);
+    opts.progress = &progress;
+    assert_int_equal(coffer_tensors_stats_new(&stats, open.set, &opts, NULL), COFFER_E_CANCELLED);
+    assert_null(stats);
     gguf_close_set(&open);
 }
 
@@ -234,7 +221,7 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_is_counted_apart),
         cmocka_unit_test(empty_constant_and_extreme_tensors_have_statistics),
         cmocka_unit_test(quantized_tensors_are_measured_by_what_they_decode_to),
-        cmocka_unit_test(globs_choose_and_the_caller_can_stop),
+        cmocka_unit_test(globs_choose_the_tensors),
         cmocka_unit_test(progress_can_cancel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

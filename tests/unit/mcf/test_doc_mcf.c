@@ -51,7 +51,7 @@ static void every_row_of_the_byte_table_agrees_with_the_dump(void **state)
 
 static coffer_mcf_tensor tensor(const coffer_mcf *model, const char *name)
 {
-    return coffer_mcf_tensor_at(model, coffer_mcf_find_tensor(model, name, strlen(name)));
+    return *coffer_mcf_tensor_at(model, coffer_mcf_find_tensor(model, name, strlen(name)));
 }
 
 static uint64_t fact(const void *context, const char *name)
@@ -114,7 +114,9 @@ static void check_finds_no_error_and_no_warning(void **state)
 static void add(coffer_mcf_writer *writer, const char *name)
 {
     static const uint64_t dims[] = { ROWS, COLUMNS };
-    const coffer_mcf_new_tensor new = { name, strlen(name), COFFER_DTYPE_F32, 2, dims, NULL };
+    const coffer_mcf_new_tensor new = {
+        sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_F32, name, strlen(name), 2, dims, NULL
+    };
     assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &new, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_write(writer, values, sizeof values, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
@@ -123,7 +125,7 @@ static void add(coffer_mcf_writer *writer, const char *name)
 static void the_writer_lays_the_same_model_out_in_the_same_bytes(void **state)
 {
     const doc_example *example = *state;
-    const coffer_mcf_kv epoch = { "epoch", COFFER_MCF_KV_U32, 3, 0.0f, NULL, 0 };
+    const coffer_mcf_kv epoch = { sizeof(coffer_mcf_kv), COFFER_MCF_KV_U32, "epoch", 3, 0.0f, NULL, 0 };
     coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
     coffer_mcf_writer *writer = NULL;
     char *folder = temp_make();

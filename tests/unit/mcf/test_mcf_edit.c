@@ -60,7 +60,7 @@ static void assert_config(const char *text)
     size_t len = 0;
     assert_int_equal(coffer_mcf_read_section(&bytes, &len, model, COFFER_MCF_CONFIG, NULL), COFFER_OK);
     assert_string_equal((char *)bytes, text);
-    coffer_mcf_free_bytes(bytes);
+    coffer_free(bytes);
     coffer_mcf_close(model);
     coffer_source_close(src);
 }
@@ -71,7 +71,7 @@ static void a_section_is_replaced_and_payloads_stay_where_they_are(void **state)
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
     (void)state;
-    offset = coffer_mcf_tensor_at(model, 0).offset;
+    offset = coffer_mcf_tensor_at(model, 0)->offset;
     coffer_mcf_close(model);
     coffer_source_close(src);
 
@@ -85,10 +85,9 @@ static void a_section_is_replaced_and_payloads_stay_where_they_are(void **state)
 
     src = model_source(path);
     model = model_open(src);
-    coffer_mcf_section merges;
-    assert_true(coffer_mcf_find_section(&merges, model, COFFER_MCF_MERGES));
-    assert_int_equal(merges.size, 4);
-    assert_int_equal(coffer_mcf_tensor_at(model, 0).offset, offset);
+    assert_non_null(coffer_mcf_find_section(model, COFFER_MCF_MERGES));
+    assert_int_equal(coffer_mcf_find_section(model, COFFER_MCF_MERGES)->size, 4);
+    assert_int_equal(coffer_mcf_tensor_at(model, 0)->offset, offset);
     coffer_mcf_close(model);
     coffer_source_close(src);
 }
@@ -176,7 +175,9 @@ static void sums_can_be_removed_and_made_anew(void **state)
     assert_int_equal(coffer_mcf_open(&model, src, &opts, &err), COFFER_E_MISSING);
     coffer_source_close(src);
     editor = edit();
-    assert_int_equal(coffer_mcf_editor_set_checksums(editor, 1, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_editor_set_checksums(
+                         editor, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, NULL),
+                     COFFER_OK);
     commit(editor);
     src = model_source(path);
     assert_int_equal(coffer_mcf_open(&model, src, &opts, &err), COFFER_OK);
@@ -221,7 +222,7 @@ static void content_hash(uint8_t out[32], const char *of)
 {
     coffer_source *src = model_source(of);
     coffer_mcf *model = model_open(src);
-    assert_int_equal(coffer_mcf_content_hash(out, model, 0, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_content_hash(out, model, NULL, NULL), COFFER_OK);
     coffer_mcf_close(model);
     coffer_source_close(src);
 }
@@ -256,8 +257,8 @@ static void compacting_drops_what_edits_left_behind(void **state)
     size_t len = 0;
     assert_int_equal(coffer_mcf_read_section(&bytes, &len, model, 0x7777, NULL), COFFER_OK);
     assert_string_equal((char *)bytes, "from the future");
-    assert_int_equal(coffer_mcf_tensor_at(model, 0).offset, coffer_mcf_tensor_at(model, 2).offset);
-    coffer_mcf_free_bytes(bytes);
+    assert_int_equal(coffer_mcf_tensor_at(model, 0)->offset, coffer_mcf_tensor_at(model, 2)->offset);
+    coffer_free(bytes);
     coffer_mcf_close(model);
     coffer_source_close(src);
 }

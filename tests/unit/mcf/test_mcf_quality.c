@@ -13,9 +13,12 @@ static char in_path[300], out_path[300], other_path[300];
 
 static int fresh(void **state)
 {
-    static const coffer_mcf_quantize_rule rules[] = { { NULL, COFFER_DTYPE_K4 },
-                                                      { "wide*", COFFER_DTYPE_Q8 } };
+    static const coffer_mcf_quantize_rule rules[] = {
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL },
+        { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_Q8, "wide*" }
+    };
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
     (void)state;
     temp_empty(temp_folder);
     snprintf(in_path, sizeof in_path, "%s/in.mcf", temp_folder);
@@ -32,8 +35,12 @@ static bool quality_of(coffer_mcf_quality *out, const char *path, const char *na
 {
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
-    bool found = coffer_mcf_get_quality(out, model, coffer_mcf_find_tensor(model, name, strlen(name)));
-    out->importance = NULL; /* it was the handle's */
+    const coffer_mcf_quality *quality =
+        coffer_mcf_quality_at(model, coffer_mcf_find_tensor(model, name, strlen(name)));
+    bool found = quality != NULL;
+    if (found)
+        *out = *quality;
+    out->importance = NULL; /* it belongs to the handle */
     coffer_mcf_close(model);
     coffer_source_close(src);
     return found;
@@ -70,6 +77,7 @@ static void it_is_kept_by_pack_and_compact_also_when_tensors_are_renumbered(void
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     coffer_mcf_quality before, after;
     coffer_node *node = NULL;
+    opts.overwrite = true;
     (void)state;
     opts.exclude = exclude;
     opts.exclude_count = 1;
@@ -101,7 +109,7 @@ static void another_original_is_a_finding_for_each_tensor(void **state)
     coffer_mcf_writer *writer = NULL;
     (void)state;
     weights_fill(values, 64 * 320, 99);
-    assert_int_equal(coffer_mcf_writer_create(&writer, other_path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, other_path, &model_overwrite, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "deep.weight", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "tall.weight", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
@@ -125,13 +133,14 @@ static void a_file_that_says_nothing_cannot_be_confirmed(void **state)
 
 static uint64_t section_place(void)
 {
-    coffer_mcf_section section;
     coffer_source *src = model_source(out_path);
     coffer_mcf *model = model_open(src);
-    assert_true(coffer_mcf_find_section(&section, model, COFFER_MCF_QUALITY));
+    const coffer_mcf_section *section = coffer_mcf_find_section(model, COFFER_MCF_QUALITY);
+    assert_non_null(section);
+    uint64_t place = section->offset;
     coffer_mcf_close(model);
     coffer_source_close(src);
-    return section.offset;
+    return place;
 }
 
 /* Sets four bytes of the section; check finds `code` there, and the tensors can be read all the same. */
@@ -187,11 +196,13 @@ static void a_record_for_another_type_does_not_count(void **state)
 static void only_quantized_tensors_have_a_quality(void **state)
 {
     static const uint64_t dims[] = { 1 };
-    const coffer_mcf_new_tensor tensor = { "a", 1, COFFER_DTYPE_F32, 1, dims, NULL };
-    coffer_mcf_quality quality = { COFFER_QUANT_FIT, 1.0f, 1.0f, NULL, 0 };
+    const coffer_mcf_new_tensor tensor = {
+        sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_F32, "a", 1, 1, dims, NULL
+    };
+    coffer_mcf_quality quality = { sizeof quality, COFFER_QUANT_FIT, 1.0f, 1.0f, NULL };
     coffer_mcf_writer *writer = NULL;
     (void)state;
-    assert_int_equal(coffer_mcf_writer_create(&writer, other_path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, other_path, &model_overwrite, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_set_quality(writer, &quality, NULL), COFFER_E_INVALID_ARGUMENT);
     coffer_mcf_writer_discard(writer);

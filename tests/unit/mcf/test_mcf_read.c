@@ -46,7 +46,7 @@ static void every_quantized_vector_decodes_bit_for_bit_over_every_source(void **
         coffer_source *src = open_as(kind, VECTORS "quantised.mcf", bytes, len);
         coffer_mcf *model = model_open(src);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
-            coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+            coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             char path[512];
             size_t expected_len = 0;
             snprintf(path, sizeof path, VECTORS "quant-expected/%.*s.f32", (int)tensor.name_len, tensor.name);
@@ -97,14 +97,14 @@ static void scalars_and_empty_tensors_are_single_rows(void **state)
     coffer_mcf *model = model_open(src);
     size_t scalar = coffer_mcf_find_tensor(model, "scalar", 6),
            empty = coffer_mcf_find_tensor(model, "empty", 5);
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, scalar);
+    coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, scalar);
     (void)state;
     assert_int_equal(tensor.rank, 0);
     assert_int_equal(tensor.elements, 1);
     assert_int_equal(coffer_mcf_row_count(&tensor), 1);
     assert_int_equal(coffer_mcf_read_rows_f32(value, model, scalar, 0, 1, NULL), COFFER_OK);
     assert_true(value[0] != -1);
-    tensor = coffer_mcf_tensor_at(model, empty);
+    tensor = *coffer_mcf_tensor_at(model, empty);
     assert_int_equal(tensor.elements, 0);
     assert_int_equal(coffer_mcf_row_count(&tensor), 0);
     assert_int_equal(coffer_mcf_read_rows_f32(value, model, empty, 0, 0, NULL), COFFER_OK);
@@ -120,7 +120,7 @@ static void a_lookup_finds_every_name_though_the_claimed_order_is_a_lie(void **s
         coffer_source *src = model_source(files[f]);
         coffer_mcf *model = model_open(src);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
-            coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+            coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             assert_int_equal(coffer_mcf_find_tensor(model, tensor.name, tensor.name_len), i);
         }
         assert_true(coffer_mcf_find_tensor(model, "", 0) == SIZE_MAX);
@@ -137,7 +137,7 @@ static void *find_all(void *context)
     const coffer_mcf_model_info *info = NULL;
     for (int round = 0; round < 50; round++) {
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
-            coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+            coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             if (coffer_mcf_find_tensor(model, tensor.name, tensor.name_len) != i)
                 return context;
         }
@@ -190,11 +190,14 @@ static void many_tensors_are_loaded_at_once(void **state)
         void *outs[32];
         for (size_t i = 0; i < count; i++) {
             tensors[i] = i;
-            outs[i] = malloc(coffer_mcf_tensor_at(model, i).size + 1);
+            outs[i] = malloc(coffer_mcf_tensor_at(model, i)->size + 1);
         }
-        assert_int_equal(coffer_mcf_read_many(outs, model, tensors, count, 3, NULL, NULL), COFFER_OK);
+        assert_int_equal(
+            coffer_mcf_read_many(outs, model, tensors, count,
+                                 &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 3, NULL }, NULL),
+            COFFER_OK);
         for (size_t i = 0; i < count; i++) {
-            coffer_mcf_tensor tensor = coffer_mcf_tensor_at(model, i);
+            coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             assert_memory_equal(outs[i], bytes + tensor.offset, tensor.size);
             free(outs[i]);
         }
@@ -214,7 +217,7 @@ static uint8_t *two_big_tensors(size_t *len)
     const char *path = temp_path(temp_folder, "big.mcf");
     uint8_t *payload = malloc(BIG);
     coffer_mcf_writer *writer = NULL;
-    assert_int_equal(coffer_mcf_writer_create(&writer, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &model_overwrite, NULL), COFFER_OK);
     memset(payload, 1, BIG);
     assert_int_equal(model_add(writer, "one", COFFER_DTYPE_U8, 1, dims, payload, NULL), COFFER_OK);
     memset(payload, 2, BIG);
@@ -237,7 +240,7 @@ static void a_verified_read_checks_the_chunks_it_touches_and_no_others(void **st
     opts.verify = true;
     assert_int_equal(coffer_mcf_open(&model, src, &opts, &err), COFFER_OK);
     size_t two = coffer_mcf_find_tensor(model, "two", 3);
-    bytes[coffer_mcf_tensor_at(model, two).offset + 2 * 1048576 + 77] ^= 1; /* its third chunk */
+    bytes[coffer_mcf_tensor_at(model, two)->offset + 2 * 1048576 + 77] ^= 1; /* its third chunk */
     assert_int_equal(coffer_mcf_read(&byte, model, two, 0, 1, &err), COFFER_OK);
     assert_int_equal(coffer_mcf_read(&byte, model, two, 2 * 1048576 - 1, 1, &err), COFFER_OK);
     assert_int_equal(coffer_mcf_read(&byte, model, two, 2 * 1048576, 1, &err), COFFER_E_BAD_CHECKSUM);
@@ -258,15 +261,15 @@ static void a_damaged_table_of_sums_is_found_out(void **state)
 {
     coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_mcf_section sums;
     size_t len = 0;
     uint8_t *bytes = two_big_tensors(&len);
     coffer_source *src = model_source_of(bytes, len);
     coffer_mcf *model = model_open(src);
     (void)state;
-    assert_true(coffer_mcf_find_section(&sums, model, COFFER_MCF_CHECKSUMS));
+    const coffer_mcf_section *sums = coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
+    assert_non_null(sums);
+    bytes[sums->offset + 64] ^= 1;
     coffer_mcf_close(model);
-    bytes[sums.offset + 64] ^= 1;
     opts.verify = true;
     assert_int_equal(coffer_mcf_open(&model, src, &opts, &err), COFFER_E_BAD_CHECKSUM);
     coffer_report *report = model_check(src, false);
@@ -284,6 +287,7 @@ static void the_content_hash_does_not_depend_on_the_layout(void **state)
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     uint8_t hashes[3][32];
     const char *paths[] = { narrow, wide, VECTORS "plain.mcf" };
+    opts.overwrite = true;
     (void)state;
     opts.align = 4096;
     opts.no_dedup = opts.no_checksums = true;
@@ -292,7 +296,11 @@ static void the_content_hash_does_not_depend_on_the_layout(void **state)
     for (int i = 0; i < 3; i++) {
         coffer_source *src = model_source(paths[i]);
         coffer_mcf *model = model_open(src);
-        assert_int_equal(coffer_mcf_content_hash(hashes[i], model, (uint32_t)i, NULL, NULL), COFFER_OK);
+        assert_int_equal(coffer_mcf_content_hash(hashes[i], model,
+                                                 &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts),
+                                                                          (uint32_t)i, NULL },
+                                                 NULL),
+                         COFFER_OK);
         coffer_mcf_close(model);
         coffer_source_close(src);
     }

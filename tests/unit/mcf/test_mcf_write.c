@@ -48,14 +48,15 @@ static void equal_payloads_are_written_once(void **state)
 {
     const char *once = path_of("once.mcf"), *twice = path_of("twice.mcf");
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
+    opts.overwrite = true;
     (void)state;
     opts.no_dedup = true;
     assert_int_equal(model_create(once, NULL, NULL), COFFER_OK);
     assert_int_equal(model_create(twice, &opts, NULL), COFFER_OK);
     coffer_source *a = model_source(once), *b = model_source(twice);
     coffer_mcf *one = model_open(a), *two = model_open(b);
-    assert_int_equal(coffer_mcf_tensor_at(one, 0).offset, coffer_mcf_tensor_at(one, 2).offset);
-    assert_int_not_equal(coffer_mcf_tensor_at(two, 0).offset, coffer_mcf_tensor_at(two, 2).offset);
+    assert_int_equal(coffer_mcf_tensor_at(one, 0)->offset, coffer_mcf_tensor_at(one, 2)->offset);
+    assert_int_not_equal(coffer_mcf_tensor_at(two, 0)->offset, coffer_mcf_tensor_at(two, 2)->offset);
     assert_true(coffer_source_size(a) < coffer_source_size(b));
     coffer_mcf_close(one);
     coffer_mcf_close(two);
@@ -88,8 +89,8 @@ static void payloads_that_differ_in_one_byte_are_told_apart(void **state)
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
-        assert_int_equal(coffer_mcf_tensor_at(model, i).offset,
-                         coffer_mcf_tensor_at(model, tensors[i].same_as).offset);
+        assert_int_equal(coffer_mcf_tensor_at(model, i)->offset,
+                         coffer_mcf_tensor_at(model, tensors[i].same_as)->offset);
         assert_int_equal(coffer_mcf_read(read, model, i, 0, SIZE, NULL), COFFER_OK);
         assert_int_equal(read[10000], tensors[i].byte);
     }
@@ -116,6 +117,7 @@ static void the_layout_is_what_the_format_asks_of_writers(void **state)
     const char *path = path_of("layout.mcf");
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     size_t len = 0;
+    opts.overwrite = true;
     (void)state;
     opts.align = 4096;
     assert_int_equal(model_create(path, &opts, NULL), COFFER_OK);
@@ -132,7 +134,7 @@ static void the_layout_is_what_the_format_asks_of_writers(void **state)
     coffer_source *src = model_source_of(bytes, len);
     coffer_mcf *model = model_open(src);
     for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++)
-        assert_int_equal(coffer_mcf_tensor_at(model, i).offset % 4096, 0);
+        assert_int_equal(coffer_mcf_tensor_at(model, i)->offset % 4096, 0);
     coffer_mcf_close(model);
     coffer_source_close(src);
     free(bytes);
@@ -143,7 +145,6 @@ static void a_reserved_index_stands_in_front_of_the_payloads(void **state)
     const uint64_t dims[1] = { 4 };
     const char *path = path_of("front.mcf");
     coffer_mcf_writer *writer = begin(path, NULL);
-    coffer_mcf_section index, data;
     (void)state;
     assert_int_equal(coffer_mcf_writer_reserve_index(writer, 1, 1, 1, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "x", COFFER_DTYPE_U8, 1, dims, "abcd", NULL), COFFER_OK);
@@ -151,9 +152,11 @@ static void a_reserved_index_stands_in_front_of_the_payloads(void **state)
     model_assert_clean(path);
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
-    assert_true(coffer_mcf_find_section(&index, model, COFFER_MCF_TENSOR_INDEX));
-    assert_true(coffer_mcf_find_section(&data, model, COFFER_MCF_TENSOR_DATA));
-    assert_true(index.offset < data.offset);
+    const coffer_mcf_section *index = coffer_mcf_find_section(model, COFFER_MCF_TENSOR_INDEX);
+    const coffer_mcf_section *data = coffer_mcf_find_section(model, COFFER_MCF_TENSOR_DATA);
+    assert_non_null(index);
+    assert_non_null(data);
+    assert_true(index->offset < data->offset);
     coffer_mcf_close(model);
     coffer_source_close(src);
 }
@@ -161,10 +164,11 @@ static void a_reserved_index_stands_in_front_of_the_payloads(void **state)
 static void mistakes_of_the_caller_are_refused(void **state)
 {
     const uint64_t dims[2] = { 2, 2 };
-    coffer_mcf_new_tensor tensor = { "x", 1, COFFER_DTYPE_U8, 2, dims, NULL };
+    coffer_mcf_new_tensor tensor = { sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_U8, "x", 1, 2, dims, NULL };
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_mcf_writer *writer;
+    opts.overwrite = true;
     (void)state;
     opts.align = 96;
     assert_int_equal(coffer_mcf_writer_create(&writer, path_of("wrong.mcf"), &opts, &err),
@@ -198,10 +202,9 @@ static void scales_may_come_behind_their_codes_and_the_sums_are_right(void **sta
 {
     const char *path = path_of("late.mcf");
     uint64_t dims[2] = { 40, (uint64_t)1 << 20 }, size, codes_at;
-    coffer_mcf_new_tensor tensor = { "w", 1, COFFER_DTYPE_Q8, 2, dims, NULL };
+    coffer_mcf_new_tensor tensor = { sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_Q8, "w", 1, 2, dims, NULL };
     uint8_t *codes = calloc(1, (size_t)1 << 20), scales[64];
     coffer_mcf_writer *writer = begin(path, NULL);
-    coffer_mcf_quant quant;
     float row[32];
     (void)state;
     assert_non_null(codes);
@@ -229,12 +232,69 @@ static void scales_may_come_behind_their_codes_and_the_sums_are_right(void **sta
     assert_int_equal(coffer_mcf_read_rows_f32(rows, model, 0, 39, 1, NULL), COFFER_OK);
     memcpy(row, rows, sizeof row);
     assert_true(row[0] == 5.0f && row[1] == 0.0f);
-    assert_true(coffer_mcf_get_quant(&quant, model, 0));
-    assert_true(quant.max_clip == 5.0f);
+    assert_true(coffer_mcf_quant_at(model, 0)->max_clip == 5.0f);
     free(rows);
     free(codes);
     coffer_mcf_close(model);
     coffer_source_close(src);
+}
+
+static void an_existing_file_is_replaced_only_when_asked(void **state)
+{
+    const char *path = path_of("exists.mcf");
+    coffer_mcf_writer *writer = NULL;
+    (void)state;
+    temp_write(path, "old", 3);
+    coffer_mcf_writer_opts opts;
+    coffer_mcf_writer_opts_init(&opts, sizeof opts);
+    assert_int_equal(coffer_mcf_writer_create(&writer, path, &opts, NULL), COFFER_E_EXISTS);
+    assert_null(writer);
+    opts.overwrite = true;
+    assert_int_equal(model_create(path, &opts, NULL), COFFER_OK);
+    model_assert_clean(path);
+}
+
+/* A program built against an older header passes shorter structs. */
+static void shorter_structs_of_older_programs_are_accepted(void **state)
+{
+    struct {
+        uint32_t struct_size;
+        coffer_dtype dtype;
+        const char *name;
+        size_t name_len;
+        uint32_t rank;
+        const uint64_t *dims;
+    } tensor = { sizeof tensor, COFFER_DTYPE_U8, "x", 1, 1, (const uint64_t[]){ 4 } };
+    struct {
+        uint32_t struct_size;
+        coffer_mcf_kv_type type;
+        const char *key;
+        uint32_t u32;
+    } kvs[2] = { { sizeof kvs[0], COFFER_MCF_KV_U32, "b", 2 }, { sizeof kvs[0], COFFER_MCF_KV_U32, "a", 1 } };
+    const char *path = path_of("older.mcf");
+    coffer_mcf_writer *writer = begin(path, NULL);
+    coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
+    const coffer_mcf_model_info *found = NULL;
+    coffer_mcf *model = NULL;
+    (void)state;
+    info.kvs = (const coffer_mcf_kv *)(const void *)kvs;
+    info.kv_count = 2;
+    assert_int_equal(coffer_mcf_writer_set_model_info(writer, &info, NULL), COFFER_OK);
+    assert_int_equal(
+        coffer_mcf_writer_begin_tensor(writer, (const coffer_mcf_new_tensor *)(const void *)&tensor, NULL),
+        COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_write(writer, "abcd", 4, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_open_path(&model, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_get_model_info(&found, model, NULL), COFFER_OK);
+    assert_int_equal(found->kv_count, 2);
+    assert_string_equal(coffer_mcf_model_info_kv_at(found, 0)->key, "a");
+    assert_int_equal(coffer_mcf_model_info_kv_at(found, 1)->u32, 2);
+    assert_null(coffer_mcf_model_info_kv_at(found, 2));
+    assert_string_equal(coffer_mcf_tensor_at(model, 0)->name, "x");
+    assert_null(coffer_mcf_tensor_at(model, 1));
+    coffer_mcf_close(model);
 }
 
 static void a_model_of_nothing_is_refused(void **state)
@@ -252,7 +312,6 @@ static void quantized_tensors_get_their_records(void **state)
     uint8_t payload[512] = { 0 };
     const char *path = path_of("quantised.mcf");
     coffer_mcf_writer *writer = begin(path, NULL);
-    coffer_mcf_quant quant;
     (void)state;
     assert_int_equal(model_add(writer, "z", COFFER_DTYPE_K4, 2, dims, payload, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "a", COFFER_DTYPE_U8, 2, dims, payload, NULL), COFFER_OK);
@@ -260,11 +319,13 @@ static void quantized_tensors_get_their_records(void **state)
     model_assert_clean(path);
     coffer_source *src = model_source(path);
     coffer_mcf *model = model_open(src);
-    assert_false(coffer_mcf_get_quant(&quant, model, 0));
-    assert_true(coffer_mcf_get_quant(&quant, model, 1));
-    assert_int_equal(quant.method, COFFER_DTYPE_K4);
-    assert_int_equal(quant.block_size, 32);
-    assert_int_equal(quant.super_size, 256);
+    const coffer_mcf_quant *quant = coffer_mcf_quant_at(model, 1);
+    assert_null(coffer_mcf_quant_at(model, 0));
+    assert_null(coffer_mcf_quant_at(model, 2));
+    assert_non_null(quant);
+    assert_int_equal(quant->method, COFFER_DTYPE_K4);
+    assert_int_equal(quant->block_size, 32);
+    assert_int_equal(quant->super_size, 256);
     coffer_mcf_close(model);
     coffer_source_close(src);
 }
@@ -286,7 +347,9 @@ static void large_payloads_from_any_source_have_right_sums(void **state)
     coffer_source *sources[] = { file, memory, file };
     const char *names[] = { "file", "memory", "again" };
     for (int i = 0; i < 3; i++) {
-        coffer_mcf_new_tensor tensor = { names[i], strlen(names[i]), COFFER_DTYPE_U8, 1, dims, NULL };
+        coffer_mcf_new_tensor tensor = {
+            sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_U8, names[i], strlen(names[i]), 1, dims, NULL
+        };
         if (i == 2)
             bytes[0] ^= 1;
         assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &tensor, NULL), COFFER_OK);
@@ -323,6 +386,8 @@ int main(void)
         cmocka_unit_test(the_layout_is_what_the_format_asks_of_writers),
         cmocka_unit_test(a_reserved_index_stands_in_front_of_the_payloads),
         cmocka_unit_test(mistakes_of_the_caller_are_refused),
+        cmocka_unit_test(an_existing_file_is_replaced_only_when_asked),
+        cmocka_unit_test(shorter_structs_of_older_programs_are_accepted),
         cmocka_unit_test(a_model_of_nothing_is_refused),
         cmocka_unit_test(scales_may_come_behind_their_codes_and_the_sums_are_right),
         cmocka_unit_test(quantized_tensors_get_their_records),

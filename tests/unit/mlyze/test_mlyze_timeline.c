@@ -1,4 +1,4 @@
-#include "mlyze_model.h"
+#include "support/trace_model.h"
 
 #define BLOCKS (COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_CHECKSUMS)
 

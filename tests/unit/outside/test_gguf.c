@@ -21,7 +21,7 @@ static coffer_tensors *open_set(const char *path, coffer_access access)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_tensors *set = NULL;
     opts.access = access;
-    if (coffer_tensors_open(&set, path, &opts, &err))
+    if (coffer_tensors_open_path(&set, path, &opts, &err))
         fail_msg("%s", err.text);
     return set;
 }
@@ -101,7 +101,7 @@ static void metadata_of_every_type_is_described(void **state)
     coffer_node *root = NULL;
     (void)state;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_describe(root, set, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_metadata(root, set, NULL), COFFER_OK);
     assert_string_equal(coffer_node_get_text(coffer_node_find(root, "general.architecture"), NULL), "qwen2");
     assert_int_equal(coffer_node_get_u64(coffer_node_find(root, "test.u8")), 200);
     assert_int_equal(coffer_node_get_i64(coffer_node_find(root, "test.i8")), -5);
@@ -173,7 +173,7 @@ static coffer_status opened(file *from)
     coffer_source *src = NULL;
     coffer_tensors *set = NULL;
     assert_int_equal(coffer_source_from_memory(&src, from->bytes.data, from->bytes.len, NULL), COFFER_OK);
-    coffer_status status = coffer_tensors_from_source(&set, src, NULL, &from->err);
+    coffer_status status = coffer_tensors_open(&set, src, NULL, &from->err);
     coffer_tensors_close(set);
     coffer_source_close(src);
     coffer__buffer_free(&from->bytes);
@@ -486,7 +486,7 @@ static void types_that_are_not_decoded_are_named(void **state)
     float out[256];
     (void)state;
     assert_int_equal(coffer_source_from_memory(&src, f.bytes.data, f.bytes.len, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_from_source(&set, src, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_open(&set, src, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_tensors_read_as(out, COFFER_DTYPE_F32, set, 0, 0, 256, &f.err),
                      COFFER_E_UNSUPPORTED);
     assert_non_null(strstr(f.err.text, "\"w\" is IQ2_XXS"));

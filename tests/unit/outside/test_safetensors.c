@@ -13,7 +13,7 @@ static coffer_status open_bytes(const uint8_t *bytes, size_t len, coffer_error *
     coffer_source *src = NULL;
     coffer_tensors *set = NULL;
     assert_int_equal(coffer_source_from_memory(&src, bytes, len, NULL), COFFER_OK);
-    coffer_status status = coffer_tensors_from_source(&set, src, NULL, err);
+    coffer_status status = coffer_tensors_open(&set, src, NULL, err);
     coffer_tensors_close(set);
     coffer_source_close(src);
     return status;
@@ -51,7 +51,7 @@ static void a_file_is_read_with_its_tensors_sorted(void **state)
     uint8_t *bytes = safetensors_make(&len, header, 12), two[2];
     double numbers[2];
     assert_int_equal(coffer_source_from_memory(&src, bytes, len, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_from_source(&set, src, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_open(&set, src, NULL, NULL), COFFER_OK);
     assert_string_equal(coffer_tensors_kind(set), "safetensors");
     assert_int_equal(coffer_tensors_count(set), 3);
     for (size_t i = 0; i < 3; i++)
@@ -76,7 +76,7 @@ static void a_file_is_read_with_its_tensors_sorted(void **state)
     assert_int_equal(coffer_tensors_read_as(numbers, COFFER_DTYPE_F64, set, 0, 1, 2, NULL),
                      COFFER_E_OUT_OF_BOUNDS);
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    assert_int_equal(coffer_tensors_describe(root, set, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_metadata(root, set, NULL), COFFER_OK);
     assert_string_equal(coffer_node_get_text(coffer_node_find(root, "format"), NULL), "pt");
     coffer_node_free(root);
     coffer_tensors_close(set);
@@ -263,7 +263,7 @@ static coffer_status open_index(const char *index, coffer_tensors **set, coffer_
     safetensors_write(temp_path(temp_folder, "one.safetensors"), shard_a, 2);
     safetensors_write(temp_path(temp_folder, "two.safetensors"), shard_b, 3);
     temp_write(temp_path(temp_folder, "model.safetensors.index.json"), index, strlen(index));
-    return coffer_tensors_open(set, temp_folder, NULL, err);
+    return coffer_tensors_open_path(set, temp_folder, NULL, err);
 }
 
 static void index_refused(coffer_status expected, const char *index)
@@ -344,9 +344,10 @@ static void a_folder_without_a_model_is_refused(void **state)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_tensors *set = NULL;
     temp_empty(temp_folder);
-    assert_int_equal(coffer_tensors_open(&set, temp_folder, NULL, &err), COFFER_E_NOT_RECOGNISED);
+    assert_int_equal(coffer_tensors_open_path(&set, temp_folder, NULL, &err), COFFER_E_NOT_RECOGNISED);
     assert_non_null(strstr(err.text, "model.safetensors"));
-    assert_int_equal(coffer_tensors_open(&set, temp_path(temp_folder, "nothing"), NULL, &err), COFFER_E_IO);
+    assert_int_equal(coffer_tensors_open_path(&set, temp_path(temp_folder, "nothing"), NULL, &err),
+                     COFFER_E_IO);
 }
 
 static void three_hundred_thousand_tensors_open_at_once(void **state)

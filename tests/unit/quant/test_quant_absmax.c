@@ -20,7 +20,7 @@ static void compare_tensor(const coffer_mcf *plain, const coffer_mcf *quantized,
 {
     coffer_quant_encode_opts opts = COFFER_QUANT_ENCODE_OPTS_INIT;
     coffer_quant_tensor here = COFFER_QUANT_TENSOR_INIT;
-    coffer_mcf_tensor tensor = coffer_mcf_tensor_at(quantized, index);
+    coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(quantized, index);
     size_t original = coffer_mcf_find_tensor(plain, tensor.name, tensor.name_len);
     float *values = malloc((size_t)tensor.elements * sizeof *values);
     uint8_t *stored = malloc((size_t)tensor.size), *payload = malloc((size_t)tensor.size);
@@ -53,7 +53,7 @@ static void absmax_gives_the_bytes_of_the_first_program(void **state)
         coffer_mcf *model = open_model(&src, names[i]);
         size_t compared = 0;
         for (size_t t = 0; t < coffer_mcf_tensor_count(model); t++) {
-            if (coffer_dtype_is_quantized(coffer_mcf_tensor_at(model, t).dtype)) {
+            if (coffer_dtype_is_quantized(coffer_mcf_tensor_at(model, t)->dtype)) {
                 compare_tensor(plain, model, t);
                 compared++;
             }

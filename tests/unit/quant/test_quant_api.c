@@ -74,7 +74,10 @@ static void threads_do_not_change_a_product(void **state)
     coffer_quant_workers *workers = NULL;
     float *x = some_values(), alone[ROWS * COLUMNS], together[ROWS * COLUMNS];
     (void)state;
-    assert_int_equal(coffer_quant_workers_new(&workers, 3, NULL), COFFER_OK);
+    assert_int_equal(
+        coffer_quant_workers_new(&workers,
+                                 &(coffer_quant_workers_opts){ sizeof(coffer_quant_workers_opts), 3 }, NULL),
+        COFFER_OK);
     for (size_t t = 0; t < TYPE_COUNT; t++) {
         coffer_quant_tensor tensor = encoded_tensor(block_types[t]);
         assert_int_equal(coffer_quant_matvec(alone, &tensor, x, NULL, NULL), COFFER_OK);

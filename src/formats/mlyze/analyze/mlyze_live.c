@@ -13,6 +13,7 @@
 /* Slots behind the last home: a search never has to begin again at the front. The last few stay empty, so
  * that it ends. */
 #define OVERHANG 64
+
 coffer__mlyze_key coffer__mlyze_new_key(void)
 {
     coffer__mlyze_key key = { UINT64_C(0x243F6A8885A308D3), UINT64_C(0x13198A2E03707344) };
@@ -270,4 +271,129 @@ void coffer__mlyze_live_each(const coffer__mlyze_live *live,
             visit(context, &block);
         }
     }
+}
+
+/* ---- How much is live ---- */
+
+#define PREFETCH_AHEAD 12 /* events whose slots are on their way from memory */
+
+static void note(uint64_t *count, uint64_t *first, uint64_t event)
+{
+    if ((*count)++ == 0)
+        *first = event;
+}
+
+static coffer_status follow_alloc(coffer__mlyze_level *level, coffer__mlyze_live *live, uint64_t address,
+                                  uint64_t size, uint64_t event, coffer_error *err)
+{
+    coffer__mlyze_held block = { .size = size }, old;
+    coffer__mlyze_put what;
+    coffer_status status = coffer__mlyze_live_put(&what, live, coffer__mlyze_hash(&live->key, address),
+                                                  address, &block, &old, err);
+    if (status)
+        return status;
+    if (what == COFFER__MLYZE_PUT_REPLACED) {
+        note(&level->double_allocs, &level->first_double_alloc, event);
+        level->bytes -= old.size;
+        level->allocs--;
+    }
+    level->bytes += size;
+    level->allocs++;
+    if (level->bytes > level->high_bytes)
+        level->high_bytes = level->bytes;
+    return COFFER_OK;
+}
+
+static void follow_free(coffer__mlyze_level *level, coffer__mlyze_live *live, uint64_t address,
+                        uint64_t event)
+{
+    coffer__mlyze_held block;
+    if (coffer__mlyze_live_take(&block, live, coffer__mlyze_hash(&live->key, address), address)) {
+        level->bytes -= block.size;
+        level->allocs--;
+    } else {
+        note(&level->unknown_frees, &level->first_unknown_free, event);
+    }
+}
+
+coffer_status coffer__mlyze_follow(coffer__mlyze_level *level, coffer__mlyze_live *live,
+                                   const coffer_mlyze_events *events, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < events->count && !status; i++) {
+        if (i + PREFETCH_AHEAD < events->count) {
+            uint64_t hash = coffer__mlyze_hash(&live->key, events->address[i + PREFETCH_AHEAD]);
+            coffer__mlyze_prefetch(&live->parts[hash % COFFER__MLYZE_PARTS], hash);
+        }
+        if (events->type[i] > COFFER_MLYZE_FREE || events->address[i] == 0)
+            continue;
+        if (events->type[i] == COFFER_MLYZE_ALLOC)
+            status = follow_alloc(level, live, events->address[i], events->size[i], events->first + i, err);
+        else
+            follow_free(level, live, events->address[i], events->first + i);
+    }
+    return status;
+}
+
+/* ---- For callers of the library ---- */
+
+struct coffer_mlyze_live {
+    coffer__mlyze_live table;
+};
+
+coffer_status coffer_mlyze_live_new(coffer_mlyze_live **out, coffer_error *err)
+{
+    coffer_mlyze_live *live = coffer__malloc(sizeof *live);
+    if (!live)
+        return coffer__fail_no_memory(err, sizeof *live);
+    coffer__mlyze_live_init(&live->table, coffer__mlyze_new_key(), NULL);
+    *out = live;
+    return COFFER_OK;
+}
+
+void coffer_mlyze_live_free(coffer_mlyze_live *live)
+{
+    if (!live)
+        return;
+    coffer__mlyze_live_free(&live->table);
+    coffer__free(live);
+}
+
+static void give_block(coffer_mlyze_live_block *out, const coffer__mlyze_held *held)
+{
+    *out = (coffer_mlyze_live_block){ held->size, held->time, held->order, held->stack, held->thread };
+}
+
+coffer_status coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block *old, coffer_mlyze_live *live,
+                                    uint64_t address, const coffer_mlyze_live_block *block, coffer_error *err)
+{
+    coffer__mlyze_held held = { block->size, block->time, block->tag, block->stack, block->thread };
+    coffer__mlyze_held before;
+    coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
+    if (address != 0) {
+        uint64_t hash = coffer__mlyze_hash(&live->table.key, address);
+        coffer_status status =
+            coffer__mlyze_live_put(&what, &live->table, hash, address, &held, &before, err);
+        if (status)
+            return status;
+    }
+    *replaced = what == COFFER__MLYZE_PUT_REPLACED;
+    if (*replaced)
+        give_block(old, &before);
+    return COFFER_OK;
+}
+
+bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live, uint64_t address)
+{
+    coffer__mlyze_held held;
+    if (address == 0 || !coffer__mlyze_live_take(&held, &live->table,
+                                                 coffer__mlyze_hash(&live->table.key, address), address))
+        return false;
+    give_block(out, &held);
+    return true;
+}
+
+uint64_t coffer_mlyze_live_count(const coffer_mlyze_live *live)
+{
+    return coffer__mlyze_live_count(&live->table);
 }

@@ -3,7 +3,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 
 #include <string.h>
 

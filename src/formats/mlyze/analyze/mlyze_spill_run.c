@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_analyze.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/array.h"
 #include "base/fail.h"
@@ -47,8 +47,8 @@ static void free_shares(shares *which)
 /* As many as the table would need if it went on growing the same way. */
 static coffer_status first_shares(shares *waiting, const coffer__mlyze_pass *pass, coffer_error *err)
 {
-    uint64_t done = pass->done_events > 0 ? pass->done_events : 1;
-    uint64_t count = (pass->end_event + pass->end_event / 4) / done + 2;
+    uint64_t done = pass->course.done_events > 0 ? pass->course.done_events : 1;
+    uint64_t count = (pass->course.end_event + pass->course.end_event / 4) / done + 2;
     coffer_status status = COFFER_OK;
     if (count > MOST_FIRST_SHARES)
         count = MOST_FIRST_SHARES;
@@ -76,26 +76,26 @@ static coffer_status split_share(shares *waiting, const coffer__mlyze_stream *sh
 /* The first of the waiting shares, one for each shard. */
 static coffer_status hand_out(coffer__mlyze_pass *pass, shares *waiting, coffer_error *err)
 {
-    for (size_t i = 0; i < pass->shard_count; i++) {
-        coffer__mlyze_shard *shard = &pass->shards[i];
+    for (size_t i = 0; i < pass->shards.count; i++) {
+        coffer__mlyze_shard *shard = &pass->shards.items[i];
         shard->streams = coffer__malloc(sizeof *shard->streams);
         if (!shard->streams)
             return coffer__fail_no_memory(err, sizeof *shard->streams);
         *shard->streams = waiting->items[i];
         shard->stream_count = 1;
-        pass->shard_low[i] = shard->streams->low;
-        pass->shard_high[i] = shard->streams->high;
+        pass->shards.low[i] = shard->streams->low;
+        pass->shards.high[i] = shard->streams->high;
     }
-    waiting->count -= pass->shard_count;
-    memmove(waiting->items, waiting->items + pass->shard_count, waiting->count * sizeof *waiting->items);
+    waiting->count -= pass->shards.count;
+    memmove(waiting->items, waiting->items + pass->shards.count, waiting->count * sizeof *waiting->items);
     return COFFER_OK;
 }
 
 static coffer_status take_in(coffer__mlyze_pass *pass, shares *waiting, shares *done, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < pass->shard_count && !status; i++) {
-        coffer__mlyze_shard *shard = &pass->shards[i];
+    for (size_t i = 0; i < pass->shards.count && !status; i++) {
+        coffer__mlyze_shard *shard = &pass->shards.items[i];
         if (shard->overflowed) {
             status = split_share(waiting, shard->streams, err);
             continue;
@@ -114,7 +114,7 @@ static coffer_status spill(coffer__mlyze_pass *pass, shares *done, coffer_error 
     shares waiting = { 0 };
     coffer_status status = first_shares(&waiting, pass, err);
     while (!status && waiting.count > 0) {
-        size_t shards = waiting.count < pass->max_shards ? waiting.count : pass->max_shards;
+        size_t shards = waiting.count < pass->shards.max ? waiting.count : pass->shards.max;
         sort_shares(&waiting);
         if ((status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_SPILL, shards, err)) ||
             (status = hand_out(pass, &waiting, err)) || (status = coffer__mlyze_run_pass(pass, err)))
@@ -128,18 +128,18 @@ static coffer_status spill(coffer__mlyze_pass *pass, shares *done, coffer_error 
 
 static coffer_status unspill(coffer__mlyze_pass *pass, shares *done, coffer_error *err)
 {
-    size_t shards = done->count < pass->max_shards ? done->count : pass->max_shards, first = 0;
+    size_t shards = done->count < pass->shards.max ? done->count : pass->shards.max, first = 0;
     coffer_status status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_UNSPILL, shards, err);
     if (status)
         return status;
     for (size_t i = 0; i < shards; i++) {
-        coffer__mlyze_shard *shard = &pass->shards[i];
+        coffer__mlyze_shard *shard = &pass->shards.items[i];
         size_t end = done->count * (i + 1) / shards;
         shard->streams = coffer__alloc_array(end - first, sizeof *shard->streams);
         if (!shard->streams)
             return coffer__fail_no_memory(err, (end - first) * sizeof *shard->streams);
-        pass->shard_low[i] = done->items[first].low;
-        pass->shard_high[i] = done->items[end - 1].high;
+        pass->shards.low[i] = done->items[first].low;
+        pass->shards.high[i] = done->items[end - 1].high;
         for (; first < end; first++) {
             shard->streams[shard->stream_count++] = done->items[first];
             memset(&done->items[first], 0, sizeof done->items[first]);

@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_MLYZE_TIMELINE_H
 #define COFFER_FORMATS_MLYZE_TIMELINE_H
 
-#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/mlyze_private.h"
 
 struct coffer_mlyze_timeline {

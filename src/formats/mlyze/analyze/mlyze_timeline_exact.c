@@ -1,7 +1,7 @@
 /* A timeline from the events themselves. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mlyze/analyze/mlyze_analyze.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
 #include "formats/mlyze/analyze/mlyze_timeline.h"
 
 #include <string.h>
@@ -67,13 +67,13 @@ static coffer_status draw_batch(void *context, const coffer__mlyze_pass *pass,
 static void keep_marks(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < pass->mark_count; i++) {
-        if (pass->marks[i].time_us >= to->begin_us && pass->marks[i].time_us <= to->end_us)
-            pass->marks[kept++] = pass->marks[i];
+    for (size_t i = 0; i < pass->results.mark_count; i++) {
+        if (pass->results.marks[i].time_us >= to->begin_us && pass->results.marks[i].time_us <= to->end_us)
+            pass->results.marks[kept++] = pass->results.marks[i];
     }
-    to->marks = pass->marks;
+    to->marks = pass->results.marks;
     to->mark_count = kept;
-    pass->marks = NULL;
+    pass->results.marks = NULL;
 }
 
 static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
@@ -81,11 +81,11 @@ static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
 {
     drawing work = { .pen.to = to, .begin = opts->begin_us };
     coffer_status status = COFFER_OK;
-    if (pass->end_event > 0) {
-        uint64_t end = coffer__mlyze_time_of_event(pass, pass->end_event - 1);
+    if (pass->course.end_event > 0) {
+        uint64_t end = coffer__mlyze_time_of_event(pass, pass->course.end_event - 1);
         if (opts->end_us < end) {
             end = opts->end_us;
-            pass->end_event = coffer__mlyze_event_after(pass, end);
+            pass->course.end_event = coffer__mlyze_event_after(pass, end);
         }
         status = coffer__mlyze_make_points(to, work.begin, end, opts->width, err);
     }

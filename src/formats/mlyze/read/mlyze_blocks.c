@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_cut.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
@@ -90,6 +91,11 @@ coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer_
         status = make_map(trace, false, err);
     pthread_mutex_unlock(&trace->blocks->lock);
     return status;
+}
+
+bool coffer__mlyze_is_current_map(const coffer_mlyze *trace, const coffer__mlyze_map *map)
+{
+    return atomic_load(&trace->blocks->map) == map;
 }
 
 /* ---- Walking ---- */
@@ -289,90 +295,69 @@ coffer_status coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err)
     return map->damage.status;
 }
 
-/* ---- Finding ---- */
+/* ---- Pieces of a plain trace ---- */
 
-/* The last block that starts before the time, or the first. */
-static size_t block_before(const coffer__mlyze_map *map, uint64_t time)
-{
-    size_t low = 0, high = map->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (map->items[middle].time < time)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
+typedef struct skimmer {
+    const coffer_mlyze *trace;
+    coffer_mlyze_events columns; /* scratch */
+    coffer__mlyze_decoder decoder;
+    coffer__mlyze_stop stop;
+} skimmer;
 
-/* The last block that starts at the event or before it. */
-static size_t block_with(const coffer__mlyze_map *map, uint64_t event)
+/* Decodes from block->offset and block->time on: as many whole events as a block holds, or one that is larger
+ * than that. */
+static coffer_status skim_piece(coffer__mlyze_block *block, skimmer *s, coffer_error *err)
 {
-    size_t low = 0, high = map->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (map->items[middle].first_event <= event)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Whether the map has not given way to another one, because its index was wrong, since it was got. */
-static bool is_current(const coffer_mlyze *trace, const coffer__mlyze_map *map)
-{
-    return atomic_load(&trace->blocks->map) == map;
-}
-
-static coffer_status find_time(size_t *out, const coffer_mlyze *trace, const coffer__mlyze_map *map,
-                               uint64_t time, coffer_error *err)
-{
-    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
-    size_t index = block_before(map, time);
-    coffer_status status = COFFER_OK;
-    /* Its events may all be earlier: nothing says that the next block starts with the last of them. */
-    if (map->count > 0 && !(status = coffer_mlyze_read_block(&events, trace, index, err)) &&
-        events.time[events.count - 1] < time)
-        index++;
-    coffer_mlyze_events_free(&events);
-    if (status && !coffer__is_about_file(status))
+    uint64_t left = s->trace->area_end - block->offset;
+    const uint8_t *bytes = NULL;
+    size_t len = 0;
+    coffer_status status;
+    block->raw_size = left < COFFER__MLYZE_BLOCK_RAW_MAX ? (uint32_t)left : COFFER__MLYZE_BLOCK_RAW_MAX;
+    block->stored_size = block->raw_size;
+    if ((status = coffer__mlyze_block_bytes(&bytes, &len, &s->columns, s->trace, block, err)))
         return status;
-    *out = index;
+    s->columns.count = 0;
+    s->decoder = (coffer__mlyze_decoder){ .at = bytes,
+                                          .end = bytes + len,
+                                          .time = block->time,
+                                          .extensions = coffer__mlyze_has_extensions(&s->trace->header),
+                                          .out = &s->columns };
+    s->stop = coffer__mlyze_decode_events(&s->decoder);
+    if (s->stop == COFFER__MLYZE_STOP_TRUNCATED && s->columns.count == 0) {
+        s->decoder.beyond = (left < UINT32_MAX ? left : UINT32_MAX) - len;
+        s->stop = coffer__mlyze_decode_events(&s->decoder);
+    }
+    block->event_count = (uint32_t)s->columns.count;
+    block->raw_size = (uint32_t)((uint64_t)(s->decoder.at - bytes) + s->decoder.overrun);
+    block->stored_size = block->raw_size;
+    return coffer_source_intact(s->trace->source, err);
+}
+
+static coffer_status skim_all(coffer__mlyze_map *map, skimmer *s, coffer_error *err)
+{
+    coffer__mlyze_block block = { .offset = s->trace->area };
+    coffer_status status;
+    while (block.offset < s->trace->area_end) {
+        bool cut_by_us;
+        if ((status = skim_piece(&block, s, err)) ||
+            (block.event_count > 0 && (status = coffer__mlyze_map_add(map, s->trace, &block, err))))
+            return status;
+        cut_by_us = s->stop == COFFER__MLYZE_STOP_TRUNCATED && block.event_count > 0;
+        block.offset += block.raw_size;
+        if (!cut_by_us && s->stop)
+            return coffer__mlyze_fail_stop(err, s->stop, &s->decoder, block.offset, map->event_count);
+        block.first_event = map->event_count;
+        block.time = s->decoder.time;
+    }
     return COFFER_OK;
 }
 
-coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
-                                         coffer_error *err)
+coffer_status coffer__mlyze_skim(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
 {
-    const coffer__mlyze_map *map = NULL;
-    coffer_status status;
-    do {
-        if ((status = coffer__mlyze_get_map(&map, trace, err)) ||
-            (status = find_time(out, trace, map, time, err)))
-            return status;
-    } while (!is_current(trace, map));
-    return COFFER_OK;
-}
-
-coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
-                                          coffer_error *err)
-{
-    const coffer__mlyze_map *map = NULL;
-    coffer__mlyze_block block;
-    coffer_status status;
-    do {
-        if ((status = coffer__mlyze_get_map(&map, trace, err)))
-            return status;
-        if (event >= map->event_count) {
-            *out = map->count;
-            return COFFER_OK;
-        }
-        *out = block_with(map, event);
-        block = map->items[*out];
-        if (map->from_index && !coffer__mlyze_block_agrees(trace, &block) &&
-            (status = coffer__mlyze_replace_map(trace, map, err)))
-            return status;
-    } while (!is_current(trace, map));
-    return COFFER_OK;
+    skimmer s = { .trace = trace, .columns = COFFER_MLYZE_EVENTS_INIT };
+    coffer_status status = coffer__mlyze_events_reserve(&s.columns, err);
+    if (status == COFFER_OK)
+        status = skim_all(map, &s, err);
+    coffer_mlyze_events_free(&s.columns);
+    return status;
 }

@@ -42,6 +42,9 @@ coffer__mlyze_block coffer__mlyze_block_at(const coffer_mlyze *trace, size_t ind
 coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer__mlyze_map *wrong,
                                         coffer_error *err);
 
+/* False when the index behind the map was wrong and another map has replaced it. */
+bool coffer__mlyze_is_current_map(const coffer_mlyze *trace, const coffer__mlyze_map *map);
+
 /* Walks the blocks of the file, or skims the events of a plain one, from the end of what the map has on, and
  * appends what it finds. */
 coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err);

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "formats/mlyze/analyze/mlyze_pair.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 
 #include <pthread.h>
 

@@ -11,11 +11,11 @@
 #define COFFER__MLYZE_ENCODE_SLACK 64
 
 /* One event, as a row of the columns. */
-typedef struct coffer__mlyze_row {
+typedef struct coffer__mlyze_event_row {
     uint64_t time, address, size, id;
     uint16_t thread;
     uint8_t type;
-} coffer__mlyze_row;
+} coffer__mlyze_event_row;
 
 /* Whole events on their way into a block. */
 typedef struct coffer__mlyze_raw {

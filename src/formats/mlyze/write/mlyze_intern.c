@@ -10,11 +10,11 @@
 
 static const coffer__mlyze_pool_name *name_of_id(const coffer__mlyze_name_pool *names, uint64_t id)
 {
-    uint32_t hash = coffer__mlyze_hash(&id, sizeof id);
+    uint32_t hash = coffer__mlyze_intern_hash(&id, sizeof id);
     size_t at = hash, found;
     if (id < names->count && names->items[id].id == id)
         return &names->items[id];
-    while ((found = coffer__mlyze_slots_next(&names->by_id, hash, &at)) != SIZE_MAX) {
+    while ((found = coffer__mlyze_intern_slots_next(&names->by_id, hash, &at)) != SIZE_MAX) {
         if (names->items[found].id == id)
             return &names->items[found];
     }
@@ -25,7 +25,7 @@ static const coffer__mlyze_pool_name *name_of_text(const coffer__mlyze_name_pool
                                                    size_t len, uint32_t hash)
 {
     size_t at = hash, found;
-    while ((found = coffer__mlyze_slots_next(&names->by_text, hash, &at)) != SIZE_MAX) {
+    while ((found = coffer__mlyze_intern_slots_next(&names->by_text, hash, &at)) != SIZE_MAX) {
         const coffer__mlyze_pool_name *name = &names->items[found];
         if (name->len == len && memcmp(name->text, text, len) == 0)
             return name;
@@ -40,15 +40,16 @@ static coffer_status append_name(coffer__mlyze_name_pool *names, uint64_t id, co
     coffer_status status;
     if ((status =
              coffer__array_reserve_one(&names->items, &names->capacity, names->count, sizeof name, err)) ||
-        (status = coffer__mlyze_slots_reserve(&names->by_text, err)) ||
-        (status = coffer__mlyze_slots_reserve(&names->by_id, err)))
+        (status = coffer__mlyze_intern_slots_reserve(&names->by_text, err)) ||
+        (status = coffer__mlyze_intern_slots_reserve(&names->by_id, err)))
         return status;
     name.text = coffer__arena_text(&names->texts, text, len);
     if (!name.text)
         return coffer__fail_no_memory(err, len + 1);
-    coffer__mlyze_slots_insert(&names->by_text, hash, names->count);
+    coffer__mlyze_intern_slots_insert(&names->by_text, hash, names->count);
     if (id != names->count)
-        coffer__mlyze_slots_insert(&names->by_id, coffer__mlyze_hash(&id, sizeof id), names->count);
+        coffer__mlyze_intern_slots_insert(&names->by_id, coffer__mlyze_intern_hash(&id, sizeof id),
+                                          names->count);
     names->items[names->count++] = name;
     return COFFER_OK;
 }
@@ -56,7 +57,7 @@ static coffer_status append_name(coffer__mlyze_name_pool *names, uint64_t id, co
 coffer_status coffer__mlyze_name_pool_add(uint64_t *id, coffer__mlyze_name_pool *names, const char *text,
                                           size_t len, coffer_error *err)
 {
-    uint32_t hash = coffer__mlyze_hash(text, len);
+    uint32_t hash = coffer__mlyze_intern_hash(text, len);
     const coffer__mlyze_pool_name *found = name_of_text(names, text, len, hash);
     if (found) {
         *id = found->id;
@@ -75,7 +76,7 @@ coffer_status coffer__mlyze_name_pool_add_id(coffer__mlyze_name_pool *names, uin
 {
     const coffer__mlyze_pool_name *old = name_of_id(names, id);
     if (!old)
-        return append_name(names, id, text, len, coffer__mlyze_hash(text, len), err);
+        return append_name(names, id, text, len, coffer__mlyze_intern_hash(text, len), err);
     if (old->len == len && memcmp(old->text, text, len) == 0)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
@@ -86,8 +87,8 @@ coffer_status coffer__mlyze_name_pool_add_id(coffer__mlyze_name_pool *names, uin
 void coffer__mlyze_name_pool_free(coffer__mlyze_name_pool *names)
 {
     coffer__free(names->items);
-    coffer__mlyze_slots_free(&names->by_text);
-    coffer__mlyze_slots_free(&names->by_id);
+    coffer__mlyze_intern_slots_free(&names->by_text);
+    coffer__mlyze_intern_slots_free(&names->by_id);
     coffer__arena_free(&names->texts);
     *names = (coffer__mlyze_name_pool){ 0 };
 }
@@ -97,7 +98,7 @@ void coffer__mlyze_name_pool_free(coffer__mlyze_name_pool *names)
 static uint32_t hash_call(uint32_t caller, const coffer_mlyze_frame *frame)
 {
     uint64_t words[4] = { frame->file_id, frame->line, frame->func_id, caller };
-    return coffer__mlyze_hash(words, sizeof words);
+    return coffer__mlyze_intern_hash(words, sizeof words);
 }
 
 static bool same_call(const coffer__mlyze_pool_call *call, uint32_t caller, const coffer_mlyze_frame *frame)
@@ -112,7 +113,7 @@ coffer_status coffer__mlyze_stack_pool_call(uint32_t *out, coffer__mlyze_stack_p
     uint32_t hash = hash_call(caller, frame);
     size_t at = hash, found;
     coffer_status status;
-    while ((found = coffer__mlyze_slots_next(&stacks->by_call, hash, &at)) != SIZE_MAX) {
+    while ((found = coffer__mlyze_intern_slots_next(&stacks->by_call, hash, &at)) != SIZE_MAX) {
         if (same_call(&stacks->calls[found], caller, frame)) {
             *out = (uint32_t)found + 1;
             return COFFER_OK;
@@ -120,12 +121,12 @@ coffer_status coffer__mlyze_stack_pool_call(uint32_t *out, coffer__mlyze_stack_p
     }
     if ((status = coffer__array_reserve_one(&stacks->calls, &stacks->call_capacity, stacks->call_count,
                                             sizeof *stacks->calls, err)) ||
-        (status = coffer__mlyze_slots_reserve(&stacks->by_call, err)))
+        (status = coffer__mlyze_intern_slots_reserve(&stacks->by_call, err)))
         return status;
     uint32_t depth = caller ? stacks->calls[caller - 1].depth + 1 : 1;
     stacks->calls[stacks->call_count] =
         (coffer__mlyze_pool_call){ .frame = *frame, .caller = caller, .depth = depth };
-    coffer__mlyze_slots_insert(&stacks->by_call, hash, stacks->call_count);
+    coffer__mlyze_intern_slots_insert(&stacks->by_call, hash, stacks->call_count);
     *out = (uint32_t)++stacks->call_count;
     return COFFER_OK;
 }
@@ -147,9 +148,9 @@ coffer__mlyze_pool_stack *coffer__mlyze_stack_pool_find(const coffer__mlyze_stac
 {
     if (id < stacks->count && stacks->items[id].id == id)
         return &stacks->items[id];
-    uint32_t hash = coffer__mlyze_hash(&id, sizeof id);
+    uint32_t hash = coffer__mlyze_intern_hash(&id, sizeof id);
     size_t at = hash, found;
-    while ((found = coffer__mlyze_slots_next(&stacks->by_id, hash, &at)) != SIZE_MAX) {
+    while ((found = coffer__mlyze_intern_slots_next(&stacks->by_id, hash, &at)) != SIZE_MAX) {
         if (stacks->items[found].id == id)
             return &stacks->items[found];
     }
@@ -163,13 +164,14 @@ static coffer_status append_stack(coffer__mlyze_stack_pool *stacks, uint64_t id,
     coffer_status status;
     if ((status = coffer__array_reserve_one(&stacks->items, &stacks->capacity, stacks->count,
                                             sizeof *stacks->items, err)) ||
-        (status = coffer__mlyze_slots_reserve(&stacks->by_id, err)))
+        (status = coffer__mlyze_intern_slots_reserve(&stacks->by_id, err)))
         return status;
     if (stacks->count >= COFFER__MLYZE_POSITIONS - 1)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "a trace cannot have more than %zu stacks", stacks->count);
     if (id != stacks->count)
-        coffer__mlyze_slots_insert(&stacks->by_id, coffer__mlyze_hash(&id, sizeof id), stacks->count);
+        coffer__mlyze_intern_slots_insert(&stacks->by_id, coffer__mlyze_intern_hash(&id, sizeof id),
+                                          stacks->count);
     stacks->items[stacks->count++] = (coffer__mlyze_pool_stack){ id, call, listed };
     stacks->unlisted += !listed;
     if (*first == 0)
@@ -217,8 +219,8 @@ void coffer__mlyze_stack_pool_free(coffer__mlyze_stack_pool *stacks)
 {
     coffer__free(stacks->calls);
     coffer__free(stacks->items);
-    coffer__mlyze_slots_free(&stacks->by_call);
-    coffer__mlyze_slots_free(&stacks->by_id);
+    coffer__mlyze_intern_slots_free(&stacks->by_call);
+    coffer__mlyze_intern_slots_free(&stacks->by_id);
     *stacks = (coffer__mlyze_stack_pool){ 0 };
 }
 
@@ -227,4 +229,50 @@ void coffer__mlyze_pools_free(coffer__mlyze_pools *tables)
     coffer__mlyze_name_pool_free(&tables->files);
     coffer__mlyze_name_pool_free(&tables->functions);
     coffer__mlyze_stack_pool_free(&tables->stacks);
+}
+
+/* ---- Hash table ---- */
+
+#define FIRST_SIZE 64
+
+static void place(coffer__mlyze_intern_slot *slots, size_t size, coffer__mlyze_intern_slot slot)
+{
+    size_t at = slot.hash & (size - 1);
+    while (slots[at].position)
+        at = (at + 1) & (size - 1);
+    slots[at] = slot;
+}
+
+coffer_status coffer__mlyze_intern_slots_reserve(coffer__mlyze_intern_slots *slots, coffer_error *err)
+{
+    if (slots->used < slots->size / 2)
+        return COFFER_OK;
+    if (slots->used >= COFFER__MLYZE_POSITIONS - 1)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "a trace cannot have more than %zu names or frames", slots->used);
+    size_t size = slots->size ? slots->size * 2 : FIRST_SIZE;
+    coffer__mlyze_intern_slot *larger = coffer__calloc(size, sizeof *larger);
+    if (!larger)
+        return coffer__fail_no_memory(err, size * sizeof *larger);
+    for (size_t i = 0; i < slots->size; i++) {
+        if (slots->slots[i].position)
+            place(larger, size, slots->slots[i]);
+    }
+    coffer__free(slots->slots);
+    slots->slots = larger;
+    slots->size = size;
+    return COFFER_OK;
+}
+
+void coffer__mlyze_intern_slots_insert(coffer__mlyze_intern_slots *slots, uint32_t hash, size_t position)
+{
+    coffer__mlyze_intern_slot slot = { hash, (uint32_t)position + 1 };
+    place(slots->slots, slots->size, slot);
+    slots->used++;
+}
+
+void coffer__mlyze_intern_slots_free(coffer__mlyze_intern_slots *slots)
+{
+    coffer__free(slots->slots);
+    *slots = (coffer__mlyze_intern_slots){ 0 };
 }

@@ -4,8 +4,51 @@
 #define COFFER_FORMATS_MLYZE_INTERN_H
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "coffer/mlyze.h"
-#include "formats/mlyze/write/mlyze_intern_slots.h"
+
+/* ---- Hash table: positions in an array that its owner keeps, who says which items are equal ---- */
+
+typedef struct coffer__mlyze_intern_slot {
+    uint32_t hash;
+    uint32_t position; /* + 1; 0 = free */
+} coffer__mlyze_intern_slot;
+
+typedef struct coffer__mlyze_intern_slots {
+    coffer__mlyze_intern_slot *slots;
+    size_t size; /* a power of two, or 0 */
+    size_t used;
+} coffer__mlyze_intern_slots;
+
+/* Positions are below this. */
+#define COFFER__MLYZE_POSITIONS UINT32_MAX
+
+static inline uint32_t coffer__mlyze_intern_hash(const void *bytes, size_t len)
+{
+    return (uint32_t)coffer__hash(bytes, len);
+}
+
+/* Makes room for one more, so that the next insert cannot fail. */
+coffer_status coffer__mlyze_intern_slots_reserve(coffer__mlyze_intern_slots *slots, coffer_error *err);
+void coffer__mlyze_intern_slots_insert(coffer__mlyze_intern_slots *slots, uint32_t hash, size_t position);
+void coffer__mlyze_intern_slots_free(coffer__mlyze_intern_slots *slots);
+
+/* The next position whose hash is this one, SIZE_MAX after the last. *at : the hash to begin with. */
+static inline size_t coffer__mlyze_intern_slots_next(const coffer__mlyze_intern_slots *slots, uint32_t hash,
+                                                     size_t *at)
+{
+    if (slots->size == 0)
+        return SIZE_MAX;
+    for (;; (*at)++) {
+        const coffer__mlyze_intern_slot *slot = &slots->slots[*at & (slots->size - 1)];
+        if (slot->position == 0)
+            return SIZE_MAX;
+        if (slot->hash == hash) {
+            (*at)++;
+            return (size_t)slot->position - 1;
+        }
+    }
+}
 
 /* ---- Names: the table of files, and that of functions ---- */
 
@@ -18,8 +61,8 @@ typedef struct coffer__mlyze_pool_name {
 typedef struct coffer__mlyze_name_pool {
     coffer__mlyze_pool_name *items;
     size_t count, capacity;
-    uint64_t next_id;                   /* no id below it is free */
-    coffer__mlyze_slots by_text, by_id; /* by_id : of those whose id is not their position */
+    uint64_t next_id;                          /* no id below it is free */
+    coffer__mlyze_intern_slots by_text, by_id; /* by_id : of those whose id is not their position */
     coffer__arena texts;
 } coffer__mlyze_name_pool;
 
@@ -50,13 +93,13 @@ typedef struct coffer__mlyze_pool_stack {
 typedef struct coffer__mlyze_stack_pool {
     coffer__mlyze_pool_call *calls;
     size_t call_count, call_capacity;
-    coffer__mlyze_slots by_call;
+    coffer__mlyze_intern_slots by_call;
     coffer__mlyze_pool_stack *items;
     size_t count, capacity;
     uint64_t next_id;
-    uint32_t empty;            /* position + 1 of the stack without frames */
-    size_t unlisted;           /* how many are not */
-    coffer__mlyze_slots by_id; /* of those whose id is not their position */
+    uint32_t empty;                   /* position + 1 of the stack without frames */
+    size_t unlisted;                  /* how many are not */
+    coffer__mlyze_intern_slots by_id; /* of those whose id is not their position */
 } coffer__mlyze_stack_pool;
 
 /* Position of the call of `frame` from another (position + 1, 0 = nobody), + 1. */

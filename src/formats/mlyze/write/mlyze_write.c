@@ -278,7 +278,7 @@ coffer_status coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer, const 
     return remember(writer, status, &failure, err);
 }
 
-static coffer_status put(coffer_mlyze_writer *writer, coffer__mlyze_row row, coffer_error *err)
+static coffer_status put(coffer_mlyze_writer *writer, coffer__mlyze_event_row row, coffer_error *err)
 {
     coffer_mlyze_events one = { .count = 1,
                                 .time = &row.time,
@@ -293,28 +293,28 @@ static coffer_status put(coffer_mlyze_writer *writer, coffer__mlyze_row row, cof
 coffer_status coffer_mlyze_writer_put_alloc(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
                                             uint64_t size, uint64_t stack, uint16_t thread, coffer_error *err)
 {
-    coffer__mlyze_row row = { time, address, size, stack, thread, COFFER_MLYZE_ALLOC };
+    coffer__mlyze_event_row row = { time, address, size, stack, thread, COFFER_MLYZE_ALLOC };
     return put(writer, row, err);
 }
 
 coffer_status coffer_mlyze_writer_put_free(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
                                            coffer_error *err)
 {
-    coffer__mlyze_row row = { time, address, 0, 0, 0, COFFER_MLYZE_FREE };
+    coffer__mlyze_event_row row = { time, address, 0, 0, 0, COFFER_MLYZE_FREE };
     return put(writer, row, err);
 }
 
 coffer_status coffer_mlyze_writer_put_gc(coffer_mlyze_writer *writer, uint64_t time, uint64_t objects,
                                          uint64_t bytes, coffer_error *err)
 {
-    coffer__mlyze_row row = { time, 0, bytes, objects, 0, COFFER_MLYZE_GC };
+    coffer__mlyze_event_row row = { time, 0, bytes, objects, 0, COFFER_MLYZE_GC };
     return put(writer, row, err);
 }
 
 coffer_status coffer_mlyze_writer_put_marker(coffer_mlyze_writer *writer, uint64_t time, uint64_t name,
                                              coffer_error *err)
 {
-    coffer__mlyze_row row = { time, 0, 0, name, 0, COFFER_MLYZE_MARKER };
+    coffer__mlyze_event_row row = { time, 0, 0, name, 0, COFFER_MLYZE_MARKER };
     return put(writer, row, err);
 }
 

@@ -2,10 +2,12 @@
  * the JSON each has its own. */
 #include "formats/mlyze/write/mlyze_write.h"
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/json_write.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -288,4 +290,40 @@ coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front 
     front->metadata_crc = add_spaces(work.crc, room - work.len);
     coffer__mlyze_compose_header(header, front);
     return coffer__sink_patch(sink, 0, header, sizeof header, err);
+}
+
+/* ---- Marks ---- */
+
+static coffer_status add(coffer__mlyze_moments *moments, uint64_t event, uint64_t time, uint64_t id,
+                         coffer_error *err)
+{
+    if (moments->count >= COFFER__MLYZE_MARKS_MAX)
+        return COFFER_OK;
+    coffer_status status = coffer__array_reserve_one(&moments->items, &moments->capacity, moments->count,
+                                                     sizeof *moments->items, err);
+    if (status == COFFER_OK)
+        moments->items[moments->count++] = (coffer__mlyze_moment){ event, time, id };
+    return status;
+}
+
+coffer_status coffer__mlyze_marks_add(coffer__mlyze_marks *marks, const coffer_mlyze_events *events,
+                                      uint64_t first, uint64_t time, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; status == COFFER_OK && i < events->count; i++) {
+        if (events->time[i] > time)
+            time = events->time[i];
+        if (events->type[i] == COFFER_MLYZE_MARKER)
+            status = add(&marks->markers, first + i, time, events->id[i], err);
+        else if (events->type[i] == COFFER_MLYZE_GC)
+            status = add(&marks->collections, first + i, time, 0, err);
+    }
+    return status;
+}
+
+void coffer__mlyze_marks_free(coffer__mlyze_marks *marks)
+{
+    coffer__free(marks->markers.items);
+    coffer__free(marks->collections.items);
+    *marks = (coffer__mlyze_marks){ 0 };
 }

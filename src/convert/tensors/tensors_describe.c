@@ -1,0 +1,175 @@
+/* Describing, listing and checking a set of tensors. */
+#include "base/fail.h"
+#include "base/glob.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "convert/tensors/tensors.h"
+
+#include <string.h>
+
+#define CHECK_CHUNK ((size_t)1 << 20)
+
+const char *coffer_tensor_dtype_name(const coffer_tensor *tensor)
+{
+    return tensor->dtype == COFFER_DTYPE_NONE ? tensor->type_name : coffer_dtype_name(tensor->dtype);
+}
+
+const char *coffer_tensors_title(const coffer_tensors *set)
+{
+    return set->reader->title;
+}
+
+bool coffer_tensors_is_sharded(const coffer_tensors *set)
+{
+    for (size_t i = 1; i < set->count; i++) {
+        if (strcmp(set->entries[0].tensor.file, set->entries[i].tensor.file) != 0)
+            return true;
+    }
+    return false;
+}
+
+uint64_t coffer_tensors_size(const coffer_tensors *set)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < set->count; i++)
+        size += set->entries[i].tensor.size;
+    return size;
+}
+
+/* ---- Describing ---- */
+
+typedef struct type_total {
+    const char *name;
+    uint64_t tensors, parameters, size;
+} type_total;
+
+/* Totals by type, in the order in which the types appear. A set with more types than fit is hostile; the rest
+ * is added up under one name. */
+static void add_types(coffer_node *list, const coffer_tensors *set)
+{
+    enum { MAX_TYPES = 64 };
+    type_total types[MAX_TYPES];
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const coffer_tensor *tensor = &set->entries[i].tensor;
+        size_t found = 0;
+        while (found < count && strcmp(types[found].name, coffer_tensor_dtype_name(tensor)) != 0)
+            found++;
+        if (found == MAX_TYPES)
+            found = MAX_TYPES - 1;
+        else if (found == count)
+            types[count++] = (type_total){
+                .name = count == MAX_TYPES - 1 ? "others" : coffer_tensor_dtype_name(tensor),
+            };
+        types[found].tensors++;
+        types[found].parameters += tensor->elements;
+        types[found].size += tensor->size;
+    }
+    for (size_t i = 0; i < count; i++) {
+        coffer_node *map = coffer__node_map(list, NULL);
+        coffer__node_text(map, "dtype", types[i].name);
+        coffer__node_u64(map, "tensors", types[i].tensors, COFFER_UNIT_NONE);
+        coffer__node_u64(map, "parameters", types[i].parameters, COFFER_UNIT_NONE);
+        coffer__node_u64(map, "size", types[i].size, COFFER_UNIT_BYTES);
+    }
+}
+
+coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    uint64_t elements = 0;
+    for (size_t i = 0; i < set->count; i++)
+        elements += set->entries[i].tensor.elements;
+    coffer__node_u64(out, "tensors", set->count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "parameters", elements, COFFER_UNIT_NONE);
+    add_types(coffer__node_list(out, "dtypes"), set);
+    return coffer_tensors_metadata(coffer__node_map(out, "metadata"), set, err);
+}
+
+coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
+    return status ? status : coffer__node_status(out, err);
+}
+
+/* ---- Listing ---- */
+
+static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_file)
+{
+    coffer_node *map = coffer__node_map(list, NULL);
+    coffer__node_text(map, "name", tensor->name);
+    coffer__node_text(map, "dtype", coffer_tensor_dtype_name(tensor));
+    coffer_node *shape = coffer__node_list(map, "shape");
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        coffer__node_u64(shape, NULL, tensor->dims[i], COFFER_UNIT_NONE);
+    if (tensor->offset == COFFER_OFFSET_NONE)
+        coffer__node_null(map, "offset");
+    else
+        coffer__node_u64(map, "offset", tensor->offset, COFFER_UNIT_OFFSET);
+    coffer__node_u64(map, "size", tensor->size, COFFER_UNIT_BYTES);
+    const char *slash = strrchr(tensor->file, '/');
+    if (with_file)
+        coffer__node_text(map, "file", slash ? slash + 1 : tensor->file);
+}
+
+coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, const coffer_list_opts *opts,
+                                  coffer_error *err)
+{
+    coffer_list_opts options = COFFER_LIST_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    if (options.what && strcmp(options.what, "tensors") != 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a %s has no list \"%s\"; it has tensors", coffer_tensors_title(set),
+                            options.what);
+    coffer_node *list = coffer__node_list(out, "entries");
+    bool with_file = coffer_tensors_is_sharded(set);
+    for (size_t i = 0; i < set->count; i++) {
+        const coffer_tensor *tensor = &set->entries[i].tensor;
+        if (!options.glob || coffer__glob_match(options.glob, tensor->name, strlen(tensor->name)))
+            add_entry(list, tensor, with_file);
+    }
+    return coffer__node_status(out, err);
+}
+
+/* ---- Checking ---- */
+
+typedef struct check_pass {
+    const coffer_tensors *set;
+    const coffer_progress *progress;
+    uint8_t *chunk;
+    uint64_t done, total;
+} check_pass;
+
+static coffer_status check_payload(coffer_report *out, check_pass *pass, size_t tensor, coffer_error *err)
+{
+    uint64_t size = pass->set->entries[tensor].tensor.size;
+    for (uint64_t begin = 0; begin < size; begin += CHECK_CHUNK) {
+        coffer_error found = COFFER_ERROR_INIT;
+        size_t len = size - begin < CHECK_CHUNK ? (size_t)(size - begin) : CHECK_CHUNK;
+        if (coffer_tensors_read(pass->chunk, pass->set, tensor, begin, len, &found))
+            return coffer__report_take(out, COFFER_ERROR, &found, err);
+        pass->done += len;
+        if (pass->progress && pass->progress->step(pass->progress->context, pass->done, pass->total) != 0)
+            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    }
+    return COFFER_OK;
+}
+
+coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
+                                   const coffer_check_opts *opts, coffer_error *err)
+{
+    coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status || !options.full)
+        return status;
+    check_pass pass = { .set = set, .progress = options.progress, .total = coffer_tensors_size(set) };
+    pass.chunk = coffer__malloc(CHECK_CHUNK);
+    if (!pass.chunk)
+        return coffer__fail_no_memory(err, CHECK_CHUNK);
+    for (size_t i = 0; !status && i < set->count; i++)
+        status = check_payload(out, &pass, i, err);
+    coffer__free(pass.chunk);
+    return status ? status : coffer__report_status(out, err);
+}

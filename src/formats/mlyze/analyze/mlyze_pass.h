@@ -1,0 +1,258 @@
+/* How a trace is gone through: batches of pieces (blocks, or parts of them), each decoded by any thread, then
+ * paired by shards of the addresses, then followed in order.
+ *
+ *   decode   one piece:  columns, a list of its allocations and frees for each shard
+ *   join     one thread: what needs the piece before it (stacks that are new, threads' next allocations)
+ *   pair     one shard:  frees find their allocations, sums by stack and thread
+ *   level    one piece:  its sum and its highest level, from 0
+ *   settle   one thread: levels of the whole, a new high-water mark; then the rows of what came after it
+ *
+ * Everything that is summed is a sum of integers, so that nothing depends on the number of threads. */
+#ifndef COFFER_FORMATS_MLYZE_PASS_H
+#define COFFER_FORMATS_MLYZE_PASS_H
+
+#include "base/limits.h"
+#include "base/pool.h"
+#include "formats/mlyze/analyze/mlyze_growth.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
+#include "formats/mlyze/analyze/mlyze_rows.h"
+#include "formats/mlyze/analyze/mlyze_spill.h"
+#include "formats/mlyze/mlyze_private.h"
+
+#define COFFER__MLYZE_MAX_SHARDS 16
+#define COFFER__MLYZE_NO_EVENT UINT32_MAX
+
+/* What a column `type` says after pairing; other events keep their type. */
+enum {
+    COFFER__MLYZE_PAIRED_ALLOC = COFFER_MLYZE_ALLOC,
+    COFFER__MLYZE_PAIRED_FREE = COFFER_MLYZE_FREE, /* size, thread and row are those of the allocation */
+    COFFER__MLYZE_REPLACING = 0xfd,                /* alloc of a live address: its column `address` is a place
+                                                    * in the shard's `replaced` */
+    COFFER__MLYZE_NOWHERE = 0xfe,                  /* alloc of address 0 */
+    COFFER__MLYZE_UNPAIRED = 0xff                  /* free of what is not live, or of address 0 */
+};
+
+typedef struct coffer__mlyze_span {
+    uint16_t thread, first, last; /* the thread's first and last allocation in the piece */
+} coffer__mlyze_span;
+
+/* How a piece stands at one of its marks. */
+typedef struct coffer__mlyze_stop_over {
+    coffer__mlyze_wide level, high; /* from 0 at the piece's begin; high : since the mark before */
+    uint64_t allocs, allocated;     /* since the mark before; only in a piece with markers */
+} coffer__mlyze_stop_over;
+
+typedef struct coffer__mlyze_piece {
+    size_t block;
+    uint64_t from, to;          /* the numbers of the events that are wanted */
+    coffer_mlyze_events events; /* of the whole block */
+    size_t begin, end;          /* those that are wanted */
+    uint64_t lost;
+    uint32_t *row;    /* column: the stack's row */
+    uint32_t *order;  /* column: the next allocation of the same thread, or allocations before it */
+    uint16_t *listed; /* what the shards have to do: shard s from s × capacity on */
+    size_t capacity;  /* of the three */
+    size_t list_count[COFFER__MLYZE_MAX_SHARDS + 1]; /* the last one for what no shard takes */
+    uint16_t *marks;                                 /* events that are no allocations and no frees */
+    size_t mark_count, mark_capacity;
+    coffer__mlyze_stop_over *stops; /* one for each mark, and one for the end */
+    size_t stop_capacity;
+    bool has_markers;
+    coffer__mlyze_span *spans;
+    size_t span_count, span_capacity;
+    bool has_unlisted;              /* stacks that have no row yet */
+    uint64_t allocs, allocs_before; /* before : in the pass */
+    uint64_t frees, reallocs, allocated;
+    uint8_t first_type, last_type; /* before pairing */
+    coffer__mlyze_wide sum, high;  /* level at its end and the highest, from 0 at its begin */
+    size_t high_at;
+} coffer__mlyze_piece;
+
+typedef struct coffer__mlyze_batch {
+    coffer__mlyze_piece *pieces;
+    size_t count;
+    uint64_t first_piece; /* numbers of pieces in the pass */
+    uint64_t ends_at;     /* the event after it */
+} coffer__mlyze_batch;
+
+typedef struct coffer__mlyze_shard {
+    coffer__mlyze_live live;
+    coffer__mlyze_row *rows; /* by stack */
+    size_t row_capacity;
+    coffer__mlyze_row *threads;
+    coffer__mlyze_held *replaced; /* of this batch */
+    size_t replaced_count, replaced_capacity;
+    uint64_t unknown_frees, first_unknown_free, double_allocs, first_double_alloc;
+    uint64_t nowhere_allocs, reused;
+    coffer_mlyze_histogram sizes, lifetimes;
+    coffer__mlyze_stream *streams; /* when spilled: written to the first, or read from all, by hash */
+    size_t stream_count;
+    coffer__mlyze_budget budget; /* when spilled */
+    bool overflowed;             /* its table was too large: the stream ends in the middle */
+} coffer__mlyze_shard;
+
+/* Events where a batch has to end, ascending. */
+typedef struct coffer__mlyze_boundary {
+    uint64_t event;
+    bool begins_window;
+    bool ends_growth_window;
+} coffer__mlyze_boundary;
+
+typedef enum coffer__mlyze_pass_kind {
+    COFFER__MLYZE_IN_MEMORY, /* tables pair, rows are summed */
+    COFFER__MLYZE_SPILL,     /* tables pair a part of the addresses, what they find goes to a file */
+    COFFER__MLYZE_UNSPILL    /* what was found comes from the file, rows are summed */
+} coffer__mlyze_pass_kind;
+
+/* What is live at the end and neither too young nor too small, by stack. */
+typedef struct coffer__mlyze_leftover {
+    uint64_t allocs, bytes, oldest, newest; /* times of allocation */
+} coffer__mlyze_leftover;
+
+/* The shards of a pass, and the hashes that each takes. */
+typedef struct coffer__mlyze_shards {
+    coffer__mlyze_shard *items;
+    size_t count, max;
+    uint64_t low[COFFER__MLYZE_MAX_SHARDS], high[COFFER__MLYZE_MAX_SHARDS]; /* included; ascending */
+    bool sees_all; /* there is one shard, and it takes every address */
+} coffer__mlyze_shards;
+
+/* Where batches end, and which boundary is next. */
+typedef struct coffer__mlyze_boundaries {
+    coffer__mlyze_boundary *items;
+    size_t count, next;
+} coffer__mlyze_boundaries;
+
+/* The allocations of each thread number, which tell whether a block was freed before the next one. */
+typedef struct coffer__mlyze_chains {
+    uint32_t **span_of; /* for each worker and thread number: its span in the piece, from 1 */
+    bool **seen_by;     /* for each worker and thread number: whether it has allocated */
+    /* Allocations as piece << 16 | event: the last one before the batch, and the first and last ones in it
+     * (numbers of pieces in the batch). */
+    uint64_t *last_before;
+    uint32_t *first_here, *last_here;
+    uint16_t *threads_here;
+    size_t threads_here_count;
+} coffer__mlyze_chains;
+
+/* How far the pass is. */
+typedef struct coffer__mlyze_course {
+    size_t next_block;
+    uint64_t next_event, end_event, done_events;
+    uint64_t piece_count, alloc_count; /* planned and joined so far */
+    uint64_t settled_pieces, settled_allocs;
+} coffer__mlyze_course;
+
+/* The state after the last settled batch. */
+typedef struct coffer__mlyze_state {
+    bool counting;                       /* the window has begun */
+    uint64_t window_piece, window_alloc; /* first piece and allocation of the window */
+    coffer__mlyze_wide level, high;      /* now, and the highest of the window */
+    uint64_t epoch;
+    uint64_t tail_after; /* the high-water mark of this batch: piece << 16 | event */
+    uint8_t last_type;
+    uint64_t last_time;
+} coffer__mlyze_state;
+
+/* What the pass has found, other than the sums of the shards. */
+typedef struct coffer__mlyze_results {
+    coffer_mlyze_totals totals;
+    coffer__mlyze_leftover *leftovers;
+    size_t leftover_count;
+    coffer_mlyze_mark *marks;
+    size_t mark_count, mark_capacity;
+    coffer_mlyze_phase *phases; /* the last one has not ended */
+    size_t phase_count, phase_capacity;
+} coffer__mlyze_results;
+
+typedef struct coffer__mlyze_pass {
+    const coffer_mlyze *trace;
+    const coffer__mlyze_map *map; /* of its blocks */
+    coffer_mlyze_stats_opts opts;
+    coffer_limits limits;
+    coffer__mlyze_pass_kind kind;
+    coffer__pool *pool;
+    uint32_t threads;
+    coffer__mlyze_key key;
+    coffer__mlyze_budget budget;
+    coffer__mlyze_spool *spool;
+    coffer__mlyze_numbers stacks;
+    coffer__mlyze_shards shards;
+    coffer__mlyze_boundaries boundaries;
+    coffer__mlyze_growth growth;
+    coffer__mlyze_batch batches[2];
+    size_t batch_pieces; /* room in each */
+    coffer__mlyze_chains chains;
+    coffer__mlyze_course course;
+    coffer__mlyze_state state;
+    coffer__mlyze_results results;
+    /* Called in order for each paired batch before it is settled, and with NULL when the pass starts over.
+     * NULL = not called. */
+    coffer_status (*observe)(void *context, const struct coffer__mlyze_pass *pass,
+                             const coffer__mlyze_batch *batch, coffer_error *err);
+    void *observe_context;
+} coffer__mlyze_pass;
+
+/* ---- Batches (mlyze_pass_decode.c, mlyze_pass_join.c) ---- */
+
+/* The next pieces, up to a boundary; none at the end. */
+void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass);
+coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
+                                   uint32_t number, uint32_t worker, coffer_error *err);
+coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, coffer_error *err);
+/* After the batch was paired: its last allocations are now those before the next one. */
+void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch);
+void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
+
+/* ---- Shards (mlyze_pass_pair.c) ---- */
+
+coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
+                                       size_t shard, coffer_error *err);
+/* Takes what came after the high-water mark of the batch out of what the rows keep for it. */
+void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard);
+
+/* ---- In order (mlyze_pass_level.c, mlyze_pass_settle.c) ---- */
+
+void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
+/* Ends the phase under way and begins another. */
+coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
+                                        uint64_t time, coffer__mlyze_wide level, coffer_error *err);
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__mlyze_wide level);
+/* How much an event adds to what is live. */
+coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
+                                        const coffer__mlyze_pass *pass);
+/* Sets *has_tail when rows have to be taken back. */
+coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
+                                   coffer_error *err);
+
+/* ---- One pass (mlyze_pass_run.c) ---- */
+
+/* Goes through the trace once, after coffer__mlyze_pass_begin. */
+coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err);
+
+/* ---- Setting up (mlyze_pass_setup.c, mlyze_pass_window.c) ---- */
+
+coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
+                                      const coffer_mlyze_stats_opts *query, coffer_error *err);
+/* At the first event again, with empty tables and sums. */
+coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_pass_kind kind,
+                                       size_t shard_count, coffer_error *err);
+void coffer__mlyze_pass_free(coffer__mlyze_pass *pass);
+/* Whether the thread may have allocated: most numbers have not, and their rows need not be looked at. */
+bool coffer__mlyze_saw_thread(const coffer__mlyze_pass *pass, size_t thread);
+/* Whether the blocks turned out to lie elsewhere than an index said: then it was all for nothing. */
+bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass);
+/* Adds what a shard's table has left to the leftovers. */
+coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err);
+/* All that a query asks for, in memory or, when that is too small, through a temporary file; the sums are in
+ * the pass. */
+coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err);
+/* The second way. */
+coffer_status coffer__mlyze_run_spilled(coffer__mlyze_pass *pass, coffer_error *err);
+/* The time of an event, or that of its block where it cannot be read. The trace has a block. */
+uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t event);
+uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time); /* the first */
+/* Boundaries of the window and of the growth test. */
+coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err);
+
+#endif

@@ -1,0 +1,223 @@
+/* Adds the levels of the pieces up in order: the high-water mark of the whole, phases, marks; then takes what
+ * came after that mark out of the rows. */
+#include "base/array.h"
+#include "formats/mlyze/analyze/mlyze_pass_sums.h"
+
+/* ---- Phases ---- */
+
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__mlyze_wide level)
+{
+    if (pass->results.phase_count == 0)
+        return;
+    coffer_mlyze_phase *phase = &pass->results.phases[pass->results.phase_count - 1];
+    phase->duration_us = time - phase->time_us;
+    phase->live_bytes_at_end = coffer__mlyze_narrow(level);
+}
+
+coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
+                                        uint64_t time, coffer__mlyze_wide level, coffer_error *err)
+{
+    const uint64_t now = coffer__mlyze_narrow(level);
+    if (pass->results.phase_count >= pass->limits.entries)
+        return COFFER_OK;
+    coffer_status status =
+        coffer__array_reserve_one(&pass->results.phases, &pass->results.phase_capacity,
+                                  pass->results.phase_count, sizeof *pass->results.phases, err);
+    if (status)
+        return status;
+    coffer__mlyze_end_phase(pass, time, level);
+    pass->results.phases[pass->results.phase_count++] = (coffer_mlyze_phase){ .id = name,
+                                                                              .event = event,
+                                                                              .time_us = time,
+                                                                              .peak_bytes = now,
+                                                                              .live_bytes_at_begin = now,
+                                                                              .live_bytes_at_end = now };
+    return COFFER_OK;
+}
+
+/* high : from the level at the piece's begin. */
+static void add_to_phase(coffer__mlyze_pass *pass, coffer__mlyze_wide high, uint64_t allocs,
+                         uint64_t allocated)
+{
+    coffer_mlyze_phase *phase = &pass->results.phases[pass->results.phase_count - 1];
+    coffer__mlyze_wide peak = pass->state.level + high;
+    phase->allocs += allocs;
+    phase->allocated_bytes = coffer__mlyze_sum(phase->allocated_bytes, allocated);
+    if (peak > phase->peak_bytes)
+        phase->peak_bytes = coffer__mlyze_narrow(peak);
+}
+
+/* ---- Marks and rarer events ---- */
+
+static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
+                               coffer__mlyze_wide level, coffer_error *err)
+{
+    const coffer_mlyze_events *events = &piece->events;
+    if (pass->results.mark_count >= pass->limits.entries)
+        return COFFER_OK;
+    coffer_status status =
+        coffer__array_reserve_one(&pass->results.marks, &pass->results.mark_capacity,
+                                  pass->results.mark_count, sizeof *pass->results.marks, err);
+    if (status)
+        return status;
+    pass->results.marks[pass->results.mark_count++] =
+        (coffer_mlyze_mark){ .type = (coffer_mlyze_type)events->type[event],
+                             .event = events->first + event,
+                             .time_us = events->time[event],
+                             .id = events->id[event],
+                             .bytes = events->size[event],
+                             .live_bytes = coffer__mlyze_narrow(level) };
+    return COFFER_OK;
+}
+
+static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
+                                  coffer__mlyze_wide level, coffer_error *err)
+{
+    coffer_mlyze_totals *totals = &pass->results.totals;
+    uint64_t size = piece->events.size[event];
+    switch (piece->events.type[event]) {
+    case COFFER_MLYZE_GC:
+        totals->collections++;
+        totals->collected_objects = coffer__mlyze_sum(totals->collected_objects, piece->events.id[event]);
+        totals->collected_bytes = coffer__mlyze_sum(totals->collected_bytes, size);
+        return keep_mark(pass, piece, event, level, err);
+    case COFFER_MLYZE_MARKER: {
+        totals->markers++;
+        coffer_status status =
+            coffer__mlyze_begin_phase(pass, piece->events.id[event], piece->events.first + event,
+                                      piece->events.time[event], level, err);
+        return status ? status : keep_mark(pass, piece, event, level, err);
+    }
+    case COFFER_MLYZE_RSS:
+        if (size > totals->peak_rss_bytes)
+            totals->peak_rss_bytes = size;
+        return COFFER_OK;
+    default:
+        totals->unknown_events += piece->events.type[event] > COFFER_MLYZE_RSS;
+        return COFFER_OK;
+    }
+}
+
+static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
+                                   coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (!piece->has_markers)
+        add_to_phase(pass, piece->high, piece->allocs, piece->allocated);
+    for (size_t i = 0; i <= piece->mark_count && !status; i++) {
+        const coffer__mlyze_stop_over *stop = &piece->stops[i];
+        if (piece->has_markers)
+            add_to_phase(pass, stop->high, stop->allocs, stop->allocated);
+        if (i < piece->mark_count)
+            status = settle_other(pass, piece, piece->marks[i], pass->state.level + stop->level, err);
+    }
+    return status;
+}
+
+/* ---- The whole ---- */
+
+static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
+{
+    coffer_mlyze_totals *totals = &pass->results.totals;
+    const uint64_t *time = piece->events.time;
+    totals->events += piece->end - piece->begin;
+    totals->allocs += piece->allocs;
+    totals->frees += piece->frees;
+    totals->reallocs += piece->reallocs;
+    if (pass->state.last_type == COFFER_MLYZE_FREE && piece->first_type == COFFER_MLYZE_ALLOC &&
+        pass->state.last_time == time[piece->begin])
+        totals->reallocs++;
+    totals->duration_us = time[piece->end - 1];
+}
+
+/* Says whether the high-water mark lies in the piece. */
+static bool settle_high(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
+{
+    coffer__mlyze_wide high = pass->state.level + piece->high;
+    if (high <= pass->state.high)
+        return false;
+    pass->state.high = high;
+    pass->results.totals.peak_bytes = coffer__mlyze_narrow(high);
+    pass->results.totals.peak_event = piece->events.first + piece->high_at;
+    pass->results.totals.peak_time_us = piece->events.time[piece->high_at];
+    return true;
+}
+
+coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
+                                   coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    bool has_high = false;
+    for (size_t i = 0; i < batch->count && !status; i++) {
+        const coffer__mlyze_piece *piece = &batch->pieces[i];
+        if (pass->state.counting)
+            pass->results.totals.lost_events += piece->lost;
+        if (piece->begin == piece->end) {
+            pass->state.last_type = UINT8_MAX;
+            continue;
+        }
+        if (pass->state.counting) {
+            settle_counts(pass, piece);
+            status = settle_others(pass, piece, err);
+            if (settle_high(pass, piece)) {
+                has_high = true;
+                pass->state.tail_after = (uint64_t)i << 16 | piece->high_at;
+            }
+        }
+        pass->state.level += piece->sum;
+        pass->state.last_type = pass->state.counting ? piece->last_type : UINT8_MAX;
+        pass->state.last_time = piece->events.time[piece->end - 1];
+    }
+    pass->state.epoch += has_high;
+    *has_tail = has_high;
+    return status;
+}
+
+/* ---- After the high-water mark ---- */
+
+/* Rows of the new epoch begin with what is live after the batch. */
+static void take_back(coffer__mlyze_row *row, uint64_t allocs, uint64_t bytes, uint64_t epoch)
+{
+    coffer__mlyze_row_touch(row, epoch);
+    row->peak_allocs -= allocs;
+    row->peak_bytes -= bytes;
+}
+
+static void take_back_event(const coffer__mlyze_shard_work *work, size_t event)
+{
+    const coffer_mlyze_events *events = &work->events;
+    coffer__mlyze_row *row = &work->shard->rows[work->row[event]];
+    coffer__mlyze_row *thread = &work->shard->threads[events->thread[event]];
+    uint64_t size = events->size[event], epoch = work->epoch;
+    switch (events->type[event]) {
+    case COFFER__MLYZE_PAIRED_FREE:
+        take_back(row, UINT64_MAX, 0 - size, epoch); /* −1 block: one more */
+        take_back(thread, UINT64_MAX, 0 - size, epoch);
+        break;
+    case COFFER__MLYZE_REPLACING: {
+        const coffer__mlyze_held *old = &work->shard->replaced[events->address[event] & UINT32_MAX];
+        take_back(&work->shard->rows[old->stack], UINT64_MAX, 0 - old->size, epoch);
+        take_back(&work->shard->threads[old->thread], UINT64_MAX, 0 - old->size, epoch);
+    } /* fall through */
+    case COFFER__MLYZE_PAIRED_ALLOC:
+        take_back(row, 1, size, epoch);
+        take_back(thread, 1, size, epoch);
+        break;
+    default:
+        break;
+    }
+}
+
+void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard)
+{
+    for (size_t i = (size_t)(pass->state.tail_after >> 16); i < batch->count; i++) {
+        coffer__mlyze_shard_work work = coffer__mlyze_shard_on(pass, batch, i, shard);
+        const uint16_t *list = work.piece->listed + shard * work.piece->capacity;
+        for (size_t k = work.piece->list_count[shard]; k > 0; k--) {
+            size_t event = list[k - 1];
+            if (((uint64_t)i << 16 | event) <= pass->state.tail_after)
+                break;
+            take_back_event(&work, event);
+        }
+    }
+}

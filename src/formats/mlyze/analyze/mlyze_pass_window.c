@@ -1,0 +1,94 @@
+/* Where the window of a query and the windows of the growth test begin and end. */
+#include "formats/mlyze/analyze/mlyze_pass.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+#define MAX_GROWTH_WINDOWS 10000
+
+/* The last block that begins at or before the event or time; 0 when there is none. */
+static size_t block_before(const coffer__mlyze_map *map, uint64_t value, bool is_time)
+{
+    size_t low = 0, high = map->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const coffer__mlyze_block *block = &map->items[middle];
+        if ((is_time ? block->time : block->first_event) <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? low - 1 : 0;
+}
+
+/* A damaged block has no events; what concerns the machine will show when the events are gone through. */
+static void read_quietly(coffer_mlyze_events *events, const coffer__mlyze_pass *pass, size_t block)
+{
+    if (coffer_mlyze_read_block(events, pass->trace, block, NULL))
+        events->count = 0;
+}
+
+uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t event)
+{
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    size_t block = block_before(pass->map, event, false);
+    uint64_t time = pass->map->items[block].time;
+    read_quietly(&events, pass, block);
+    if (event >= events.first && event - events.first < events.count)
+        time = events.time[event - events.first];
+    coffer_mlyze_events_free(&events);
+    return time;
+}
+
+uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time)
+{
+    coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
+    size_t block = block_before(pass->map, time, true), i = 0;
+    const coffer__mlyze_block *where = &pass->map->items[block];
+    uint64_t found = where->first_event + where->event_count;
+    read_quietly(&events, pass, block);
+    while (i < events.count && events.time[i] <= time)
+        i++;
+    if (i < events.count)
+        found = events.first + i;
+    coffer_mlyze_events_free(&events);
+    return found;
+}
+
+static void set_growth_windows(coffer__mlyze_pass *pass)
+{
+    uint32_t windows = pass->growth.windows;
+    uint64_t begin = pass->opts.begin, end = pass->course.end_event, before = begin;
+    uint64_t from = coffer__mlyze_time_of_event(pass, begin);
+    uint64_t to = coffer__mlyze_time_of_event(pass, end - 1);
+    uint64_t duration = to > from ? to - from : 0;
+    pass->growth.window_seconds = (double)duration / windows * 1e-6;
+    for (uint32_t i = 1; i <= windows; i++) {
+        uint64_t after = (uint64_t)((double)duration / windows * i);
+        uint64_t event = i < windows ? coffer__mlyze_event_after(pass, from + after) : end;
+        if (event < before)
+            event = before;
+        if (event > end)
+            event = end;
+        before = event;
+        pass->boundaries.items[pass->boundaries.count++] =
+            (coffer__mlyze_boundary){ .event = event, .ends_growth_window = true };
+    }
+}
+
+coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    uint32_t windows = pass->opts.growth_windows;
+    if (windows > MAX_GROWTH_WINDOWS)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%u windows for the growth test; at most %d", windows, MAX_GROWTH_WINDOWS);
+    pass->boundaries.items = coffer__alloc_array((size_t)windows + 1, sizeof *pass->boundaries.items);
+    if (!pass->boundaries.items)
+        return coffer__fail_no_memory(err, windows * sizeof *pass->boundaries.items);
+    pass->boundaries.items[0] = (coffer__mlyze_boundary){ .event = pass->opts.begin, .begins_window = true };
+    pass->boundaries.count = 1;
+    pass->growth.windows = windows;
+    if (windows > 0 && pass->opts.begin < pass->course.end_event && pass->map->count > 0)
+        set_growth_windows(pass);
+    return COFFER_OK;
+}
