@@ -1,6 +1,6 @@
 /* Carrying out a list of changes: lists on the way to a change are copied once, all else is shared with the
  * tree before. */
-#include "formats/pycauset/pycauset_changes.h"
+#include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
