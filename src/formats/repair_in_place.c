@@ -57,8 +57,7 @@ static coffer_status begin(in_place *job, coffer_error *err)
         return status;
     int changed = coffer__os_chmod(fd, st.st_mode & 07777), error_number = errno;
     coffer__os_close(fd);
-    return changed == 0 ? COFFER_OK
-                        : coffer__fail_errno(err, "its mode cannot be kept", error_number);
+    return changed == 0 ? COFFER_OK : coffer__fail_errno(err, "its mode cannot be kept", error_number);
 }
 
 static coffer_status check_result(coffer_report *left, const in_place *job, const coffer_format *format,
