@@ -105,21 +105,66 @@ static bool is_number(const coffer_node *node)
     return kind == COFFER_NODE_U64 || kind == COFFER_NODE_I64 || kind == COFFER_NODE_F64;
 }
 
-/* Numbers stand to the right, in a column that holds nothing else. */
-static void add_columns(term_table *table, const coffer_node *list)
+/* The columns of a table: the names of the cells of all rows. */
+typedef struct table_columns {
+    const char *names[TERM_COLUMNS_MAX];
+    size_t count;
+} table_columns;
+
+static size_t find_column(const table_columns *columns, const char *name)
+{
+    size_t i = 0;
+    while (i < columns->count && strcmp(columns->names[i], name) != 0)
+        i++;
+    return i;
+}
+
+/* A cell that earlier rows do not have goes after the cell before it, in the order of names. */
+static void add_row_names(table_columns *columns, const coffer_node *row)
+{
+    size_t next = 0;
+    for (const coffer_node *cell = coffer_node_first(row); cell; cell = coffer_node_next(cell)) {
+        const char *name = coffer_node_get_name(cell);
+        if (next < columns->count && strcmp(columns->names[next], name) == 0) {
+            next++;
+            continue;
+        }
+        size_t column = find_column(columns, name);
+        if (column == columns->count && columns->count < TERM_COLUMNS_MAX) {
+            column = next;
+            while (column < columns->count && strcmp(columns->names[column], name) < 0)
+                column++;
+            memmove(&columns->names[column + 1], &columns->names[column],
+                    (columns->count++ - column) * sizeof columns->names[0]);
+            columns->names[column] = name;
+        }
+        next = column + 1;
+    }
+}
+
+/* The cell of a column, or NULL when the row does not have it. *next : the cell after the last one taken. */
+static const coffer_node *take_cell(const coffer_node **next, const coffer_node *row, const char *name)
+{
+    const coffer_node *cell = *next;
+    if (!cell || strcmp(coffer_node_get_name(cell), name) != 0)
+        return coffer_node_find(row, name);
+    *next = coffer_node_next(cell);
+    return cell;
+}
+
+/* Numbers are aligned to the right, in a column that contains nothing else. */
+static void add_columns(term_table *table, const table_columns *columns, const coffer_node *list)
 {
     bool is_text[TERM_COLUMNS_MAX] = { false };
-    size_t column = 0;
     for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row)) {
-        column = 0;
-        for (const coffer_node *cell = coffer_node_first(row); cell && column < TERM_COLUMNS_MAX;
-             cell = coffer_node_next(cell), column++)
-            is_text[column] |= !is_number(cell) && coffer_node_get_kind(cell) != COFFER_NODE_NULL;
+        const coffer_node *next = coffer_node_first(row);
+        for (size_t i = 0; i < columns->count; i++) {
+            const coffer_node *cell = take_cell(&next, row, columns->names[i]);
+            is_text[i] |= cell && !is_number(cell) && coffer_node_get_kind(cell) != COFFER_NODE_NULL;
+        }
     }
-    column = 0;
-    for (const coffer_node *cell = coffer_node_first(coffer_node_first(list));
-         cell && column < TERM_COLUMNS_MAX; cell = coffer_node_next(cell), column++)
-        term_table_column(table, coffer_node_get_name(cell), is_text[column] ? TERM_LEFT : TERM_RIGHT);
+    for (size_t i = 0; i < columns->count; i++)
+        term_table_column(table, columns->names[i], is_text[i] ? TERM_LEFT : TERM_RIGHT);
 }
 
 /* "[4096, 32]": numbers, as many as fit, without commas inside them. */
@@ -187,19 +232,18 @@ static void add_cell(term_table *table, const coffer_node *cell)
 
 static void print_table(FILE *out, const coffer_node *list, size_t indent)
 {
-    const coffer_node *first = coffer_node_first(list);
-    if (!first)
+    table_columns columns = { .count = 0 };
+    for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row))
+        add_row_names(&columns, row);
+    if (columns.count == 0)
         return;
     term_table *table = term_table_new();
-    size_t columns = coffer_node_count(first);
     term_table_indent(table, indent);
-    add_columns(table, list);
-    for (const coffer_node *row = first; row; row = coffer_node_next(row)) {
-        const coffer_node *cell = coffer_node_first(row);
-        for (size_t i = 0; i < columns && i < TERM_COLUMNS_MAX; i++) {
-            add_cell(table, cell);
-            cell = cell ? coffer_node_next(cell) : NULL;
-        }
+    add_columns(table, &columns, list);
+    for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row)) {
+        const coffer_node *next = coffer_node_first(row);
+        for (size_t i = 0; i < columns.count; i++)
+            add_cell(table, take_cell(&next, row, columns.names[i]));
     }
     term_table_print(table, out);
 }
@@ -209,16 +253,19 @@ void cli_print_table(FILE *out, const coffer_node *list)
     print_table(out, list, 0);
 }
 
+/* Maps with the same names; each may lack one of them. */
 static bool is_table(const coffer_node *list)
 {
-    const coffer_node *first = coffer_node_first(list);
-    size_t columns = first ? coffer_node_count(first) : 0;
-    if (columns == 0)
-        return false;
-    for (const coffer_node *row = first; row; row = coffer_node_next(row))
-        if (coffer_node_get_kind(row) != COFFER_NODE_MAP || coffer_node_count(row) != columns)
+    table_columns columns = { .count = 0 };
+    size_t fewest = SIZE_MAX;
+    for (const coffer_node *row = coffer_node_first(list); row; row = coffer_node_next(row)) {
+        if (coffer_node_get_kind(row) != COFFER_NODE_MAP)
             return false;
-    return true;
+        size_t count = coffer_node_count(row);
+        fewest = count < fewest ? count : fewest;
+        add_row_names(&columns, row);
+    }
+    return columns.count > 0 && fewest > 0 && columns.count <= fewest + 1;
 }
 
 /* Short lists of values do, and whatever is empty. */

@@ -89,7 +89,9 @@ static int step(void *context, uint64_t done, uint64_t total)
 
 void term_progress_start(term_progress *bar, const char *what, const char *unit)
 {
-    *bar = (term_progress){ .progress = { step, bar }, .what = what, .unit = unit, .started = now() };
+    *bar = (term_progress){
+        .progress = { sizeof bar->progress, step, bar }, .what = what, .unit = unit, .started = now()
+    };
 }
 
 void term_progress_end(term_progress *bar)

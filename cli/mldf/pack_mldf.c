@@ -255,7 +255,7 @@ static int pack(pack_job *job)
     coffer_node *packed = NULL;
     coffer_status status = coffer_node_new(&packed, &err);
     term_progress_start(&job->bar, "packing", "samples");
-    job->progress = (coffer_progress){ step, job };
+    job->progress = (coffer_progress){ sizeof(coffer_progress), step, job };
     job->opts.progress = &job->progress;
     cli_hold_signals();
     if (status == COFFER_OK)

@@ -5,8 +5,8 @@
 
 COFFER_BEGIN_DECLS
 
-/* What a reader may spend on a file it does not trust. NULL in place of a limits argument means the defaults,
- * and so does a struct_size of 0. */
+/* What a reader may spend on a file that is not trusted. NULL in place of limits means the defaults, and so
+ * does a struct_size of 0. */
 typedef struct coffer_limits {
     uint32_t struct_size;
     uint32_t json_depth;   /* nesting of JSON and of typed maps */
@@ -14,7 +14,7 @@ typedef struct coffer_limits {
     uint64_t entries;      /* tensors, sequences, stacks, fields … of one file */
     uint64_t string_bytes; /* one string */
     uint64_t memory_bytes; /* working memory of one call, beyond what the file's metadata needs */
-    uint32_t findings;     /* a report stops here */
+    uint32_t findings;     /* findings that a report keeps */
 } coffer_limits;
 
 #define COFFER_LIMITS_INIT                                                                   \
@@ -22,6 +22,8 @@ typedef struct coffer_limits {
         sizeof(coffer_limits), 256, UINT64_C(1) << 30, UINT64_C(1) << 26, UINT64_C(1) << 30, \
             UINT64_C(1) << 30, 1000                                                          \
     }
+
+COFFER_API void coffer_limits_init(coffer_limits *limits, uint32_t struct_size);
 
 COFFER_END_DECLS
 

@@ -37,6 +37,8 @@ typedef enum coffer_durability {
     COFFER_DURABILITY_NONE      /* for scratch files */
 } coffer_durability;
 
+COFFER_API void coffer_source_opts_init(coffer_source_opts *opts, uint32_t struct_size);
+
 /* Opens a file for reading. "-" is standard input; pipes are spooled to an unnamed temporary file first.
  * When a whole rollback journal lies beside the file, the source shows the state before the interrupted
  * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that
@@ -60,6 +62,13 @@ typedef struct coffer_source_ops {
     coffer_status (*intact)(void *context, coffer_error *err);
     void (*close)(void *context); /* may be NULL */
 } coffer_source_ops;
+
+#define COFFER_SOURCE_OPS_INIT                            \
+    {                                                     \
+        sizeof(coffer_source_ops), NULL, NULL, NULL, NULL \
+    }
+
+COFFER_API void coffer_source_ops_init(coffer_source_ops *ops, uint32_t struct_size);
 
 /* name : copied, for messages. context : passed to every call; `close` is not called when this function
  * fails. */

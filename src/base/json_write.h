@@ -39,5 +39,7 @@ void coffer__json_write_null(coffer__json_writer *writer);
 void coffer__json_write_value(coffer__json_writer *writer, const coffer__json_value *value);
 /* Writes a node tree; names are keys. */
 void coffer__json_write_node(coffer__json_writer *writer, const coffer_node *node);
+/* Adds a parsed value, and all below it, to a tree. A number that fits no type becomes its text. */
+void coffer__json_add_node(coffer_node *parent, const char *name, const coffer__json_value *value);
 
 #endif

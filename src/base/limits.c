@@ -2,6 +2,8 @@
 
 #include "base/options.h"
 
+COFFER__INIT_FUNCTION(coffer_limits, COFFER_LIMITS_INIT)
+
 coffer_limits coffer__limits(const coffer_limits *given)
 {
     coffer_limits limits = COFFER_LIMITS_INIT;

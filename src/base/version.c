@@ -4,3 +4,8 @@ const char *coffer_version(void)
 {
     return COFFER_VERSION_STRING;
 }
+
+int coffer_version_number(void)
+{
+    return COFFER_VERSION_NUMBER;
+}

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +16,8 @@ struct coffer__work {
     coffer__pool_task task;
     void *context;
 };
+
+COFFER__INIT_FUNCTION(coffer_progress, COFFER_PROGRESS_INIT)
 
 coffer_status coffer__progress_step(const coffer_progress *progress, uint64_t done, uint64_t total,
                                     coffer_error *err)

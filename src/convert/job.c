@@ -1,6 +1,7 @@
 /* What conversions ask their job: settings with their types, and progress. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/work.h"
 #include "convert/convert.h"
 #include "io/source_private.h"
 #include "outside/text/number.h"
@@ -95,7 +96,5 @@ coffer_status coffer__job_json_file(char **text, size_t *len, const coffer__conv
 coffer_status coffer__job_progress(const coffer__convert_job *job, uint64_t done, uint64_t total,
                                    coffer_error *err)
 {
-    if (job->progress && job->progress->step(job->progress->context, done, total) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
+    return coffer__progress_step(job->progress, done, total, err);
 }

@@ -8,10 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_source_ops, COFFER_SOURCE_OPS_INIT)
+
 coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *ops, void *context,
                                 uint64_t size, const char *name, coffer_error *err)
 {
-    coffer_source_ops known = { 0 };
+    coffer_source_ops known = COFFER_SOURCE_OPS_INIT;
     coffer_status status = coffer__take_options(&known, sizeof known, ops, err);
     if (status)
         return status;

@@ -17,6 +17,8 @@
 #define SPOOL_CHUNK ((size_t)1 << 20)
 #define DEVICE_MAX (UINT64_C(1) << 30) /* pipes end; /dev/zero does not */
 
+COFFER__INIT_FUNCTION(coffer_source_opts, COFFER_SOURCE_OPTS_INIT)
+
 static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size, const char *name,
                                      coffer_access access, coffer__journal *journal, coffer_error *err)
 {

@@ -70,60 +70,35 @@ coffer_status coffer__array_facts_settle(coffer_mldf_field *field, const coffer_
 
 /* ---- Columns ---- */
 
-static size_t slot_of(const coffer__columns *columns, const char *name, size_t len)
-{
-    size_t at = (size_t)coffer__hash(name, len) & (columns->table_size - 1);
-    while (columns->table[at]) {
-        const coffer__column *column = &columns->items[columns->table[at] - 1];
-        if (column->name_len == len && memcmp(column->name, name, len) == 0)
-            break;
-        at = (at + 1) & (columns->table_size - 1);
-    }
-    return at;
-}
-
-static coffer_status grow_table(coffer__columns *columns, coffer_error *err)
-{
-    size_t size = columns->table_size ? 2 * columns->table_size : 64;
-    uint32_t *table = coffer__calloc(size, sizeof *table);
-    if (!table)
-        return coffer__fail_no_memory(err, size * sizeof *table);
-    coffer__free(columns->table);
-    columns->table = table;
-    columns->table_size = size;
-    for (size_t i = 0; columns->items && i < columns->count; i++)
-        table[slot_of(columns, columns->items[i].name, columns->items[i].name_len)] = (uint32_t)i + 1;
-    return COFFER_OK;
-}
-
 coffer__column *coffer__columns_find(const coffer__columns *columns, const char *name, size_t len)
 {
-    if (columns->table_size == 0)
-        return NULL;
-    uint32_t number = columns->table[slot_of(columns, name, len)];
-    return number ? &columns->items[number - 1] : NULL;
+    coffer__table_probe probe = coffer__table_begin(&columns->table, coffer__hash(name, len));
+    uint32_t found;
+    while ((found = coffer__table_next(&probe)) != COFFER__TABLE_NONE) {
+        coffer__column *column = &columns->items[found];
+        if (column->name_len == len && memcmp(column->name, name, len) == 0)
+            return column;
+    }
+    return NULL;
 }
 
 coffer_status coffer__columns_get(coffer__column **out, coffer__columns *columns, const char *name,
                                   size_t len, const coffer_limits *limits, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
     *out = coffer__columns_find(columns, name, len);
     if (*out)
         return COFFER_OK;
     if (columns->count >= UINT16_MAX || columns->count >= limits->entries)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %zu fields", columns->count);
-    if (2 * (columns->count + 1) > columns->table_size)
-        status = grow_table(columns, err);
-    if (!status)
-        status = coffer__array_reserve_one(&columns->items, &columns->capacity, columns->count,
-                                           sizeof *columns->items, err);
-    if (status)
-        return status;
     const char *copy = coffer__arena_text(&columns->arena, name, len);
     if (!copy)
         return coffer__fail_no_memory(err, len);
-    columns->table[slot_of(columns, name, len)] = (uint32_t)columns->count + 1;
+    coffer_status status = coffer__array_reserve_one(&columns->items, &columns->capacity, columns->count,
+                                                     sizeof *columns->items, err);
+    if (!status)
+        status = coffer__table_add(&columns->table, coffer__hash(name, len), columns->count, err);
+    if (status)
+        return status;
     *out = &columns->items[columns->count++];
     **out = (coffer__column){ .name = copy, .name_len = len, .can = UINT32_MAX };
     return COFFER_OK;
@@ -133,7 +108,7 @@ void coffer__columns_free(coffer__columns *columns)
 {
     coffer__arena_free(&columns->arena);
     coffer__free(columns->items);
-    coffer__free(columns->table);
+    coffer__table_free(&columns->table);
     *columns = (coffer__columns){ 0 };
 }
 

@@ -2,6 +2,7 @@
 #ifndef COFFER_CONVERT_DATASET_COLUMNS_H
 #define COFFER_CONVERT_DATASET_COLUMNS_H
 
+#include "base/table.h"
 #include "convert/datasets/dataset_input.h"
 #include "outside/arrays/npy.h"
 
@@ -60,8 +61,7 @@ typedef struct coffer__columns {
     coffer__arena arena;
     coffer__column *items; /* in the order in which they came */
     size_t count, capacity;
-    uint32_t *table; /* of index + 1, by hash of the name */
-    size_t table_size;
+    coffer__table table; /* by name */
 } coffer__columns;
 
 /* The column of that name, made when there is none. The pointer is good until the next call. */

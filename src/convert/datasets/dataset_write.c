@@ -3,8 +3,8 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "base/pool.h"
 #include "base/report.h"
+#include "base/work.h"
 #include "convert/datasets/dataset_input.h"
 
 #include <inttypes.h>
@@ -28,12 +28,14 @@ typedef struct packing {
     coffer__dataset_input *input;
     const coffer_mldf_pack_opts *opts;
     coffer_mldf_writer *writer;
-    coffer__pool *pool;
+    coffer__work *work;
     coffer__dataset_taker *takers; /* one per thread */
-    batch batches[2];
-    batch *loading, *writing; /* the two of them, in turn */
-    size_t batch_limit;       /* how many samples the next batch may have */
-    uint64_t resumed;         /* samples that were there already */
+    batch batches[2];              /* one is loaded while the other is written */
+    size_t batch_limit;            /* most samples of the next batch */
+    bool more;                     /* the input has samples left */
+    uint64_t index;                /* of the next sample */
+    uint64_t written;              /* samples of all batches before the one being loaded */
+    uint64_t resumed;              /* samples that were there already */
     uint64_t skipped;
     coffer_node *list; /* of those; may be NULL */
     coffer_node *out;  /* may be NULL */
@@ -51,7 +53,7 @@ static void batch_free(batch *one, size_t fields)
 
 static void packing_free(packing *work)
 {
-    uint32_t threads = work->takers ? coffer__pool_threads(work->pool) : 0;
+    uint32_t threads = work->takers ? coffer__work_threads(work->work) : 0;
     size_t fields = work->input->schema.count;
     for (uint32_t i = 0; i < threads; i++) {
         coffer_image_decoder_free(work->takers[i].decoder);
@@ -61,13 +63,13 @@ static void packing_free(packing *work)
     for (size_t i = 0; i < 2; i++)
         batch_free(&work->batches[i], fields);
     coffer__free(work->takers);
-    coffer__pool_free(work->pool);
+    coffer__work_free(work->work);
     coffer_mldf_writer_discard(work->writer);
 }
 
 static coffer_status make_takers(packing *work, coffer_error *err)
 {
-    uint32_t threads = coffer__pool_threads(work->pool);
+    uint32_t threads = coffer__work_threads(work->work);
     coffer_status status = COFFER_OK;
     coffer_image_decoder_opts decoder = COFFER_IMAGE_DECODER_OPTS_INIT;
     decoder.limits = work->opts->write->limits;
@@ -100,8 +102,6 @@ static coffer_status make_batch(batch *one, size_t fields, coffer_error *err)
 static coffer_status make_batches(packing *work, coffer_error *err)
 {
     coffer_status status = make_batch(&work->batches[0], work->input->schema.count, err);
-    work->loading = &work->batches[0];
-    work->writing = &work->batches[1];
     work->batch_limit = FIRST_BATCH;
     return status ? status : make_batch(&work->batches[1], work->input->schema.count, err);
 }
@@ -143,30 +143,41 @@ static size_t sample_bytes(const coffer__dataset_sample *sample, size_t fields)
     return bytes;
 }
 
-static coffer_status fill_batch(bool *more, packing *work, uint64_t *index, coffer_error *err)
+static coffer_status fill_batch(void *context, size_t slot, uint64_t *pieces, coffer_error *err)
 {
+    packing *work = context;
     size_t bytes = 0, fields = work->input->schema.count;
-    batch *to = work->loading;
-    to->count = 0;
-    while (*more && to->count < work->batch_limit && bytes < BATCH_BYTES) {
-        coffer__dataset_sample *sample = &to->samples[to->count];
+    batch *loading = &work->batches[slot];
+    loading->count = 0;
+    work->written = work->index;
+    while (work->more && loading->count < work->batch_limit && bytes < BATCH_BYTES) {
+        coffer__dataset_sample *sample = &loading->samples[loading->count];
         clear_sample(sample, fields);
-        sample->index = *index;
-        coffer_status status = work->input->next(more, sample, work->input, err);
+        sample->index = work->index;
+        coffer_status status = work->input->next(&work->more, sample, work->input, err);
         if (status)
             return status;
-        if (!*more)
+        if (!work->more)
             break;
         bytes += sample_bytes(sample, fields);
-        to->count++;
-        ++*index;
+        loading->count++;
+        work->index++;
     }
+    *pieces = loading->count;
     return COFFER_OK;
 }
 
-static void choose_next_limit(packing *work)
+static coffer_status load_piece(void *context, size_t slot, uint64_t piece, uint32_t worker,
+                                coffer_error *err)
 {
-    const batch *last = work->loading;
+    packing *work = context;
+    (void)err;
+    load_sample(work, &work->batches[slot].samples[piece], worker);
+    return COFFER_OK;
+}
+
+static void choose_next_limit(packing *work, const batch *last)
+{
     size_t bytes = 0;
     for (size_t i = 0; i < last->count; i++)
         bytes += sample_bytes(&last->samples[i], work->input->schema.count);
@@ -219,10 +230,12 @@ static void list_skipped(packing *work, const coffer__dataset_sample *sample)
     coffer__node_text(entry, "text", sample->failure.text);
 }
 
-static coffer_status write_batch(packing *work, coffer_error *err)
+static coffer_status write_batch(void *context, size_t slot, coffer_error *err)
 {
-    for (size_t i = 0; i < work->writing->count; i++) {
-        coffer__dataset_sample *sample = &work->writing->samples[i];
+    packing *work = context;
+    batch *writing = &work->batches[slot];
+    for (size_t i = 0; i < writing->count; i++) {
+        coffer__dataset_sample *sample = &writing->samples[i];
         if (sample->failure.status && !can_go_without(work, sample->failure.status))
             return fail_sample(work, sample, &sample->failure, err);
         if (sample->failure.status) {
@@ -243,55 +256,32 @@ static coffer_status write_batch(packing *work, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status tell_progress(const packing *work, uint64_t done, coffer_error *err)
-{
-    const coffer_progress *progress = work->opts->progress;
-    if (progress && progress->step(progress->context, done, work->input->count))
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "stopped after %" PRIu64 " samples",
-                            done);
-    return COFFER_OK;
-}
-
-/* Passes by what an interrupted pack has stored. */
-static coffer_status pass_by(bool *more, packing *work, uint64_t count, coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    for (uint64_t i = 0; !status && *more && i < count; i++) {
-        coffer__dataset_sample *sample = &work->loading->samples[0];
-        clear_sample(sample, work->input->schema.count);
-        status = work->input->next(more, sample, work->input, err);
-    }
-    return status;
-}
-
-/* Piece 0 writes the batch that was loaded before; the others load one sample each. */
-static coffer_status run_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+static coffer_status end_turn(void *context, size_t slot, coffer_error *err)
 {
     packing *work = context;
-    if (index == 0)
-        return write_batch(work, err);
-    load_sample(work, &work->loading->samples[index - 1], worker);
-    return COFFER_OK;
+    choose_next_limit(work, &work->batches[slot]);
+    return coffer__progress_step(work->opts->progress, work->written, work->input->count, err);
+}
+
+/* Skips the samples that an interrupted pack has stored. */
+static coffer_status skip_samples(packing *work, uint64_t count, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = 0; !status && work->more && i < count; i++) {
+        coffer__dataset_sample *sample = &work->batches[0].samples[0];
+        clear_sample(sample, work->input->schema.count);
+        status = work->input->next(&work->more, sample, work->input, err);
+    }
+    return status;
 }
 
 static coffer_status write_all(packing *work, coffer_error *err)
 {
-    uint64_t index = coffer_mldf_writer_mark(work->writer);
-    bool more = true;
-    coffer_status status = pass_by(&more, work, index, err);
-    while (!status && (more || work->writing->count)) {
-        uint64_t written = index;
-        status = fill_batch(&more, work, &index, err);
-        if (!status)
-            status = coffer__pool_run(work->pool, work->loading->count + 1, run_piece, work, err);
-        choose_next_limit(work);
-        batch *loaded = work->loading;
-        work->loading = work->writing;
-        work->writing = loaded;
-        if (!status)
-            status = tell_progress(work, written, err);
-    }
-    return status;
+    static const coffer__work_pipeline pipeline = { fill_batch, load_piece, write_batch, end_turn };
+    work->index = coffer_mldf_writer_mark(work->writer);
+    work->more = true;
+    coffer_status status = skip_samples(work, work->index, err);
+    return status ? status : coffer__work_run_pipeline(work->work, &pipeline, work, err);
 }
 
 /* ---- Fields as they are asked for ---- */
@@ -367,7 +357,8 @@ static coffer_status prepare(packing *work, coffer_error *err)
     if (work->opts->dictionary && work->opts->zstd)
         status = coffer__dataset_train(work->input, work->opts, err);
     if (!status)
-        status = coffer__pool_new(&work->pool, work->opts->write->threads, err);
+        status =
+            coffer__work_new(&work->work, &(coffer__work_opts){ .threads = work->opts->write->threads }, err);
     if (!status)
         status = make_takers(work, err);
     return status ? status : make_batches(work, err);

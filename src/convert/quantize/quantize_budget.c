@@ -91,7 +91,8 @@ static coffer_status measure(double errors[CANDIDATES], const coffer__quantize_t
     of.samples = coffer__divide_up(of.rows, of.sample_rows);
     if (of.samples > SAMPLES)
         of.samples = SAMPLES;
-    coffer_status status = coffer__tensor_stream_together(stream, of.samples, take_sample, &of, err);
+    coffer_status status =
+        coffer__work_run(coffer__tensor_stream_work(stream), of.samples, take_sample, &of, err);
     double share = (double)of.rows / ((double)of.samples * (double)of.sample_rows);
     for (size_t i = 0; !status && i < CANDIDATES; i++) {
         errors[i] = 0;

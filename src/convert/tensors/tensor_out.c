@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/work.h"
 #include "io/sink.h"
 #include "outside/arrays/npy.h"
 #include "outside/models/safetensors_write.h"
@@ -166,9 +167,8 @@ static coffer_status write_elements(const written *out, const coffer_progress *p
         else if (status == COFFER_OK)
             status = coffer__sink_write(out->sink, elements, some * size, err);
         at += some;
-        if (status == COFFER_OK && progress &&
-            progress->step(progress->context, at - out->first, out->count) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status = coffer__progress_step(progress, at - out->first, out->count, err);
     }
     coffer__free(elements);
     return status;
@@ -187,8 +187,8 @@ static coffer_status write_payload(const written *out, const coffer_progress *pr
         if (status == COFFER_OK)
             status = coffer__sink_write(out->sink, piece, some, err);
         at += some;
-        if (status == COFFER_OK && progress && progress->step(progress->context, at, out->tensor->size) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status = coffer__progress_step(progress, at, out->tensor->size, err);
     }
     coffer__free(piece);
     return status;

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/memory.h"
-#include "base/pool.h"
+#include "base/work.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -23,22 +23,21 @@ typedef struct worker_memory {
 } worker_memory;
 
 struct coffer__tensor_workers {
-    coffer__pool *pool;
+    coffer__work *work;
     worker_memory (*memory)[MAX_PLACES]; /* one for each thread */
     uint32_t threads;
-    const coffer_progress *progress;
-    uint64_t done, total;
 };
 
 coffer_status coffer__tensor_workers_new(coffer__tensor_workers **out, uint32_t threads,
                                          const coffer_progress *progress, uint64_t total, coffer_error *err)
 {
+    coffer__work_opts opts = { .threads = threads, .progress = progress, .total = total };
     coffer__tensor_workers *workers = coffer__calloc(1, sizeof *workers);
     if (!workers)
         return coffer__fail_no_memory(err, sizeof *workers);
-    coffer_status status = coffer__pool_new(&workers->pool, threads, err);
+    coffer_status status = coffer__work_new(&workers->work, &opts, err);
     if (!status) {
-        workers->threads = coffer__pool_threads(workers->pool);
+        workers->threads = coffer__work_threads(workers->work);
         workers->memory = coffer__calloc(workers->threads, sizeof *workers->memory);
         if (!workers->memory)
             status = coffer__fail_no_memory(err, workers->threads * sizeof *workers->memory);
@@ -47,8 +46,6 @@ coffer_status coffer__tensor_workers_new(coffer__tensor_workers **out, uint32_t 
         coffer__tensor_workers_free(workers);
         return status;
     }
-    workers->progress = progress;
-    workers->total = total;
     *out = workers;
     return COFFER_OK;
 }
@@ -62,17 +59,8 @@ void coffer__tensor_workers_free(coffer__tensor_workers *workers)
             coffer__free(workers->memory[i][k].bytes);
     }
     coffer__free(workers->memory);
-    coffer__pool_free(workers->pool);
+    coffer__work_free(workers->work);
     coffer__free(workers);
-}
-
-static coffer_status tell(coffer__tensor_workers *workers, uint64_t bytes, coffer_error *err)
-{
-    const coffer_progress *progress = workers->progress;
-    workers->done += bytes;
-    if (progress && progress->step(progress->context, workers->done, workers->total) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
 }
 
 static coffer_status make_room(worker_memory *memory, uint64_t size, const coffer_limits *limits,
@@ -202,12 +190,12 @@ static coffer_status run_batches(void *result, pass_job *job, uint64_t bytes, co
     coffer_status status = COFFER_OK;
     while (!status && job->first_piece < pieces) {
         uint64_t left = pieces - job->first_piece, now = left < BATCH ? left : BATCH;
-        status = coffer__pool_run(job->workers->pool, now, run_piece, job, err);
+        status = coffer__work_run(job->workers->work, now, run_piece, job, err);
         for (uint64_t i = 0; !status && i < now; i++)
             job->pass->merge(result, job->results + i * job->pass->result_size);
         job->first_piece += now;
         if (!status)
-            status = tell(job->workers, bytes / pieces * now, err);
+            status = coffer__work_advance(job->workers->work, bytes / pieces * now, err);
     }
     return status;
 }
@@ -289,9 +277,9 @@ coffer_status coffer__tensor_same_bytes(bool *same, coffer__tensor_workers *work
     coffer_status status = COFFER_OK;
     while (!status && job.first_piece < pieces && !atomic_load(&job.differs)) {
         uint64_t left = pieces - job.first_piece, now = left < BATCH ? left : BATCH;
-        status = coffer__pool_run(workers->pool, now, compare_bytes, &job, err);
+        status = coffer__work_run(workers->work, now, compare_bytes, &job, err);
         job.first_piece += now;
     }
     *same = !atomic_load(&job.differs);
-    return status ? status : tell(workers, *same ? 2 * job.size : 0, err);
+    return status ? status : coffer__work_advance(workers->work, *same ? 2 * job.size : 0, err);
 }

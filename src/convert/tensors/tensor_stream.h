@@ -1,9 +1,9 @@
-/* The elements of a tensor as another type, from its file into a new one: read and converted on all threads
- * while the piece before is written. Memory does not grow with the tensor. */
+/* Copies tensors into a new file as another type: elements are read and converted on all threads while the
+ * batch before is written. Memory does not grow with the tensor. */
 #ifndef COFFER_CONVERT_TENSOR_STREAM_H
 #define COFFER_CONVERT_TENSOR_STREAM_H
 
-#include "base/pool.h"
+#include "base/work.h"
 #include "convert/tensors/tensor_selection.h"
 
 typedef struct coffer__tensor_stream coffer__tensor_stream;
@@ -17,18 +17,16 @@ coffer_status coffer__tensor_stream_new(coffer__tensor_stream **out, uint32_t th
                                         const coffer_limits *limits, const coffer_progress *progress,
                                         uint64_t total, coffer_error *err);
 void coffer__tensor_stream_free(coffer__tensor_stream *stream);
-/* Runs a tensor through, its payload as it is where the choice says so. */
+/* Copies a tensor; its payload unchanged where the choice says so. */
 coffer_status coffer__tensor_stream_run(coffer__tensor_stream *stream, const coffer__chosen_tensor *chosen,
                                         coffer__tensor_put put, void *context, coffer_error *err);
-/* Counts bytes that went another way. COFFER_E_CANCELLED when the caller wants no more. */
+/* Adds bytes that were written without the stream to the progress; may return COFFER_E_CANCELLED. */
 coffer_status coffer__tensor_stream_count(coffer__tensor_stream *stream, uint64_t bytes, coffer_error *err);
 
-/* ---- For work of another kind on the same threads ---- */
+/* ---- For other work on the same threads ---- */
 
-uint32_t coffer__tensor_stream_pieces(
-    const coffer__tensor_stream *stream); /* worth having under way together */
-uint64_t coffer__tensor_stream_memory(const coffer__tensor_stream *stream); /* that they may take */
-coffer_status coffer__tensor_stream_together(coffer__tensor_stream *stream, uint64_t count,
-                                             coffer__pool_task task, void *context, coffer_error *err);
+uint32_t coffer__tensor_stream_pieces(const coffer__tensor_stream *stream); /* useful size of a batch */
+uint64_t coffer__tensor_stream_memory(const coffer__tensor_stream *stream); /* bytes that it may take */
+coffer__work *coffer__tensor_stream_work(const coffer__tensor_stream *stream);
 
 #endif

@@ -3,9 +3,9 @@
 #include "base/array.h"
 #include "base/elements.h"
 #include "base/memory.h"
+#include "base/node_diff.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "convert/tensors/metadata_diff.h"
 #include "convert/tensors/tensor_pass.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ typedef struct diff_job {
     const coffer_tensors *a, *b;
     coffer_tensors_diff_opts opts;
     coffer__tensor_workers *workers;
-    diff_list only_a, only_b, shapes, types, values, undecoded, metadata;
+    diff_list only_a, only_b, shapes, types, values, undecoded;
+    coffer__node_changes metadata;
     differing *differing;
     size_t differing_count, differing_capacity;
     uint64_t compared, identical;
@@ -248,8 +249,7 @@ static coffer_status compare_metadata(diff_job *job, coffer_error *err)
     if (!status)
         status = coffer_tensors_metadata(b, job->b, err);
     if (!status)
-        status =
-            coffer__metadata_diff(job->metadata.shown, &job->metadata.count, a, b, job->opts.max_shown, err);
+        status = coffer__node_diff(&job->metadata, "", a, b, err);
     coffer_node_free(a);
     coffer_node_free(b);
     return status;
@@ -303,7 +303,7 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
         return status;
     coffer_node *equal = coffer__node_hold(out, "equal");
     coffer_node *summary = coffer__node_map(out, "tensors");
-    job.metadata.shown = coffer__node_list(out, "metadata");
+    job.metadata = coffer__node_changes_new(out, job.opts.max_shown);
     job.only_a.shown = coffer__node_list(out, "only_in_a");
     job.only_b.shown = coffer__node_list(out, "only_in_b");
     job.shapes.shown = coffer__node_list(out, "shapes");

@@ -115,7 +115,7 @@ static coffer_status put_all(dhat_export *to, coffer_error *err)
 
 coffer_status coffer__mlyze_to_dhat(const coffer__convert_job *job, coffer_error *err)
 {
-    dhat_export to = { .frames = { NULL, 0, 0, NULL, 0 } };
+    dhat_export to = { .frames = { .items = NULL } };
     coffer__buffer_init(&to.label, SIZE_MAX);
     coffer_status status =
         coffer__mlyze_export_open(&to.export, job, COFFER__MLYZE_EXPORT_PROFILE, COFFER__PACKING_NONE, err);

@@ -138,7 +138,7 @@ static coffer_status put_all(speedscope *to, coffer_error *err)
 
 coffer_status coffer__mlyze_to_speedscope(const coffer__convert_job *job, coffer_error *err)
 {
-    speedscope to = { .frames = { NULL, 0, 0, NULL, 0 } };
+    speedscope to = { .frames = { .items = NULL } };
     coffer_status status =
         coffer__mlyze_export_open(&to.export, job, COFFER__MLYZE_EXPORT_PROFILE, COFFER__PACKING_NONE, err);
     if (!status)

@@ -467,11 +467,11 @@ static void put_metric(coffer_node *out, const char *name, const comparison *cmp
                      COFFER_UNIT_NONE);
 }
 
-static void put_result(coffer_node *out, const comparison *cmp, const coffer__mscan_changes *changes)
+static void put_result(coffer_node *out, const comparison *cmp, const coffer__node_changes *changes)
 {
     bool same_records_all = cmp->changed + cmp->only_in_a + cmp->only_in_b == 0;
-    coffer__node_bool(out, "equal", same_records_all && changes->total == 0);
-    coffer__node_u64(out, "metadata_differences", changes->total, COFFER_UNIT_NONE);
+    coffer__node_bool(out, "equal", same_records_all && changes->count == 0);
+    coffer__node_u64(out, "metadata_differences", changes->count, COFFER_UNIT_NONE);
     coffer_node *records = coffer__node_map(out, "records");
     coffer__node_u64(records, "a", cmp->a.scan->record_count, COFFER_UNIT_NONE);
     coffer__node_u64(records, "b", cmp->b.scan->record_count, COFFER_UNIT_NONE);
@@ -481,15 +481,8 @@ static void put_result(coffer_node *out, const comparison *cmp, const coffer__ms
     coffer__node_u64(records, "only_in_b", cmp->only_in_b, COFFER_UNIT_NONE);
     put_metric(out, "activation", cmp, COFFER_MSCAN_ACTIVATION);
     put_metric(out, "grad_norm", cmp, COFFER_MSCAN_GRAD_NORM);
-    coffer_node *list = coffer__node_list(out, "metadata");
-    for (size_t i = 0; i < changes->count; i++) {
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_text(map, "what", changes->items[i].what);
-        coffer__node_text(map, "name", changes->items[i].name);
-        coffer__node_text(map, "a", changes->items[i].a);
-        coffer__node_text(map, "b", changes->items[i].b);
-    }
-    list = coffer__node_list(out, "differences");
+    coffer_node_add_copy(out, "metadata", changes->list);
+    coffer_node *list = coffer__node_list(out, "differences");
     for (size_t i = 0; i < cmp->shown_count; i++)
         put_difference(list, cmp, &cmp->shown[i]);
 }
@@ -515,13 +508,12 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
                                  const coffer_diff_opts *opts, coffer_error *err)
 {
     comparison cmp = { .opts = COFFER_DIFF_OPTS_INIT };
-    coffer__mscan_changes changes = { 0 };
+    coffer_node *found = NULL;
     coffer_mscan *scan_a = NULL, *scan_b = NULL;
     coffer_mscan_open_opts open_opts = COFFER_MSCAN_OPEN_OPTS_INIT;
     coffer__copy_options(&cmp.opts, sizeof cmp.opts, opts);
     cmp.limits = coffer__limits(cmp.opts.limits);
     open_opts.limits = &cmp.limits;
-    changes.max = cmp.opts.max_shown;
     coffer__mscan_id_map *ids = coffer__malloc(sizeof *ids);
     coffer_status status =
         ids ? check_tolerance(cmp.opts.tolerance, err) : coffer__fail_no_memory(err, sizeof *ids);
@@ -533,6 +525,10 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     status = coffer_mscan_open(&scan_b, b, &open_opts, err);
     if (status)
         goto out;
+    status = coffer_node_new(&found, err);
+    if (status)
+        goto out;
+    coffer__node_changes changes = coffer__node_changes_new(found, cmp.opts.max_shown);
     status = coffer__mscan_diff_metadata(&changes, ids, scan_a, scan_b, err);
     if (status)
         goto out;
@@ -550,7 +546,7 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     status = coffer__node_status(out, err);
 out:
     comparison_free(&cmp);
-    coffer__mscan_changes_free(&changes);
+    coffer_node_free(found);
     coffer_mscan_close(scan_a);
     coffer_mscan_close(scan_b);
     coffer__free(ids);

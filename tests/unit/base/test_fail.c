@@ -221,6 +221,7 @@ static void the_version_is_that_of_the_header(void **state)
 {
     (void)state;
     assert_string_equal(coffer_version(), COFFER_VERSION_STRING);
+    assert_int_equal(coffer_version_number(), COFFER_VERSION_NUMBER);
 }
 
 int main(void)

@@ -37,7 +37,7 @@ static void progress_comes_from_the_caller_and_ends_at_the_total(void **state)
     (void)state;
     for (uint32_t threads = 1; threads <= 4; threads++) {
         watched seen = { .caller = pthread_self() };
-        coffer_progress progress = { .step = watch, .context = &seen };
+        coffer_progress progress = { .struct_size = sizeof progress, .step = watch, .context = &seen };
         coffer__work_opts opts = { .threads = threads, .progress = &progress, .total = 2000, .piece = 10 };
         coffer__work *work = NULL;
         atomic_uint_least64_t pieces = 0;
@@ -57,7 +57,7 @@ static void a_step_that_is_not_zero_cancels(void **state)
     (void)state;
     for (uint32_t threads = 1; threads <= 4; threads += 3) {
         watched seen = { .caller = pthread_self(), .stop_at = 1 };
-        coffer_progress progress = { .step = watch, .context = &seen };
+        coffer_progress progress = { .struct_size = sizeof progress, .step = watch, .context = &seen };
         coffer__work_opts opts = { .threads = threads, .progress = &progress, .total = 50, .piece = 1 };
         coffer__work *work = NULL;
         coffer_error err = COFFER_ERROR_INIT;
@@ -79,7 +79,7 @@ static coffer_status advance_piece(void *context, uint64_t index, uint32_t worke
 static void tasks_can_count_their_own_progress(void **state)
 {
     watched seen = { .caller = pthread_self() };
-    coffer_progress progress = { .step = watch, .context = &seen };
+    coffer_progress progress = { .struct_size = sizeof progress, .step = watch, .context = &seen };
     coffer__work_opts opts = { .threads = 3, .progress = &progress, .total = 4950 };
     coffer__work *work = NULL;
     (void)state;
@@ -102,7 +102,7 @@ static void no_more_threads_than_pieces_are_started(void **state)
 static void the_pieces_of_one_run_count_one_each(void **state)
 {
     watched seen = { .caller = pthread_self() };
-    coffer_progress progress = { .step = watch, .context = &seen };
+    coffer_progress progress = { .struct_size = sizeof progress, .step = watch, .context = &seen };
     coffer__work_opts opts = { .progress = &progress };
     coffer__work *work = NULL;
     atomic_uint_least64_t pieces = 0;

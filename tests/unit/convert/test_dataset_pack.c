@@ -606,7 +606,7 @@ static void an_interrupted_pack_goes_on_where_it_was(void **state)
 {
     (void)state;
     uint64_t at = 100;
-    coffer_progress progress = { stop_at, &at };
+    coffer_progress progress = { sizeof progress, stop_at, &at };
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_node *facts;
     size_t whole_size, size;
@@ -616,7 +616,7 @@ static void an_interrupted_pack_goes_on_where_it_was(void **state)
     unlink(temp_path(temp_folder, "out.mldf"));
 
     opts.progress = &progress;
-    must_refuse("numbers", &opts, COFFER_E_CANCELLED, "stopped");
+    must_refuse("numbers", &opts, COFFER_E_CANCELLED, "cancelled");
     assert_true(temp_exists(temp_path(temp_folder, "out.mldf.partial")));
     opts.progress = NULL;
     must_refuse("numbers", &opts, COFFER_E_EXISTS, "resume");
@@ -636,11 +636,11 @@ static void another_input_is_not_resumed_into(void **state)
 {
     (void)state;
     uint64_t at = 100;
-    coffer_progress progress = { stop_at, &at };
+    coffer_progress progress = { sizeof progress, stop_at, &at };
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     make_numbers(300);
     opts.progress = &progress;
-    must_refuse("numbers", &opts, COFFER_E_CANCELLED, "stopped");
+    must_refuse("numbers", &opts, COFFER_E_CANCELLED, "cancelled");
     put_text("numbers/0000a.txt", "new");
     opts.progress = NULL;
     opts.resume = true;

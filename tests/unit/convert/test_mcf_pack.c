@@ -488,7 +488,7 @@ static void a_caller_who_wants_no_more_is_heard(void **state)
 {
     (void)state;
     int calls = 0;
-    coffer_progress progress = { stop, &calls };
+    coffer_progress progress = { sizeof progress, stop, &calls };
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     opts.overwrite = true;
     safetensors_write(in_folder("m.safetensors"), two_tensors, 20);

@@ -618,7 +618,7 @@ static void a_conversion_that_is_stopped_leaves_nothing(void **state)
 {
     (void)state;
     static const char *const kinds[] = { "a.npy", "a.csv", "a.jsonl", "a.raw" };
-    coffer_progress progress = { stop_at_once, NULL };
+    coffer_progress progress = { sizeof progress, stop_at_once, NULL };
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     opts.overwrite = true;
     coffer_error err = COFFER_ERROR_INIT;

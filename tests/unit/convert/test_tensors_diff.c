@@ -224,8 +224,10 @@ static void metadata_of_files_of_one_kind_is_compared(void **state)
     coffer_node *root = diff(&a, &b, NULL);
     (void)state;
     assert_false(equal(root));
-    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "a"), NULL), "1");
-    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "b"), NULL), "2");
+    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "path"), NULL),
+                        "k");
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(first_in(root, "metadata"), "a")), 1);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(first_in(root, "metadata"), "b")), 2);
     coffer_node_free(root);
     root = diff(&a, &c, NULL);
     assert_int_equal(number(root, "metadata_differences"), 2);
@@ -277,8 +279,8 @@ static void files_inside_of_models_are_compared(void **state)
     coffer_node *root = diff(&a, &b, NULL);
     (void)state;
     assert_false(equal(root));
-    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "name"), NULL),
-                        "config.json");
+    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "path"), NULL),
+                        "config\\.json.crc32");
     coffer_node_free(root);
     root = diff(&a, &a, NULL);
     assert_true(equal(root));

@@ -203,7 +203,7 @@ static void progress_can_cancel(void **state)
 {
     float values[] = { 1, 2 };
     gguf_set open = floats(values, 2);
-    coffer_progress progress = { stop, NULL };
+    coffer_progress progress = { sizeof progress, stop, NULL };
     coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
     coffer_tensors_stats *stats = NULL;
     (void)state;

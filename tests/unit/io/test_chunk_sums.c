@@ -87,7 +87,7 @@ static int note_last(void *context, uint64_t done, uint64_t total)
 static void progress_is_in_bytes(void **state)
 {
     uint64_t last[2] = { 0, 0 };
-    coffer_progress progress = { .step = note_last, .context = last };
+    coffer_progress progress = { .struct_size = sizeof progress, .step = note_last, .context = last };
     coffer__work_opts opts = { .progress = &progress };
     coffer__chunk_sums sums = { 0 };
     coffer_source *src = new_source(true);

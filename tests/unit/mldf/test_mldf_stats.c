@@ -61,7 +61,7 @@ static int stop(void *context, uint64_t done, uint64_t total)
 static void statistics_can_be_cancelled(void **state)
 {
     coffer_mldf *set = open_usual();
-    const coffer_progress progress = { stop, NULL };
+    const coffer_progress progress = { sizeof progress, stop, NULL };
     const coffer_mldf_stats_opts opts = { sizeof opts, &progress };
     coffer_mldf_stats *stats = NULL;
     (void)state;

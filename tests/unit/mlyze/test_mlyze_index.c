@@ -425,7 +425,7 @@ static int stop_at_once(void *context, uint64_t done, uint64_t total)
 
 static void building_can_be_cancelled(void **state)
 {
-    coffer_progress progress = { stop_at_once, NULL };
+    coffer_progress progress = { sizeof progress, stop_at_once, NULL };
     coffer_mlyze_index_opts opts = COFFER_MLYZE_INDEX_OPTS_INIT;
     size_t count = 0;
     (void)state;

@@ -237,7 +237,7 @@ static int stop_at_once(void *context, uint64_t done, uint64_t total)
 static void a_cancelled_copy_leaves_nothing(void **state)
 {
     char *folder = temp_make();
-    coffer_progress progress = { .step = stop_at_once };
+    coffer_progress progress = { .struct_size = sizeof progress, .step = stop_at_once };
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     trace_builder made;
     (void)state;

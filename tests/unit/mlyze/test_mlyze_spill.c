@@ -52,7 +52,7 @@ static void a_tiny_limit_costs_few_passes(void **state)
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     coffer_mlyze_stats *stats = NULL;
     pass_counter counter = { 1, 0 };
-    coffer_progress progress = { count_passes, &counter };
+    coffer_progress progress = { sizeof progress, count_passes, &counter };
     model_trace trace;
     model_trace_new(&trace, &kind, 5);
     coffer_source *src = trace_source(&trace.built);

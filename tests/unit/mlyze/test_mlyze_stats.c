@@ -102,7 +102,7 @@ static void an_analysis_can_be_cancelled(void **state)
 {
     (void)state;
     trace_builder built;
-    coffer_progress progress = { stop_at_once, NULL };
+    coffer_progress progress = { sizeof progress, stop_at_once, NULL };
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     coffer_mlyze_stats *stats = NULL;
     trace_sample(&built, BLOCKS, 2000, 100);

@@ -194,7 +194,7 @@ static int stop(void *context, uint64_t done, uint64_t total)
 static void a_check_can_be_cancelled(void **state)
 {
     static const coffer_mscan_record record = { 0, 1, 0, 1, 1 };
-    coffer_progress progress = { stop, NULL };
+    coffer_progress progress = { sizeof progress, stop, NULL };
     coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
     coffer_report *report = NULL;
     size_t len;

@@ -1,3 +1,6 @@
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "unit/mscan/mscan_sample.h"
 
 #include "coffer/format.h"
@@ -59,15 +62,28 @@ static void assert_text(const coffer_node *map, const char *name, const char *ex
     assert_string_equal(coffer_node_get_text(node, NULL), expected);
 }
 
-static void assert_change(const coffer_node *root, size_t index, const char *what, const char *a,
+/* a, b : the values, numbers as text; NULL when the change does not have them. */
+static void assert_change(const coffer_node *root, size_t index, const char *path, const char *a,
                           const char *b)
 {
     const coffer_node *map = entry(root, "metadata", index);
-    assert_text(map, "what", what);
-    if (a)
-        assert_text(map, "a", a);
-    if (b)
-        assert_text(map, "b", b);
+    const char *values[2] = { a, b }, *names[2] = { "a", "b" };
+    assert_text(map, "path", path);
+    assert_text(map, "change", !a ? "added" : !b ? "removed" : "changed");
+    for (size_t i = 0; i < 2; i++) {
+        const coffer_node *value = coffer_node_find(map, names[i]);
+        char number[24];
+        if (!values[i]) {
+            assert_null(value);
+            continue;
+        }
+        assert_non_null(value);
+        snprintf(number, sizeof number, "%" PRIu64, coffer_node_get_u64(value));
+        assert_string_equal(coffer_node_get_kind(value) == COFFER_NODE_TEXT
+                                ? coffer_node_get_text(value, NULL)
+                                : number,
+                            values[i]);
+    }
 }
 
 /* ---- Making scans ---- */
@@ -346,7 +362,7 @@ static void a_caller_can_stop_the_comparison(void **state)
     (void)state;
     sample a, b;
     coffer_node *root = NULL;
-    coffer_progress progress = { stop, NULL };
+    coffer_progress progress = { sizeof progress, stop, NULL };
     coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
     opts.progress = &progress;
     sample_open(&a, PARAMS, SEQUENCES, grid(100), 100);
@@ -372,7 +388,7 @@ static void parameters_are_matched_by_name_when_their_ids_differ(void **state)
     assert_false(is_equal(root));
     assert_records(root, 3, 0, 0, 0);
     assert_int_equal(number(root, NULL, "metadata_differences"), 3);
-    assert_change(root, 0, "param-renumbered", "1", "0");
+    assert_change(root, 0, "params.k.id", "1", "0");
     coffer_node_free(root);
     sample_close(&a);
     sample_close(&b);
@@ -393,8 +409,8 @@ static void a_record_of_a_parameter_that_only_one_scan_has_is_named_by_that_scan
     assert_records(root, 2, 0, 0, 2);
     assert_text(entry(root, "differences", 0), "param", "new");
     assert_text(entry(root, "differences", 1), "param", "k");
-    assert_change(root, 0, "param-renumbered", "1", "2");
-    assert_change(root, 1, "param-added", NULL, "new");
+    assert_change(root, 0, "id_to_param_name_map.1", NULL, "new");
+    assert_change(root, 1, "params.k.id", "1", "2");
     coffer_node_free(root);
     sample_close(&a);
     sample_close(&b);
@@ -409,8 +425,8 @@ static void a_renamed_parameter_keeps_its_records_and_a_removed_one_does_not(voi
     sample_open(&b, "{\"0\": \"new\"}", SEQUENCES, copy_of(records, 2), 2);
     coffer_node *root = diff_with(&a, &b, NULL);
     assert_records(root, 1, 0, 1, 1);
-    assert_change(root, 0, "param-renamed", "old", "new");
-    assert_change(root, 1, "param-removed", "gone", NULL);
+    assert_change(root, 0, "id_to_param_name_map.0", "old", "new");
+    assert_change(root, 1, "id_to_param_name_map.1", "gone", NULL);
     coffer_node_free(root);
     sample_close(&a);
     sample_close(&b);
@@ -432,10 +448,11 @@ static void sequences_are_compared_and_what_follows_from_the_records_is_not(void
                 NULL, 0);
     coffer_node *root = diff_with(&a, &b, NULL);
     assert_int_equal(number(root, NULL, "metadata_differences"), 4);
-    assert_change(root, 0, "sequence-changed", "one", "two");
-    assert_change(root, 1, "sequence-changed", "6 tokens", "7 tokens");
-    assert_change(root, 2, "sequence-changed", "other keys", NULL);
-    assert_change(root, 3, "sequence-removed", "1 tokens", NULL);
+    assert_change(root, 0, "sequences.0.source", "one", "two");
+    assert_change(root, 1, "sequences.1.num_tokens", "6", "7");
+    assert_change(root, 2, "sequences.1.x", "1", "2");
+    assert_text(entry(root, "metadata", 3), "path", "sequences.2");
+    assert_text(entry(root, "metadata", 3), "change", "removed");
     coffer_node_free(root);
     sample_close(&a);
     sample_close(&b);
@@ -451,10 +468,10 @@ static void other_keys_are_compared_by_value_not_by_order(void **state)
                 SEQUENCES ", \"n\": 2, \"same\": {\"y\": null, \"x\": [1.0, 2]}, \"only_b\": \"t\"", NULL, 0);
     coffer_node *root = diff_with(&a, &b, NULL);
     assert_int_equal(number(root, NULL, "metadata_differences"), 3);
-    assert_change(root, 0, "key-changed", "1", "2");
-    assert_text(entry(root, "metadata", 0), "name", "n");
-    assert_change(root, 1, "key-removed", "true", NULL);
-    assert_change(root, 2, "key-added", NULL, "\"t\"");
+    assert_change(root, 0, "n", "1", "2");
+    assert_text(entry(root, "metadata", 1), "path", "only_a");
+    assert_text(entry(root, "metadata", 1), "change", "removed");
+    assert_change(root, 2, "only_b", NULL, "t");
     coffer_node_free(root);
     sample_close(&a);
     sample_close(&b);

@@ -309,7 +309,7 @@ static void a_repair_can_be_cancelled(void **state)
 {
     coffer_source *src = scan_source(VECTORS "truncated-records.mscan");
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
-    coffer_progress progress = { stop, NULL };
+    coffer_progress progress = { sizeof progress, stop, NULL };
     coffer_report *report = NULL;
     (void)state;
     opts.progress = &progress;

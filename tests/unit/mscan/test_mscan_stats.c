@@ -409,7 +409,7 @@ static void a_progress_callback_can_stop_the_work(void **state)
 {
     sample s;
     uint64_t seen = 0;
-    coffer_progress progress = { stop_at_once, &seen };
+    coffer_progress progress = { sizeof progress, stop_at_once, &seen };
     coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer_mscan_stats *stats = NULL;
     (void)state;

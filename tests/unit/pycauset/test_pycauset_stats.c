@@ -182,7 +182,7 @@ static void progress_can_stop_the_work(void **state)
     (void)state;
     int calls = 0;
     double cells[4];
-    coffer_progress progress = { stop, &calls };
+    coffer_progress progress = { sizeof progress, stop, &calls };
     coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(11, 1200, 1000);
