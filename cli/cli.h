@@ -114,19 +114,20 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
 /* The worse of two exit statuses: could not be read before usage before findings. */
 int cli_worse(int a, int b);
 
-/* "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, found from the status
- * or given as `hint` (NULL = by status, "" = none). Gives the exit status: CLI_FINDINGS when the file's
- * content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT, else CLI_FAILED. */
+/* Prints "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, chosen by status
+ * and system_error or given as `hint` (NULL = chosen, "" = none). path : may be NULL. Returns the exit status: CLI_FINDINGS when the file's
+ * content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT and COFFER_E_KEY_NEEDED, else CLI_FAILED. */
 int cli_fail(const char *path, const coffer_error *err, const char *hint);
+/* cli_fail for a verb that reads one file and writes another: err->subject decides which of them is named.
+ * input : NULL when the text names the file; output : NULL for standard output. */
+int cli_fail_between(const char *input, const char *output, const coffer_error *err, const char *hint);
 /* "coffer VERB: message" and "try 'coffer help VERB'"; gives CLI_USAGE. */
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
 /* Opens a file for a verb; on failure prints and gives the exit status, else 0. */
 int cli_open(coffer_source **out, const char *path);
 /* The hint for a file that coffer_source_open refused; NULL = by status. */
 const char *cli_open_hint(const coffer_error *err);
-/* Which of two files an error is about. out : may be NULL. */
-const char *cli_culprit(const char *in, const char *out, const coffer_error *err);
-/* cli_fail for verbs that write a file anew, into `output` or (NULL) into its own place. */
+/* cli_fail_between for verbs that rewrite a file, into `output` or (NULL) in place. */
 int cli_fail_rewriting(const cli_args *args, const char *path, const char *output, const coffer_error *err);
 /* Flushes stdout and turns a write error (a full disk, a closed pipe) into an exit status. */
 int cli_finish(int status);

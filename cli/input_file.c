@@ -23,11 +23,11 @@ int cli_file_open_known(coffer_file **out, const char *path)
     return CLI_OK;
 }
 
-/* Whether it can become a file of one of the library's formats. */
-static bool can_be_converted(coffer_source *src)
+bool cli_file_can_be_converted(const coffer_file *file)
 {
     const char *kind;
-    if (!src || coffer_convert_kind(&kind, src, NULL) != COFFER_OK)
+    coffer_source *src = coffer_file_source(file);
+    if (!src || coffer_file_format(file) || coffer_convert_kind(&kind, src, NULL) != COFFER_OK)
         return false;
     for (size_t i = 0; i < coffer_conversion_count(); i++) {
         const coffer_conversion *conversion = coffer_conversion_at(i);
@@ -43,7 +43,7 @@ const char *cli_file_hint(const coffer_file *file)
     const coffer_error *unknown = coffer_file_unknown(file);
     if (coffer_file_kind(file) && !coffer_file_format(file))
         return "";
-    if (unknown && is_unknown(unknown->status) && can_be_converted(coffer_file_source(file)))
+    if (unknown && is_unknown(unknown->status) && cli_file_can_be_converted(file))
         return "'coffer convert % OUT' converts it to a file that coffer can analyze; 'coffer convert "
                "--list' "
                "shows which";

@@ -47,8 +47,9 @@ static int run_by_format(cli_args *args)
     if (row)
         status = run_row(args, row, coffer_file_source(file));
     else
-        status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s", path,
-                           coffer_file_kind(file), args->verb->name, kinds_of(known, args->verb));
+        status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s%s", path,
+                           coffer_file_kind(file), args->verb->name, kinds_of(known, args->verb),
+                           cli_file_can_be_converted(file) ? "; 'coffer convert' can make one of it" : "");
     coffer_file_close(file);
     return status;
 }

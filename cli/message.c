@@ -1,10 +1,11 @@
-/* Messages on stderr: what went wrong, and what to do next. */
+/* Error messages and hints on stderr. */
 #include "args.h"
+#include "base/fail.h"
 #include "term.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,7 +28,7 @@ static void print_hint(const char *hint, const char *path)
     fprintf(stderr, "%s%s\n", hint, term_off(stderr));
 }
 
-/* Why the system refused a file, as far as can be told afterwards. */
+/* Looks for the reason why the system refused a file. */
 static const char *hint_for_path(const char *path)
 {
     struct stat st;
@@ -36,111 +37,120 @@ static const char *hint_for_path(const char *path)
     if (stat(path, &st) != 0) {
         int error_number = errno;
         if (lstat(path, &st) == 0)
-            return "it is a link to a file that is not there";
-        return error_number == ENOENT   ? "there is no file of that name; check the spelling and the folder"
-               : error_number == EACCES ? "a folder on the way may not be entered by this user"
+            return "it is a link to a file that does not exist";
+        return error_number == ENOENT   ? "the file does not exist; check the spelling and the folder"
+               : error_number == EACCES ? "this user cannot enter a folder of the path"
                                         : NULL;
     }
     if (S_ISDIR(st.st_mode))
         return "it is a folder; name a file in it";
     if (access(path, R_OK) != 0)
-        return "this user may not read it";
+        return "this user cannot read the file";
     if (st.st_size == 0 && S_ISREG(st.st_mode))
-        return "did the program that wrote it come to its end?";
+        return "the file is empty; did the writer crash?";
     return NULL;
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool folder_exists(const char *path)
 {
-    size_t text_len = strlen(text), end_len = strlen(end);
-    return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
+    struct stat st;
+    if (!slash || slash == path || (size_t)(slash - path) >= sizeof folder)
+        return true;
+    memcpy(folder, path, (size_t)(slash - path));
+    folder[slash - path] = '\0';
+    return stat(folder, &st) == 0;
 }
 
-/* A message about a system call ends in what the system said; some of it needs a word more. */
-static const char *hint_for_system_error(const char *path, const char *text)
+static const char *hint_for_output(const char *path, int system_error)
+{
+    if (system_error == ENOENT)
+        return folder_exists(path) ? hint_for_path(path)
+                                   : "the folder does not exist; create it first, or write to another one";
+    if (system_error == EACCES || system_error == EPERM)
+        return access(path, R_OK) == 0 && access(path, W_OK) != 0
+                   ? "this user can read the file but not change it; copy it first"
+                   : "this user cannot write to the folder; write to another one";
+    return system_error == EISDIR ? hint_for_path(path) : NULL;
+}
+
+static const char *hint_for_system_error(const char *path, const coffer_error *err)
 {
     static const struct {
         int number;
         const char *hint;
     } hints[] = {
-        { ENOSPC, "free some space, or write to another disk; nothing half-written was left" },
-        { EDQUOT, "free some space, or write to another disk; nothing half-written was left" },
-        { EFBIG, "a limit (ulimit -f) or the disk allows no file so large; nothing half-written was left" },
+        { ENOSPC, "free some space, or write to another disk; no incomplete file was left" },
+        { EDQUOT, "free some space, or write to another disk; no incomplete file was left" },
+        { EFBIG, "the file is larger than a limit (ulimit -f) or the disk allows; no incomplete file was left" },
         { EROFS, "the disk is mounted read-only; copy the file, or write to another folder" },
         { ENOTDIR, "a part of the path is a file, not a folder" },
+        { ENAMETOOLONG, "the path or a name in it is too long for this system" },
         { EMFILE, "too many files are open in this process; raise 'ulimit -n'" },
     };
-    bool about_folder = strstr(text, "cannot create a file beside it") != NULL;
-    if (about_folder && ends_with(text, strerror(ENOENT)))
-        return "there is no such folder; make it first, or write to another";
-    if (about_folder && ends_with(text, strerror(EACCES)))
-        return "this user may not write into that folder; write to another";
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
-        if (ends_with(text, strerror(hints[i].number)))
+        if (err->system_error == hints[i].number)
             return hints[i].hint;
-    if (ends_with(text, strerror(EACCES)) && access(path, R_OK) == 0 && access(path, W_OK) != 0)
-        return "this user may read it but not change it; copy it first";
-    return strstr(text, "cannot write") ? NULL : hint_for_path(path);
+    if (!path || err->subject == COFFER_SUBJECT_OTHER)
+        return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder" : NULL;
+    return err->subject == COFFER_SUBJECT_OUTPUT ? hint_for_output(path, err->system_error)
+                                                 : hint_for_path(path);
 }
 
-/* In a hint, '%' stands for the path. */
+/* '%' in a hint is replaced by the path. */
 static const char *hint_for(const char *path, const coffer_error *err)
 {
     switch (err->status) {
     case COFFER_E_NOT_RECOGNISED:
     case COFFER_E_BAD_MAGIC: {
-        const char *hint = hint_for_path(path);
+        const char *hint = path ? hint_for_path(path) : NULL;
         return hint ? hint : "'coffer formats' lists the formats this command knows";
     }
     case COFFER_E_UNSUPPORTED_VERSION:
-        return "a newer coffer may read it; 'coffer version' tells which this is";
+        return "a newer coffer may read it; 'coffer version' prints the version of this one";
     case COFFER_E_LOCKED:
-        return "another program is writing it; try again when it is done";
+        return "another program is writing it; try again when that has finished";
     case COFFER_E_CHANGED:
-        return "another program changed it meanwhile; try again when it is done";
+        return "another program changed it; try again when that has finished";
     case COFFER_E_EXISTS:
-        return "--force replaces it";
+        return "--force overwrites it";
     case COFFER_E_LIMIT:
-        return "limits guard against files made to harm; the library (coffer_limits) can raise them";
+        return "this limit protects against malicious files; raise it with coffer_limits of the library";
     case COFFER_E_NO_MEMORY:
-        return "close other programs, or ask for less at once";
+        return "close other programs, or request less data at once";
     case COFFER_E_IO:
     case COFFER_E_NOT_FOUND:
-        return hint_for_system_error(path, err->text);
+        return hint_for_system_error(path, err);
+    case COFFER_E_KEY_NEEDED:
+        return "--key-file FILE or the environment variable COFFER_KEY gives the key";
+    case COFFER_E_AUTHENTICATION_FAILED:
+        return "the key is not the one it was encrypted with, or the value was changed";
     case COFFER_E_INVALID_ARGUMENT:
     case COFFER_E_UNSUPPORTED:
     case COFFER_E_CANCELLED:
         return NULL;
     default:
-        return "'coffer check %' lists all that is wrong, 'coffer repair' saves what can be saved";
+        return path && err->subject != COFFER_SUBJECT_OTHER
+                   ? "'coffer check %' lists all that is wrong, 'coffer repair' saves what can be saved"
+                   : NULL;
     }
 }
 
-static bool is_about_content(coffer_status status)
+static const char *shown_path(const char *path, const coffer_error *err)
 {
-    return status <= COFFER_E_NOT_RECOGNISED && status >= COFFER_E_INTERRUPTED_UPDATE;
-}
-
-/* Messages of the system's calls name the file themselves, with '?' for what could harm a terminal. */
-static bool begins_with_path(const char *text, const char *path)
-{
-    for (; *path; path++, text++)
-        if (*text != *path && !(*text == '?' && iscntrl((unsigned char)*path)))
-            return false;
-    return *text == ':';
-}
-
-const char *cli_culprit(const char *in, const char *out, const coffer_error *err)
-{
-    return out && begins_with_path(err->text, out) ? out : in;
+    if (strcmp(path, "-") != 0)
+        return path;
+    return err->subject == COFFER_SUBJECT_OUTPUT ? "standard output" : "standard input";
 }
 
 static void print_error(const char *path, const coffer_error *err)
 {
     bool unknown = err->status == COFFER_E_NOT_RECOGNISED || err->status == COFFER_E_BAD_MAGIC;
     fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_RED), term_off(stderr));
-    if (!begins_with_path(err->text, path)) {
-        term_print_text(stderr, path, strlen(path), 0);
+    if (path) {
+        const char *shown = shown_path(path, err);
+        term_print_text(stderr, shown, strlen(shown), 0);
         fputs(": ", stderr);
     }
     if (unknown)
@@ -159,9 +169,15 @@ int cli_fail(const char *path, const coffer_error *err, const char *hint)
         hint = hint_for(path, err);
     if (hint && *hint)
         print_hint(hint, path);
-    if (err->status == COFFER_E_INVALID_ARGUMENT)
+    if (err->status == COFFER_E_INVALID_ARGUMENT || err->status == COFFER_E_KEY_NEEDED)
         return CLI_USAGE;
-    return is_about_content(err->status) ? CLI_FINDINGS : CLI_FAILED;
+    return coffer__is_about_file(err->status) ? CLI_FINDINGS : CLI_FAILED;
+}
+
+int cli_fail_between(const char *input, const char *output, const coffer_error *err, const char *hint)
+{
+    bool about_output = err->subject == COFFER_SUBJECT_OUTPUT;
+    return cli_fail(about_output ? (output ? output : "-") : input, err, hint);
 }
 
 int cli_usage(const cli_args *args, const char *format, ...)
@@ -180,10 +196,10 @@ int cli_usage(const cli_args *args, const char *format, ...)
 
 const char *cli_open_hint(const coffer_error *err)
 {
-    /* Opening looks at no content but the journal's. */
-    bool bad_journal = is_about_content(err->status) && err->status != COFFER_E_UNSUPPORTED_VERSION &&
+    /* Opening reads no content except that of the journal. */
+    bool bad_journal = coffer__is_about_file(err->status) && err->status != COFFER_E_UNSUPPORTED_VERSION &&
                        err->status != COFFER_E_LIMIT;
-    return bad_journal ? "'%-journal' does not fit the file; without it the file is read as it is" : NULL;
+    return bad_journal ? "'%-journal' does not belong to the file; without it the file is read unchanged" : NULL;
 }
 
 int cli_open(coffer_source **out, const char *path)
@@ -204,9 +220,8 @@ int cli_finish(int status)
     clearerr(stdout);
     /* Whoever closed the pipe has seen enough and wants no message. */
     if (errno != EPIPE) {
-        coffer_error err = { COFFER_E_IO, COFFER_OFFSET_NONE, "" };
-        snprintf(err.text, sizeof err.text, "%s",
-                 errno ? strerror(errno) : "not everything could be written");
+        coffer_error err = COFFER_ERROR_INIT;
+        coffer__fail_errno(&err, "cannot write", errno ? errno : EIO);
         cli_fail("standard output", &err, "");
     }
     return CLI_FAILED;
@@ -214,9 +229,7 @@ int cli_finish(int status)
 
 int cli_fail_rewriting(const cli_args *args, const char *path, const char *output, const coffer_error *err)
 {
-    if (err->status == COFFER_E_EXISTS)
-        return cli_fail(output, err, NULL);
     if (err->status == COFFER_E_UNSUPPORTED)
         return cli_usage(args, "%s: %s", path, err->text);
-    return cli_fail(cli_culprit(path, output, err), err, NULL);
+    return cli_fail_between(path, output ? output : path, err, NULL);
 }

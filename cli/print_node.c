@@ -317,7 +317,9 @@ static int print_json(FILE *out, const coffer_node *root, unsigned indent)
     coffer__json_writer_init(&writer, &buffer, indent);
     coffer__json_write_node(&writer, root);
     if (buffer.failed) {
-        coffer_error err = { COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "not enough memory for the JSON text" };
+        coffer_error err = { .status = COFFER_E_NO_MEMORY,
+                             .offset = COFFER_OFFSET_NONE,
+                             .text = "not enough memory for the JSON text" };
         status = cli_fail("standard output", &err, NULL);
     } else {
         fwrite(buffer.data, 1, buffer.len, out);

@@ -80,14 +80,11 @@ static int parse(pack_job *job)
     return CLI_OK;
 }
 
-/* The file that the message is about. */
+/* With several inputs the text names the one at fault. */
 static int fail(const pack_job *job, const coffer_error *err)
 {
-    const char *first = cli_operand(job->args, 0);
-    const char *culprit = err->status == COFFER_E_EXISTS ? job->output : cli_culprit(first, job->output, err);
-    for (size_t i = 1; i < job->input_count && culprit == first; i++)
-        culprit = cli_culprit(culprit, cli_operand(job->args, i), err);
-    return cli_fail(culprit, err, NULL);
+    bool named = job->input_count > 1 && err->subject == COFFER_SUBJECT_OTHER;
+    return cli_fail_between(named ? NULL : cli_operand(job->args, 0), job->output, err, NULL);
 }
 
 static int report(const pack_job *job)

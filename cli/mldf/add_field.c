@@ -197,7 +197,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
                              : fill_from_line(job, writer, sample, field, &job->value_error);
     return status == COFFER_OK
                ? COFFER_OK
-               : coffer__fail(err, status, job->value_error.offset, "%s", job->value_error.text);
+               : coffer__fail_copy(err, &job->value_error);
 }
 
 /* ---- The commit ---- */
@@ -247,7 +247,7 @@ static int add(field_job *job, const cli_key *key)
         return cli_fail(cli_value(job->args, "values"), &err, "nothing was changed");
     return err.status == COFFER_E_INVALID_ARGUMENT
                ? cli_usage(job->args, "%s", err.text)
-               : mldf_fail(cli_operand(job->args, 0), &err, key->at != NULL);
+               : mldf_fail(cli_operand(job->args, 0), &err);
 }
 
 int mldf_add_field(const cli_args *args, const coffer_mldf *set, const cli_key *key)

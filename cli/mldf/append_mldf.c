@@ -302,12 +302,12 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     if (status == COFFER_OK)
         status = class_map_new(&job.classes, set, job.new_set, &err);
     if (status != COFFER_OK && job.temporary)
-        result = cli_fail(cli_culprit(job.in_path, job.path, &err), &err,
-                          coffer__is_about_file(status) ? "nothing was appended" : NULL);
+        result = cli_fail_between(job.in_path, job.path, &err,
+                                  coffer__is_about_file(status) ? "nothing was appended" : NULL);
     else if (status != COFFER_OK)
-        result = mldf_fail(job.in_path, &err, key->at != NULL);
+        result = mldf_fail(job.in_path, &err);
     else
-        result = append(&job, &err) == COFFER_OK ? report(&job) : mldf_fail(job.path, &err, key->at != NULL);
+        result = append(&job, &err) == COFFER_OK ? report(&job) : mldf_fail(job.path, &err);
     clean_up(&job);
     return result;
 }

@@ -40,7 +40,7 @@ static int open_inputs(concat_job *job)
         if (result)
             return result;
         if (coffer_mldf_open(&job->sets[i], job->sources[i], &opts, &err) != COFFER_OK)
-            return mldf_fail(path, &err, job->key.at != NULL);
+            return mldf_fail(path, &err);
     }
     return CLI_OK;
 }
@@ -62,14 +62,10 @@ static int concat(concat_job *job)
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return mldf_report_set(output, cli_has(job->args, "json"));
-    const char *culprit = cli_operand(job->args, 0);
-    for (size_t i = 1; i <= job->count; i++)
-        culprit = cli_culprit(culprit, cli_operand(job->args, i), &err);
-    if (status == COFFER_E_EXISTS)
-        culprit = output;
+    const char *input = err.subject == COFFER_SUBJECT_OTHER ? NULL : cli_operand(job->args, 0);
     if (status == COFFER_E_INCONSISTENT)
-        return cli_fail(culprit, &err, "'coffer ls' shows the fields of each");
-    return mldf_fail(culprit, &err, job->key.at != NULL);
+        return cli_fail(input, &err, "'coffer ls' shows the fields of each");
+    return mldf_fail_between(input, output, &err);
 }
 
 static int run(const cli_args *args, coffer_source *src)

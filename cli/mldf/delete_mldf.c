@@ -46,7 +46,7 @@ static int take_out(const cli_args *args, const sample_list *list, uint64_t samp
         coffer_mldf_update_delete(cli_operand(args, 0), list->at, list->count, &opts, &err);
     cli_release_signals();
     return status == COFFER_OK ? report(args, list->count, samples - list->count)
-                               : mldf_fail(cli_operand(args, 0), &err, key->at != NULL);
+                               : mldf_fail(cli_operand(args, 0), &err);
 }
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)

@@ -205,8 +205,7 @@ int mldf_get_column(mldf_get *job)
         coffer__sink_discard(sink);
     if (status == COFFER_OK)
         return CLI_OK;
-    const char *culprit = cli_culprit(cli_culprit(job->path, job->output, &err), "standard output", &err);
-    return mldf_fail(culprit, &err, job->reader.has_key);
+    return mldf_fail_between(job->path, output, &err);
 }
 
 /* ---- A folder ---- */
@@ -225,7 +224,7 @@ static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffe
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     sample_file as;
     if (coffer_mldf_entry_at(&entry, job->reader.set, sample, job->place.field, &err) != COFFER_OK)
-        return mldf_fail(job->path, &err, job->reader.has_key);
+        return mldf_fail(job->path, &err);
     if (!entry.present)
         return CLI_OK;
     const char *extension = sample_file_extension(&as, field, &entry);
@@ -234,7 +233,7 @@ static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffe
     coffer__buffer_printf(name, "%s%s%" PRIu64 ".%s", job->output, job->output[len - 1] == '/' ? "" : "/",
                           sample, extension);
     if (sample_put_file(bytes, &job->reader, sample, job->place.field, as, &err) != COFFER_OK)
-        return mldf_fail(job->path, &err, job->reader.has_key);
+        return mldf_fail(job->path, &err);
     return cli_write_out(coffer__buffer_text(name), job->force, bytes->data, bytes->len);
 }
 
@@ -248,7 +247,7 @@ int mldf_get_files(mldf_get *job)
         return cli_usage(job->args, "numbers need no file each: name one file, such as %slabels.npy",
                          job->output);
     if (coffer__os_make_folder(job->output, 0777) != 0 && errno != EEXIST) {
-        coffer__fail_errno(&err, "cannot make the folder", job->output, errno);
+        coffer__fail_errno(&err, "cannot create the folder", errno);
         return cli_fail(job->output, &err, NULL);
     }
     term_progress_start(&bar, "writing", "files");

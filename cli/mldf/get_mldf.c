@@ -23,7 +23,7 @@ static const cli_option options[] = {
 
 static int fail(const mldf_get *job, const coffer_error *err)
 {
-    return mldf_fail(job->path, err, job->reader.has_key);
+    return mldf_fail(job->path, err);
 }
 
 static bool to_terminal(const mldf_get *job)

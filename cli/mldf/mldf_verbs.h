@@ -20,7 +20,9 @@ extern const cli_format_verb cli_mldf_stats;
 int mldf_with_set(const cli_args *args, coffer_source *src,
                   int (*work)(const cli_args *args, const coffer_mldf *set, const cli_key *key));
 /* cli_fail for a set: a value that cannot be decrypted gets a hint about the key. */
-int mldf_fail(const char *path, const coffer_error *err, bool has_key);
+int mldf_fail(const char *path, const coffer_error *err);
+/* The same for a verb that reads one file and writes another (cli_fail_between). */
+int mldf_fail_between(const char *input, const char *output, const coffer_error *err);
 #define MLDF_PAGE_SIZES "4K|16K|64K|256K|1M|2M|4M|8M"
 /* Puts together what --page-size, --dedup and the like say. like : a set whose page size is taken when none
  * is given; NULL = the usual one. 0, or CLI_USAGE after a message. */

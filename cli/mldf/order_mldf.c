@@ -99,12 +99,13 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
     coffer_error err = COFFER_ERROR_INIT;
     order_job job = { .order = COFFER_MLDF_ORDER_INIT, .samples = coffer_mldf_sample_count(set) };
     int result = read_opts(&opts, args);
+    (void)key;
     if (result)
         return result;
     if (opts.window_pages && !opts.page_samples)
         opts.page_samples = coffer_mldf_samples_per_page(set);
     if (coffer_mldf_order_prepare(&job.order, job.samples, &opts, &err) != COFFER_OK)
-        return mldf_fail(cli_operand(args, 0), &err, key->at != NULL);
+        return mldf_fail(cli_operand(args, 0), &err);
     result = read_positions(&job, args);
     if (result)
         return result;

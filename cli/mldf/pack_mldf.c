@@ -157,12 +157,11 @@ static const char *hint_for(const pack_job *job, const char *culprit, const coff
 
 static int fail(const pack_job *job, const coffer_node *packed, const coffer_error *err)
 {
-    const char *culprit = job->inputs[0];
-    for (size_t i = 0; i < job->input_count; i++)
-        culprit = cli_culprit(culprit, job->inputs[i], err);
-    culprit = err->status == COFFER_E_EXISTS ? job->output : cli_culprit(culprit, job->output, err);
+    bool named = job->input_count > 1 && err->subject == COFFER_SUBJECT_OTHER;
+    const char *about = err->subject == COFFER_SUBJECT_OUTPUT ? job->output : job->inputs[0];
     drop_useless(job, err->status);
-    return cli_fail(culprit, err, hint_for(job, culprit, err, coffer_node_find(packed, "failed") != NULL));
+    const char *hint = hint_for(job, about, err, coffer_node_find(packed, "failed") != NULL);
+    return cli_fail(named ? NULL : about, err, hint);
 }
 
 static void print_left_out(const coffer_node *list, uint64_t skipped)

@@ -61,7 +61,7 @@ static coffer_status read_file(coffer__buffer *out, const char *path, coffer_err
                                          "%s: more than 4 GiB, the most that a value can have", path)
                           : coffer__fail_no_memory(err, PIECE);
         else
-            status = coffer__file_read_some(fd, room, PIECE, &got, path, err);
+            status = coffer__file_read_some(fd, room, PIECE, &got, NULL, err);
         out->len -= status == COFFER_OK ? PIECE - got : 0;
     }
     coffer__file_close(fd);

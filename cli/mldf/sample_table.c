@@ -75,8 +75,8 @@ static int print_table(sample_reader *reader, const char *path, uint64_t first, 
         printf("%s… and %zu more fields (--json shows all)%s\n", term_on(stdout, TERM_DIM), fields - shown,
                term_off(stdout));
     if (status != COFFER_OK)
-        return mldf_fail(path, &err, reader->has_key);
-    return damage.status == COFFER_OK ? CLI_OK : mldf_fail(path, &damage, reader->has_key);
+        return mldf_fail(path, &err);
+    return damage.status == COFFER_OK ? CLI_OK : mldf_fail(path, &damage);
 }
 
 static int print_json(sample_reader *reader, const char *path, uint64_t first, uint64_t end)
@@ -93,7 +93,7 @@ static int print_json(sample_reader *reader, const char *path, uint64_t first, u
             puts(coffer__buffer_text(&line));
     }
     coffer__buffer_free(&line);
-    return status == COFFER_OK ? CLI_OK : mldf_fail(path, &err, reader->has_key);
+    return status == COFFER_OK ? CLI_OK : mldf_fail(path, &err);
 }
 
 int sample_table_print(sample_reader *reader, const char *path, uint64_t first, uint64_t end, bool json)

@@ -174,7 +174,7 @@ static int fail(const set_job *job, const coffer_error *err)
                          coffer_mldf_field_at(job->set, job->wrong->field)->name, err->text);
     if (err->status == COFFER_E_INVALID_ARGUMENT)
         return cli_usage(job->args, "%s", err->text);
-    return mldf_fail(cli_operand(job->args, 0), err, job->key->at != NULL);
+    return mldf_fail(cli_operand(job->args, 0), err);
 }
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)

@@ -235,7 +235,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     if (status == COFFER_E_INVALID_ARGUMENT)
         return cli_usage(args, "%s: fewer --columns, or a smaller --size or --count", err.text);
     if (status != COFFER_OK)
-        return mldf_fail(cli_culprit(job.path, job.output, &err), &err, reader.has_key);
+        return mldf_fail_between(job.path, job.output, &err);
     if (job.unreadable == 0)
         return CLI_OK;
     term_text count;
@@ -243,7 +243,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
             term_off(stderr), term_count(count, job.unreadable));
     return job.is_content ? cli_fail(job.path, &job.first_error,
                                      "it is stored as it was packed; 'coffer delete' takes samples out")
-                          : mldf_fail(job.path, &job.first_error, reader.has_key);
+                          : mldf_fail(job.path, &job.first_error);
 }
 
 static int run(const cli_args *args, coffer_source *src)

@@ -195,14 +195,6 @@ static coffer_status write_part(const split_job *job, part *which, const coffer_
     return status;
 }
 
-static int fail(const split_job *job, const part *which, const coffer_error *err, bool has_key)
-{
-    const char *culprit = err->status == COFFER_E_EXISTS
-                              ? which->path
-                              : cli_culprit(cli_operand(job->args, 0), which->path, err);
-    return mldf_fail(culprit, err, has_key);
-}
-
 static int write_parts(split_job *job, const cli_key *key)
 {
     coffer_mldf_writer_opts opts;
@@ -216,13 +208,13 @@ static int write_parts(split_job *job, const cli_key *key)
     if (result)
         return result;
     if (folder && coffer__os_make_folder(folder, 0777) != 0 && errno != EEXIST) {
-        coffer__fail_errno(&err, "cannot make the folder", folder, errno);
+        coffer__fail_errno(&err, "cannot create the folder", errno);
         return cli_fail(folder, &err, NULL);
     }
     term_progress_start(&bar, "splitting", "samples");
     for (size_t i = 0; i < job->count && !result; i++)
         if (write_part(job, &job->parts[i], &opts, seed, &bar, &err) != COFFER_OK)
-            result = fail(job, &job->parts[i], &err, key->at != NULL);
+            result = mldf_fail_between(cli_operand(job->args, 0), job->parts[i].path, &err);
     term_progress_end(&bar);
     for (size_t i = 0; i < job->count && result; i++)
         if (job->parts[i].written)

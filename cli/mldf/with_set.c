@@ -2,16 +2,17 @@
 
 #include <string.h>
 
-int mldf_fail(const char *path, const coffer_error *err, bool has_key)
+int mldf_fail(const char *path, const coffer_error *err)
 {
     const char *hint = NULL;
-    if (strncmp(err->text, "authentication failed", 21) == 0)
-        hint = "the key is not the one it was encrypted with, or the value was changed";
-    else if (!has_key && strstr(err->text, "key") && err->status != COFFER_E_IO)
-        hint = "--key-file FILE or the environment's COFFER_KEY gives the key";
-    else if (err->status == COFFER_E_MISSING || err->status == COFFER_E_UNSUPPORTED)
+    if (err->status == COFFER_E_MISSING || err->status == COFFER_E_UNSUPPORTED)
         hint = "";
     return cli_fail(path, err, hint);
+}
+
+int mldf_fail_between(const char *input, const char *output, const coffer_error *err)
+{
+    return mldf_fail(err->subject == COFFER_SUBJECT_OUTPUT ? output : input, err);
 }
 
 int mldf_with_set(const cli_args *args, coffer_source *src,
@@ -29,7 +30,7 @@ int mldf_with_set(const cli_args *args, coffer_source *src,
     if (coffer_mldf_open(&set, src, &opts, &err) == COFFER_OK)
         result = work(args, set, &key);
     else
-        result = mldf_fail(cli_operand(args, 0), &err, key.at != NULL);
+        result = mldf_fail(cli_operand(args, 0), &err);
     coffer_mldf_close(set);
     cli_key_wipe(&key);
     return result;

@@ -84,8 +84,7 @@ static int get_records(const get_job *job)
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return CLI_OK;
-    return cli_fail(status == COFFER_E_EXISTS ? job->output : cli_culprit(job->path, job->output, &err), &err,
-                    NULL);
+    return cli_fail_between(job->path, job->output, &err, NULL);
 }
 
 /* ---- Lists ---- */

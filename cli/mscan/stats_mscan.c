@@ -104,7 +104,9 @@ static const char *order_of(const stats_request *request)
 
 static int out_of_memory(const cli_args *args)
 {
-    coffer_error err = { COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "not enough memory" };
+    coffer_error err = { .status = COFFER_E_NO_MEMORY,
+                         .offset = COFFER_OFFSET_NONE,
+                         .text = "not enough memory" };
     return cli_fail(cli_operand(args, 0), &err, NULL);
 }
 

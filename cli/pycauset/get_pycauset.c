@@ -1,13 +1,15 @@
 /* get, for matrices: a value of the metadata by its path, or values of the matrix. */
-#include "get_pycauset.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
 #include "pycauset_verbs.h"
 #include "term.h"
-#include "value_text.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cli_option options[] = {
@@ -24,6 +26,16 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { 0 },
 };
+
+typedef struct get_job {
+    const cli_args *args;
+    const char *path, *what, *output, *as;
+    bool force, stale;
+} get_job;
+
+/* Options that apply to values only. */
+enum { VALUE_OPTIONS = 3 };
+static const char *const value_options[VALUE_OPTIONS] = { "part", "dtype", "stored" };
 
 /* ---- Metadata ---- */
 
@@ -51,7 +63,7 @@ static void put_cached(metadata_job *job, coffer__json_writer *json, const coffe
             continue;
         }
         coffer__json_key_len(json, name, len);
-        value_put_json(json, coffer_pycauset_value_at(cached, i));
+        pycauset_put_json(json, coffer_pycauset_value_at(cached, i));
     }
     coffer__json_close_object(json);
 }
@@ -75,7 +87,7 @@ static void put_map(metadata_job *job, const coffer_pycauset *matrix, const coff
             if (member == cached && coffer_pycauset_value_kind(cached) == COFFER_PYCAUSET_MAP)
                 put_cached(job, &json, matrix, member);
             else
-                value_put_json(&json, member);
+                pycauset_put_json(&json, member);
         }
         coffer__json_close_object(&json);
     }
@@ -90,13 +102,13 @@ static void put_value(metadata_job *job, const coffer_pycauset_value *value)
     bool is_text = coffer_pycauset_value_kind(value) == COFFER_PYCAUSET_STRING;
     if (job->as == AS_JSON) {
         coffer__json_writer_init(&json, &job->out, 2);
-        value_put_json(&json, value);
+        pycauset_put_json(&json, value);
         coffer__buffer_append(&job->out, "\n", 1);
     } else if (is_bytes ? job->as == AS_RAW || job->get.output : is_text && job->as == AS_RAW) {
         const char *bytes = coffer_pycauset_value_text(value, &len);
         coffer__buffer_append(&job->out, bytes, len);
     } else {
-        value_put_text(&job->out, value);
+        pycauset_put_text(&job->out, value);
     }
 }
 
@@ -188,6 +200,119 @@ static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
     return result;
 }
 
+/* ---- Values, written by the conversions ---- */
+
+/* "3,4", "10..20,0..5", "7", "..,2" or "values"; keys do not begin with a digit. */
+static bool is_tile(const char *what)
+{
+    return isdigit((unsigned char)what[0]) || strncmp(what, "..", 2) == 0 || strcmp(what, "values") == 0;
+}
+
+static bool is_everything(const char *range)
+{
+    return !*range || strcmp(range, "..") == 0;
+}
+
+static int convert(const get_job *job, coffer_source *src, const char *rows, const char *cols)
+{
+    coffer_setting settings[VALUE_OPTIONS + 2];
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    term_progress bar;
+    opts.to = job->as ? job->as : job->output ? NULL : "csv";
+    if (!job->output && term_is_terminal(stdout) && !coffer_convert_is_text(opts.to))
+        return cli_usage(job->args, "refusing to write binary %s to a terminal; use -o FILE or redirect",
+                         opts.to);
+    if (!is_everything(rows))
+        settings[opts.setting_count++] = (coffer_setting){ "rows", rows };
+    if (!is_everything(cols))
+        settings[opts.setting_count++] = (coffer_setting){ "cols", cols };
+    for (size_t i = 0; i < VALUE_OPTIONS; i++)
+        if (cli_has(job->args, value_options[i]))
+            settings[opts.setting_count++] =
+                (coffer_setting){ value_options[i], cli_value(job->args, value_options[i]) };
+    opts.settings = settings;
+    opts.overwrite = job->force;
+    term_progress_start(&bar, "writing", NULL);
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_convert(src, job->output ? job->output : "-", &opts, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_OK)
+        return CLI_OK;
+    return cli_fail_between(job->path, job->output, &err, NULL);
+}
+
+/* ---- One complex number ---- */
+
+/* "3,4". CSV has no complex numbers, but a single one is printed as Python writes it. */
+static bool is_element(uint64_t *row, uint64_t *col, const char *what)
+{
+    char *comma, *end;
+    errno = 0;
+    *row = strtoull(what, &comma, 10);
+    if (!isdigit((unsigned char)what[0]) || *comma != ',' || !isdigit((unsigned char)comma[1]))
+        return false;
+    *col = strtoull(comma + 1, &end, 10);
+    return !*end && !errno;
+}
+
+static void put_real(coffer__buffer *out, double value, bool always_signed)
+{
+    coffer__json_writer json;
+    coffer__buffer_printf(out, "%s", always_signed && (isnan(value) || !signbit(value)) ? "+" : "");
+    coffer__json_writer_init(&json, out, 0);
+    if (isfinite(value))
+        coffer__json_write_f64(&json, value);
+    else
+        coffer__buffer_printf(out, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+}
+
+static int print_complex(const cli_args *args, const coffer_pycauset *matrix)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    uint64_t row = 0, col = 0;
+    double real, imag;
+    is_element(&row, &col, cli_operand(args, 1));
+    if (coffer_pycauset_get(&real, &imag, matrix, row, col, &err) != COFFER_OK)
+        return cli_fail(cli_operand(args, 0), &err, NULL);
+    put_real(&text, real, false);
+    put_real(&text, imag, true);
+    printf("%sj\n", coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
+    return CLI_OK;
+}
+
+static bool holds_complex(coffer_source *src)
+{
+    coffer_pycauset *matrix = NULL;
+    bool complex_values = coffer_pycauset_open(&matrix, src, NULL, NULL) == COFFER_OK &&
+                          coffer_dtype_is_complex(coffer_pycauset_get_info(matrix)->value_dtype);
+    coffer_pycauset_close(matrix);
+    return complex_values;
+}
+
+static int get_tile(const get_job *job, coffer_source *src)
+{
+    uint64_t row, col;
+    bool as_text = !job->as && !job->output && !cli_has(job->args, "part") && !cli_has(job->args, "stored");
+    static const char *const others[] = { "generation", "stale", "json" };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (cli_has(job->args, others[i]))
+            return cli_usage(job->args, "--%s applies to metadata only, and %s selects values", others[i],
+                             job->what);
+    if (as_text && is_element(&row, &col, job->what) && holds_complex(src))
+        return pycauset_with_matrix(job->args, src, 0, print_complex);
+    if (strcmp(job->what, "values") == 0)
+        return convert(job, src, "", "");
+    coffer__buffer rows = COFFER__BUFFER_INIT;
+    const char *comma = strchr(job->what, ',');
+    coffer__buffer_append(&rows, job->what, comma ? (size_t)(comma - job->what) : strlen(job->what));
+    int result = convert(job, src, coffer__buffer_text(&rows), comma ? comma + 1 : "");
+    coffer__buffer_free(&rows);
+    return result;
+}
+
 /* ---- The verb ---- */
 
 static get_job read_job(const cli_args *args)
@@ -209,9 +334,9 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
     const char *as = cli_has(args, "json") ? "json" : job.get.as ? job.get.as : "text";
     while (job.as < AS_RAW && strcmp(names[job.as], as) != 0)
         job.as++;
-    for (size_t i = 0; i < GET_VALUE_OPTIONS; i++)
-        if (cli_has(args, get_value_options[i]))
-            return cli_usage(args, "--%s applies to values only, and %s is metadata", get_value_options[i],
+    for (size_t i = 0; i < VALUE_OPTIONS; i++)
+        if (cli_has(args, value_options[i]))
+            return cli_usage(args, "--%s applies to values only, and %s is metadata", value_options[i],
                              job.get.what);
     if (strcmp(names[job.as], as) != 0)
         return cli_usage(args, "--as must be text, json or raw for metadata, not %s", as);
@@ -226,7 +351,7 @@ static int run(const cli_args *args, coffer_source *src)
     uint64_t generation;
     if (!cli_number(&generation, args, "generation", 0, 1, UINT64_MAX))
         return CLI_USAGE;
-    return get_is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
+    return is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
 }
 
 const cli_format_verb cli_pycauset_get = {

@@ -2,6 +2,7 @@
 #ifndef COFFER_CLI_PYCAUSET_VERBS_H
 #define COFFER_CLI_PYCAUSET_VERBS_H
 
+#include "base/json_write.h"
 #include "cli.h"
 
 extern const cli_format_verb cli_pycauset_get;
@@ -16,5 +17,10 @@ int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t gene
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix));
 /* "f64", "bit"; "mixed" for a block matrix whose blocks differ. */
 const char *pycauset_element_type(const coffer_pycauset_info *info);
+
+/* Bytes become hexadecimal digits; NaN and infinities null. */
+void pycauset_put_json(coffer__json_writer *json, const coffer_pycauset_value *value);
+/* A text, number or truth value by itself, bytes as hexadecimal digits, arrays and maps as indented JSON. */
+void pycauset_put_text(coffer__buffer *out, const coffer_pycauset_value *value);
 
 #endif

@@ -91,8 +91,7 @@ static int get_tensor(const get_job *job, size_t index)
     term_progress_end(&bar);
     if (status == COFFER_OK)
         return CLI_OK;
-    return cli_fail(status == COFFER_E_EXISTS ? out.path : cli_culprit(job->path, job->output, &err), &err,
-                    NULL);
+    return cli_fail_between(job->path, job->output, &err, NULL);
 }
 
 /* ---- What stands beside them ---- */

@@ -96,7 +96,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     if (!settings)
-        return cli_fail("convert", &(coffer_error){ COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory" },
+        return cli_fail("convert", &(coffer_error){ .status = COFFER_E_NO_MEMORY, .offset = COFFER_OFFSET_NONE, .text = "out of memory" },
                         "");
     /* The conversion reads a file that --key-file names itself; a pipe can be read only once. */
     cli_key key = { .at = NULL };
@@ -125,15 +125,15 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     /* Check and repair know the library's own formats, and nothing of those of others. */
     const coffer_format *format;
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
-    if (status == COFFER_E_EXISTS)
-        hint = "--force replaces it";
-    else if (status == COFFER_E_INVALID_ARGUMENT && strstr(err.text, "there is no key"))
-        hint = "--key-file FILE or the environment's COFFER_KEY gives the key";
+    if (err.subject == COFFER_SUBJECT_OUTPUT || err.system_error)
+        hint = NULL;
+    else if (status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED)
+        hint = NULL;
     else if (status == COFFER_E_INVALID_ARGUMENT)
         hint = "'coffer convert --list' shows every conversion and its options";
     else if (status == COFFER_E_NOT_RECOGNISED)
         hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
-    return cli_fail(status == COFFER_E_EXISTS ? out : cli_culprit(in, out, &err), &err, hint);
+    return cli_fail_between(in, out, &err, hint);
 }
 
 static bool is_folder(const char *path)

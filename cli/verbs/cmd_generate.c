@@ -2,6 +2,7 @@
 #include "generate.h"
 
 #include "args.h"
+#include "base/fail.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -34,8 +35,7 @@ bool cli_takes_name(const cli_option *option)
 static int fail(const char *path)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    err.status = COFFER_E_IO;
-    snprintf(err.text, sizeof err.text, "cannot write: %s", strerror(errno));
+    coffer__fail_errno(&err, "cannot write", errno);
     return cli_fail(path, &err, NULL);
 }
 

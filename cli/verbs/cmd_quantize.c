@@ -173,16 +173,14 @@ static void print_for_people(const quantize_job *job, const coffer_node *root)
 
 static int fail(const quantize_job *job, const coffer_error *err)
 {
-    if (err->status == COFFER_E_EXISTS)
-        return cli_fail(job->output, err, NULL);
-    if (job->opts.weights && cli_culprit(NULL, job->opts.weights, err))
-        return cli_fail(job->opts.weights, err,
-                        err->status <= COFFER_E_IO ? NULL
-                                                   : "importances are numbers for the columns of tensors, "
-                                                     "found by the names of those");
+    if (job->opts.weights && err->subject == COFFER_SUBJECT_OTHER)
+        return cli_fail(NULL, err,
+                        coffer__is_about_file(err->status)
+                            ? "importances are numbers for the columns of tensors, found by tensor name"
+                            : NULL);
     if (err->status == COFFER_E_BAD_VALUE && !job->opts.nan_to_zero)
         return cli_fail(job->input, err, "--nan zero takes such numbers for 0");
-    return cli_fail(cli_culprit(job->input, job->output, err), err, NULL);
+    return cli_fail_between(job->input, job->output, err, NULL);
 }
 
 static int work(quantize_job *job)

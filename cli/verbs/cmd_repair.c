@@ -128,9 +128,8 @@ static int fail_repair(const repair_job *job, coffer_status status, const coffer
                     : status == COFFER_E_IO   ? NULL
                                               : "nothing was written");
     if (status == COFFER_E_EXISTS)
-        return fail(job->output, err, "--force replaces it, -o OUT writes elsewhere");
-    bool about_output = strncmp(err->text, job->output, strlen(job->output)) == 0;
-    return fail(about_output ? job->output : job->path, err,
+        return fail(job->output, err, "--force overwrites it, -o OUT writes elsewhere");
+    return fail(err->subject == COFFER_SUBJECT_OUTPUT ? job->output : job->path, err,
                 status == COFFER_E_IO ? NULL : "nothing was written");
 }
 

@@ -1,5 +1,10 @@
 #include "coffer/error.h"
 
+void coffer_error_init(coffer_error *err)
+{
+    *err = (coffer_error)COFFER_ERROR_INIT;
+}
+
 const char *coffer_status_name(coffer_status status)
 {
     switch (status) {
@@ -51,6 +56,12 @@ const char *coffer_status_name(coffer_status status)
         return "limit";
     case COFFER_E_INTERRUPTED_UPDATE:
         return "interrupted-update";
+    case COFFER_E_KEY_NEEDED:
+        return "key-needed";
+    case COFFER_E_AUTHENTICATION_FAILED:
+        return "authentication-failed";
+    case COFFER_E_UNDECODABLE:
+        return "undecodable";
     case COFFER_E_IO:
         return "io";
     case COFFER_E_NO_MEMORY:

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Here they are defined, not used as clang-tidy is to see them. */
+/* The macros of fail.h are for the callers. */
 #undef coffer__fail
 #undef coffer__fail_no_memory
 #undef coffer__fail_errno
@@ -62,7 +62,7 @@ coffer_status coffer__fail(coffer_error *err, coffer_status status, uint64_t off
 {
     if (!err)
         return status;
-    /* The arguments may point into err->text: a caller puts words before what failed below it. */
+    /* The arguments may point into err->text. */
     char text[sizeof err->text];
     va_list arguments;
     va_start(arguments, format);
@@ -70,7 +70,9 @@ coffer_status coffer__fail(coffer_error *err, coffer_status status, uint64_t off
     va_end(arguments);
     memcpy(err->text, text, sizeof text);
     err->status = status;
+    err->system_error = 0;
     err->offset = offset;
+    err->subject = COFFER_SUBJECT_INPUT;
     return status;
 }
 
@@ -80,9 +82,69 @@ coffer_status coffer__fail_no_memory(coffer_error *err, uint64_t bytes)
                         bytes);
 }
 
-coffer_status coffer__fail_errno(coffer_error *err, const char *what, const char *name, int error_number)
+coffer_status coffer__fail_errno(coffer_error *err, const char *what, int error_number)
 {
     char reason[128];
-    return coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE, "%s: %s: %s", name, what,
-                        strerror_r(error_number, reason, sizeof reason));
+    coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE, "%s: %s", what,
+                 strerror_r(error_number, reason, sizeof reason));
+    if (err)
+        err->system_error = error_number;
+    return COFFER_E_IO;
+}
+
+coffer_status coffer__fail_copy(coffer_error *err, const coffer_error *kept)
+{
+    if (err)
+        *err = *kept;
+    return kept->status;
+}
+
+coffer_status coffer__fail_prefix(coffer_error *err, coffer_status status, const char *format, ...)
+{
+    if (!err || !status)
+        return status;
+    char words[sizeof err->text];
+    va_list arguments;
+    va_start(arguments, format);
+    coffer__format_line(words, sizeof words, format, arguments);
+    va_end(arguments);
+    coffer_error inner = *err;
+    coffer__fail(err, status, inner.offset, "%s: %s", words, inner.text);
+    err->system_error = inner.system_error;
+    err->subject = inner.subject;
+    return status;
+}
+
+coffer_status coffer__fail_output(coffer_error *err, coffer_status status)
+{
+    if (err && status && err->subject == COFFER_SUBJECT_INPUT)
+        err->subject = COFFER_SUBJECT_OUTPUT;
+    return status;
+}
+
+/* Keeps the beginning and the end of a long name. */
+static void shorten_name(char *out, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash && slash[1] ? slash + 1 : path;
+    size_t len = strlen(name), half = (size - sizeof ellipsis) / 2 - 3;
+    if (len < size) {
+        memcpy(out, name, len + 1);
+        return;
+    }
+    size_t begin = character_boundary(name, half), end = character_boundary(name, len - half);
+    memcpy(out, name, begin);
+    memcpy(out + begin, ellipsis, sizeof ellipsis - 1);
+    memcpy(out + begin + sizeof ellipsis - 1, name + end, len - end + 1);
+}
+
+coffer_status coffer__fail_other(coffer_error *err, coffer_status status, const char *name)
+{
+    char shown[80];
+    if (!err || !status || !name)
+        return status;
+    shorten_name(shown, sizeof shown, name);
+    coffer__fail_prefix(err, status, "%s", shown);
+    err->subject = COFFER_SUBJECT_OTHER;
+    return status;
 }

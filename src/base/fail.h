@@ -4,14 +4,37 @@
 
 #include "coffer/error.h"
 
-/* Fills err (may be NULL) and gives the status back, so that a failing line reads `return coffer__fail(err,
- * …)`. A text that does not fit is cut at a character boundary and ends in "…". Control characters become
- * '?'. The arguments may point into err->text. */
+/* Whether an error is about the content of a file, and so a finding, as opposed to memory, the disk or the
+ * caller, who may not have given the key. */
+static inline bool coffer__is_about_file(coffer_status status)
+{
+    return status < 0 && status > COFFER_E_IO && status != COFFER_E_KEY_NEEDED;
+}
+
+/* Fills err (may be NULL) and returns the status, so that a failing line reads `return coffer__fail(err, …)`.
+ * The subject is the input. A text that does not fit is cut at a character boundary and ends in "…". Control
+ * characters become '?'. The arguments may point into err->text, but then coffer__fail_prefix is the better
+ * call: this one forgets system_error and subject. */
 coffer_status coffer__fail(coffer_error *err, coffer_status status, uint64_t offset, const char *format, ...)
     COFFER_PRINTF(4, 5);
 coffer_status coffer__fail_no_memory(coffer_error *err, uint64_t bytes);
-/* "NAME: what: strerror(errno)" with COFFER_E_IO. */
-coffer_status coffer__fail_errno(coffer_error *err, const char *what, const char *name, int error_number);
+/* "what: strerror(error_number)" with COFFER_E_IO and the number as system_error. */
+coffer_status coffer__fail_errno(coffer_error *err, const char *what, int error_number);
+
+/* Gives out an error that was kept; returns its status. */
+coffer_status coffer__fail_copy(coffer_error *err, const coffer_error *kept);
+
+/* The calls below change an error that was filled before. They do nothing when status is COFFER_OK, and
+ * return it. */
+
+/* Puts words and ": " before the text; system_error, offset and subject stay. */
+coffer_status coffer__fail_prefix(coffer_error *err, coffer_status status, const char *format, ...)
+    COFFER_PRINTF(3, 4);
+/* The error is about the output, unless it already names another file. */
+coffer_status coffer__fail_output(coffer_error *err, coffer_status status);
+/* The error is about a file that the caller did not name: puts its name before the text, without its folder
+ * and shortened in the middle where it is long. name : NULL changes nothing. */
+coffer_status coffer__fail_other(coffer_error *err, coffer_status status, const char *name);
 
 #ifdef __clang_analyzer__
 /* clang-tidy looks at one file at a time: this tells it that a failure is never COFFER_OK. */

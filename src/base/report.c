@@ -62,11 +62,8 @@ const char *coffer_severity_name(coffer_severity severity)
 coffer_status coffer__report_take(coffer_report *report, coffer_severity severity, const coffer_error *found,
                                   coffer_error *err)
 {
-    if (found->status <= COFFER_E_IO) {
-        if (err)
-            *err = *found;
-        return found->status;
-    }
+    if (!coffer__is_about_file(found->status))
+        return coffer__fail_copy(err, found);
     coffer__report_add_error(report, severity, found);
     return COFFER_OK;
 }

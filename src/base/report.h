@@ -2,6 +2,7 @@
 #ifndef COFFER_BASE_REPORT_H
 #define COFFER_BASE_REPORT_H
 
+#include "base/fail.h"
 #include "coffer/report.h"
 
 /* Adds a finding. Returns false when the report is full: the check may stop. Out of memory counts the
@@ -14,11 +15,6 @@ bool coffer__report_add_error(coffer_report *report, coffer_severity severity, c
 coffer_status coffer__report_take(coffer_report *report, coffer_severity severity, const coffer_error *found,
                                   coffer_error *err);
 bool coffer__report_full(const coffer_report *report);
-/* True for a failure caused by the file, which is a finding; false for memory, disk or the caller. */
-static inline bool coffer__is_about_file(coffer_status status)
-{
-    return status < 0 && status > COFFER_E_IO;
-}
 /* COFFER_E_NO_MEMORY when a finding could not be kept. */
 coffer_status coffer__report_status(const coffer_report *report, coffer_error *err);
 

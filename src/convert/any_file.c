@@ -161,9 +161,7 @@ const coffer_tensors *coffer_file_tensors(const coffer_file *file)
 
 static coffer_status fail_unknown(const coffer_file *file, coffer_error *err)
 {
-    if (err)
-        *err = file->unknown;
-    return file->unknown.status;
+    return coffer__fail_copy(err, &file->unknown);
 }
 
 static coffer_status fail_unsupported(const coffer_file *file, const char *what, coffer_error *err)

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/convert.h"
+#include "io/source_private.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>
@@ -65,14 +66,16 @@ coffer_status coffer__job_json_file(char **text, size_t *len, const coffer__conv
     const char *path = coffer__job_setting(job, name);
     coffer_source *src = NULL;
     char *read = NULL;
-    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    coffer_status status = coffer__source_open_other(&src, path, NULL, err);
     if (status)
         return status;
     uint64_t size = coffer_source_size(src);
     if (size > job->limits.json_bytes)
-        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                              "%s: %" PRIu64 " bytes of JSON, the limit is %" PRIu64, path, size,
-                              job->limits.json_bytes);
+        status = coffer__fail_other(err,
+                                    coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                                 "%" PRIu64 " bytes of JSON, the limit is %" PRIu64, size,
+                                                 job->limits.json_bytes),
+                                    path);
     if (!status) {
         read = coffer__malloc((size_t)size + 1);
         status = read ? coffer_source_read_at(read, src, 0, (size_t)size, err)

@@ -6,6 +6,7 @@
 #include "base/glob.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "outside/archives/unpack.h"
 #include "outside/profiles/heaptrack.h"
 #include "outside/profiles/massif.h"
@@ -243,12 +244,12 @@ coffer_status coffer__dhat_check(coffer_source *src, const coffer_check_opts *op
 }
 
 /* The innermost frame names a program point. */
-static const coffer__json_value *frame_of(const dhat_file *file, const coffer__json_value **table,
+static const coffer__json_value *frame_of(const coffer__json_value *const *table, size_t count,
                                           const coffer__json_value *point)
 {
     uint64_t index;
     const coffer__json_value *first = coffer__json_first(coffer__json_find(point, "fs"));
-    return first && coffer__json_u64(&index, first) && index < file->frames->as.count ? table[index] : NULL;
+    return first && coffer__json_u64(&index, first) && index < count ? table[index] : NULL;
 }
 
 coffer_status coffer__dhat_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
@@ -258,16 +259,17 @@ coffer_status coffer__dhat_list(coffer_node *out, coffer_source *src, const coff
     coffer_status status = open_dhat(&file, src, opts->limits, err);
     if (status)
         return status;
-    coffer__buffer table = COFFER__BUFFER_INIT; /* pointers to the frames, by number */
-    for (const coffer__json_value *frame = coffer__json_first(file.frames); frame;
+    size_t count = 0;
+    const coffer__json_value **table = coffer__alloc_array((size_t)file.frames->as.count + 1, sizeof *table);
+    if (!table)
+        status = coffer__fail_no_memory(err, file.frames->as.count * sizeof *table);
+    for (const coffer__json_value *frame = status ? NULL : coffer__json_first(file.frames); frame;
          frame = coffer__json_next(file.frames, frame))
-        coffer__buffer_append(&table, &frame, sizeof frame);
-    if (table.failed)
-        status = coffer__fail_no_memory(err, table.len);
+        table[count++] = frame;
     coffer_node *entries = coffer_node_add_list(out, "entries");
     for (const coffer__json_value *point = status ? NULL : coffer__json_first(file.points); point;
          point = coffer__json_next(file.points, point)) {
-        const coffer__json_value *frame = frame_of(&file, (const coffer__json_value **)table.data, point);
+        const coffer__json_value *frame = frame_of(table, count, point);
         bool named = frame && frame->kind == COFFER__JSON_STRING;
         if (opts->glob && !(named && coffer__glob_match(opts->glob, frame->as.string, frame->string_len)))
             continue;
@@ -279,7 +281,7 @@ coffer_status coffer__dhat_list(coffer_node *out, coffer_source *src, const coff
         coffer_node_add_u64(entry, "peak", number_of(point, "gb"), COFFER_UNIT_BYTES);
         coffer_node_add_u64(entry, "end", number_of(point, "eb"), COFFER_UNIT_BYTES);
     }
-    coffer__buffer_free(&table);
+    coffer__free(table);
     close_dhat(&file);
     return status ? status : coffer_node_status(out, err);
 }

@@ -221,9 +221,7 @@ coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_
         coffer__report_add_error(out, COFFER_ERROR, &found);
         return coffer__report_status(out, err);
     }
-    if (err)
-        *err = found;
-    return status;
+    return coffer__fail_copy(err, &found);
 }
 
 coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,

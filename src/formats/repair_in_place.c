@@ -47,7 +47,7 @@ static coffer_status begin(in_place *job, coffer_error *err)
     struct stat st;
     int fd;
     if (coffer__os_stat(job->target, &st) != 0)
-        return coffer__fail_errno(err, "cannot be replaced", job->target, errno);
+        return coffer__fail_errno(err, "cannot be replaced", errno);
     coffer_status status = coffer__lock_open(&job->lock, job->target, err);
     if (!status)
         status = expect_unchanged(job, err);
@@ -57,8 +57,7 @@ static coffer_status begin(in_place *job, coffer_error *err)
         return status;
     int changed = coffer__os_chmod(fd, st.st_mode & 07777), error_number = errno;
     coffer__os_close(fd);
-    return changed == 0 ? COFFER_OK
-                        : coffer__fail_errno(err, "its mode cannot be kept", job->target, error_number);
+    return changed == 0 ? COFFER_OK : coffer__fail_errno(err, "its mode cannot be kept", error_number);
 }
 
 static coffer_status check_result(coffer_report *left, const in_place *job, const coffer_format *format,
@@ -86,15 +85,14 @@ static coffer_status replace(in_place *job, coffer_error *err)
         return coffer__fail_no_memory(err, strlen(job->target) + sizeof ".orig");
     if (coffer__os_link(job->target, job->original) != 0) {
         int error_number = errno;
-        coffer_status status =
-            coffer__fail_errno(err, "cannot keep the original under this name", job->original, error_number);
         if (error_number != EEXIST)
-            return status;
-        return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                            "%s exists; the original cannot be kept under this name", job->original);
+            return coffer__fail_errno(err, "the original cannot be kept as a second name", error_number);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "exists already"),
+                                  job->original);
     }
     if (coffer__os_rename(job->temporary, job->target) != 0) {
-        coffer_status status = coffer__fail_errno(err, "cannot be replaced", job->target, errno);
+        coffer_status status = coffer__fail_errno(err, "cannot be replaced", errno);
         coffer__os_unlink(job->original);
         return status;
     }
@@ -220,5 +218,5 @@ coffer_status coffer_recover(const coffer_format **format, coffer_report *out, c
         return status;
     }
     return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                        "%s: no recording left its parts beside it", path);
+                        "there are no parts of a recording next to it");
 }

@@ -6,11 +6,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <strings.h>
 
 #define MAX_LINKS 40 /* as the kernel follows */
+
+static coffer_status fail_reading(const char *what, const char *name, int error_number, coffer_error *err)
+{
+    return coffer__fail_other(err, coffer__fail_errno(err, what, error_number), name);
+}
+
+static coffer_status fail_writing(const char *what, const char *name, int error_number, coffer_error *err)
+{
+    return coffer__fail_other(err, coffer__fail_output(err, coffer__fail_errno(err, what, error_number)),
+                              name);
+}
 
 int coffer__file_try_open(const char *path, int flags, mode_t mode)
 {
@@ -24,8 +36,10 @@ int coffer__file_try_open(const char *path, int flags, mode_t mode)
 coffer_status coffer__file_open(int *fd, const char *path, int flags, mode_t mode, coffer_error *err)
 {
     int opened = coffer__file_try_open(path, flags, mode);
-    if (opened < 0)
-        return coffer__fail_errno(err, "cannot open", path, errno);
+    if (opened < 0) {
+        bool writes = (flags & O_ACCMODE) != O_RDONLY;
+        return (writes ? fail_writing : fail_reading)("cannot open", NULL, errno, err);
+    }
     *fd = opened;
     return COFFER_OK;
 }
@@ -45,11 +59,14 @@ coffer_status coffer__file_read_at(int fd, void *out, size_t len, uint64_t offse
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return coffer__fail_errno(err, "cannot read", name, errno);
+            return fail_reading("cannot read", name, errno, err);
         if (n == 0)
-            return coffer__fail(err, COFFER_E_CHANGED, offset,
-                                "%s: ends at %llu, %llu bytes before what it had when it was opened", name,
-                                (unsigned long long)offset, (unsigned long long)len);
+            return coffer__fail_other(err,
+                                      coffer__fail(err, COFFER_E_CHANGED, offset,
+                                                   "ends at %" PRIu64 ", %zu bytes before the end of the "
+                                                   "range that existed when it was opened",
+                                                   offset, len),
+                                      name);
         to += n;
         offset += (uint64_t)n;
         len -= (size_t)n;
@@ -65,7 +82,7 @@ coffer_status coffer__file_read_some(int fd, void *out, size_t len, size_t *got,
         n = coffer__os_read(fd, out, len);
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        return coffer__fail_errno(err, "cannot read", name, errno);
+        return fail_reading("cannot read", name, errno, err);
     *got = (size_t)n;
     return COFFER_OK;
 }
@@ -79,7 +96,7 @@ coffer_status coffer__file_write_at(int fd, const void *bytes, size_t len, uint6
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return coffer__fail_errno(err, "cannot write", name, n < 0 ? errno : EIO);
+            return fail_writing("cannot write", name, n < 0 ? errno : EIO, err);
         from += n;
         offset += (uint64_t)n;
         len -= (size_t)n;
@@ -95,7 +112,7 @@ coffer_status coffer__file_write(int fd, const void *bytes, size_t len, const ch
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return coffer__fail_errno(err, "cannot write", name, n < 0 ? errno : EIO);
+            return fail_writing("cannot write", name, n < 0 ? errno : EIO, err);
         from += n;
         len -= (size_t)n;
     }
@@ -108,7 +125,7 @@ coffer_status coffer__file_truncate(int fd, uint64_t size, const char *name, cof
     do
         result = coffer__os_truncate(fd, size);
     while (result != 0 && errno == EINTR);
-    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot cut", name, errno);
+    return result == 0 ? COFFER_OK : fail_writing("cannot truncate", name, errno, err);
 }
 
 coffer_status coffer__file_sync(int fd, const char *name, coffer_error *err)
@@ -117,7 +134,7 @@ coffer_status coffer__file_sync(int fd, const char *name, coffer_error *err)
     do
         result = coffer__os_sync(fd);
     while (result != 0 && errno == EINTR);
-    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot sync", name, errno);
+    return result == 0 ? COFFER_OK : fail_writing("cannot sync", name, errno, err);
 }
 
 coffer_status coffer__file_sync_data(int fd, const char *name, coffer_error *err)
@@ -126,14 +143,14 @@ coffer_status coffer__file_sync_data(int fd, const char *name, coffer_error *err
     do
         result = coffer__os_sync_data(fd);
     while (result != 0 && errno == EINTR);
-    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot sync", name, errno);
+    return result == 0 ? COFFER_OK : fail_writing("cannot sync", name, errno, err);
 }
 
 coffer_status coffer__file_size(uint64_t *size, int fd, const char *name, coffer_error *err)
 {
     struct stat st;
     if (coffer__os_fstat(fd, &st) != 0)
-        return coffer__fail_errno(err, "cannot get the size", name, errno);
+        return fail_reading("cannot get the size", name, errno, err);
     *size = (uint64_t)st.st_size;
     return COFFER_OK;
 }
@@ -141,7 +158,7 @@ coffer_status coffer__file_size(uint64_t *size, int fd, const char *name, coffer
 coffer_status coffer__file_unlink(const char *path, coffer_error *err)
 {
     if (coffer__os_unlink(path) != 0)
-        return coffer__fail_errno(err, "cannot remove", path, errno);
+        return fail_writing("cannot remove", path, errno, err);
     return COFFER_OK;
 }
 
@@ -168,7 +185,7 @@ coffer_status coffer__file_sync_folder(const char *path, coffer_error *err)
     if (fd < 0) {
         /* A folder that may be written but not read cannot be synced by anyone. */
         if (errno != EACCES)
-            status = coffer__fail_errno(err, "cannot open", folder, errno);
+            status = fail_writing("cannot open the folder", NULL, errno, err);
         goto out;
     }
     do
@@ -176,7 +193,7 @@ coffer_status coffer__file_sync_folder(const char *path, coffer_error *err)
     while (result != 0 && errno == EINTR);
     /* Some file systems do not know the operation on folders. */
     if (result != 0 && errno != EINVAL && errno != ENOTSUP)
-        status = coffer__fail_errno(err, "cannot sync", folder, errno);
+        status = fail_writing("cannot sync the folder", NULL, errno, err);
 out:
     coffer__file_close(fd);
     coffer__free(folder);
@@ -208,7 +225,7 @@ static coffer_status follow_links(char **out, const char *path, coffer_error *er
         }
         if (links == MAX_LINKS || (size_t)len == sizeof target) {
             coffer__free(now);
-            return coffer__fail_errno(err, "cannot follow the link", path, ELOOP);
+            return fail_reading("cannot follow the link", NULL, ELOOP, err);
         }
         char *next = behind_link(now, target, (size_t)len);
         coffer__free(now);
@@ -241,14 +258,14 @@ coffer_status coffer__file_take_after(int fd, const struct stat *other, const ch
 {
     struct stat own;
     if (coffer__os_fstat(fd, &own) != 0)
-        return coffer__fail_errno(err, "cannot examine", name, errno);
+        return fail_writing("cannot examine", name, errno, err);
     if (own.st_uid != other->st_uid || own.st_gid != other->st_gid)
         if (coffer__os_chown(fd, other->st_uid, other->st_gid) != 0)
             coffer__os_chown(fd, (uid_t)-1, other->st_gid);
     /* There are file systems without permissions; where they exist, nobody may read more than before. */
     if (coffer__os_chmod(fd, other->st_mode & 0777) != 0 && errno != EPERM && errno != ENOTSUP &&
         errno != ENOSYS)
-        return coffer__fail_errno(err, "cannot set the permissions", name, errno);
+        return fail_writing("cannot set the permissions", name, errno, err);
     return COFFER_OK;
 }
 

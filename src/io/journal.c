@@ -64,7 +64,7 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static coffer_status check_entries(coffer__journal *journal, const char *name, coffer_error *err)
+static coffer_status check_entries(coffer__journal *journal, coffer_error *err)
 {
     uint64_t end = 0;
     if (journal->count > 0)
@@ -73,11 +73,11 @@ static coffer_status check_entries(coffer__journal *journal, const char *name, c
         const coffer__journal_entry *entry = &journal->entries[i];
         if (!coffer__range_fits(entry->offset, entry->length, journal->old_size))
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                                "%s: %u bytes at %llu lie past the old size %llu", name, entry->length,
+                                "%u bytes at %llu are past the old size %llu", entry->length,
                                 (unsigned long long)entry->offset, (unsigned long long)journal->old_size);
         if (entry->offset < end)
             return coffer__fail(err, COFFER_E_OVERLAP, COFFER_OFFSET_NONE,
-                                "%s: the range at %llu begins before the one before it ends at %llu", name,
+                                "the range at %llu begins before the one before it ends at %llu",
                                 (unsigned long long)entry->offset, (unsigned long long)end);
         end = entry->offset + entry->length;
     }
@@ -85,40 +85,38 @@ static coffer_status check_entries(coffer__journal *journal, const char *name, c
 }
 
 /* Reads a journal whose CRC is right; its entries point into `bytes`. */
-static coffer_status parse(coffer__journal *journal, const uint8_t *bytes, size_t size, const char *name,
-                           coffer_error *err)
+static coffer_status parse(coffer__journal *journal, const uint8_t *bytes, size_t size, coffer_error *err)
 {
     uint32_t version = coffer__load_u32(bytes + VERSION_AT), count = coffer__load_u32(bytes + COUNT_AT);
     if (version != VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, VERSION_AT,
-                            "%s: version %u, this library knows %d", name, version, VERSION);
+                            "version %u, this library knows %d", version, VERSION);
     size_t at = COFFER__JOURNAL_HEADER;
     if (count > (size - at) / COFFER__JOURNAL_RANGE)
-        return coffer__fail(err, COFFER_E_TRUNCATED, COUNT_AT, "%s: header says %u ranges, %zu bytes follow",
-                            name, count, size - at);
+        return coffer__fail(err, COFFER_E_TRUNCATED, COUNT_AT, "header says %u ranges, %zu bytes follow", count, size - at);
     journal->old_size = coffer__load_u64(bytes + OLD_SIZE_AT);
     journal->entries = coffer__alloc_array(count, sizeof *journal->entries);
     if (!journal->entries)
         return coffer__fail_no_memory(err, count * sizeof *journal->entries);
     for (uint32_t i = 0; i < count; i++) {
         if (size - at < COFFER__JOURNAL_RANGE)
-            return coffer__fail(err, COFFER_E_TRUNCATED, at, "%s: ends inside range %u of %u", name, i,
+            return coffer__fail(err, COFFER_E_TRUNCATED, at, "ends inside range %u of %u", i,
                                 count);
         coffer__journal_entry *entry = &journal->entries[journal->count];
         entry->offset = coffer__load_u64(bytes + at);
         entry->length = coffer__load_u32(bytes + at + 8);
         at += COFFER__JOURNAL_RANGE;
         if (entry->length > size - at)
-            return coffer__fail(err, COFFER_E_TRUNCATED, at, "%s: range %u has %u bytes, %zu are left", name,
+            return coffer__fail(err, COFFER_E_TRUNCATED, at, "range %u has %u bytes, %zu are left",
                                 i, entry->length, size - at);
         entry->bytes = bytes + at;
         at += entry->length;
         journal->count++;
     }
     if (at != size)
-        return coffer__fail(err, COFFER_E_TRAILING_BYTES, at, "%s: %zu bytes after the last range", name,
+        return coffer__fail(err, COFFER_E_TRAILING_BYTES, at, "%zu bytes after the last range",
                             size - at);
-    return check_entries(journal, name, err);
+    return check_entries(journal, err);
 }
 
 static void take_mark(coffer__journal_mark *mark, const uint8_t *bytes, size_t size)
@@ -127,16 +125,15 @@ static void take_mark(coffer__journal_mark *mark, const uint8_t *bytes, size_t s
     memcpy(mark->header, bytes, size < sizeof mark->header ? size : sizeof mark->header);
 }
 
-static coffer_status load_open(coffer__journal **out, coffer__journal_mark *mark, int fd, const char *name,
-                               coffer_error *err)
+static coffer_status load_open(coffer__journal **out, coffer__journal_mark *mark, int fd, coffer_error *err)
 {
     uint64_t size = 0;
-    coffer_status status = coffer__file_size(&size, fd, name, err);
+    coffer_status status = coffer__file_size(&size, fd, NULL, err);
     if (status != COFFER_OK)
         return status;
     if (size > COFFER__JOURNAL_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%s: %llu bytes, a journal has at most %llu", name, (unsigned long long)size,
+                            "%llu bytes, a journal has at most %llu", (unsigned long long)size,
                             (unsigned long long)COFFER__JOURNAL_MAX);
     coffer__journal *journal = coffer__calloc(1, sizeof *journal);
     if (!journal)
@@ -146,14 +143,14 @@ static coffer_status load_open(coffer__journal **out, coffer__journal_mark *mark
         status = coffer__fail_no_memory(err, size);
         goto out;
     }
-    status = coffer__file_read_at(fd, journal->memory, (size_t)size, 0, name, err);
+    status = coffer__file_read_at(fd, journal->memory, (size_t)size, 0, NULL, err);
     if (status != COFFER_OK)
         goto out;
     if (mark)
         take_mark(mark, journal->memory, (size_t)size);
     if (!is_whole(journal->memory, (size_t)size))
         goto out;
-    status = parse(journal, journal->memory, (size_t)size, name, err);
+    status = parse(journal, journal->memory, (size_t)size, err);
     if (status != COFFER_OK)
         goto out;
     *out = journal;
@@ -175,9 +172,10 @@ coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *
     coffer_status status = COFFER_OK;
     int fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK, 0);
     if (fd >= 0)
-        status = load_open(out, mark, fd, name, err);
+        status = load_open(out, mark, fd, err);
     else if (errno != ENOENT)
-        status = coffer__fail_errno(err, "cannot open", name, errno);
+        status = coffer__fail_errno(err, "cannot open", errno);
+    coffer__fail_other(err, status, name);
     coffer__file_close(fd);
     coffer__free(name);
     return status;
@@ -194,9 +192,9 @@ bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *pa
     int fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK, 0);
     bool known = fd >= 0 || errno == ENOENT;
     if (fd >= 0) {
-        known = coffer__file_size(&size, fd, name, NULL) == COFFER_OK;
+        known = coffer__file_size(&size, fd, NULL, NULL) == COFFER_OK;
         size_t len = size < sizeof header ? (size_t)size : sizeof header;
-        known = known && coffer__file_read_at(fd, header, len, 0, name, NULL) == COFFER_OK;
+        known = known && coffer__file_read_at(fd, header, len, 0, NULL, NULL) == COFFER_OK;
         take_mark(&now, header, sizeof header);
         now.size = size;
     }
@@ -236,8 +234,7 @@ void coffer__journal_lay_over(const coffer__journal *journal, void *piece, uint6
     }
 }
 
-coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t file_size, const char *name,
-                                     coffer_error *err)
+coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t file_size, coffer_error *err)
 {
     uint64_t reached = file_size;
     for (size_t i = first_after(journal, file_size); i < journal->count; i++) {
@@ -248,24 +245,24 @@ coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t fi
     if (reached >= journal->old_size)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_TRUNCATED, reached,
-                        "%s: the journal says it had %llu bytes, the file has %llu", name,
+                        "the journal was written for %llu bytes, the file has %llu",
                         (unsigned long long)journal->old_size, (unsigned long long)file_size);
 }
 
-static coffer_status apply(const coffer__journal *journal, int fd, const char *name, coffer_error *err)
+static coffer_status apply(const coffer__journal *journal, int fd, coffer_error *err)
 {
     uint64_t size = 0;
-    coffer_status status = coffer__file_size(&size, fd, name, err);
+    coffer_status status = coffer__file_size(&size, fd, NULL, err);
     if (status == COFFER_OK)
-        status = coffer__journal_covers(journal, size, name, err);
+        status = coffer__journal_covers(journal, size, err);
     for (size_t i = 0; status == COFFER_OK && i < journal->count; i++) {
         const coffer__journal_entry *entry = &journal->entries[i];
-        status = coffer__file_write_at(fd, entry->bytes, entry->length, entry->offset, name, err);
+        status = coffer__file_write_at(fd, entry->bytes, entry->length, entry->offset, NULL, err);
     }
     if (status == COFFER_OK && size > journal->old_size)
-        status = coffer__file_truncate(fd, journal->old_size, name, err);
+        status = coffer__file_truncate(fd, journal->old_size, NULL, err);
     if (status == COFFER_OK)
-        status = coffer__file_sync_data(fd, name, err);
+        status = coffer__file_sync_data(fd, NULL, err);
     return status;
 }
 
@@ -279,7 +276,7 @@ coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, co
         return status;
     if (mark.present) {
         if (journal)
-            status = apply(journal, fd, path, err);
+            status = apply(journal, fd, err);
         journal_path = coffer__journal_path(path);
         if (status == COFFER_OK && !journal_path)
             status = coffer__fail_no_memory(err, strlen(path));
@@ -308,7 +305,7 @@ coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err)
     struct stat st;
     char *resolved = NULL;
     if (coffer__os_stat(path, &st) != 0)
-        return coffer__fail_errno(err, "cannot open", path, errno);
+        return coffer__fail_errno(err, "cannot open", errno);
     coffer_status status = coffer__file_resolve(&resolved, path, err);
     if (status != COFFER_OK)
         return status;
@@ -333,7 +330,7 @@ coffer_status coffer__journal_clear(const char *path, coffer_error *err)
     if (coffer__os_stat(path, &st) == 0)
         return coffer_roll_back(NULL, path, err);
     if (errno != ENOENT)
-        return coffer__fail_errno(err, "cannot examine", path, errno);
+        return coffer__fail_errno(err, "cannot examine", errno);
     char *journal_path = coffer__journal_path(path);
     if (!journal_path)
         return coffer__fail_no_memory(err, strlen(path));
@@ -362,7 +359,7 @@ static coffer_status put(struct journal_writer *writer, const void *bytes, size_
 }
 
 static coffer_status put_range(struct journal_writer *writer, int fd, const coffer__range *range,
-                               uint8_t *chunk, const char *name, coffer_error *err)
+                               uint8_t *chunk, coffer_error *err)
 {
     uint8_t head[COFFER__JOURNAL_RANGE];
     coffer__store_u64(head, range->offset);
@@ -370,7 +367,7 @@ static coffer_status put_range(struct journal_writer *writer, int fd, const coff
     coffer_status status = put(writer, head, sizeof head, err);
     for (uint64_t done = 0; status == COFFER_OK && done < range->length;) {
         size_t len = range->length - done < COPY_CHUNK ? (size_t)(range->length - done) : COPY_CHUNK;
-        status = coffer__file_read_at(fd, chunk, len, range->offset + done, name, err);
+        status = coffer__file_read_at(fd, chunk, len, range->offset + done, NULL, err);
         if (status == COFFER_OK)
             status = put(writer, chunk, len, err);
         done += len;
@@ -378,8 +375,7 @@ static coffer_status put_range(struct journal_writer *writer, int fd, const coff
     return status;
 }
 
-static coffer_status check_size(const coffer__range *ranges, size_t count, const char *path,
-                                coffer_error *err)
+static coffer_status check_size(const coffer__range *ranges, size_t count, coffer_error *err)
 {
     uint64_t total = COFFER__JOURNAL_HEADER;
     for (size_t i = 0; i < count && total <= COFFER__JOURNAL_MAX; i++)
@@ -388,29 +384,29 @@ static coffer_status check_size(const coffer__range *ranges, size_t count, const
     if (total <= COFFER__JOURNAL_MAX)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                        "%s: the ranges to be changed need more than %llu bytes", path,
+                        "the journal of the ranges to change needs more than %llu bytes",
                         (unsigned long long)COFFER__JOURNAL_MAX);
 }
 
 coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t old_size,
-                                    const coffer__range *ranges, size_t count, const char *name,
-                                    coffer_error *err)
+                                    const coffer__range *ranges, size_t count, coffer_error *err)
 {
     uint8_t header[COFFER__JOURNAL_HEADER] = { 0 };
     struct journal_writer writer = { .fd = -1, .path = journal_path, .at = sizeof header };
     struct stat st;
-    coffer_status status = check_size(ranges, count, journal_path, err);
+    coffer_status status = check_size(ranges, count, err);
     if (status != COFFER_OK)
         return status;
     uint8_t *chunk = coffer__malloc(COPY_CHUNK);
     if (!chunk)
         return coffer__fail_no_memory(err, COPY_CHUNK);
     if (coffer__os_fstat(fd, &st) != 0) {
-        status = coffer__fail_errno(err, "cannot examine", name, errno);
+        status = coffer__fail_errno(err, "cannot examine", errno);
         goto out;
     }
     status = coffer__file_open(&writer.fd, journal_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
                                st.st_mode & 0777, err);
+    coffer__fail_other(err, status, journal_path);
     if (status != COFFER_OK)
         goto out;
     /* It holds bytes of the file: who may read the one may read the other, nobody else. */
@@ -421,7 +417,7 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     coffer__store_u32(header + COUNT_AT, (uint32_t)count);
     writer.crc = coffer__crc32(0, header, sizeof header);
     for (size_t i = 0; status == COFFER_OK && i < count; i++)
-        status = put_range(&writer, fd, &ranges[i], chunk, name, err);
+        status = put_range(&writer, fd, &ranges[i], chunk, err);
     coffer__store_u32(header + CRC_AT, writer.crc);
     /* The header comes last: before it there is no whole journal. */
     if (status == COFFER_OK)

@@ -52,8 +52,7 @@ bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *pa
 /* Puts the old bytes into a piece of the file that was read from offset. */
 void coffer__journal_lay_over(const coffer__journal *journal, void *piece, uint64_t offset, size_t len);
 /* COFFER_E_TRUNCATED when the file ends before the old size and the journal does not have the rest. */
-coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t file_size, const char *name,
-                                     coffer_error *err);
+coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t file_size, coffer_error *err);
 
 /* ---- For writers ---- */
 
@@ -67,8 +66,7 @@ coffer_status coffer__journal_clear(const char *path, coffer_error *err);
 /* Writes the journal of the ranges, sorted and inside the file, and makes it durable. What is left after a
  * failure must be removed. */
 coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t old_size,
-                                    const coffer__range *ranges, size_t count, const char *name,
-                                    coffer_error *err);
+                                    const coffer__range *ranges, size_t count, coffer_error *err);
 
 typedef struct coffer__update coffer__update;
 

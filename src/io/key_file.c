@@ -37,14 +37,14 @@ coffer_status coffer__key_file_read(uint8_t out[COFFER__KEY_SIZE], const char *p
     if (status != COFFER_OK)
         return status;
     while (status == COFFER_OK && got > 0 && len < LONGEST) {
-        status = coffer__file_read_some(fd, text + len, LONGEST - len, &got, path, err);
+        status = coffer__file_read_some(fd, text + len, LONGEST - len, &got, NULL, err);
         len += status == COFFER_OK ? got : 0;
     }
     coffer__file_close(fd);
     if (status == COFFER_OK && !take(out, text, len)) {
         sodium_memzero(out, COFFER__KEY_SIZE);
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "%s: a key is 32 bytes or 64 hexadecimal digits; this is neither", path);
+                              "a key is 32 bytes or 64 hexadecimal digits; the file is neither");
     }
     sodium_memzero(text, sizeof text);
     return status;

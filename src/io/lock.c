@@ -9,7 +9,7 @@
 
 #define MAX_REPLACEMENTS 100
 
-static coffer_status lock(int fd, const char *path, coffer_error *err)
+static coffer_status lock(int fd, coffer_error *err)
 {
     int result;
     do
@@ -18,8 +18,8 @@ static coffer_status lock(int fd, const char *path, coffer_error *err)
     if (result == 0)
         return COFFER_OK;
     if (errno == EWOULDBLOCK)
-        return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "%s: locked by another writer", path);
-    return coffer__fail_errno(err, "cannot lock", path, errno);
+        return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "locked by another writer");
+    return coffer__fail_errno(err, "cannot lock", errno);
 }
 
 /* Whether the path still names the file behind fd. */
@@ -27,15 +27,15 @@ static coffer_status still_there(bool *same, uint64_t *size, int fd, const char 
 {
     struct stat open_file, named_file;
     if (coffer__os_fstat(fd, &open_file) != 0)
-        return coffer__fail_errno(err, "cannot examine", path, errno);
+        return coffer__fail_errno(err, "cannot examine", errno);
     if (!S_ISREG(open_file.st_mode))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: not a regular file, it cannot be updated in place", path);
+                            "not a regular file, it cannot be updated in place");
     if (size)
         *size = (uint64_t)open_file.st_size;
     if (coffer__os_stat(path, &named_file) != 0) {
         if (errno != ENOENT)
-            return coffer__fail_errno(err, "cannot examine", path, errno);
+            return coffer__fail_errno(err, "cannot examine", errno);
         *same = false;
         return COFFER_OK;
     }
@@ -43,7 +43,7 @@ static coffer_status still_there(bool *same, uint64_t *size, int fd, const char 
     return COFFER_OK;
 }
 
-coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
+static coffer_status open_locked(int *out, const char *path, coffer_error *err)
 {
     for (int attempt = 0; attempt < MAX_REPLACEMENTS; attempt++) {
         int fd = -1;
@@ -51,7 +51,7 @@ coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
         coffer_status status = coffer__file_open(&fd, path, O_RDWR, 0, err);
         if (status != COFFER_OK)
             return status;
-        status = lock(fd, path, err);
+        status = lock(fd, err);
         if (status == COFFER_OK)
             status = still_there(&same, NULL, fd, path, err);
         if (status == COFFER_OK && same) {
@@ -62,16 +62,21 @@ coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
         if (status != COFFER_OK)
             return status;
     }
-    return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "%s: replaced %d times while it was locked",
-                        path, MAX_REPLACEMENTS);
+    return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "replaced %d times while it was locked",
+                        MAX_REPLACEMENTS);
+}
+
+coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err)
+{
+    return coffer__fail_output(err, open_locked(out, path, err));
 }
 
 coffer_status coffer__lock_check(uint64_t *size, int fd, const char *path, coffer_error *err)
 {
     bool same = false;
     coffer_status status = still_there(&same, size, fd, path, err);
-    if (status != COFFER_OK || same)
-        return status;
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "%s: replaced or removed while it was open for writing", path);
+    if (!status && !same)
+        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                              "replaced or removed while it was open for writing");
+    return coffer__fail_output(err, status);
 }

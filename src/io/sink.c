@@ -8,6 +8,7 @@
 #include "io/sink_private.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* The kernel copies at most this much in one call. */
@@ -15,8 +16,10 @@
 
 coffer_status coffer__sink_stick(coffer__sink *sink, const coffer_error *failure, coffer_error *err)
 {
-    if (sink->failure.status == COFFER_OK)
+    if (sink->failure.status == COFFER_OK) {
         sink->failure = *failure;
+        coffer__fail_output(&sink->failure, failure->status);
+    }
     if (err)
         *err = sink->failure;
     return sink->failure.status;
@@ -29,16 +32,16 @@ static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len
     coffer_status status = COFFER_OK;
     switch (sink->kind) {
     case SINK_FILE:
-        status = coffer__file_write_at(sink->fd, bytes, len, sink->written, sink->name, &failure);
+        status = coffer__file_write_at(sink->fd, bytes, len, sink->written, NULL, &failure);
         break;
     case SINK_STREAM:
-        status = coffer__file_write(sink->fd, bytes, len, sink->name, &failure);
+        status = coffer__file_write(sink->fd, bytes, len, NULL, &failure);
         break;
     case SINK_MEMORY:
         if (!coffer__buffer_append(sink->memory, bytes, len))
             status =
                 coffer__fail(&failure, COFFER_E_NO_MEMORY, sink->written,
-                             "no room for %zu more bytes after %llu", len, (unsigned long long)sink->written);
+                             "out of memory for %zu more bytes after %" PRIu64, len, sink->written);
         break;
     }
     if (status != COFFER_OK)
@@ -100,7 +103,7 @@ static coffer_status patch_written(coffer__sink *sink, uint64_t offset, const vo
         memcpy(sink->memory->data + sink->memory_start + offset, bytes, len);
         return COFFER_OK;
     }
-    if (coffer__file_write_at(sink->fd, bytes, len, offset, sink->name, &failure) != COFFER_OK)
+    if (coffer__file_write_at(sink->fd, bytes, len, offset, NULL, &failure) != COFFER_OK)
         return coffer__sink_stick(sink, &failure, err);
     return COFFER_OK;
 }
@@ -113,12 +116,13 @@ coffer_status coffer__sink_patch(coffer__sink *sink, uint64_t offset, const void
     if (sink->failure.status != COFFER_OK)
         return coffer__sink_stick(sink, &sink->failure, err);
     if (sink->kind == SINK_STREAM)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, offset,
-                            "%s: what was written to a stream cannot be changed", sink->name);
+        return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, offset,
+                                                     "bytes written to a stream cannot be changed"));
     if (!coffer__range_fits(offset, len, coffer__sink_position(sink)))
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
-                            "%s: %zu bytes at %llu cannot be changed, %llu are written", sink->name, len,
-                            (unsigned long long)offset, (unsigned long long)coffer__sink_position(sink));
+        return coffer__fail_output(
+            err, coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
+                              "cannot change %zu bytes at %" PRIu64 ", %" PRIu64 " are written", len, offset,
+                              coffer__sink_position(sink)));
     if (offset < sink->written) {
         size_t out = sink->written - offset < len ? (size_t)(sink->written - offset) : len;
         status = patch_written(sink, offset, from, out, err);
@@ -138,7 +142,7 @@ static coffer_status cut_written(coffer__sink *sink, uint64_t position, coffer_e
     sink->buffered = 0;
     if (sink->kind == SINK_MEMORY)
         sink->memory->len = sink->memory_start + (size_t)position;
-    else if (coffer__file_truncate(sink->fd, position, sink->name, &failure) != COFFER_OK)
+    else if (coffer__file_truncate(sink->fd, position, NULL, &failure) != COFFER_OK)
         return coffer__sink_stick(sink, &failure, err);
     sink->written = position;
     return COFFER_OK;
@@ -149,9 +153,11 @@ coffer_status coffer__sink_cut(coffer__sink *sink, uint64_t position, coffer_err
     if (sink->failure.status != COFFER_OK)
         return coffer__sink_stick(sink, &sink->failure, err);
     if (sink->kind == SINK_STREAM || position > coffer__sink_position(sink))
-        return coffer__fail(err, sink->kind == SINK_STREAM ? COFFER_E_UNSUPPORTED : COFFER_E_INVALID_ARGUMENT,
-                            position, "%s: cannot be cut to %llu bytes, %llu are written", sink->name,
-                            (unsigned long long)position, (unsigned long long)coffer__sink_position(sink));
+        return coffer__fail_output(
+            err, coffer__fail(err,
+                              sink->kind == SINK_STREAM ? COFFER_E_UNSUPPORTED : COFFER_E_INVALID_ARGUMENT,
+                              position, "cannot truncate to %" PRIu64 " bytes, %" PRIu64 " are written",
+                              position, coffer__sink_position(sink)));
     if (position < sink->written)
         return cut_written(sink, position, err);
     sink->buffered = (size_t)(position - sink->written);

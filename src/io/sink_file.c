@@ -14,17 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static coffer_status new_sink(coffer__sink **out, enum coffer__sink_kind kind, const char *name,
-                              coffer_error *err)
+static coffer_status new_sink(coffer__sink **out, enum coffer__sink_kind kind, coffer_error *err)
 {
     coffer__sink *sink = coffer__calloc(1, sizeof *sink);
     if (!sink)
         return coffer__fail_no_memory(err, sizeof *sink);
     sink->kind = kind;
     sink->fd = -1;
-    sink->name = coffer__strdup(name);
     sink->buffer = coffer__malloc(SINK_BUFFER_SIZE);
-    if (!sink->name || !sink->buffer) {
+    if (!sink->buffer) {
         coffer__sink_discard(sink);
         return coffer__fail_no_memory(err, SINK_BUFFER_SIZE);
     }
@@ -34,7 +32,7 @@ static coffer_status new_sink(coffer__sink **out, enum coffer__sink_kind kind, c
 
 coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err)
 {
-    coffer_status status = new_sink(out, SINK_MEMORY, "memory", err);
+    coffer_status status = new_sink(out, SINK_MEMORY, err);
     if (status != COFFER_OK)
         return status;
     (*out)->memory = buffer;
@@ -42,9 +40,9 @@ coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer,
     return COFFER_OK;
 }
 
-static coffer_status fail_exists(const char *name, coffer_error *err)
+static coffer_status fail_exists(coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "%s: exists already", name);
+    return coffer__fail_output(err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"));
 }
 
 /* Takes up what an earlier one left, if nobody else is writing it. */
@@ -59,12 +57,12 @@ static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
     snprintf(sink->temporary, size, "%s.partial", sink->path);
     sink->fd = coffer__file_try_open(sink->temporary, O_RDWR | O_CREAT, 0666);
     if (sink->fd < 0)
-        return coffer__fail_errno(err, "cannot create a file beside it", sink->path, errno);
+        return coffer__fail_errno(err, "cannot create a file in the folder", errno);
     coffer__file_close(sink->fd);
     sink->fd = -1;
     if ((status = coffer__lock_open(&sink->fd, sink->temporary, err)))
         return status;
-    return coffer__file_size(&sink->written, sink->fd, sink->temporary, err);
+    return coffer__file_size(&sink->written, sink->fd, NULL, err);
 }
 
 /* Finds out what stands at the path and opens what will be written. */
@@ -78,16 +76,16 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     struct stat replaced;
     bool exists = coffer__os_stat(path, &replaced) == 0;
     if (!exists && errno != ENOENT)
-        return coffer__fail_errno(err, "cannot create", path, errno);
+        return coffer__fail_errno(err, "cannot create", errno);
     if (exists && S_ISDIR(replaced.st_mode))
-        return coffer__fail_errno(err, "cannot write", path, EISDIR);
+        return coffer__fail_errno(err, "cannot write", EISDIR);
     if (exists && !S_ISREG(replaced.st_mode)) {
         sink->kind = SINK_STREAM;
         sink->owns_fd = true;
         return coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
     }
     if (exists && sink->opts.exclusive)
-        return fail_exists(path, err);
+        return fail_exists(err);
     coffer_status status = coffer__file_resolve(&sink->path, path, err);
     if (status != COFFER_OK)
         return status;
@@ -95,7 +93,7 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     status = sink->opts.partial ? open_partial(sink, err)
                                 : coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
     if (status == COFFER_OK && exists)
-        status = coffer__file_take_after(sink->fd, &replaced, sink->name, err);
+        status = coffer__file_take_after(sink->fd, &replaced, NULL, err);
     return status;
 }
 
@@ -103,16 +101,15 @@ coffer_status coffer__sink_create(coffer__sink **out, const char *path, const co
                                   coffer_error *err)
 {
     coffer__sink *sink;
-    const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
-    coffer_status status = new_sink(&sink, SINK_FILE, name, err);
-    if (status != COFFER_OK)
+    coffer_status status = new_sink(&sink, SINK_FILE, err);
+    if (status)
         return status;
     if (opts)
         sink->opts = *opts;
     status = open_target(sink, path, err);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__sink_discard(sink);
-        return status;
+        return coffer__fail_output(err, status);
     }
     *out = sink;
     return COFFER_OK;
@@ -122,19 +119,19 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
 {
     int result;
     if (sink->kind != SINK_FILE)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: not a file that can be locked", sink->name);
+        return coffer__fail_output(
+            err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not a file that can be locked"));
     do
         result = coffer__os_lock(sink->fd);
     while (result != 0 && errno == EINTR);
-    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot lock", sink->name, errno);
+    return result == 0 ? COFFER_OK : coffer__fail_output(err, coffer__fail_errno(err, "cannot lock", errno));
 }
 
 coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err)
 {
     if (sink->kind != SINK_FILE)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: not a file that can be read back", sink->name);
+        return coffer__fail_output(
+            err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not a file that can be read back"));
     coffer_status status = coffer__sink_flush(sink, err);
     if (status == COFFER_OK)
         *fd = sink->fd;
@@ -166,7 +163,7 @@ static coffer_status take_name(coffer__sink *sink, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     if (!sink->opts.no_sync)
-        status = coffer__file_sync(sink->fd, sink->name, err);
+        status = coffer__file_sync(sink->fd, NULL, err);
     if (status == COFFER_OK)
         status = coffer__journal_clear(sink->path, err);
     if (status != COFFER_OK)
@@ -174,8 +171,8 @@ static coffer_status take_name(coffer__sink *sink, coffer_error *err)
     int result = sink->opts.exclusive ? rename_exclusively(sink->temporary, sink->path)
                                       : coffer__os_rename(sink->temporary, sink->path);
     if (result != 0)
-        return errno == EEXIST ? fail_exists(sink->name, err)
-                               : coffer__fail_errno(err, "cannot rename to", sink->name, errno);
+        return errno == EEXIST ? fail_exists(err)
+                               : coffer__fail_errno(err, "cannot rename the new file to its name", errno);
     coffer__temporary_forget(sink->temporary);
     coffer__free(sink->temporary);
     sink->temporary = NULL;
@@ -185,9 +182,9 @@ static coffer_status take_name(coffer__sink *sink, coffer_error *err)
 static coffer_status finish(coffer__sink *sink, coffer_error *err)
 {
     coffer_status status = coffer__sink_flush(sink, err);
-    if (status == COFFER_OK && sink->kind == SINK_FILE)
+    if (!status && sink->kind == SINK_FILE)
         status = take_name(sink, err);
-    return status;
+    return coffer__fail_output(err, status);
 }
 
 coffer_status coffer__sink_rest(coffer__sink *sink, coffer_error *err)
@@ -197,7 +194,7 @@ coffer_status coffer__sink_rest(coffer__sink *sink, coffer_error *err)
     if (status != COFFER_OK)
         return status;
     if (sink->kind == SINK_FILE && !sink->opts.no_sync &&
-        coffer__file_sync(sink->fd, sink->name, &failure) != COFFER_OK)
+        coffer__file_sync(sink->fd, NULL, &failure) != COFFER_OK)
         return coffer__sink_stick(sink, &failure, err);
     coffer__free(sink->buffer);
     sink->buffer = NULL;
@@ -217,8 +214,8 @@ coffer_status coffer__sink_commit_open(coffer__sink *sink, int *fd, coffer_error
     if (sink->kind == SINK_FILE)
         status = finish(sink, err);
     else
-        status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                              "%s: not a file that can be kept open", sink->name);
+        status = coffer__fail_output(
+            err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not a file that can be kept open"));
     if (status == COFFER_OK) {
         *fd = sink->fd;
         sink->owns_fd = false;
@@ -239,7 +236,6 @@ void coffer__sink_discard(coffer__sink *sink)
         coffer__file_close(sink->fd);
     coffer__free(sink->temporary);
     coffer__free(sink->path);
-    coffer__free(sink->name);
     coffer__free(sink->buffer);
     coffer__free(sink);
 }

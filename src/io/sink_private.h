@@ -13,7 +13,6 @@ struct coffer__sink {
     coffer_error failure; /* the first one; sticks */
     int fd;
     bool owns_fd;
-    char *name; /* as the caller wrote it, for messages */
     char *path; /* behind symbolic links */
     char *temporary;
     bool keeps_temporary;

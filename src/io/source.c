@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "io/source_struct.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *ops, void *context,
@@ -16,7 +17,7 @@ coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *op
         return status;
     if (!known.read_at)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s: a source needs a read_at function", name);
+                            "a source needs a read_at function");
     coffer_source *src = coffer__calloc(1, sizeof *src);
     if (!src)
         return coffer__fail_no_memory(err, sizeof *src);
@@ -54,6 +55,11 @@ const char *coffer_source_name(const coffer_source *src)
     return src->name;
 }
 
+const char *coffer__source_other_name(const coffer_source *src)
+{
+    return src->other ? src->name : NULL;
+}
+
 bool coffer_source_interrupted_update(const coffer_source *src)
 {
     return src->interrupted;
@@ -62,13 +68,14 @@ bool coffer_source_interrupted_update(const coffer_source *src)
 coffer_status coffer_source_read_at(void *out, coffer_source *src, uint64_t offset, size_t len,
                                     coffer_error *err)
 {
+    coffer_status status = COFFER_OK;
     if (!coffer__range_fits(offset, len, src->size))
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
-                            "%s: %zu bytes at %llu asked for, it has %llu", src->name, len,
-                            (unsigned long long)offset, (unsigned long long)src->size);
-    if (len == 0)
-        return COFFER_OK;
-    return src->ops.read_at(src->context, out, offset, len, err);
+        status = coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
+                              "%zu bytes at %" PRIu64 " requested, the file has %" PRIu64, len, offset,
+                              src->size);
+    else if (len > 0)
+        status = src->ops.read_at(src->context, out, offset, len, err);
+    return status ? coffer__fail_other(err, status, coffer__source_other_name(src)) : COFFER_OK;
 }
 
 const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len)
@@ -80,5 +87,6 @@ const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t le
 
 coffer_status coffer_source_intact(coffer_source *src, coffer_error *err)
 {
-    return src->ops.intact ? src->ops.intact(src->context, err) : COFFER_OK;
+    coffer_status status = src->ops.intact ? src->ops.intact(src->context, err) : COFFER_OK;
+    return status ? coffer__fail_other(err, status, coffer__source_other_name(src)) : COFFER_OK;
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,7 +22,6 @@
 struct direct_file {
     int fd;           /* through the page cache */
     int direct;       /* past it */
-    const char *name; /* the source's */
     atomic_bool refused;
     pthread_mutex_t mutex;
     uint8_t *kept[KEPT];
@@ -72,7 +72,7 @@ static bool read_aligned(coffer_status *status, struct direct_file *file, uint8_
         if (n < 0 && errno == EINVAL)
             return false;
         if (n < 0) {
-            *status = coffer__fail_errno(err, "cannot read", file->name, errno);
+            *status = coffer__fail_errno(err, "cannot read", errno);
             return true;
         }
         size_t reached = done + (size_t)n;
@@ -80,8 +80,8 @@ static bool read_aligned(coffer_status *status, struct direct_file *file, uint8_
             reached -= reached % ALIGNMENT;
         if (reached == done) { /* not a whole block more: the file has ended */
             *status =
-                coffer__fail(err, COFFER_E_CHANGED, offset + done, "%s: cut to %llu bytes while it was read",
-                             file->name, (unsigned long long)(offset + done));
+                coffer__fail(err, COFFER_E_CHANGED, offset + done,
+                             "truncated to %" PRIu64 " bytes while it was read", offset + done);
             return true;
         }
         done = reached;
@@ -115,7 +115,7 @@ static coffer_status direct_read_at(void *context, void *out, uint64_t offset, s
     uint8_t *to = out, *memory;
     coffer_status status = COFFER_OK;
     if (atomic_load(&file->refused))
-        return coffer__file_read_at(file->fd, out, len, offset, file->name, err);
+        return coffer__file_read_at(file->fd, out, len, offset, NULL, err);
     memory = take_buffer(file);
     if (!memory)
         return coffer__fail_no_memory(err, BOUNCE + ALIGNMENT);
@@ -123,7 +123,7 @@ static coffer_status direct_read_at(void *context, void *out, uint64_t offset, s
         size_t done = 0;
         if (!read_piece(&status, &done, file, align_pointer(memory), to, offset, len, err)) {
             atomic_store(&file->refused, true);
-            status = coffer__file_read_at(file->fd, to, len, offset, file->name, err);
+            status = coffer__file_read_at(file->fd, to, len, offset, NULL, err);
             done = len;
         }
         to += done;
@@ -176,7 +176,6 @@ coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t s
     }
     file->fd = fd;
     file->direct = direct;
-    file->name = src->name;
     pthread_mutex_init(&file->mutex, NULL);
     src->fd = fd;
     *out = src;

@@ -10,7 +10,6 @@ struct read_file {
     int fd;
     bool owns_fd;
     uint64_t in_file; /* where the bytes of the file itself end; what follows is in the journal */
-    const char *name; /* the source's */
     coffer__journal *journal;
 };
 
@@ -20,7 +19,7 @@ static coffer_status file_read_at(void *context, void *out, uint64_t offset, siz
     size_t there = len;
     if (offset + len > file->in_file)
         there = offset < file->in_file ? (size_t)(file->in_file - offset) : 0;
-    coffer_status status = coffer__file_read_at(file->fd, out, there, offset, file->name, err);
+    coffer_status status = coffer__file_read_at(file->fd, out, there, offset, NULL, err);
     if (status == COFFER_OK && file->journal)
         coffer__journal_lay_over(file->journal, out, offset, len);
     return status;
@@ -45,7 +44,7 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
     };
     uint64_t shown = size;
     if (journal) {
-        coffer_status status = coffer__journal_covers(journal, size, name, err);
+        coffer_status status = coffer__journal_covers(journal, size, err);
         if (status != COFFER_OK)
             return status;
         shown = journal->old_size;
@@ -59,7 +58,7 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
         coffer__free(file);
         return status;
     }
-    *file = (struct read_file){ fd, owns_fd, size < shown ? size : shown, src->name, journal };
+    *file = (struct read_file){ fd, owns_fd, size < shown ? size : shown, journal };
     src->fd = fd;
     src->interrupted = journal != NULL;
     *out = src;

@@ -10,38 +10,38 @@
 #include <stdio.h>
 #include <string.h>
 
-static coffer_status fail_open(const char *path, int error_number, coffer_error *err)
+static coffer_status fail_open(int error_number, coffer_error *err)
 {
     if (error_number == ELOOP || error_number == EMLINK)
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                            "%s: a symbolic link, which is not followed here", path);
+                            "a symbolic link, which is not followed here");
     if (error_number == ENOENT)
-        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: there is no such file", path);
-    return coffer__fail_errno(err, "cannot open", path, error_number);
+        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "the file does not exist");
+    return coffer__fail_errno(err, "cannot open", error_number);
 }
 
 /* The descriptor of a regular file; a pipe or a device is not waited for. */
 static coffer_status open_regular(int *out, uint64_t *size, const char *folder, bool follow, const char *name,
-                                  const char *path, coffer_error *err)
+                                  coffer_error *err)
 {
     struct stat st;
     coffer_status status = COFFER_OK;
     int in = coffer__file_try_open(folder, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW), 0), fd;
     if (in < 0) /* Linux says ENOTDIR of a link that is not to be followed */
-        return fail_open(folder, errno == ENOTDIR && !follow ? ELOOP : errno, err);
+        return coffer__fail_other(err, fail_open(errno == ENOTDIR && !follow ? ELOOP : errno, err), folder);
     do
         fd = coffer__os_open_at(in, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
-        status = fail_open(path, errno, err);
+        status = fail_open(errno, err);
     else if (coffer__os_fstat(fd, &st) != 0)
-        status = coffer__fail_errno(err, "cannot examine", path, errno);
+        status = coffer__fail_errno(err, "cannot examine", errno);
     else if (!S_ISREG(st.st_mode))
-        status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "%s: not a regular file", path);
+        status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "not a regular file");
     coffer__file_close(in);
     if (status) {
         coffer__file_close(fd);
-        return status;
+        return coffer__fail_other(err, status, name);
     }
     *out = fd;
     *size = (uint64_t)st.st_size;
@@ -55,16 +55,18 @@ coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bo
     int fd = -1;
     if (!coffer__file_name_is_plain(name, strlen(name)))
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                            "\"%s\" is not a plain file name: it could lead out of %s", name, folder);
+                            "\"%s\" is not a plain file name: it could lead out of the folder", name);
     size_t path_size = strlen(folder) + strlen(name) + 2;
     char *path = coffer__malloc(path_size);
     if (!path)
         return coffer__fail_no_memory(err, path_size);
     snprintf(path, path_size, "%s/%s", folder, name);
-    coffer_status status = open_regular(&fd, &size, folder, follow, name, path, err);
-    if (status == COFFER_OK && coffer__source_over_map(out, fd, size, path, NULL, false, NULL) != COFFER_OK &&
-        (status = coffer__source_over_fd(out, fd, true, size, path, NULL, err)) != COFFER_OK)
+    coffer_status status = open_regular(&fd, &size, folder, follow, name, err);
+    if (!status && coffer__source_over_map(out, fd, size, path, NULL, false, NULL) &&
+        (status = coffer__source_over_fd(out, fd, true, size, path, NULL, err)))
         coffer__file_close(fd);
+    if (!status)
+        (*out)->other = true;
     coffer__free(path);
     return status;
 }

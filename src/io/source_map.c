@@ -10,6 +10,7 @@
 #include "io/source_struct.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,7 +25,6 @@ struct mapping {
 struct mapped_file {
     int fd;
     size_t len;
-    const char *name; /* the source's */
     coffer__journal *journal;
     _Atomic(struct mapping *) mapping; /* NULL for an empty file, and until it is needed */
 };
@@ -38,17 +38,15 @@ static coffer_status expect_bytes(const struct mapped_file *map, uint64_t end, c
     if (!mapping)
         return COFFER_OK;
     bool damaged = coffer__guard_damaged(mapping->guard);
-    coffer_status status = coffer__file_size(&now, map->fd, map->name, err);
+    coffer_status status = coffer__file_size(&now, map->fd, NULL, err);
     if (status != COFFER_OK)
         return status;
     if (now < end || (damaged && now < map->len))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s: cut from %zu to %llu bytes while it was read", map->name, map->len,
-                            (unsigned long long)now);
+                            "truncated from %zu to %" PRIu64 " bytes while it was read", map->len, now);
     if (damaged)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s: a part of its %zu bytes could not be read, or was gone for a time",
-                            map->name, map->len);
+                            "a part of its %zu bytes could not be read, or was missing for a time", map->len);
     return COFFER_OK;
 }
 
@@ -76,7 +74,7 @@ static coffer_status map_read_at(void *context, void *out, uint64_t offset, size
     const struct mapped_file *map = context;
     const struct mapping *mapping = atomic_load(&map->mapping);
     if (!mapping)
-        return coffer__file_read_at(map->fd, out, len, offset, map->name, err);
+        return coffer__file_read_at(map->fd, out, len, offset, NULL, err);
     memcpy(out, mapping->base + offset, len);
     return expect_bytes(map, offset + len, err);
 }
@@ -100,8 +98,7 @@ static void map_close(void *context)
 }
 
 /* Maps and guards map->len bytes of map->fd. */
-static coffer_status map_file(struct mapping **out, const struct mapped_file *map, const char *name,
-                              coffer_error *err)
+static coffer_status map_file(struct mapping **out, const struct mapped_file *map, coffer_error *err)
 {
     struct mapping *mapping = coffer__malloc(sizeof *mapping);
     if (!mapping)
@@ -109,20 +106,20 @@ static coffer_status map_file(struct mapping **out, const struct mapped_file *ma
     void *base = coffer__os_map(map->fd, map->len, map->journal != NULL);
     coffer_status status;
     if (base == MAP_FAILED) {
-        status = coffer__fail_errno(err, "cannot map", name, errno);
+        status = coffer__fail_errno(err, "cannot map", errno);
         goto out;
     }
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     *mapping = (struct mapping){ coffer__guard_add(base, map->len), base, (map->len - 1) / page * page };
     if (mapping->guard < 0) {
         coffer__os_unmap(base, map->len);
-        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: too many files are mapped", name);
+        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "too many files are mapped");
         goto out;
     }
     if (map->journal) {
         coffer__journal_lay_over(map->journal, base, 0, map->len);
         if (coffer__os_protect(base, map->len) != 0) {
-            status = coffer__fail_errno(err, "cannot protect the mapping", name, errno);
+            status = coffer__fail_errno(err, "cannot protect the mapping", errno);
             unmap(mapping, map->len);
             return status;
         }
@@ -141,7 +138,7 @@ static const struct mapping *map_now(struct mapped_file *map)
     struct mapping *mapping = atomic_load(&map->mapping), *made, *none = NULL;
     if (mapping)
         return mapping;
-    if (map_file(&made, map, map->name, NULL) != COFFER_OK)
+    if (map_file(&made, map, NULL) != COFFER_OK)
         return NULL;
     if (atomic_compare_exchange_strong(&map->mapping, &none, made))
         return made;
@@ -181,10 +178,9 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
     map->journal = journal;
     if (shown > size || !coffer__to_size(&map->len, shown))
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                              "%s: %llu bytes cannot be mapped, the file has %llu", name,
-                              (unsigned long long)shown, (unsigned long long)size);
+                              "cannot map %" PRIu64 " bytes, the file has %" PRIu64, shown, size);
     else if (map->len > 0 && (at_once || journal))
-        status = map_file(&mapping, map, name, err);
+        status = map_file(&mapping, map, err);
     if (status == COFFER_OK)
         status = coffer_source_new(&src, &ops, map, shown, name, err);
     if (status != COFFER_OK) {
@@ -193,7 +189,6 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
         return status;
     }
     atomic_init(&map->mapping, mapping);
-    map->name = src->name;
     src->fd = fd;
     src->interrupted = journal != NULL;
     *out = src;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,8 +33,7 @@ static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size,
 }
 
 /* Copies what a stream gives until its end. */
-static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, const char *name,
-                           coffer_error *err)
+static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, coffer_error *err)
 {
     int fd = -1;
     uint64_t written = 0;
@@ -43,15 +43,14 @@ static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, con
     coffer_status status = coffer__temporary_unnamed(&fd, err);
     while (status == COFFER_OK) {
         size_t got;
-        status = coffer__file_read_some(from, chunk, SPOOL_CHUNK, &got, name, err);
+        status = coffer__file_read_some(from, chunk, SPOOL_CHUNK, &got, NULL, err);
         if (status != COFFER_OK || got == 0)
             break;
         status = coffer__file_write_at(fd, chunk, got, written, "temporary file", err);
         written += got;
         if (status == COFFER_OK && written > max)
-            status =
-                coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                             "%s: a device that gives more than %llu bytes", name, (unsigned long long)max);
+            status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                  "the device gives more than %" PRIu64 " bytes", max);
     }
     coffer__free(chunk);
     if (status != COFFER_OK) {
@@ -70,7 +69,7 @@ static coffer_status open_stream(coffer_source **out, int from, const char *name
     bool device = coffer__os_fstat(from, &st) == 0 && S_ISCHR(st.st_mode);
     int fd = -1;
     uint64_t size = 0;
-    coffer_status status = spool(&fd, &size, from, device ? DEVICE_MAX : UINT64_MAX, name, err);
+    coffer_status status = spool(&fd, &size, from, device ? DEVICE_MAX : UINT64_MAX, err);
     if (status != COFFER_OK)
         return status;
     status = over_descriptor(out, fd, size, name, access, NULL, err);
@@ -139,7 +138,7 @@ static coffer_status open_regular(coffer_source **out, bool *settled, int fd, co
     if (!facts.path)
         status = coffer__fail_no_memory(err, strlen(resolved) + 1);
     else if (coffer__os_fstat(fd, &facts.file) != 0)
-        status = coffer__fail_errno(err, "cannot examine", name, errno);
+        status = coffer__fail_errno(err, "cannot examine", errno);
     else
         status = over_descriptor(&src, fd, (uint64_t)facts.file.st_size, name, opts->access, journal, err);
     if (status != COFFER_OK) {
@@ -161,13 +160,13 @@ static coffer_status open_once(coffer_source **out, bool *settled, const char *r
     int fd = coffer__file_try_open(resolved, O_RDONLY, 0);
     *settled = true;
     if (fd < 0)
-        return coffer__fail_errno(err, "cannot open", name, errno);
+        return coffer__fail_errno(err, "cannot open", errno);
     coffer_status status;
     bool regular = false;
     if (coffer__os_fstat(fd, &st) != 0) {
-        status = coffer__fail_errno(err, "cannot examine", name, errno);
+        status = coffer__fail_errno(err, "cannot examine", errno);
     } else if (S_ISDIR(st.st_mode)) {
-        status = coffer__fail_errno(err, "cannot read", name, EISDIR);
+        status = coffer__fail_errno(err, "cannot read", EISDIR);
     } else if (S_ISREG(st.st_mode)) {
         regular = true;
         status = open_regular(out, settled, fd, resolved, name, opts, err);
@@ -195,8 +194,8 @@ static coffer_status open_settled(coffer_source **out, const char *resolved, con
         }
         coffer_source_close(src);
     }
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "%s: changed %d times while it was opened",
-                        name, MAX_ATTEMPTS);
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed %d times while it was opened",
+                        MAX_ATTEMPTS);
 }
 
 coffer_status coffer_source_open(coffer_source **out, const char *path, const coffer_source_opts *opts,
@@ -215,6 +214,16 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
     status = open_settled(out, resolved, path, &known, err);
     coffer__free(resolved);
     return status;
+}
+
+coffer_status coffer__source_open_other(coffer_source **out, const char *path, const coffer_source_opts *opts,
+                                        coffer_error *err)
+{
+    coffer_status status = coffer_source_open(out, path, opts, err);
+    if (status)
+        return coffer__fail_other(err, status, path);
+    (*out)->other = true;
+    return COFFER_OK;
 }
 
 const char *coffer__source_path(const coffer_source *src)

@@ -19,6 +19,12 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
  * the folder itself may be a symbolic link. */
 coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bool follow, const char *name,
                                      coffer_error *err);
+/* coffer_source_open for a file that the caller did not name, or one of several: errors of opening and reading
+ * name it (COFFER_SUBJECT_OTHER). */
+coffer_status coffer__source_open_other(coffer_source **out, const char *path, const coffer_source_opts *opts,
+                                        coffer_error *err);
+/* The name that an error about this source has to have; NULL where the caller of the library named it. */
+const char *coffer__source_other_name(const coffer_source *src);
 /* Where a file that was opened by its path is, behind symbolic links; NULL for other sources. */
 const char *coffer__source_path(const coffer_source *src);
 /* The descriptor of a file whose bytes are exactly those the source shows, for copies by the kernel; -1 for

@@ -21,6 +21,7 @@ struct coffer_source {
     int fd; /* borrowed from the context, or −1 */
     bool interrupted;
     bool watches_journal;
+    bool other; /* not the file that the caller named: errors name it */
     coffer__file_facts facts;
 };
 

@@ -121,7 +121,8 @@ coffer_status coffer__temporary_create(int *fd, char **temporary_path, const cha
         coffer__temporary_forget(name);
     }
     coffer__free(name);
-    return coffer__fail_errno(err, "cannot create a file beside it", path, error_number);
+    return coffer__fail_output(err,
+                               coffer__fail_errno(err, "cannot create a file in the folder", error_number));
 }
 
 coffer_status coffer__temporary_unnamed(int *fd, coffer_error *err)
@@ -140,8 +141,9 @@ coffer_status coffer__temporary_unnamed(int *fd, coffer_error *err)
     if (!path)
         return coffer__fail_no_memory(err, size);
     snprintf(path, size, "%s/coffer", folder);
-    coffer_status status = coffer__temporary_create(&opened, &name, path, err);
-    if (status == COFFER_OK) {
+    coffer_status status =
+        coffer__fail_other(err, coffer__temporary_create(&opened, &name, path, err), folder);
+    if (!status) {
         status = coffer__file_unlink(name, err);
         coffer__temporary_forget(name);
     }

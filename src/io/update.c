@@ -51,7 +51,7 @@ coffer_status coffer__update_open(coffer__update **out, const char *path, bool *
     if (status == COFFER_OK)
         status = coffer__journal_roll_back(&done, update->fd, update->path, err);
     if (status == COFFER_OK)
-        status = coffer__file_size(&size, update->fd, path, err);
+        status = coffer__file_size(&size, update->fd, NULL, err);
     if (status == COFFER_OK)
         status = coffer__source_over_fd(&update->source, update->fd, false, size, path, NULL, err);
     if (status != COFFER_OK)
@@ -62,7 +62,7 @@ coffer_status coffer__update_open(coffer__update **out, const char *path, bool *
     return COFFER_OK;
 out:
     coffer__update_close(update);
-    return status;
+    return coffer__fail_output(err, status);
 }
 
 coffer_source *coffer__update_source(coffer__update *update)
@@ -88,6 +88,7 @@ static coffer_status fail_and_roll_back(coffer__update *update, const coffer_err
                                         coffer_error *err)
 {
     update->failure = *failure;
+    coffer__fail_output(&update->failure, failure->status);
     update->begun = false;
     update->buffered = 0;
     coffer__journal_roll_back(NULL, update->fd, update->path, NULL);
@@ -100,8 +101,7 @@ static coffer_status expect_begun(const coffer__update *update, coffer_error *er
         return fail_again(update, err);
     if (update->begun)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s: no update was begun",
-                        coffer_source_name(update->source));
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no update was begun");
 }
 
 static int by_offset(const void *a, const void *b)
@@ -110,17 +110,16 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static coffer_status check_ranges(const coffer__range *ranges, size_t count, uint64_t size, const char *name,
-                                  coffer_error *err)
+static coffer_status check_ranges(const coffer__range *ranges, size_t count, uint64_t size, coffer_error *err)
 {
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++) {
         if (!coffer__range_fits(ranges[i].offset, ranges[i].length, size) || ranges[i].offset < end)
             return coffer__fail(
                 err, COFFER_E_INVALID_ARGUMENT, ranges[i].offset,
-                "%s: cannot update %llu bytes at %llu: the file has %llu, the range before ends "
+                "cannot update %llu bytes at %llu: the file has %llu, the range before ends "
                 "at %llu",
-                name, (unsigned long long)ranges[i].length, (unsigned long long)ranges[i].offset,
+                (unsigned long long)ranges[i].length, (unsigned long long)ranges[i].offset,
                 (unsigned long long)size, (unsigned long long)end);
         end = ranges[i].offset + ranges[i].length;
     }
@@ -130,14 +129,13 @@ static coffer_status check_ranges(const coffer__range *ranges, size_t count, uin
 coffer_status coffer__update_begin(coffer__update *update, const coffer__range *ranges, size_t count,
                                    coffer_error *err)
 {
-    const char *name = coffer_source_name(update->source);
     coffer_error failure = COFFER_ERROR_INIT;
     uint64_t size = 0;
     if (update->failure.status != COFFER_OK)
         return fail_again(update, err);
     if (update->begun)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s: an update was begun already", name);
+                            "an update was begun already");
     coffer__range *sorted = coffer__alloc_array(count, sizeof *sorted);
     if (!sorted)
         return coffer__fail_no_memory(err, count * sizeof *sorted);
@@ -147,14 +145,14 @@ coffer_status coffer__update_begin(coffer__update *update, const coffer__range *
     }
     coffer_status status = coffer__lock_check(NULL, update->fd, update->path, err);
     if (status == COFFER_OK)
-        status = coffer__file_size(&size, update->fd, name, err);
+        status = coffer__file_size(&size, update->fd, NULL, err);
     if (status == COFFER_OK)
-        status = check_ranges(sorted, count, size, name, err);
-    if (status != COFFER_OK) {
+        status = check_ranges(sorted, count, size, err);
+    if (status) {
         coffer__free(sorted);
-        return status;
+        return coffer__fail_output(err, status);
     }
-    status = coffer__journal_write(update->journal_path, update->fd, size, sorted, count, name, &failure);
+    status = coffer__journal_write(update->journal_path, update->fd, size, sorted, count, &failure);
     if (status != COFFER_OK) {
         coffer__free(sorted);
         return fail_and_roll_back(update, &failure, err);
@@ -171,8 +169,7 @@ static coffer_status write_out(coffer__update *update, const void *bytes, size_t
                                coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
-    const char *name = coffer_source_name(update->source);
-    if (coffer__file_write_at(update->fd, bytes, len, offset, name, &failure) != COFFER_OK)
+    if (coffer__file_write_at(update->fd, bytes, len, offset, NULL, &failure) != COFFER_OK)
         return fail_and_roll_back(update, &failure, err);
     return COFFER_OK;
 }
@@ -228,8 +225,7 @@ coffer_status coffer__update_overwrite(coffer__update *update, uint64_t offset, 
         return status;
     if (!may_change(update, offset, len))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
-                            "%s: %zu bytes at %llu are not among what the update was begun for",
-                            coffer_source_name(update->source), len, (unsigned long long)offset);
+                            "%zu bytes at %llu are outside the ranges the update was begun for", len, (unsigned long long)offset);
     if (offset + len > update->written_end)
         status = flush(update, err);
     if (status == COFFER_OK)
@@ -245,7 +241,7 @@ coffer_status coffer__update_commit(coffer__update *update, coffer_error *err)
         status = flush(update, err);
     if (status != COFFER_OK)
         return status;
-    status = coffer__file_sync_data(update->fd, coffer_source_name(update->source), &failure);
+    status = coffer__file_sync_data(update->fd, NULL, &failure);
     if (status == COFFER_OK)
         status = coffer__file_unlink(update->journal_path, &failure);
     if (status != COFFER_OK)

@@ -59,6 +59,6 @@ END
 echo "# a full disk"
 coffer get whole.mldf text >/dev/full 2>errors
 echo "exit $?"
-sed "s/nothing half-written.*/…/" errors
+sed "s/no incomplete file.*/…/" errors
 coffer get whole.mldf text | head -n 1 | cut -c 1-20
 coffer order whole.mldf | head -n 1 >/dev/null

@@ -74,7 +74,7 @@ static size_t most_common_kind(const coffer__folder_list *list)
 }
 
 static coffer_status choose_kind(size_t *out, const coffer__folder_list *list, coffer_dataset_kind kind,
-                                 const char *folder, coffer_error *err)
+                                 coffer_error *err)
 {
     *out = most_common_kind(list);
     for (size_t k = 0; kind != COFFER_DATASET_AUTO && k < OTHER_KIND; k++) {
@@ -86,9 +86,9 @@ static coffer_status choose_kind(size_t *out, const coffer__folder_list *list, c
             return COFFER_OK;
     }
     if (list->count == 0)
-        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: no files in it", folder);
-    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: none of its %zu files is %s",
-                        folder, list->count, kinds[*out].title);
+        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no files in the folder");
+    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "none of its %zu files is %s",
+                        list->count, kinds[*out].title);
 }
 
 static bool leads_to_folder(int folder, const coffer__folder_file *file)
@@ -127,7 +127,7 @@ static coffer_status open_file(int *fd, const folder_input *input, const coffer_
     do {
         *fd = coffer__os_open_at(input->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE, "cannot open: %s", strerror(errno))
+    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno)
                    : COFFER_OK;
 }
 
@@ -311,7 +311,7 @@ coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const cha
     if (!status)
         status = coffer__folder_list_read(&input->list, folder, &input->limits, err);
     if (!status)
-        status = choose_kind(&found, &input->list, kind, folder, err);
+        status = choose_kind(&found, &input->list, kind, err);
     if (!status) {
         keep_kind(&input->list, input->folder, found);
         input->base.count = input->list.count;

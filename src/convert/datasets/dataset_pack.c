@@ -7,6 +7,7 @@
 #include "convert/datasets/dataset_input.h"
 #include "io/file.h"
 #include "io/os.h"
+#include "io/source_private.h"
 #include "outside/archives/folder_walk.h"
 
 #include <errno.h>
@@ -58,12 +59,13 @@ static coffer_status add_source(pack *work, const char *path, coffer_error *err)
     if (status)
         return status;
     coffer_source *src = NULL;
-    status = coffer_source_open(&src, path, NULL, err);
+    bool named = work->input_count == 1 && path == work->inputs[0];
+    status = (named ? coffer_source_open : coffer__source_open_other)(&src, path, NULL, err);
     if (status)
         return status;
     work->sources[work->source_count++] = src;
     if (coffer__os_stat(path, &st) != 0)
-        return coffer__fail_errno(err, "cannot examine", path, errno);
+        return coffer__fail_errno(err, "cannot examine", errno);
     return COFFER_OK;
 }
 
@@ -96,8 +98,9 @@ static coffer_status add_shards_of(pack *work, const char *folder, coffer_error 
         if (path.failed)
             status = coffer__fail_no_memory(err, strlen(folder));
         else if (list.files[i].irregular)
-            status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                                  "%s: a link or device, not a file", coffer__buffer_text(&path));
+            status = coffer__fail_other(
+                err, coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "a link or device, not a file"),
+                list.files[i].path);
         else
             status = add_source(work, coffer__buffer_text(&path), err);
     }
@@ -113,8 +116,7 @@ static coffer_status open_shards(pack *work, coffer_error *err)
         status = is_folder(work->inputs[i]) ? add_shards_of(work, work->inputs[i], err)
                                             : add_source(work, work->inputs[i], err);
     if (!status && work->source_count == 0)
-        status = coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: no tar files in it",
-                              work->inputs[0]);
+        status = coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no tar files in the folder");
     return status ? status
                   : coffer__dataset_open_tar(&work->input, work->sources, work->source_count, &work->limits,
                                              err);
@@ -181,11 +183,21 @@ static coffer_status choose_kind(coffer_dataset_kind *kind, const pack *work, co
         return *kind != COFFER_DATASET_AUTO
                    ? COFFER_OK
                    : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
-                                  "%s: neither a folder nor a .tar, .jsonl, .csv or .npy file", first);
+                                  "neither a folder nor a .tar, .jsonl, .csv or .npy file");
     }
     if (shards)
         *kind = COFFER_DATASET_WEBDATASET;
     return COFFER_OK;
+}
+
+static coffer_status fail_input(int error_number, coffer_error *err)
+{
+    coffer_status status = coffer__fail_errno(err, "cannot open", error_number);
+    if (error_number == ENOENT)
+        status = COFFER_E_NOT_FOUND;
+    if (err)
+        err->status = status;
+    return status;
 }
 
 static coffer_status open_input(pack *work, coffer_error *err)
@@ -193,8 +205,7 @@ static coffer_status open_input(pack *work, coffer_error *err)
     coffer_dataset_kind kind = work->opts.kind;
     struct stat st;
     if (coffer__os_stat(work->inputs[0], &st) != 0)
-        return coffer__fail(err, errno == ENOENT ? COFFER_E_NOT_FOUND : COFFER_E_IO, COFFER_OFFSET_NONE,
-                            "%s: %s", work->inputs[0], strerror(errno));
+        return fail_input(errno, err);
     coffer_status status = choose_kind(&kind, work, err);
     if (status)
         return status;
@@ -221,9 +232,9 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
     if (partial.failed)
         status = coffer__fail_no_memory(err, strlen(out_path));
     else if (!opts->resume && coffer__os_stat(coffer__buffer_text(&partial), &st) == 0)
-        status = coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                              "%s is what an interrupted pack left: resume it, or restart without it",
-                              coffer__buffer_text(&partial));
+        status = coffer__fail_output(err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
+                                                       "an interrupted pack left a partial file: resume it, "
+                                                       "or restart without it"));
     coffer__buffer_free(&partial);
     return status;
 }
@@ -242,7 +253,7 @@ static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t inp
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "resume and restart exclude each other");
     if (opts->encrypt && !opts->write->key)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "encryption requires a key");
+        return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE, "encryption requires a key");
     return COFFER_OK;
 }
 

@@ -197,8 +197,9 @@ static coffer_status fail_sample(const packing *work, const coffer__dataset_samp
 {
     if (work->out)
         coffer__node_text_len(work->out, "failed", (const char *)sample->name.data, sample->name.len);
-    return coffer__fail(err, why->status, why->offset, "%.*s: %s", (int)sample->name.len,
-                        (const char *)sample->name.data, why->text);
+    coffer__fail_copy(err, why);
+    return coffer__fail_prefix(err, why->status, "%.*s", (int)sample->name.len,
+                               (const char *)sample->name.data);
 }
 
 /* Whether the rest of a set can do without a sample that failed like this. */

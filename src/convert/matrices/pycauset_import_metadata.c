@@ -79,14 +79,12 @@ coffer_status coffer__pycauset_import_metadata(coffer_pycauset_changes *changes,
     coffer_status status = coffer__job_json_file(&text, &len, job, "metadata", err);
     if (status)
         return status;
-    coffer_error cause = COFFER_ERROR_INIT;
-    status = coffer__json_parse(&json, text, len, 0, &job->limits, &cause);
+    status = coffer__json_parse(&json, text, len, 0, &job->limits, err);
     if (!status && coffer__json_root(json)->kind != COFFER__JSON_OBJECT)
-        status = coffer__fail(&cause, COFFER_E_BAD_JSON, 0, "metadata is an object");
+        status = coffer__fail(err, COFFER_E_BAD_JSON, 0, "metadata is an object");
     if (!status)
-        status = set_keys(changes, coffer__json_root(json), &cause);
-    if (status)
-        coffer__fail(err, status, cause.offset, "%s: %s", path, cause.text);
+        status = set_keys(changes, coffer__json_root(json), err);
+    coffer__fail_other(err, status, path);
     coffer__json_free(json);
     coffer__free(text);
     return status;

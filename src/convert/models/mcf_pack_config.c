@@ -138,9 +138,9 @@ coffer_status coffer__mcf_info_from_config(coffer__mcf_info *info, const uint8_t
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status = coffer__json_parse_python(&json, (const char *)text, len, 0, limits, &failure);
     if (status)
-        return coffer__fail(err, status, failure.offset, "%s: %s", name, failure.text);
+        return coffer__fail_other(err, coffer__fail_copy(err, &failure), name);
     if (coffer__json_root(json)->kind != COFFER__JSON_OBJECT)
-        status = coffer__fail(err, COFFER_E_BAD_JSON, 0, "%s is no JSON object", name);
+        status = coffer__fail_other(err, coffer__fail(err, COFFER_E_BAD_JSON, 0, "not a JSON object"), name);
     else
         status = take_config(info, coffer__json_root(json), err);
     coffer__json_free(json);

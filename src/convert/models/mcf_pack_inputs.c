@@ -7,6 +7,7 @@
 #include "convert/tensors/mcf_tensors.h"
 #include "io/file.h"
 #include "io/os.h"
+#include "io/source_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,14 +30,17 @@ static coffer_status read_file(uint8_t **out, size_t *len, const char *path, con
     coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
     coffer_source *src = NULL;
     opts.access = COFFER_ACCESS_READ;
-    coffer_status status = coffer_source_open(&src, path, &opts, err);
+    coffer_status status = coffer__source_open_other(&src, path, &opts, err);
     if (status)
         return status;
     uint64_t size = coffer_source_size(src);
     uint8_t *bytes = NULL;
     if (size > limits->json_bytes)
-        status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                              "%s has %" PRIu64 " bytes, more than %" PRIu64, path, size, limits->json_bytes);
+        status = coffer__fail_other(err,
+                                    coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                                 "%" PRIu64 " bytes, the limit is %" PRIu64, size,
+                                                 limits->json_bytes),
+                                    path);
     else if (!(bytes = coffer__malloc((size_t)size + 1)))
         status = coffer__fail_no_memory(err, size);
     else
@@ -134,7 +138,7 @@ static coffer_status add_if_there(coffer__mcf_pack *pack, const char *folder, co
     else if (coffer__os_stat(coffer__buffer_text(&path), &st) == 0)
         status = add_named(&taken, pack, coffer__buffer_text(&path), err);
     else if (errno != ENOENT)
-        status = coffer__fail_errno(err, "cannot examine", coffer__buffer_text(&path), errno);
+        status = coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
     coffer__buffer_free(&path);
     return status;
 }

@@ -92,9 +92,9 @@ static coffer_status parse_config(coffer__json **out, const coffer__mcf_resource
     coffer_status status =
         coffer__json_parse_python(out, text, config ? config->len : sizeof nothing - 1, 0, limits, &failure);
     if (status)
-        return coffer__fail(err, status, failure.offset, "%s: %s", name, failure.text);
+        return coffer__fail_other(err, coffer__fail_copy(err, &failure), name);
     if (coffer__json_root(*out)->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_BAD_JSON, 0, "%s is no JSON object", name);
+        return coffer__fail_other(err, coffer__fail(err, COFFER_E_BAD_JSON, 0, "not a JSON object"), name);
     return COFFER_OK;
 }
 

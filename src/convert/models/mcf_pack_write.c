@@ -72,8 +72,7 @@ static coffer_status check_json(const coffer__mcf_pack *pack, uint32_t type, cof
     coffer_status status = coffer__json_parse_python(&json, (const char *)resource->bytes, resource->len, 0,
                                                      &pack->limits, &failure);
     coffer__json_free(json);
-    return status ? coffer__fail(err, status, failure.offset, "%s: %s", resource->path, failure.text)
-                  : COFFER_OK;
+    return status ? coffer__fail_other(err, coffer__fail_copy(err, &failure), resource->path) : COFFER_OK;
 }
 
 /* ---- ModelInfo ---- */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "convert/quantize/imatrix.h"
 #include "io/file.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,16 +37,18 @@ static coffer_status open_set(coffer__importance *of, const coffer_limits *limit
     if (status == COFFER_OK || (status != COFFER_E_NOT_RECOGNISED && status != COFFER_E_UNSUPPORTED)) {
         if (err && status)
             *err = unknown;
-        return status;
+        return coffer__fail_other(err, status, of->path);
     }
-    if ((status = coffer_source_open(&of->src, of->path, NULL, err)))
+    if ((status = coffer__source_open_other(&of->src, of->path, NULL, err)))
         return status;
     of->calls = true;
     status = coffer__tensors_open_with(&of->set, &coffer__tensors_imatrix, of->src, false, &opts, &failure);
     if (!status)
         return COFFER_OK;
-    return coffer__fail(err, status, failure.offset, "%s: neither vectors nor an importance matrix: %s",
-                        of->path, failure.text);
+    if (err)
+        *err = failure;
+    return coffer__fail_other(
+        err, coffer__fail_prefix(err, status, "neither vectors nor an importance matrix"), of->path);
 }
 
 coffer_status coffer__importance_open(coffer__importance **out, const char *path, const coffer_limits *limits,
@@ -132,30 +135,28 @@ static coffer_status read_divisor(double *out, const coffer__importance *of, con
     size_t counts = find_named(of->set, name, COFFER__IMATRIX_COUNTS);
     if (counts == SIZE_MAX)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                            "%s: \"%s\" has sums and no " COFFER__IMATRIX_COUNTS, of->path, name);
+                            "\"%s\" has sums and no " COFFER__IMATRIX_COUNTS, name);
     if (coffer_tensors_at(of->set, counts)->elements != 1)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%s: \"%s\" has %" PRIu64 " counts, one belongs to a tensor of two dimensions",
-                            of->path, name, coffer_tensors_at(of->set, counts)->elements);
+                            "\"%s\" has %" PRIu64 " counts, one belongs to a tensor of two dimensions", name, coffer_tensors_at(of->set, counts)->elements);
     coffer_status status = coffer_tensors_read_as(&count, COFFER_DTYPE_F64, of->set, counts, 0, 1, err);
     *out = count > 0 ? count : 0;
     return status;
 }
 
-static coffer_status check_values(const float *values, uint64_t count, const coffer__importance *of,
-                                  const char *name, coffer_error *err)
+static coffer_status check_values(const float *values, uint64_t count, const char *name, coffer_error *err)
 {
     for (uint64_t i = 0; i < count; i++) {
         if (!(values[i] >= 0.0f) || isinf(values[i]))
             return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                                "%s: the importance of column %" PRIu64 " of \"%s\" is %g", of->path, i, name,
+                                "the importance of column %" PRIu64 " of \"%s\" is %g", i, name,
                                 (double)values[i]);
     }
     return COFFER_OK;
 }
 
-coffer_status coffer__importance_read(float **out, const coffer__importance *importance, const char *name,
-                                      uint64_t columns, coffer_error *err)
+static coffer_status read_vector(float **out, const coffer__importance *importance, const char *name,
+                                 uint64_t columns, coffer_error *err)
 {
     size_t vector = find_vector(importance, name), count;
     double divisor;
@@ -165,8 +166,8 @@ coffer_status coffer__importance_read(float **out, const coffer__importance *imp
     uint64_t elements = coffer_tensors_at(importance->set, vector)->elements;
     if (elements != columns || !coffer__to_size(&count, columns))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%s: %" PRIu64 " importances for \"%s\", which has %" PRIu64 " columns",
-                            importance->path, elements, name, columns);
+                            "%" PRIu64 " importances for \"%s\", which has %" PRIu64 " columns", elements, name,
+                            columns);
     coffer_status status = read_divisor(&divisor, importance, name, vector, err);
     if (status || divisor == 0)
         return status;
@@ -177,11 +178,17 @@ coffer_status coffer__importance_read(float **out, const coffer__importance *imp
     for (size_t i = 0; !status && i < count; i++)
         values[i] = (float)(values[i] / divisor);
     if (!status)
-        status = check_values(values, columns, importance, name, err);
+        status = check_values(values, columns, name, err);
     if (status) {
         coffer__free(values);
         return status;
     }
     *out = values;
     return COFFER_OK;
+}
+
+coffer_status coffer__importance_read(float **out, const coffer__importance *importance, const char *name,
+                                      uint64_t columns, coffer_error *err)
+{
+    return coffer__fail_other(err, read_vector(out, importance, name, columns, err), importance->path);
 }

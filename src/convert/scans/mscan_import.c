@@ -29,12 +29,8 @@ static coffer_status load_metadata(coffer__mscan_metadata *out, const coffer__co
     coffer_status status = coffer__job_json_file(&text, &len, job, "metadata", err);
     if (status)
         return status;
-    /* Else it would seem to be about the table. */
-    coffer_error cause = COFFER_ERROR_INIT;
-    status = coffer__mscan_metadata_load(out, text, len, 0, &job->limits, NULL, &cause);
-    if (status)
-        coffer__fail(err, status, cause.offset, "%s: %s", coffer__job_setting(job, "metadata"), cause.text);
-    return status;
+    status = coffer__mscan_metadata_load(out, text, len, 0, &job->limits, NULL, err);
+    return coffer__fail_other(err, status, coffer__job_setting(job, "metadata"));
 }
 
 /* With metadata at hand, the scales are in it or nowhere. */

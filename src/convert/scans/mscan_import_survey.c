@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 #include "outside/text/text_window.h"
 
 #include <inttypes.h>
@@ -138,8 +139,9 @@ static coffer_status read_names(coffer__mscan_import *import, coffer_source *src
         if (status || !line)
             break;
         if (id == COFFER__MSCAN_PARAM_IDS) {
-            status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: more than %d names",
-                                  coffer_source_name(src), COFFER__MSCAN_PARAM_IDS);
+            status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %d names",
+                                  COFFER__MSCAN_PARAM_IDS);
+            coffer__fail_other(err, status, coffer__source_other_name(src));
             break;
         }
         if (!import->names.by_id[id].text && len > 0)
@@ -157,7 +159,7 @@ static coffer_status read_names_file(coffer__mscan_import *import, coffer_error 
     coffer_source *src = NULL;
     if (!path)
         return COFFER_OK;
-    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    coffer_status status = coffer__source_open_other(&src, path, NULL, err);
     if (!status)
         status = read_names(import, src, err);
     coffer_source_close(src);

@@ -5,6 +5,7 @@
 #include "base/report.h"
 #include "io/file.h"
 #include "io/os.h"
+#include "io/source_private.h"
 #include "outside/models/safetensors.h"
 
 #include <errno.h>
@@ -92,7 +93,7 @@ static coffer_status read_index(shard_index *out, coffer_source *src, const coff
         return status;
     out->map = coffer__json_find(coffer__json_root(out->json), "weight_map");
     if (!out->map || out->map->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_MISSING, 0, "%s has no \"weight_map\"", coffer_source_name(src));
+        return coffer__fail(err, COFFER_E_MISSING, 0, "the index has no \"weight_map\"");
     out->places = coffer__alloc_array((size_t)out->map->as.count, sizeof *out->places);
     if (!out->places)
         return coffer__fail_no_memory(err, out->map->as.count * sizeof *out->places);
@@ -112,15 +113,17 @@ static coffer_status open_shard(coffer_tensors *set, const char *index_path, con
     coffer__buffer path = COFFER__BUFFER_INIT;
     coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
     coffer_source *src = NULL;
-    struct stat st;
+    coffer_error failure = COFFER_ERROR_INIT;
     opts.access = set->access;
     coffer__buffer_append(&path, index_path, coffer__file_folder_len(index_path));
     coffer__buffer_append(&path, name, strlen(name));
-    coffer_status status = path.failed ? coffer__fail_no_memory(err, path.len)
-                                       : coffer_source_open(&src, coffer__buffer_text(&path), &opts, err);
-    if (status == COFFER_E_IO && coffer__os_stat(coffer__buffer_text(&path), &st) != 0 && errno == ENOENT)
+    coffer_status status = path.failed ? coffer__fail_no_memory(&failure, path.len)
+                                       : coffer__source_open_other(&src, coffer__buffer_text(&path), &opts, &failure);
+    if (failure.system_error == ENOENT)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                              "the index names the shard \"%s\", which is not there", name);
+                              "the index names the shard \"%s\", which does not exist", name);
+    else if (status && err)
+        *err = failure;
     coffer__buffer_free(&path);
     return status ? status : coffer__safetensors_read(set, set->state, src, true, err);
 }

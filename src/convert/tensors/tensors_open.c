@@ -47,7 +47,7 @@ static coffer_status reader_for(const coffer__tensor_reader **out, coffer_source
     *out = coffer__tensors_reader(kind);
     return *out ? COFFER_OK
                 : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
-                               "%s: a file of the kind %s has no tensors", coffer_source_name(src), kind);
+                               "a file of the kind %s has no tensors", kind);
 }
 
 static coffer_status open_file(coffer_tensors **out, const char *path, const coffer_tensors_open_opts *opts,

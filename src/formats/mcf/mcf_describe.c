@@ -1,5 +1,6 @@
 #include "formats/mcf/mcf_private.h"
 
+#include "base/fail.h"
 #include "base/report.h"
 
 #include <stdio.h>
@@ -36,11 +37,8 @@ static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, c
         describe_model_info(out, info);
         return COFFER_OK;
     }
-    if (status <= COFFER_E_IO) {
-        if (err)
-            *err = cause;
-        return status;
-    }
+    if (!coffer__is_about_file(status))
+        return coffer__fail_copy(err, &cause);
     coffer__node_null(out, "model_name");
     coffer__node_null(out, "arch");
     if (status != COFFER_E_MISSING)

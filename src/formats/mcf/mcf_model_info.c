@@ -256,7 +256,7 @@ coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const u
         take_text(&of, coffer__load_u64(bytes + COFFER__MCF_MODEL_BASE_AT), COFFER__MCF_MODEL_BASE_AT);
     status = take_table(&kvs, &count, &of, err);
     if (status == COFFER_OK && of.failure.status)
-        status = coffer__fail(err, of.failure.status, of.failure.offset, "%s", of.failure.text);
+        status = coffer__fail_copy(err, &of.failure);
     if (status == COFFER_OK)
         status = assemble(out, &of, kvs, count, name, base_model, err);
     coffer__free(kvs);

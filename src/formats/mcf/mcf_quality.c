@@ -223,7 +223,7 @@ coffer_status coffer__mcf_load_quality(coffer_mcf *model, coffer_error *err)
         return COFFER_OK;
     coffer_status status = coffer__mcf_quality_load(&records, model->source, section, &model->limits, err);
     if (status) /* check reports it; the tensors are readable without the section */
-        return status > COFFER_E_IO ? COFFER_OK : status;
+        return coffer__is_about_file(status) ? COFFER_OK : status;
     status = load_records(model, &records, err);
     coffer__mcf_quality_free(&records);
     return status;

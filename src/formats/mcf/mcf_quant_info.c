@@ -122,7 +122,7 @@ coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err)
     coffer_status status = coffer__mcf_read_quant_records(&model->quants, &model->quant_count, model->source,
                                                           section, &model->limits, err);
     if (status)
-        return status > COFFER_E_IO ? COFFER_OK : status;
+        return coffer__is_about_file(status) ? COFFER_OK : status;
     model->quant_of = coffer__calloc(model->index.count, sizeof *model->quant_of);
     model->public_quants = coffer__alloc_array(model->quant_count, sizeof *model->public_quants);
     if (!model->quant_of || !model->public_quants)

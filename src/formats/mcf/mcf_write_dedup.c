@@ -14,7 +14,7 @@
 #define SAMPLES 4
 #define PIECE ((size_t)1 << 20)
 
-static coffer_status sample(uint64_t *hash, int fd, const char *path, const coffer__mcf_new *tensor,
+static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tensor,
                             coffer_error *err)
 {
     uint8_t bytes[SAMPLES * SAMPLE];
@@ -22,11 +22,11 @@ static coffer_status sample(uint64_t *hash, int fd, const char *path, const coff
     size_t len = 0;
     if (tensor->size <= sizeof bytes) {
         len = (size_t)tensor->size;
-        status = coffer__file_read_at(fd, bytes, len, tensor->offset, path, err);
+        status = coffer__file_read_at(fd, bytes, len, tensor->offset, NULL, err);
     }
     for (uint64_t i = 0; tensor->size > sizeof bytes && i < SAMPLES && status == COFFER_OK; i++) {
         uint64_t at = (tensor->size - SAMPLE) / (SAMPLES - 1) * i;
-        status = coffer__file_read_at(fd, bytes + len, SAMPLE, tensor->offset + at, path, err);
+        status = coffer__file_read_at(fd, bytes + len, SAMPLE, tensor->offset + at, NULL, err);
         len += SAMPLE;
     }
     if (status == COFFER_OK)
@@ -35,7 +35,7 @@ static coffer_status sample(uint64_t *hash, int fd, const char *path, const coff
 }
 
 /* Piece by piece, each hashed with the hash so far as its seed. */
-static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, const char *path, uint8_t *piece,
+static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, uint8_t *piece,
                                 coffer_error *err)
 {
     XXH128_hash_t hash = { 0 };
@@ -43,7 +43,7 @@ static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, const char *pat
         return COFFER_OK;
     for (uint64_t done = 0; done < tensor->size;) {
         size_t n = tensor->size - done < PIECE ? (size_t)(tensor->size - done) : PIECE;
-        coffer_status status = coffer__file_read_at(fd, piece, n, tensor->offset + done, path, err);
+        coffer_status status = coffer__file_read_at(fd, piece, n, tensor->offset + done, NULL, err);
         if (status)
             return status;
         hash = XXH3_128bits_withSeed(piece, n, hash.low64 ^ hash.high64);
@@ -56,15 +56,15 @@ static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, const char *pat
 }
 
 static coffer_status compare(bool *equal, const coffer__mcf_new *a, const coffer__mcf_new *b, int fd,
-                             const char *path, uint8_t *piece, coffer_error *err)
+                             uint8_t *piece, coffer_error *err)
 {
     const size_t half = PIECE / 2;
     *equal = true;
     for (uint64_t done = 0; *equal && done < a->size;) {
         size_t n = a->size - done < half ? (size_t)(a->size - done) : half;
         coffer_status status;
-        if ((status = coffer__file_read_at(fd, piece, n, a->offset + done, path, err)) ||
-            (status = coffer__file_read_at(fd, piece + half, n, b->offset + done, path, err)))
+        if ((status = coffer__file_read_at(fd, piece, n, a->offset + done, NULL, err)) ||
+            (status = coffer__file_read_at(fd, piece + half, n, b->offset + done, NULL, err)))
             return status;
         *equal = memcmp(piece, piece + half, n) == 0;
         done += n;
@@ -73,19 +73,19 @@ static coffer_status compare(bool *equal, const coffer__mcf_new *a, const coffer
 }
 
 static coffer_status is_same(bool *same, coffer__mcf_new *a, coffer__mcf_new *b, bool first, int fd,
-                             const char *path, uint8_t *piece, coffer_error *err)
+                             uint8_t *piece, coffer_error *err)
 {
     coffer_status status;
     *same = false;
     if (a->size != b->size)
         return COFFER_OK;
     if (first)
-        return compare(same, a, b, fd, path, piece, err);
-    if ((status = hash_whole(a, fd, path, piece, err)) || (status = hash_whole(b, fd, path, piece, err)))
+        return compare(same, a, b, fd, piece, err);
+    if ((status = hash_whole(a, fd, piece, err)) || (status = hash_whole(b, fd, piece, err)))
         return status;
     if (a->hash[0] != b->hash[0] || a->hash[1] != b->hash[1])
         return COFFER_OK;
-    return compare(same, a, b, fd, path, piece, err);
+    return compare(same, a, b, fd, piece, err);
 }
 
 /* *original : UINT32_MAX when no other tensor has the payload. */
@@ -104,7 +104,7 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
         if (!piece && !(piece = coffer__malloc(PIECE)))
             status = coffer__fail_no_memory(err, PIECE);
         else
-            status = is_same(&same, &writer->tensors[item], tensor, first, fd, writer->path, piece, err);
+            status = is_same(&same, &writer->tensors[item], tensor, first, fd, piece, err);
         first = false;
         if (same)
             *original = item;
@@ -123,7 +123,7 @@ coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *e
     if (tensor->size == 0)
         return COFFER_OK;
     if ((status = coffer__sink_read_back(&fd, writer->sink, err)) ||
-        (status = sample(&hash, fd, writer->path, tensor, err)) ||
+        (status = sample(&hash, fd, tensor, err)) ||
         (status = find_original(&original, writer, hash, fd, err)))
         return status;
     if (original == UINT32_MAX)

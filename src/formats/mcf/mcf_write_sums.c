@@ -35,7 +35,7 @@ static coffer_status count_chunk(const work *of, size_t chunk, uint32_t worker, 
     coffer_status status = COFFER_OK;
     while (status == COFFER_OK && at < end) {
         size_t n = end - at < COFFER__MCF_SCRATCH ? (size_t)(end - at) : COFFER__MCF_SCRATCH;
-        status = coffer__file_read_at(of->to, scratch, n, at, writer->path, err);
+        status = coffer__fail_output(err, coffer__file_read_at(of->to, scratch, n, at, NULL, err));
         if (status == COFFER_OK)
             crc = coffer__crc32(crc, scratch, n);
         at += n;

@@ -52,7 +52,7 @@ static void report_value(const sample_pass *pass, uint64_t sample, size_t field,
     coffer_error named = COFFER_ERROR_INIT;
     uint64_t place =
         found->offset != COFFER_OFFSET_NONE ? found->offset : coffer__mldf_entry_place(set, sample, field);
-    if (strncmp(found->text, "authentication", strlen("authentication")) == 0)
+    if (found->status == COFFER_E_AUTHENTICATION_FAILED) /* its text names the value */
         coffer__fail(&named, found->status, place, "%s", found->text);
     else
         coffer__mldf_fail_value(&named, found->status, place, set, sample, field, "%s", found->text);
@@ -83,7 +83,7 @@ static coffer_status check_piece(sample_pass *pass, uint64_t piece, coffer__mldf
                 COFFER_OK)
                 continue;
             if (!coffer__is_about_file(found.status))
-                status = coffer__fail(err, found.status, found.offset, "%s", found.text);
+                status = coffer__fail_copy(err, &found);
             else if (report)
                 report_value(pass, rows.first + i, f, &found);
             *wrong = true;

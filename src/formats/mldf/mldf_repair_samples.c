@@ -265,7 +265,7 @@ static coffer_status put_whole(size_t *wrong, coffer_error *why, coffer__mldf_re
             continue;
         }
         if (!coffer__is_about_file(status))
-            return coffer__fail(err, status, found.offset, "%s", found.text);
+            return coffer__fail_copy(err, &found);
         if (*wrong == SIZE_MAX) {
             *wrong = i;
             *why = found;

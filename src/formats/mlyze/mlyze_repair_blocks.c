@@ -53,7 +53,7 @@ static coffer_status try_block(bool *found, coffer__mlyze_block *block, coffer__
     *found = status == COFFER_OK;
     if (status == COFFER_OK || coffer__is_about_file(status))
         return COFFER_OK;
-    return coffer__fail(err, status, why.offset, "%s", why.text);
+    return coffer__fail_copy(err, &why);
 }
 
 /* Sizes of a block have at most 17 bits: hardly anything else looks like its header. */
@@ -144,7 +144,7 @@ static coffer_status drop_block(coffer__mlyze_salvage *salvage, const coffer__ml
                                 const coffer_error *why, coffer_error *err)
 {
     if (!coffer__is_about_file(why->status))
-        return coffer__fail(err, why->status, why->offset, "%s", why->text);
+        return coffer__fail_copy(err, why);
     salvage->lost_blocks++;
     salvage->lost_events += block->event_count;
     salvage->lost_bytes += COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
@@ -165,7 +165,7 @@ static coffer_status step(uint64_t *offset, coffer__mlyze_salvage *salvage, coff
     if (coffer__is_about_file(status))
         return pass_gap(offset, salvage, columns, &why, err);
     if (status)
-        return coffer__fail(err, status, why.offset, "%s", why.text);
+        return coffer__fail_copy(err, &why);
     block.first_event = salvage->event_count;
     *offset += COFFER__MLYZE_BLOCK_HEADER + block.stored_size;
     status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, &block, false, &why);

@@ -35,7 +35,7 @@ static coffer_status read_base(coffer_mscan_writer *writer, const coffer__mscan_
     status = coffer__mscan_read_metadata(&writer->base, src, header, limits, report, &cause);
     if (status) {
         status = coffer__fail(err, status, cause.offset, "%s%s", cause.text,
-                              status > COFFER_E_LIMIT ? "; repair the file before appending" : "");
+                              coffer__is_about_file(status) && status != COFFER_E_LIMIT ? "; repair the file before appending" : "");
         goto out;
     }
     if ((status = fail_damaged(report, err)) || (status = coffer__report_status(report, err)))

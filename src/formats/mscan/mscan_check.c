@@ -278,7 +278,7 @@ static coffer_status check_contents(checker *check, coffer_error *err)
     if (coffer__is_about_file(status))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
     else if (status)
-        return coffer__fail(err, status, found.offset, "%s", found.text);
+        return coffer__fail_copy(err, &found);
 
     status = coffer__mscan_locate_records(&check->area, check->source, &check->header,
                                           understood ? &check->metadata : NULL, err);
@@ -310,7 +310,7 @@ coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const 
         coffer__report_add_error(out, COFFER_ERROR, &found);
         status = expect_settled(&check, err);
     } else if (status) {
-        return coffer__fail(err, status, found.offset, "%s", found.text);
+        return coffer__fail_copy(err, &found);
     } else {
         status = check_contents(&check, err);
         coffer__mscan_metadata_free(&check.metadata);

@@ -149,7 +149,7 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
         status = coffer__mscan_compose_empty(&work->metadata, &empty, NULL, &work->limits, &cause);
     }
     if (status) {
-        status = coffer__fail(err, status, cause.offset, "%s", cause.text);
+        status = coffer__fail_copy(err, &cause);
         goto out;
     }
     take_over_findings(work, found);

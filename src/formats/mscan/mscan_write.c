@@ -298,7 +298,7 @@ static coffer_status emit(coffer_mscan_writer *writer, const uint8_t *packed, si
     if (status)
         return status;
     if (writer->spool >= 0)
-        return coffer__file_write(writer->spool, packed, len, writer->path, err);
+        return coffer__file_write(writer->spool, packed, len, "temporary file", err);
     return coffer__sink_write(writer->sink, packed, len, err);
 }
 

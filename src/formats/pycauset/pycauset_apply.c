@@ -1,6 +1,6 @@
 /* Carrying out a list of changes: lists on the way to a change are copied once, all else is shared with the
  * tree before. */
-#include "formats/pycauset/pycauset_changes.h"
+#include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -387,8 +387,7 @@ static coffer_status expect_known_keys(const coffer_pycauset_value *root, const 
         status = expect_seed(root, before, err);
     if (status == COFFER_OK && coffer__pycauset_touches(changes, "view") &&
         (status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err)))
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the matrix cannot be seen that way: %s", err ? err->text : "");
+        return coffer__fail_prefix(err, COFFER_E_INVALID_ARGUMENT, "the matrix does not support this view");
     return status;
 }
 

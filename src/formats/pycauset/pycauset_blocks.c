@@ -102,13 +102,17 @@ static coffer_status check_ancestors(const coffer_source *source, const coffer_p
     unsigned depth = 1;
     for (const coffer_pycauset *above = parent; above; above = above->parent, depth++) {
         if (coffer__source_same_file(source, above->source))
-            return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "%s is the block matrix that it is a child of", coffer_source_name(source));
+            return coffer__fail_other(err,
+                                      coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                                   "the block matrix is its own child"),
+                                      coffer_source_name(source));
     }
     if (depth > COFFER__PYCAUSET_BLOCK_DEPTH)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%s: block matrices inside each other, more than %d deep",
-                            coffer_source_name(source), COFFER__PYCAUSET_BLOCK_DEPTH);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                               "block matrices nested more than %d deep",
+                                               COFFER__PYCAUSET_BLOCK_DEPTH),
+                                  coffer_source_name(source));
     return COFFER_OK;
 }
 
@@ -136,10 +140,8 @@ static coffer_status open_source(coffer_source **out, const struct coffer__pycau
     coffer_status status =
         coffer__source_open_in(out, blocks->folder, blocks->folder_given, child->path, &why);
     if (status == COFFER_E_NOT_FOUND)
-        return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE, "%s", why.text);
-    if (status && err)
-        *err = why;
-    return status;
+        status = why.status = COFFER_E_DANGLING_REFERENCE;
+    return status ? coffer__fail_copy(err, &why) : COFFER_OK;
 }
 
 static coffer_status open_child(coffer__pycauset_block_child *out,

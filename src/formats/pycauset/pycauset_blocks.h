@@ -1,13 +1,32 @@
-/* The children of a block matrix: opened when they are needed, a bounded number at a time. */
+/* Block matrices: the manifest, and the children, opened when they are needed, a bounded number at a time. */
 #ifndef COFFER_FORMATS_PYCAUSET_BLOCKS_H
 #define COFFER_FORMATS_PYCAUSET_BLOCKS_H
 
-#include "formats/pycauset/pycauset_manifest.h"
 #include "formats/pycauset/pycauset_payload.h"
 
 #include <pthread.h>
 
-/* A block matrix may be a child of one, so often. */
+typedef struct coffer__pycauset_manifest_child {
+    const char *path, *uuid; /* borrowed from the metadata */
+} coffer__pycauset_manifest_child;
+
+typedef struct coffer__pycauset_manifest {
+    uint64_t *row_edges, *col_edges; /* one more than there are blocks: from 0 to the number of rows */
+    size_t block_rows, block_cols;
+    size_t *child_of;                          /* of each block, row by row */
+    coffer__pycauset_manifest_child *children; /* each file once */
+    size_t child_count;
+} coffer__pycauset_manifest;
+
+/* Reads and checks it, as the file stores it: before the transposition. No file is looked at. offset : for
+ * messages. */
+coffer_status coffer__pycauset_manifest_read(coffer__pycauset_manifest *out,
+                                             const coffer_pycauset_value *root,
+                                             const coffer_pycauset_info *info, uint64_t offset,
+                                             coffer_error *err);
+void coffer__pycauset_manifest_free(coffer__pycauset_manifest *manifest);
+
+/* How deep block matrices may nest. */
 #define COFFER__PYCAUSET_BLOCK_DEPTH 16
 
 typedef struct coffer__pycauset_block_child {

@@ -62,7 +62,7 @@ static coffer_status check_child(coffer_report *out, child_shape *shape,
     coffer__pycauset_block_child *child;
     coffer_status status = coffer__pycauset_blocks_acquire(&child, blocks, matrix, index, &failure);
     if (status == COFFER_E_NO_MEMORY)
-        return coffer__fail(err, status, failure.offset, "%s", failure.text);
+        return coffer__fail_copy(err, &failure);
     if (status) {
         coffer__report_add(out, status, COFFER_ERROR, COFFER_OFFSET_NONE, "child \"%s\": %s", name,
                            failure.text);
@@ -81,7 +81,7 @@ coffer_status coffer__pycauset_check_blocks(coffer_report *out, const coffer_pyc
     struct coffer__pycauset_blocks *blocks;
     coffer_status status = coffer__pycauset_blocks_get(&blocks, matrix, &failure);
     if (status == COFFER_E_NO_MEMORY)
-        return coffer__fail(err, status, failure.offset, "%s", failure.text);
+        return coffer__fail_copy(err, &failure);
     if (status) {
         coffer__report_add_error(out, COFFER_ERROR, &failure);
         return COFFER_OK;

@@ -267,11 +267,12 @@ static coffer_status make_folder(block_writer *writer, coffer_error *err)
     if (coffer__os_make_folder(writer->folder, 0777) == 0)
         writer->folder_made = true;
     else if (errno != EEXIST)
-        return coffer__fail_errno(err, "cannot create", writer->folder, errno);
+        return coffer__fail_other(err, coffer__fail_errno(err, "cannot create", errno), writer->folder);
     /* A reader will not follow a link in its place. */
     int fd = coffer__file_try_open(writer->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0)
-        return coffer__fail_errno(err, "cannot put children into", writer->folder, errno);
+        return coffer__fail_other(err, coffer__fail_errno(err, "cannot write into the folder", errno),
+                                  writer->folder);
     coffer__file_close(fd);
     return COFFER_OK;
 }

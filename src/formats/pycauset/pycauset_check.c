@@ -23,7 +23,7 @@ static coffer_status take_finding(const checker *check, coffer_severity severity
     if (found->status == COFFER_OK)
         return COFFER_OK;
     if (!coffer__is_about_file(found->status))
-        return coffer__fail(err, found->status, found->offset, "%s", found->text);
+        return coffer__fail_copy(err, found);
     coffer__report_add_error(check->report, severity, found);
     return COFFER_OK;
 }

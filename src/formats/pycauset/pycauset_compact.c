@@ -31,7 +31,7 @@ static coffer_status open_old(job *work, const char *path, coffer_error *err)
     opts.limits = work->opts->limits;
     if ((status = coffer__file_resolve(&work->path, path, err)) ||
         (status = coffer__lock_open(&work->fd, work->path, err)) ||
-        (status = coffer__file_size(&size, work->fd, work->path, err)) ||
+        (status = coffer__file_size(&size, work->fd, NULL, err)) ||
         (status = coffer__source_over_fd(&work->source, work->fd, false, size, work->path, NULL, err)) ||
         (status = coffer_pycauset_open(&work->matrix, work->source, &opts, err)))
         return status;

@@ -53,7 +53,7 @@ static coffer_status open_locked(coffer_pycauset_editor *editor, coffer_error *e
     coffer_source *src = NULL;
     coffer_status status;
     if ((status = coffer__lock_open(&editor->fd, editor->path, err)) ||
-        (status = coffer__file_size(&editor->size, editor->fd, editor->path, err)) ||
+        (status = coffer__file_size(&editor->size, editor->fd, NULL, err)) ||
         (status = coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err)))
         return status;
     status = load(editor, src, err);
@@ -164,17 +164,17 @@ out:
 
 static coffer_status sync_data(const coffer_pycauset_editor *editor, bool wanted, coffer_error *err)
 {
-    return wanted ? coffer__file_sync_data(editor->fd, editor->path, err) : COFFER_OK;
+    return wanted ? coffer__file_sync_data(editor->fd, NULL, err) : COFFER_OK;
 }
 
 static coffer_status append_block(const coffer_pycauset_editor *editor, coffer_error *err)
 {
     coffer_status status = coffer__file_write_at(editor->fd, editor->block.data, editor->block.len,
-                                                 editor->size, editor->path, err);
+                                                 editor->size, NULL, err);
     if (status == COFFER_OK)
         status = sync_data(editor, editor->durability != COFFER_DURABILITY_NONE, err);
     if (status) /* no slot names it: nothing is lost, and nothing is left where that can be had */
-        coffer__file_truncate(editor->fd, editor->size, editor->path, NULL);
+        coffer__file_truncate(editor->fd, editor->size, NULL, NULL);
     return status;
 }
 
@@ -184,11 +184,11 @@ static coffer_status flip(coffer_pycauset_editor *editor, const coffer__pycauset
     uint8_t bytes[COFFER__PYCAUSET_SLOT_SIZE];
     uint64_t place = coffer__pycauset_slot_place(1 - editor->header.active);
     coffer__pycauset_store_slot(bytes, slot);
-    coffer_status status = coffer__file_write_at(editor->fd, bytes, sizeof bytes, place, editor->path, err);
+    coffer_status status = coffer__file_write_at(editor->fd, bytes, sizeof bytes, place, NULL, err);
     if (status) {
-        if (coffer__file_write_at(editor->fd, editor->inactive, sizeof editor->inactive, place, editor->path,
+        if (coffer__file_write_at(editor->fd, editor->inactive, sizeof editor->inactive, place, NULL,
                                   NULL) == COFFER_OK)
-            coffer__file_truncate(editor->fd, editor->size, editor->path, NULL);
+            coffer__file_truncate(editor->fd, editor->size, NULL, NULL);
         return status;
     }
     return sync_data(editor, editor->durability == COFFER_DURABILITY_FULL, err);
@@ -247,7 +247,7 @@ coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycause
     coffer_pycauset_info info;
     coffer_status status;
     if (editor->failure.status)
-        return coffer__fail(err, editor->failure.status, editor->failure.offset, "%s", editor->failure.text);
+        return coffer__fail_copy(err, &editor->failure);
     if (slot.generation == UINT64_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
                             editor->path);

@@ -75,13 +75,13 @@ coffer_status coffer__pycauset_explain_slot(const coffer__pycauset_header *heade
 
 static void load_slot(coffer__pycauset_slot *out, const uint8_t *bytes, uint64_t file_size)
 {
-    out->generation = coffer__load_u64(bytes);
-    out->payload_offset = coffer__load_u64(bytes + 8);
-    out->payload_length = coffer__load_u64(bytes + 16);
-    out->metadata_offset = coffer__load_u64(bytes + 24);
-    out->metadata_length = coffer__load_u64(bytes + 32);
-    out->hot_offset = coffer__load_u64(bytes + 40);
-    out->hot_length = coffer__load_u64(bytes + 48);
+    out->generation = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_GENERATION_AT);
+    out->payload_offset = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_PAYLOAD_OFFSET_AT);
+    out->payload_length = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_PAYLOAD_LENGTH_AT);
+    out->metadata_offset = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_METADATA_OFFSET_AT);
+    out->metadata_length = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_METADATA_LENGTH_AT);
+    out->hot_offset = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_HOT_OFFSET_AT);
+    out->hot_length = coffer__load_u64(bytes + COFFER__PYCAUSET_SLOT_HOT_LENGTH_AT);
     out->crc_matches = coffer__load_u32(bytes + COFFER__PYCAUSET_SLOT_CRC_AT) ==
                        coffer__crc32(0, bytes, COFFER__PYCAUSET_SLOT_CRC_AT);
     out->reserved_zero = true;
@@ -102,13 +102,13 @@ static void choose_active(coffer__pycauset_header *header)
 void coffer__pycauset_store_slot(uint8_t out[COFFER__PYCAUSET_SLOT_SIZE], const coffer__pycauset_slot *slot)
 {
     memset(out, 0, COFFER__PYCAUSET_SLOT_SIZE);
-    coffer__store_u64(out, slot->generation);
-    coffer__store_u64(out + 8, slot->payload_offset);
-    coffer__store_u64(out + 16, slot->payload_length);
-    coffer__store_u64(out + 24, slot->metadata_offset);
-    coffer__store_u64(out + 32, slot->metadata_length);
-    coffer__store_u64(out + 40, slot->hot_offset);
-    coffer__store_u64(out + 48, slot->hot_length);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_GENERATION_AT, slot->generation);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_PAYLOAD_OFFSET_AT, slot->payload_offset);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_PAYLOAD_LENGTH_AT, slot->payload_length);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_METADATA_OFFSET_AT, slot->metadata_offset);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_METADATA_LENGTH_AT, slot->metadata_length);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_HOT_OFFSET_AT, slot->hot_offset);
+    coffer__store_u64(out + COFFER__PYCAUSET_SLOT_HOT_LENGTH_AT, slot->hot_length);
     coffer__store_u32(out + COFFER__PYCAUSET_SLOT_CRC_AT,
                       coffer__crc32(0, out, COFFER__PYCAUSET_SLOT_CRC_AT));
 }
@@ -218,27 +218,30 @@ void coffer__pycauset_store_fresh_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZ
 
 static coffer_status check_framing(const uint8_t *block, uint64_t offset, uint64_t length, coffer_error *err)
 {
-    uint32_t version = coffer__load_u32(block + 4), encoding = coffer__load_u32(block + 8);
-    uint64_t payload = coffer__load_u64(block + 16);
+    uint32_t version = coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_VERSION_AT),
+             encoding = coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_ENCODING_AT);
+    uint64_t payload = coffer__load_u64(block + COFFER__PYCAUSET_BLOCK_LENGTH_AT);
     if (memcmp(block, COFFER__PYCAUSET_BLOCK_MAGIC, COFFER__PYCAUSET_BLOCK_MAGIC_SIZE) != 0)
         return coffer__fail(err, COFFER_E_BAD_MAGIC, offset,
                             "the metadata block at %llu does not begin with " COFFER__PYCAUSET_BLOCK_MAGIC,
                             (unsigned long long)offset);
     if (version != COFFER__PYCAUSET_BLOCK_VERSION)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + 4,
+        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + COFFER__PYCAUSET_BLOCK_VERSION_AT,
                             "metadata block of version %lu, only %d is known", (unsigned long)version,
                             COFFER__PYCAUSET_BLOCK_VERSION);
     if (encoding != COFFER__PYCAUSET_ENCODING_VERSION)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + 8,
+        return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + COFFER__PYCAUSET_BLOCK_ENCODING_AT,
                             "metadata in encoding version %lu, only %d is known", (unsigned long)encoding,
                             COFFER__PYCAUSET_ENCODING_VERSION);
-    if (coffer__load_u32(block + 12) != 0 || coffer__load_u32(block + 28) != 0)
-        return coffer__fail(err, COFFER_E_RESERVED_NOT_ZERO, offset + 12,
+    if (coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_AT) != 0 ||
+        coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT) != 0)
+        return coffer__fail(err, COFFER_E_RESERVED_NOT_ZERO, offset + COFFER__PYCAUSET_BLOCK_RESERVED_AT,
                             "reserved fields of the metadata block at %llu are %lu and %lu, not 0",
-                            (unsigned long long)offset, (unsigned long)coffer__load_u32(block + 12),
-                            (unsigned long)coffer__load_u32(block + 28));
+                            (unsigned long long)offset,
+                            (unsigned long)coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_AT),
+                            (unsigned long)coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT));
     if (payload != length - COFFER__PYCAUSET_BLOCK_HEADER)
-        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset + 16,
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset + COFFER__PYCAUSET_BLOCK_LENGTH_AT,
                             "the metadata block says it holds %llu bytes, its slot gives it %llu",
                             (unsigned long long)payload,
                             (unsigned long long)(length - COFFER__PYCAUSET_BLOCK_HEADER));
@@ -253,8 +256,8 @@ static coffer_status decode_block(coffer__pycauset_tree *out, const uint8_t *blo
         return status;
     const uint8_t *payload = block + COFFER__PYCAUSET_BLOCK_HEADER;
     size_t len = (size_t)length - COFFER__PYCAUSET_BLOCK_HEADER;
-    if (coffer__load_u32(block + 24) != coffer__crc32(0, payload, len))
-        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, offset + 24,
+    if (coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_CRC_AT) != coffer__crc32(0, payload, len))
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, offset + COFFER__PYCAUSET_BLOCK_CRC_AT,
                             "the checksum of the metadata block at %llu does not match",
                             (unsigned long long)offset);
     return coffer__pycauset_decode(out, payload, len, offset + COFFER__PYCAUSET_BLOCK_HEADER, limits, err);

@@ -93,8 +93,8 @@ static coffer_status add_state(coffer_pycauset_history *history, coffer_source *
     if (status)
         return status;
     status = coffer__pycauset_read_block(&tree, src, block->offset, block->length, limits, &why);
-    if (status <= COFFER_E_IO)
-        return coffer__fail(err, status, why.offset, "%s", why.text);
+    if (status && !coffer__is_about_file(status))
+        return coffer__fail_copy(err, &why);
     if (status) /* whole by its checksum, but no metadata */
         return COFFER_OK;
     if (tree.memory_bytes > *memory_left) {

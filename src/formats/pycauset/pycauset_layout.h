@@ -56,7 +56,14 @@
 #define COFFER__PYCAUSET_HEADER_SIZE 4096 /* the payload begins here, or later */
 
 #define COFFER__PYCAUSET_SLOT_SIZE 128
-#define COFFER__PYCAUSET_SLOT_CRC_AT 56 /* and that many bytes it covers */
+#define COFFER__PYCAUSET_SLOT_GENERATION_AT 0
+#define COFFER__PYCAUSET_SLOT_PAYLOAD_OFFSET_AT 8
+#define COFFER__PYCAUSET_SLOT_PAYLOAD_LENGTH_AT 16
+#define COFFER__PYCAUSET_SLOT_METADATA_OFFSET_AT 24
+#define COFFER__PYCAUSET_SLOT_METADATA_LENGTH_AT 32
+#define COFFER__PYCAUSET_SLOT_HOT_OFFSET_AT 40
+#define COFFER__PYCAUSET_SLOT_HOT_LENGTH_AT 48
+#define COFFER__PYCAUSET_SLOT_CRC_AT 56 /* covers all bytes of the slot before it */
 #define COFFER__PYCAUSET_SLOT_RESERVED_AT 60
 #define COFFER__PYCAUSET_PAYLOAD_ALIGNMENT 4096
 #define COFFER__PYCAUSET_BLOCK_ALIGNMENT 16
@@ -65,6 +72,12 @@
 #define COFFER__PYCAUSET_BLOCK_MAGIC_SIZE 4
 #define COFFER__PYCAUSET_BLOCK_VERSION 1
 #define COFFER__PYCAUSET_ENCODING_VERSION 1
+#define COFFER__PYCAUSET_BLOCK_VERSION_AT 4
+#define COFFER__PYCAUSET_BLOCK_ENCODING_AT 8
+#define COFFER__PYCAUSET_BLOCK_RESERVED_AT 12
+#define COFFER__PYCAUSET_BLOCK_LENGTH_AT 16
+#define COFFER__PYCAUSET_BLOCK_CRC_AT 24
+#define COFFER__PYCAUSET_BLOCK_RESERVED_2_AT 28
 #define COFFER__PYCAUSET_BLOCK_HEADER 32
 
 #define COFFER__PYCAUSET_MAX_DEPTH 64     /* of a value below the map at the top */
@@ -72,7 +85,7 @@
 #define COFFER__PYCAUSET_UUID_SIZE 32     /* hexadecimal digits */
 #define COFFER__PYCAUSET_BIT_ROW_BYTES 64 /* rows of a dense bit matrix are padded to a multiple of this */
 
-/* CRC-32 sums of the payload, a key of ours that other readers pass over:
+/* CRC-32 checksums of the payload, a key of ours that other readers ignore:
  * {group_bytes: u64, length: u64 (bytes covered), crc32: bytes, a little-endian u32 for each group}. */
 #define COFFER__PYCAUSET_CHECKSUMS_KEY "payload_checksums"
 #define COFFER__PYCAUSET_CHECKSUM_GROUP (UINT64_C(1) << 20)

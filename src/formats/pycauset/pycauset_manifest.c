@@ -1,4 +1,4 @@
-#include "formats/pycauset/pycauset_manifest.h"
+#include "formats/pycauset/pycauset_blocks.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

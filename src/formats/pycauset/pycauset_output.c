@@ -1,4 +1,4 @@
-#include "formats/pycauset/pycauset_output.h"
+#include "formats/pycauset/pycauset_writer.h"
 
 #include "base/checked.h"
 #include "base/fail.h"

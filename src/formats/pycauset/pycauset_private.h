@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* ---- Metadata (pycauset_value.c, pycauset_decode.c, pycauset_encode.c, pycauset_copy.c) ---- */
+/* ---- Metadata (pycauset_value.c, pycauset_codec.c) ---- */
 
 struct coffer_pycauset_value {
     const char *key; /* in a map, NUL-terminated; else NULL */
@@ -180,6 +180,32 @@ coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *lengt
                                                coffer_error *err);
 
 /* ---- Changes (pycauset_changes.c, pycauset_apply.c) ---- */
+
+typedef enum coffer__pycauset_change_kind {
+    COFFER__PYCAUSET_SET,
+    COFFER__PYCAUSET_SET_CACHED, /* the value gets its signature when it is applied */
+    COFFER__PYCAUSET_SET_CHECKSUMS,
+    COFFER__PYCAUSET_DELETE
+} coffer__pycauset_change_kind;
+
+typedef struct coffer__pycauset_key {
+    const char *text; /* NUL-terminated, escapes resolved */
+    uint16_t len;
+} coffer__pycauset_key;
+
+typedef struct coffer__pycauset_change {
+    coffer__pycauset_change_kind kind;
+    const coffer__pycauset_key *path;
+    size_t steps; /* 1 … COFFER__PYCAUSET_MAX_DEPTH */
+    coffer_pycauset_value value;
+} coffer__pycauset_change;
+
+struct coffer_pycauset_changes {
+    coffer__arena memory;
+    coffer__pycauset_change *items;
+    size_t count, capacity;
+    bool system; /* may set what says what the payload is */
+};
 
 /* A list that may also set the keys that say what the payload is: how a writer builds its metadata. */
 coffer_status coffer__pycauset_system_changes_new(coffer_pycauset_changes **out, coffer_error *err);

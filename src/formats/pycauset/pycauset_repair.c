@@ -56,7 +56,7 @@ static coffer_status read_header(rescue *work, coffer_error *err)
     if (status == COFFER_E_BAD_VALUE && work->header.active >= 0)
         work->preamble = found;
     else if (status && !work->reserved_set)
-        return coffer__fail(err, status, found.offset, "%s", found.text);
+        return coffer__fail_copy(err, &found);
     if ((status = coffer_source_read_at(rest, work->source, COFFER__PYCAUSET_SLOTS_END, sizeof rest, err)))
         return status;
     for (size_t i = 0; i < sizeof rest; i++)
@@ -106,7 +106,7 @@ static coffer_status keep_active(rescue *work, coffer_error *err)
     if (status == COFFER_OK)
         return COFFER_OK;
     if (!coffer__is_about_file(status))
-        return coffer__fail(err, status, why.offset, "%s", why.text);
+        return coffer__fail_copy(err, &why);
     restore_other_slot(work);
     coffer__report_add(work->report, status, COFFER_WARNING, why.offset,
                        "slot %c restored from slot %c, the state that it named is given up: %s", "AB"[which],
@@ -206,7 +206,7 @@ static coffer_status go_back(rescue *work, const coffer_error *why, coffer_error
     if (status == COFFER_OK)
         status = try_state(work, &work->header.slots[other], &other_why);
     if (status && !coffer__is_about_file(status))
-        return coffer__fail(err, status, other_why.offset, "%s", other_why.text);
+        return coffer__fail_copy(err, &other_why);
     if (status)
         return search_blocks(work, damaged->metadata_offset, why, err);
     work->state = work->header.slots[other];
@@ -226,7 +226,7 @@ static coffer_status choose_state(rescue *work, coffer_error *err)
     if (work->header.active < 0) {
         coffer__pycauset_expect_active(&work->header, work->source, &why);
         if (why.status == COFFER_E_CHANGED)
-            return coffer__fail(err, why.status, why.offset, "%s", why.text);
+            return coffer__fail_copy(err, &why);
         return search_blocks(work, UINT64_MAX, &why, err);
     }
     work->state_slot = work->header.active;
@@ -235,7 +235,7 @@ static coffer_status choose_state(rescue *work, coffer_error *err)
     if (status == COFFER_OK)
         return keep_active(work, err);
     if (!coffer__is_about_file(status))
-        return coffer__fail(err, status, why.offset, "%s", why.text);
+        return coffer__fail_copy(err, &why);
     return go_back(work, &why, err);
 }
 

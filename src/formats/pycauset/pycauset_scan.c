@@ -34,11 +34,13 @@ static coffer_status fetch(const uint8_t **out, const search *of, uint8_t *scrat
 /* Length of the block that its framing speaks of, or 0 when it cannot be one. */
 static uint64_t framed_length(const search *of, const uint8_t *framing, uint64_t offset)
 {
-    uint64_t size = coffer_source_size(of->source), len = coffer__load_u64(framing + 16);
+    uint64_t size = coffer_source_size(of->source),
+             len = coffer__load_u64(framing + COFFER__PYCAUSET_BLOCK_LENGTH_AT);
     if (memcmp(framing, COFFER__PYCAUSET_BLOCK_MAGIC, COFFER__PYCAUSET_BLOCK_MAGIC_SIZE) != 0 ||
-        coffer__load_u32(framing + 4) != COFFER__PYCAUSET_BLOCK_VERSION ||
-        coffer__load_u32(framing + 8) != COFFER__PYCAUSET_ENCODING_VERSION ||
-        coffer__load_u32(framing + 12) != 0 || coffer__load_u32(framing + 28) != 0)
+        coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_VERSION_AT) != COFFER__PYCAUSET_BLOCK_VERSION ||
+        coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_ENCODING_AT) != COFFER__PYCAUSET_ENCODING_VERSION ||
+        coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_RESERVED_AT) != 0 ||
+        coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT) != 0)
         return 0;
     if (len == 0 || len > of->limits->json_bytes ||
         !coffer__range_fits(offset + COFFER__PYCAUSET_BLOCK_HEADER, len, size))
@@ -83,7 +85,7 @@ static coffer_status try_block(uint64_t *length, search *of, uint64_t offset, co
     of->work_left -= framed;
     if ((status = sum_block(&crc, of, offset, framed, err)))
         return status;
-    if (crc == coffer__load_u32(framing + 24))
+    if (crc == coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_CRC_AT))
         *length = framed;
     return COFFER_OK;
 }

@@ -49,8 +49,8 @@ static coffer_status add_file(walk *work, const char *folder, const char *name, 
 {
     coffer__folder_list *list = work->list;
     if (list->count >= work->limits->entries)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: more than %" PRIu64 " files",
-                            work->root, work->limits->entries);
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %" PRIu64 " files in the folder",
+                            work->limits->entries);
     coffer_status status =
         coffer__array_reserve_one(&list->files, &list->capacity, list->count, sizeof *list->files, err);
     if (status)
@@ -83,11 +83,18 @@ static coffer_status add_name(walk *work, void *open_folder, const char *folder,
     if (type == DT_UNKNOWN) {
         struct stat st;
         if (coffer__os_stat_in(open_folder, name, &st) != 0)
-            return coffer__fail_errno(err, "cannot examine", name, errno);
+            return coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
         type = S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_LNK;
     }
     return type == DT_DIR ? add_folder(work, folder, name, err)
                           : add_file(work, folder, name, type != DT_REG, err);
+}
+
+/* folder : "" for the folder that the caller named. */
+static coffer_status fail_listing(const char *folder, int error_number, coffer_error *err)
+{
+    return coffer__fail_other(err, coffer__fail_errno(err, "cannot list", error_number),
+                              *folder ? folder : NULL);
 }
 
 static coffer_status list_folder(walk *work, const char *folder, coffer_error *err)
@@ -98,13 +105,13 @@ static coffer_status list_folder(walk *work, const char *folder, coffer_error *e
     void *open_folder = path.failed ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
     if (!open_folder)
         status = path.failed ? coffer__fail_no_memory(err, strlen(folder))
-                             : coffer__fail_errno(err, "cannot list", coffer__buffer_text(&path), errno);
+                             : fail_listing(folder, errno, err);
     while (!status) {
         unsigned char type = DT_UNKNOWN;
         const char *name = coffer__os_next_name(open_folder, &type);
         if (!name) {
             if (errno)
-                status = coffer__fail_errno(err, "cannot list", coffer__buffer_text(&path), errno);
+                status = fail_listing(folder, errno, err);
             break;
         }
         status = add_name(work, open_folder, folder, name, type, err);
@@ -164,8 +171,9 @@ static coffer_status open_part(int *fd, int folder, const char *part, bool last,
     if (errno == ELOOP || (!last && errno == ENOTDIR))
         return fail_unsafe(path, "passes a symbolic link", err);
     if (errno == ENOENT)
-        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: there is no such file", path);
-    return coffer__fail_errno(err, "cannot open", path, errno);
+        return coffer__fail_other(
+            err, coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "the file does not exist"), path);
+    return coffer__fail_other(err, coffer__fail_errno(err, "cannot open", errno), path);
 }
 
 coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, coffer_error *err)

@@ -24,18 +24,18 @@ static coffer_status read_source(void *out, const coffer__hdf5_bytes *bytes, uin
 static coffer_status read_file(void *out, const coffer__hdf5_bytes *bytes, uint64_t offset, size_t len,
                                coffer_error *err)
 {
-    return coffer__file_read_at(bytes->fd, out, len, offset, bytes->name, err);
+    return coffer__file_read_at(bytes->fd, out, len, offset, NULL, err);
 }
 
 static coffer_status write_file(const coffer__hdf5_bytes *bytes, uint64_t offset, const void *data,
                                 size_t len, coffer_error *err)
 {
-    return coffer__file_write_at(bytes->fd, data, len, offset, bytes->name, err);
+    return coffer__file_write_at(bytes->fd, data, len, offset, NULL, err);
 }
 
 static coffer_status truncate_file(const coffer__hdf5_bytes *bytes, uint64_t size, coffer_error *err)
 {
-    return coffer__file_truncate(bytes->fd, size, bytes->name, err);
+    return coffer__file_truncate(bytes->fd, size, NULL, err);
 }
 
 coffer__hdf5_bytes coffer__hdf5_bytes_of_source(coffer_source *src)

@@ -30,7 +30,10 @@ static void a_missing_error_is_accepted(void **state)
     (void)state;
     assert_int_equal(coffer__fail(NULL, COFFER_E_BAD_VALUE, 0, "%s", "unheard"), COFFER_E_BAD_VALUE);
     assert_int_equal(coffer__fail_no_memory(NULL, 1), COFFER_E_NO_MEMORY);
-    assert_int_equal(coffer__fail_errno(NULL, "open", "x", ENOENT), COFFER_E_IO);
+    assert_int_equal(coffer__fail_prefix(NULL, COFFER_E_IO, "%s", "tensor"), COFFER_E_IO);
+    assert_int_equal(coffer__fail_output(NULL, COFFER_E_IO), COFFER_E_IO);
+    assert_int_equal(coffer__fail_other(NULL, COFFER_E_IO, "x"), COFFER_E_IO);
+    assert_int_equal(coffer__fail_errno(NULL, "open", ENOENT), COFFER_E_IO);
 }
 
 static void a_text_that_just_fits_is_whole(void **state)
@@ -113,12 +116,81 @@ static void no_memory_says_how_much_was_wanted(void **state)
     assert_true(err.offset == COFFER_OFFSET_NONE);
 }
 
-static void a_system_error_says_name_call_and_reason(void **state)
+static void a_system_error_says_call_and_reason_and_keeps_the_number(void **state)
 {
     (void)state;
     coffer_error err;
-    assert_int_equal(coffer__fail_errno(&err, "cannot open", "run.mscan", ENOENT), COFFER_E_IO);
-    assert_string_equal(err.text, "run.mscan: cannot open: No such file or directory");
+    assert_int_equal(coffer__fail_errno(&err, "cannot open", ENOENT), COFFER_E_IO);
+    assert_string_equal(err.text, "cannot open: No such file or directory");
+    assert_int_equal(err.system_error, ENOENT);
+    assert_int_equal(err.subject, COFFER_SUBJECT_INPUT);
+    /* The next failure does not inherit the number. */
+    coffer__fail(&err, COFFER_E_BAD_VALUE, 0, "odd");
+    assert_int_equal(err.system_error, 0);
+}
+
+static void words_before_a_failure_keep_its_number_and_subject(void **state)
+{
+    (void)state;
+    coffer_error err;
+    coffer__fail_output(&err, coffer__fail_errno(&err, "cannot write", ENOSPC));
+    err.offset = 17;
+    assert_int_equal(coffer__fail_prefix(&err, COFFER_E_IO, "tensor %d", 3), COFFER_E_IO);
+    assert_string_equal(err.text, "tensor 3: cannot write: No space left on device");
+    assert_int_equal(err.system_error, ENOSPC);
+    assert_int_equal(err.subject, COFFER_SUBJECT_OUTPUT);
+    assert_true(err.offset == 17);
+    coffer_error copy;
+    assert_int_equal(coffer__fail_copy(&copy, &err), COFFER_E_IO);
+    assert_memory_equal(&copy, &err, sizeof err);
+}
+
+static void success_is_left_alone(void **state)
+{
+    (void)state;
+    coffer_error err;
+    coffer_error_init(&err);
+    assert_int_equal(coffer__fail_prefix(&err, COFFER_OK, "%s", "words"), COFFER_OK);
+    assert_int_equal(coffer__fail_output(&err, COFFER_OK), COFFER_OK);
+    assert_int_equal(coffer__fail_other(&err, COFFER_OK, "shard"), COFFER_OK);
+    assert_string_equal(err.text, "");
+    assert_int_equal(err.subject, COFFER_SUBJECT_INPUT);
+}
+
+static void another_file_is_named_without_its_folder(void **state)
+{
+    (void)state;
+    coffer_error err;
+    coffer__fail_other(&err, coffer__fail_errno(&err, "cannot open", EACCES), "models/big/part-2.bin");
+    assert_string_equal(err.text, "part-2.bin: cannot open: Permission denied");
+    assert_int_equal(err.subject, COFFER_SUBJECT_OTHER);
+    assert_int_equal(err.system_error, EACCES);
+    /* It stays about the other file, whatever was being written. */
+    coffer__fail_output(&err, err.status);
+    assert_int_equal(err.subject, COFFER_SUBJECT_OTHER);
+    coffer__fail(&err, COFFER_E_BAD_VALUE, 0, "odd");
+    coffer__fail_other(&err, err.status, NULL);
+    assert_string_equal(err.text, "odd");
+    assert_int_equal(err.subject, COFFER_SUBJECT_INPUT);
+}
+
+static void a_long_name_loses_its_middle_and_not_the_reason(void **state)
+{
+    (void)state;
+    coffer_error err;
+    char name[601];
+    for (size_t i = 0; i < 600; i += 2)
+        memcpy(name + i, "\xc3\xa4", 2); /* two bytes a letter */
+    memcpy(name, "begin", 5);
+    name[5] = 'x';
+    memcpy(name + 597, "end", 4);
+    name[596] = 'x';
+    coffer__fail_other(&err, coffer__fail_errno(&err, "cannot open", ENOENT), name);
+    assert_int_equal(strncmp(err.text, "beginx\xc3\xa4", 8), 0);
+    assert_non_null(strstr(err.text, "\xe2\x80\xa6\xc3\xa4"));
+    assert_non_null(strstr(err.text, "xend: cannot open: No such file or directory"));
+    assert_null(strchr(err.text, '?'));
+    assert_true(strlen(err.text) < 140);
 }
 
 static void every_code_has_a_name_of_its_own(void **state)
@@ -129,16 +201,19 @@ static void every_code_has_a_name_of_its_own(void **state)
     for (int code = 0; code > -64; code--) {
         const char *name = coffer_status_name(code);
         bool is_code =
-            code >= COFFER_E_INTERRUPTED_UPDATE || (code <= COFFER_E_IO && code >= COFFER_E_CHANGED);
+            code >= COFFER_E_UNDECODABLE || (code <= COFFER_E_IO && code >= COFFER_E_CHANGED);
         assert_int_equal(strcmp(name, "unknown") != 0, is_code);
         for (size_t i = 0; is_code && i < count; i++)
             assert_string_not_equal(name, seen[i]);
         if (is_code)
             seen[count++] = name;
     }
-    assert_int_equal(count, 33);
+    assert_int_equal(count, 36);
     assert_string_equal(coffer_status_name(COFFER_E_BAD_CHECKSUM), "bad-checksum");
     assert_string_equal(coffer_status_name(COFFER_E_UNSAFE_PATH), "unsafe-path");
+    assert_string_equal(coffer_status_name(COFFER_E_KEY_NEEDED), "key-needed");
+    assert_string_equal(coffer_status_name(COFFER_E_AUTHENTICATION_FAILED), "authentication-failed");
+    assert_string_equal(coffer_status_name(COFFER_E_UNDECODABLE), "undecodable");
     assert_string_equal(coffer_status_name(1), "unknown");
 }
 
@@ -160,7 +235,11 @@ int main(void)
         cmocka_unit_test(what_cannot_be_formatted_leaves_its_format),
         cmocka_unit_test(words_can_be_put_before_an_error),
         cmocka_unit_test(no_memory_says_how_much_was_wanted),
-        cmocka_unit_test(a_system_error_says_name_call_and_reason),
+        cmocka_unit_test(a_system_error_says_call_and_reason_and_keeps_the_number),
+        cmocka_unit_test(words_before_a_failure_keep_its_number_and_subject),
+        cmocka_unit_test(success_is_left_alone),
+        cmocka_unit_test(another_file_is_named_without_its_folder),
+        cmocka_unit_test(a_long_name_loses_its_middle_and_not_the_reason),
         cmocka_unit_test(every_code_has_a_name_of_its_own),
         cmocka_unit_test(the_version_is_that_of_the_header),
     };

@@ -36,7 +36,7 @@ static void a_failed_call_becomes_a_finding(void **state)
 {
     (void)state;
     coffer_report *report;
-    coffer_error err = { COFFER_E_BAD_JSON, 99, "expected a value" };
+    coffer_error err = { .status = COFFER_E_BAD_JSON, .offset = 99, .text = "expected a value" };
     assert_int_equal(coffer_report_new(&report, 5, NULL), COFFER_OK);
     assert_true(coffer__report_add_error(report, COFFER_WARNING, &err));
     const coffer_finding *finding = coffer_report_at(report, 0);

@@ -1,6 +1,7 @@
 #include "coffer/coffer.h"
 #include "support/temp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

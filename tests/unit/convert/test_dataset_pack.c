@@ -309,7 +309,7 @@ static void what_holds_nothing_to_pack_says_so(void **state)
     (void)state;
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     make_folder("empty");
-    must_refuse("empty", NULL, COFFER_E_NOT_FOUND, "no files in it");
+    must_refuse("empty", NULL, COFFER_E_NOT_FOUND, "no files in the folder");
     put_text("empty/1.txt", "one");
     opts.kind = COFFER_DATASET_IMAGES;
     must_refuse("empty", &opts, COFFER_E_NOT_FOUND, "none of its 1 files is a picture");

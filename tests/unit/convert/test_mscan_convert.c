@@ -556,7 +556,7 @@ static void a_pair_that_is_not_in_the_table_names_those_that_are(void **state)
     assert_fails(TWO_SEQUENCES, in_folder("b.npy"), WITH("quantize"), COFFER_E_INVALID_ARGUMENT,
                  "\"quantize\"");
     assert_fails(TWO_SEQUENCES, in_folder("b.npy"), WITH("param"), COFFER_E_INVALID_ARGUMENT,
-                 "wants a value");
+                 "requires a value");
     assert_fails(write_text("c.dat", "no such thing"), in_folder("b.mscan"), NULL, COFFER_E_NOT_RECOGNISED,
                  "");
 }

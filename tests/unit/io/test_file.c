@@ -39,7 +39,7 @@ static void a_file_that_ends_too_early_has_changed(void **state)
     assert_int_equal(coffer__file_open(&fd, path, O_RDONLY, 0, NULL), COFFER_OK);
     assert_int_equal(coffer__file_read_at(fd, bytes, 10, 0, "short", &err), COFFER_E_CHANGED);
     assert_int_equal(err.offset, 4);
-    assert_string_equal(err.text, "short: ends at 4, 6 bytes before what it had when it was opened");
+    assert_string_equal(err.text, "short: ends at 4, 6 bytes before the end of the range that existed when it was opened");
     coffer__file_close(fd);
 }
 
@@ -52,7 +52,7 @@ static void errors_name_the_file_and_the_reason(void **state)
     char byte = 'x';
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer__file_open(&fd, "/no/such", O_RDONLY, 0, &err), COFFER_E_IO);
-    assert_string_equal(err.text, "/no/such: cannot open: No such file or directory");
+    assert_string_equal(err.text, "cannot open: No such file or directory");
     assert_int_equal(fd, -1);
     assert_int_equal(coffer__file_read_at(-1, &byte, 1, 0, "f", &err), COFFER_E_IO);
     assert_string_equal(err.text, "f: cannot read: Bad file descriptor");
@@ -62,14 +62,14 @@ static void errors_name_the_file_and_the_reason(void **state)
     assert_string_equal(err.text, "f: cannot write: Bad file descriptor");
     assert_int_equal(coffer__file_write_at(-1, &byte, 1, 0, "f", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_truncate(-1, 0, "f", &err), COFFER_E_IO);
-    assert_string_equal(err.text, "f: cannot cut: Bad file descriptor");
+    assert_string_equal(err.text, "f: cannot truncate: Bad file descriptor");
     assert_int_equal(coffer__file_sync(-1, "f", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_sync_data(-1, "f", &err), COFFER_E_IO);
     assert_string_equal(err.text, "f: cannot sync: Bad file descriptor");
     assert_int_equal(coffer__file_size(&size, -1, "f", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_unlink("/no/such", &err), COFFER_E_IO);
     assert_int_equal(coffer__file_sync_folder("/no/such", &err), COFFER_E_IO);
-    assert_string_equal(err.text, "/no/: cannot open: No such file or directory");
+    assert_string_equal(err.text, "cannot open the folder: No such file or directory");
 }
 
 static void the_folder_of_a_bare_name_is_synced(void **state)

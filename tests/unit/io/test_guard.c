@@ -82,7 +82,7 @@ static int cut_while_mapped(void)
     EXPECT(coffer_source_read_at(bytes, src, 0, 10, NULL) == COFFER_OK);
     EXPECT(view[15000] == 0);
     EXPECT(coffer_source_intact(src, &err) == COFFER_E_CHANGED);
-    EXPECT(strstr(err.text, "file: cut from 20000 to 5000 bytes while it was read"));
+    EXPECT(strstr(err.text, "truncated from 20000 to 5000 bytes while it was read"));
     EXPECT(coffer_source_read_at(bytes, src, 0, 10, NULL) == COFFER_E_CHANGED);
     /* It stays an error when the file grows again. */
     EXPECT(truncate(temp_path(folder, "file"), SIZE) == 0);

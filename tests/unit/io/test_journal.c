@@ -93,7 +93,7 @@ static void only_what_was_journalled_or_appended_may_be_overwritten(void **state
     assert_int_equal(coffer__update_begin(update, ranges, 3, NULL), COFFER_OK);
     assert_int_equal(coffer__update_append(update, "tail", 4, NULL), COFFER_OK);
     assert_int_equal(coffer__update_overwrite(update, 4, "xx", 2, &err), COFFER_E_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.text, "2 bytes at 4 are not among what the update was begun for"));
+    assert_non_null(strstr(err.text, "2 bytes at 4 are outside the ranges the update was begun for"));
     assert_int_equal(coffer__update_overwrite(update, 11, "xx", 2, NULL), COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer__update_overwrite(update, 14, "xx", 2, NULL), COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer__update_overwrite(update, 23, "xx", 2, NULL), COFFER_E_INVALID_ARGUMENT);
@@ -233,7 +233,7 @@ static void no_journal_is_written_beside_a_file_that_replaced_the_locked_one(voi
     temp_write(temp_path(temp_folder, "other"), "another file", 12);
     assert_int_equal(rename(temp_path(temp_folder, "other"), file()), 0);
     assert_int_equal(coffer__update_begin(update, &range, 1, &err), COFFER_E_CHANGED);
-    assert_non_null(strstr(err.text, "file: replaced or removed while it was open for writing"));
+    assert_non_null(strstr(err.text, "replaced or removed while it was open for writing"));
     temp_assert_only(temp_folder, "file", NULL);
     assert_int_equal(unlink(file()), 0);
     assert_int_equal(coffer__update_begin(update, &range, 1, NULL), COFFER_E_CHANGED);
@@ -450,11 +450,11 @@ static void a_whole_journal_that_makes_no_sense_is_an_error(void **state)
 
     made = make_journal(1, OLD_SIZE, 1);
     make_range(&made, OLD_SIZE - 1, "AA", 2);
-    assert_refused(&made, COFFER_E_OUT_OF_BOUNDS, "2 bytes at 19 lie past the old size 20");
+    assert_refused(&made, COFFER_E_OUT_OF_BOUNDS, "2 bytes at 19 are past the old size 20");
 
     made = make_journal(1, OLD_SIZE, 1);
     make_range(&made, UINT64_MAX, "AA", 2);
-    assert_refused(&made, COFFER_E_OUT_OF_BOUNDS, "lie past the old size 20");
+    assert_refused(&made, COFFER_E_OUT_OF_BOUNDS, "are past the old size 20");
 
     made = make_journal(1, OLD_SIZE, 2);
     make_range(&made, 5, "AA", 2);
@@ -462,11 +462,11 @@ static void a_whole_journal_that_makes_no_sense_is_an_error(void **state)
     assert_refused(&made, COFFER_E_OVERLAP, "the range at 5 begins before the one before it ends at 6");
 
     made = make_journal(1, OLD_SIZE + 1, 0);
-    assert_refused(&made, COFFER_E_TRUNCATED, "the journal says it had 21 bytes, the file has 20");
+    assert_refused(&made, COFFER_E_TRUNCATED, "the journal was written for 21 bytes, the file has 20");
 
     made = make_journal(1, OLD_SIZE + 4, 1);
     make_range(&made, OLD_SIZE + 1, "AAA", 3);
-    assert_refused(&made, COFFER_E_TRUNCATED, "the journal says it had 24 bytes, the file has 20");
+    assert_refused(&made, COFFER_E_TRUNCATED, "the journal was written for 24 bytes, the file has 20");
 }
 
 static void bytes_that_the_file_lost_come_from_the_journal(void **state)

@@ -103,7 +103,7 @@ static void a_folder_that_is_not_there_is_an_error(void **state)
     char *path = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer__temporary_create(&fd, &path, "/no/such/file", &err), COFFER_E_IO);
-    assert_string_equal(err.text, "/no/such/file: cannot create a file beside it: No such file or directory");
+    assert_string_equal(err.text, "cannot create a file in the folder: No such file or directory");
     assert_null(path);
     setenv("TMPDIR", "/no/such", 1);
     assert_int_equal(coffer__temporary_unnamed(&fd, &err), COFFER_E_IO);

@@ -298,7 +298,7 @@ static void an_encrypted_field_without_a_key_is_an_error_even_when_skipping(void
     make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
     coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
     assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL),
-                     COFFER_E_INVALID_ARGUMENT);
+                     COFFER_E_KEY_NEEDED);
     close_fixture(&of);
 }
 

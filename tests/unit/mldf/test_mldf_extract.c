@@ -190,7 +190,7 @@ static void moving_encrypted_samples_needs_the_key(void **state)
     assert_int_equal(dataset_create(path("a.mldf"), 10, COFFER_MLDF_FIELD_ENCRYPTED, NULL, NULL), COFFER_OK);
     coffer_mldf *set = open_set(&src, "a.mldf", NULL);
     assert_int_equal(dataset_extract(path("b.mldf"), set, &second, 1, NULL, 0, &opts, NULL),
-                     COFFER_E_INVALID_ARGUMENT);
+                     COFFER_E_KEY_NEEDED);
     assert_int_equal(dataset_extract(path("b.mldf"), set, &first, 1, NULL, 0, &opts, NULL), COFFER_OK);
     dataset_expect(path("b.mldf"), NULL, 1);
     coffer_mldf_close(set);

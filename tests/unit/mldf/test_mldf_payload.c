@@ -85,7 +85,7 @@ static void assert_not_authentic(fixture *of, uint64_t sample, size_t field)
     char words[80];
     snprintf(words, sizeof words, "authentication failed for sample %llu, field %s",
              (unsigned long long)sample, field == 0 ? "a" : "b");
-    assert_int_equal(read_value(of, sample, field), COFFER_E_BAD_CHECKSUM);
+    assert_int_equal(read_value(of, sample, field), COFFER_E_AUTHENTICATION_FAILED);
     assert_memory_equal(of->err.text, words, strlen(words));
 }
 
@@ -111,8 +111,8 @@ static void an_encrypted_value_without_a_key_says_so(void **state)
     (void)state;
     make(&of, COFFER_MLDF_FIELD_ENCRYPTED, &opts);
     open_with(&of, NULL, NULL);
-    assert_int_equal(read_value(&of, 1, 0), COFFER_E_INVALID_ARGUMENT);
-    assert_non_null(strstr(of.err.text, "sample 1, field a: it is encrypted, and there is no key"));
+    assert_int_equal(read_value(&of, 1, 0), COFFER_E_KEY_NEEDED);
+    assert_non_null(strstr(of.err.text, "sample 1, field a: encrypted, and no key was given"));
     end(&of);
 }
 

@@ -330,9 +330,9 @@ static void deleting_from_an_encrypted_set_needs_the_key(void **state)
     (void)state;
     create(10, COFFER_MLDF_FIELD_ENCRYPTED);
     opts.key = NULL;
-    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_KEY_NEEDED);
     opts.key = wrong;
-    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_BAD_CHECKSUM);
+    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_AUTHENTICATION_FAILED);
     assert_non_null(strstr(err.text, "authentication failed for sample 1"));
     dataset_expect(path(), NULL, 10);
     temp_assert_only(temp_folder, "set.mldf", NULL);

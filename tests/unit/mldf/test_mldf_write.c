@@ -292,7 +292,7 @@ static void options_that_make_no_sense_are_refused(void **state)
     opts = dataset_small_pages();
     opts.key = NULL;
     assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL),
-                     COFFER_E_INVALID_ARGUMENT);
+                     COFFER_E_KEY_NEEDED);
     assert_null(writer);
     temp_assert_only(temp_folder, NULL);
 }

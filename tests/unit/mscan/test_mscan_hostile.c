@@ -148,7 +148,7 @@ static coffer_status read_until(void *context, void *out, uint64_t offset, size_
     const failing *of = context;
     if (offset + len > of->good_until) {
         if (err)
-            *err = (coffer_error){ COFFER_E_IO, offset, "the line is dead" };
+            *err = (coffer_error){ .status = COFFER_E_IO, .offset = offset, .text = "the line is dead" };
         return COFFER_E_IO;
     }
     memcpy(out, original + offset, len);

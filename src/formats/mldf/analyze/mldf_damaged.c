@@ -58,7 +58,7 @@ static coffer_status is_damaged(bool *out, damage_pass *pass, coffer__mldf_surve
         if (coffer__mldf_survey_value(&pass->survey, surveyor, sample, f, &entry, &found) == COFFER_OK)
             continue;
         if (!coffer__is_about_file(found.status))
-            return coffer__fail(err, found.status, found.offset, "%s", found.text);
+            return coffer__fail_copy(err, &found);
         *out = true;
     }
     return COFFER_OK;

@@ -264,7 +264,7 @@ coffer_status coffer__mldf_batch_failed(coffer_mldf_batch *batch, coffer__mldf_w
         atomic_store_explicit(&batch->any_damaged, true, memory_order_relaxed);
         return COFFER_OK;
     }
-    return coffer__fail(err, failure->status, failure->offset, "%s", failure->text);
+    return coffer__fail_copy(err, failure);
 }
 
 coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *samples, size_t count,

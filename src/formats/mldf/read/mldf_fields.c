@@ -248,7 +248,7 @@ static coffer_status sort_names(coffer__mldf_schema *schema, const coffer__mldf_
         coffer__fail(&found, COFFER_E_DUPLICATE, header->descriptors + b * schema->stride,
                      "fields %zu and %zu have the same name: %s", a, b, schema->fields[a].name);
         if (!report)
-            return coffer__fail(err, found.status, found.offset, "%s", found.text);
+            return coffer__fail_copy(err, &found);
         coffer__report_add_error(report, COFFER_ERROR, &found);
     }
     return COFFER_OK;
@@ -265,7 +265,7 @@ static coffer_status take_fields(coffer__mldf_schema *schema, const raw_fields *
         if (status == COFFER_OK)
             continue;
         if (!report)
-            return coffer__fail(err, status, found.offset, "%s", found.text);
+            return coffer__fail_copy(err, &found);
         coffer__report_add_error(report, COFFER_ERROR, &found);
         if (name[0] == 0)
             snprintf(name, COFFER__MLDF_NAME_SIZE, "#%zu", i);

@@ -124,7 +124,7 @@ static bool is_encrypted(const coffer_mldf *set, size_t field)
 static coffer_status fail_authentication(const coffer_mldf *set, const coffer__mldf_value *value,
                                          const char *why, coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_BAD_CHECKSUM, value->offset,
+    return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, value->offset,
                         "authentication failed for sample %llu, field %s: %s",
                         (unsigned long long)value->sample, set->schema.fields[value->field].name, why);
 }
@@ -147,8 +147,8 @@ static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value
     if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
         return fail_authentication(set, value, "the file does not say that it is encrypted", err);
     if (!set->has_key)
-        return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, value->offset, set, value->sample,
-                                       value->field, "it is encrypted, and there is no key");
+        return coffer__mldf_fail_value(err, COFFER_E_KEY_NEEDED, value->offset, set, value->sample,
+                                       value->field, "encrypted, and no key was given");
     return COFFER_OK;
 }
 

@@ -141,7 +141,7 @@ static coffer_status explain(const coffer_mldf *set, coffer_status status, coffe
     coffer_error cut = COFFER_ERROR_INIT;
     if (!coffer__is_about_file(status) || coffer_source_intact(set->source, &cut) == COFFER_OK)
         return status;
-    return coffer__fail(err, cut.status, cut.offset, "%s", cut.text);
+    return coffer__fail_copy(err, &cut);
 }
 
 static coffer_status read_value(coffer_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,

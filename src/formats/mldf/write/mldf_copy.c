@@ -176,15 +176,15 @@ coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__
         (from->sample == writer->sample && from->field == to))
         return coffer__mldf_put_payload(writer, to, from->bytes, from->size, 0, err);
     if (!writer->has_key)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s is encrypted for its number: a key is needed",
+        return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE,
+                            "sample %llu, field %s is encrypted for its sample number: a key is needed",
                             (unsigned long long)from->sample, name);
     if ((status = coffer__mldf_bytes_reserve(scratch, from->size, err)))
         return status;
     if (from->size < COFFER__MLDF_SEAL_SIZE ||
         !coffer__mldf_open_sealed(scratch->data, from->bytes, from->size, from->sample, (uint16_t)from->field,
                                   writer->key))
-        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+        return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, COFFER_OFFSET_NONE,
                             "authentication failed for sample %llu, field %s",
                             (unsigned long long)from->sample, name);
     return coffer__mldf_put_payload(writer, to, scratch->data, from->size - COFFER__MLDF_SEAL_SIZE,

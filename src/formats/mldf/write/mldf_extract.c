@@ -144,18 +144,17 @@ static coffer_status compare_dictionaries(bool *same, const coffer_mldf *set, co
     return status;
 }
 
-coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
-                                          const coffer_mldf *set, coffer_error *err)
+static coffer_status compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
+                                    const coffer_mldf *set, coffer_error *err)
 {
     const coffer__mldf_schema *a = &first->schema, *b = &set->schema;
-    const char *name = coffer_source_name(set->source);
     for (size_t i = 0; i < a->count && i < b->count; i++) {
         const char *what = difference(&a->fields[i], &b->fields[i]);
         bool same = true;
         coffer_status status = COFFER_OK;
         if (a->fields[i].type != b->fields[i].type || strcmp(a->fields[i].name, b->fields[i].name) != 0)
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "%s: field %zu is \"%s\" (%s), in the first set it is \"%s\" (%s)", name, i,
+                                "field %zu is \"%s\" (%s), in the first set it is \"%s\" (%s)", i,
                                 b->fields[i].name, type_label(b->fields[i].type), a->fields[i].name,
                                 type_label(a->fields[i].type));
         if (!what)
@@ -164,13 +163,19 @@ coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, cons
             return status;
         if (what || !same)
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "%s: field \"%s\" is not as in the first set: %s", name, a->fields[i].name,
+                                "field \"%s\" differs from the first set: %s", a->fields[i].name,
                                 what ? what : "the dictionaries differ");
     }
     if (a->count != b->count)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                            "%s: %zu fields, the first set has %zu", name, b->count, a->count);
+                            "%zu fields, the first set has %zu", b->count, a->count);
     return COFFER_OK;
+}
+
+coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
+                                          const coffer_mldf *set, coffer_error *err)
+{
+    return coffer__fail_other(err, compare_fields(writer, first, set, err), coffer_source_name(set->source));
 }
 
 coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,

@@ -149,7 +149,7 @@ coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coff
 
 static coffer_status fail_without_key(const coffer__mldf_column *column, coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+    return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE,
                         "field %s is encrypted: a key is needed", column->name);
 }
 

@@ -113,7 +113,8 @@ static coffer_status open_rows(coffer_mldf_writer *writer, int flags, coffer_err
         (status = beside(&checkpoint->path, writer->path, ".partial-rows", err)))
         return status;
     writer->opts.resume_tag = NULL; /* the caller's */
-    return coffer__file_open(&checkpoint->fd, checkpoint->path, O_RDWR | flags, 0666, err);
+    status = coffer__file_open(&checkpoint->fd, checkpoint->path, O_RDWR | flags, 0666, err);
+    return coffer__fail_other(err, status, checkpoint->path);
 }
 
 void coffer__mldf_checkpoint_free(coffer__mldf_checkpoint *checkpoint)
@@ -277,7 +278,7 @@ static coffer_status sum_data(uint32_t *crc, revival *work, uint64_t end, coffer
     for (uint64_t at = work->writer->out.position; at < end;) {
         size_t len = end - at < PIECE ? (size_t)(end - at) : PIECE;
         coffer_status status =
-            coffer__file_read_at(work->data, work->piece, len, at, work->writer->path, err);
+            coffer__fail_output(err, coffer__file_read_at(work->data, work->piece, len, at, NULL, err));
         if (status)
             return status;
         sum = coffer__crc32(sum, work->piece, len);
@@ -298,7 +299,8 @@ static coffer_status remember(revival *work, const uint8_t *entries, size_t len,
         uint8_t *payload = coffer__malloc(entry.size);
         if (!payload)
             return coffer__fail_no_memory(err, entry.size);
-        status = coffer__file_read_at(work->data, payload, entry.size, entry.offset, writer->path, err);
+        status = coffer__fail_output(
+            err, coffer__file_read_at(work->data, payload, entry.size, entry.offset, NULL, err));
         if (status == COFFER_OK) {
             known.crc = coffer__crc32(0, payload, entry.size);
             coffer__hash_seeded(known.hash, payload, entry.size, writer->known.seed);
@@ -417,8 +419,8 @@ static coffer_status expect(const char *path, const char *ending, coffer_error *
         return status;
     if (coffer__os_stat(name, &st) != 0)
         status = errno == ENOENT ? coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                                                "%s: nothing to resume", path)
-                                 : coffer__fail_errno(err, "cannot examine", name, errno);
+                                                "nothing to resume")
+                                 : coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
     coffer__free(name);
     return status;
 }
@@ -452,7 +454,7 @@ coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *er
         if ((status = beside(&name, path, endings[i], err)))
             return status;
         if (coffer__os_unlink(name) != 0 && errno != ENOENT)
-            status = coffer__fail_errno(err, "cannot remove", name, errno);
+            status = coffer__fail_other(err, coffer__fail_errno(err, "cannot remove", errno), name);
         coffer__free(name);
     }
     return status;

@@ -209,7 +209,7 @@ static coffer_status walk_blocks(coffer__mlyze_map *map, const coffer_mlyze *tra
         if (coffer__is_about_file(status))
             return end_walk(map, trace, offset, &why, err);
         if (status)
-            return coffer__fail(err, status, why.offset, "%s", why.text);
+            return coffer__fail_copy(err, &why);
         block.first_event = map->event_count;
         if ((status = coffer__mlyze_map_add(map, trace, &block, err)))
             return status;
@@ -242,7 +242,7 @@ coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *tra
     coffer_status status = coffer__mlyze_has_blocks(&trace->header) ? walk_blocks(map, trace, &found)
                                                                     : coffer__mlyze_skim(map, trace, &found);
     if (status && !coffer__is_about_file(status))
-        return coffer__fail(err, status, found.offset, "%s", found.text);
+        return coffer__fail_copy(err, &found);
     if (status)
         map->damage = found;
     compare_with_header(map, trace);

@@ -58,16 +58,18 @@ static coffer_status name_parts(coffer__mlyze_parts *parts, const char *path, co
     return coffer__fail_no_memory(err, strlen(parts->path) + sizeof ".strings");
 }
 
-static coffer_status create_one(int *fd, const char *part, const char *path, coffer_error *err)
+static coffer_status create_one(int *fd, const char *part, coffer_error *err)
 {
     *fd = coffer__file_try_open(part, O_RDWR | O_CREAT | O_EXCL, 0666);
     if (*fd >= 0)
         return COFFER_OK;
     if (errno == EEXIST)
-        return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                            "%s: of another recording, under way or killed; coffer repair %s.part saves it",
-                            part, path);
-    return coffer__fail_errno(err, "cannot create", part, errno);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
+                                               "belongs to another recording, running or killed; "
+                                               "'coffer repair' saves it"),
+                                  part);
+    return coffer__fail_output(err, coffer__fail_errno(err, "cannot create a file in the folder", errno));
 }
 
 /* Takes back what a failed create made. */
@@ -85,7 +87,9 @@ static coffer_status lock_part(const coffer__mlyze_parts *parts, coffer_error *e
     do
         result = coffer__os_lock(parts->part);
     while (result != 0 && errno == EINTR);
-    return result == 0 ? COFFER_OK : coffer__fail_errno(err, "cannot lock", parts->part_path, errno);
+    if (result == 0)
+        return COFFER_OK;
+    return coffer__fail_other(err, coffer__fail_errno(err, "cannot lock", errno), parts->part_path);
 }
 
 coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char *path, uint64_t start_time,
@@ -94,9 +98,9 @@ coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char 
     coffer_status status = name_parts(parts, path, err);
     if (status)
         return status;
-    if ((status = create_one(&parts->part, parts->part_path, path, err)) ||
+    if ((status = create_one(&parts->part, parts->part_path, err)) ||
         (status = lock_part(parts, err)) ||
-        (status = create_one(&parts->strings, parts->strings_path, path, err)) ||
+        (status = create_one(&parts->strings, parts->strings_path, err)) ||
         (status = write_header(parts->strings, COFFER__MLYZE_STRINGS_MAGIC, start_time, parts->strings_path,
                                err)) ||
         (status = write_header(parts->part, COFFER__MLYZE_PART_MAGIC, start_time, parts->part_path, err))) {
@@ -112,7 +116,9 @@ static coffer_status open_strings(coffer__mlyze_parts *parts, coffer_error *err)
     parts->strings = coffer__file_try_open(parts->strings_path, O_RDONLY, 0);
     if (parts->strings >= 0)
         return coffer__file_size(&parts->strings_size, parts->strings, parts->strings_path, err);
-    return errno == ENOENT ? COFFER_OK : coffer__fail_errno(err, "cannot open", parts->strings_path, errno);
+    if (errno == ENOENT)
+        return COFFER_OK;
+    return coffer__fail_other(err, coffer__fail_errno(err, "cannot open", errno), parts->strings_path);
 }
 
 static coffer_status open_part(coffer__mlyze_parts *parts, coffer_error *err)
@@ -122,9 +128,8 @@ static coffer_status open_part(coffer__mlyze_parts *parts, coffer_error *err)
         return COFFER_OK;
     coffer_status status = coffer__lock_open(&parts->part, parts->part_path, err);
     if (status == COFFER_E_LOCKED)
-        return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "%s: the recording is under way",
-                            parts->part_path);
-    return status ? status : coffer__file_size(&parts->part_size, parts->part, parts->part_path, err);
+        coffer__fail(err, status, COFFER_OFFSET_NONE, "the recording is still running");
+    return status ? coffer__fail_other(err, status, parts->part_path) : coffer__file_size(&parts->part_size, parts->part, parts->part_path, err);
 }
 
 coffer_status coffer__mlyze_parts_open(coffer__mlyze_parts *parts, const char *path, coffer_error *err)
@@ -136,7 +141,7 @@ coffer_status coffer__mlyze_parts_open(coffer__mlyze_parts *parts, const char *p
         return status;
     if (parts->part < 0 && parts->strings < 0)
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                            "%s: no recording left its parts beside it", path);
+                            "no unfinished recording has its parts next to it");
     return COFFER_OK;
 }
 

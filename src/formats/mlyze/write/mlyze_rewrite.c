@@ -48,8 +48,7 @@ static coffer_status find_events(rewriting *work, coffer_error *err)
         return coffer__fail_no_memory(err, sizeof *work->map);
     coffer_status status = coffer__mlyze_walk(work->map, work->trace, err);
     if (status == COFFER_OK && work->map->damage.status)
-        status = coffer__fail(err, work->map->damage.status, work->map->damage.offset, "%s",
-                              work->map->damage.text);
+        status = coffer__fail_copy(err, &work->map->damage);
     work->front.event_count = work->map->event_count;
     return status;
 }

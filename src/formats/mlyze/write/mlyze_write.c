@@ -99,7 +99,8 @@ static coffer_status begin_recording(coffer_mlyze_writer *writer, const char *ex
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a recording needs a file: its parts lie beside it");
     if (!writer->opts.overwrite && coffer__os_stat(writer->path, &st) == 0)
-        return coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "%s: exists already", writer->path);
+        return coffer__fail_output(
+            err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"));
     status = coffer__mlyze_parts_create(&writer->parts, writer->path, writer->opts.start_time_us, err);
     if (status || !extra_json)
         return status;

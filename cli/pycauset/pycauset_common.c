@@ -1,6 +1,30 @@
-#include "value_text.h"
+/* Shared by the verbs for matrices. */
+#include "pycauset_verbs.h"
 
 #include <math.h>
+
+int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
+                         int (*work)(const cli_args *args, const coffer_pycauset *matrix))
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_pycauset *matrix = NULL;
+    opts.generation = generation;
+    coffer_status status = coffer_pycauset_open(&matrix, src, &opts, &err);
+    if (status)
+        return cli_fail(cli_operand(args, 0), &err,
+                        status == COFFER_E_NOT_FOUND ? "'coffer log' lists the generations" : NULL);
+    int result = work(args, matrix);
+    coffer_pycauset_close(matrix);
+    return result;
+}
+
+const char *pycauset_element_type(const coffer_pycauset_info *info)
+{
+    return info->dtype == COFFER_DTYPE_NONE ? "mixed" : coffer_dtype_name(info->dtype);
+}
+
+/* ---- Metadata as text and JSON ---- */
 
 static void put_hex(coffer__buffer *out, const coffer_pycauset_value *value)
 {
@@ -30,12 +54,12 @@ static void put_children(coffer__json_writer *json, const coffer_pycauset_value 
             const char *key = coffer_pycauset_value_key_at(value, i, &len);
             coffer__json_key_len(json, key, len);
         }
-        value_put_json(json, coffer_pycauset_value_at(value, i));
+        pycauset_put_json(json, coffer_pycauset_value_at(value, i));
     }
 }
 
 /* Recurses as deep as the format lets values nest. */
-void value_put_json(coffer__json_writer *json, const coffer_pycauset_value *value)
+void pycauset_put_json(coffer__json_writer *json, const coffer_pycauset_value *value)
 {
     size_t len;
     switch (coffer_pycauset_value_kind(value)) {
@@ -72,7 +96,7 @@ void value_put_json(coffer__json_writer *json, const coffer_pycauset_value *valu
     }
 }
 
-void value_put_text(coffer__buffer *out, const coffer_pycauset_value *value)
+void pycauset_put_text(coffer__buffer *out, const coffer_pycauset_value *value)
 {
     coffer_pycauset_kind kind = coffer_pycauset_value_kind(value);
     double number = coffer_pycauset_value_f64(value);
@@ -87,7 +111,7 @@ void value_put_text(coffer__buffer *out, const coffer_pycauset_value *value)
         coffer__buffer_printf(out, "%s", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
     } else {
         coffer__json_writer_init(&json, out, 2);
-        value_put_json(&json, value);
+        pycauset_put_json(&json, value);
     }
     coffer__buffer_append(out, "\n", 1);
 }
