@@ -235,7 +235,7 @@ int cli_check_operands(const cli_args *args)
     if (verb->max_operands == 0 && args->operand_count > 0)
         return cli_usage(args, "takes options only, not '%s'", args->operands[0]);
     if (args->operand_count > verb->max_operands)
-        return cli_usage(args, "'%s' is one too many; usage: coffer %s %s",
+        return cli_usage(args, "unexpected argument '%s'; usage: coffer %s %s",
                          args->operands[verb->max_operands], verb->name, verb->usage);
     return CLI_OK;
 }

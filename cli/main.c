@@ -20,7 +20,7 @@ static const char *kinds_of(char out[160], const cli_verb *verb)
     return out;
 }
 
-/* What a verb takes out of a file never takes the file's place, not even with --force. */
+/* The output of a verb never replaces its input, not even with --force. */
 static int run_row(cli_args *args, const cli_format_verb *row, coffer_source *src)
 {
     int status = cli_bind(args, row);

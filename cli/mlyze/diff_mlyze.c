@@ -59,7 +59,7 @@ static void print_for_people(const coffer_node *root, const char *const path[2],
     term_print_text(out, path[0], strlen(path[0]), 0);
     fputs(" and ", out);
     term_print_text(out, path[1], strlen(path[1]), 0);
-    fprintf(out, "%s\n", equal ? " hold the same" : " differ");
+    fprintf(out, "%s\n", equal ? " have the same content" : " differ");
     if (equal)
         return;
     const coffer_node *totals = coffer_node_find(root, "totals"), *phases = coffer_node_find(root, "phases");

@@ -96,7 +96,10 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     if (!settings)
-        return cli_fail("convert", &(coffer_error){ .status = COFFER_E_NO_MEMORY, .offset = COFFER_OFFSET_NONE, .text = "out of memory" },
+        return cli_fail("convert",
+                        &(coffer_error){ .status = COFFER_E_NO_MEMORY,
+                                         .offset = COFFER_OFFSET_NONE,
+                                         .text = "out of memory" },
                         "");
     /* The conversion reads a file that --key-file names itself; a pipe can be read only once. */
     cli_key key = { .at = NULL };

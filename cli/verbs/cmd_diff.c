@@ -65,7 +65,7 @@ static int print(const coffer_node *root, const two_files *pair, bool json)
         term_print_text(stdout, pair->path[0], strlen(pair->path[0]), 0);
         fputs(" and ", stdout);
         term_print_text(stdout, pair->path[1], strlen(pair->path[1]), 0);
-        puts(are_equal ? " hold the same" : " differ");
+        puts(are_equal ? " have the same content" : " differ");
         if (!are_equal)
             cli_print_nodes(stdout, coffer_node_next(equal));
     }
@@ -80,7 +80,7 @@ static int open_both(two_files *pair)
     return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 
-/* What is compared in the same way for every format. */
+/* For formats without a diff verb of their own. */
 static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_opts *opts)
 {
     coffer_node *root = NULL;
@@ -143,9 +143,10 @@ const cli_verb cli_verb_diff = {
     .summary = "compare two files",
     .group = CLI_GROUP_LOOK,
     .description =
-        "Compares what the files hold, not their bytes: two files that were laid out differently can hold "
-        "the "
-        "same.\nThe exit status is 0 when they hold the same, 1 when they differ, 3 when one cannot be read.",
+        "Compares the content of the files, not their bytes: files with different layouts can have the same "
+        "content.\nThe exit status is 0 when the content is the same, 1 when it differs, 3 when a file "
+        "cannot "
+        "be read.",
     .examples = "  coffer diff monday.mscan tuesday.mscan\n"
                 "  coffer diff a.mscan b.mscan --tolerance 2   # forgive rounding\n",
     .options = options,

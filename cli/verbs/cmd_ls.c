@@ -51,7 +51,7 @@ static int sort_entries(const cli_args *args, coffer_node *root)
         return CLI_OK;
     const coffer_node *cell = coffer_node_find(first, order.column);
     if (!cell || coffer_node_get_kind(cell) >= COFFER_NODE_LIST)
-        return cli_usage(args, "--sort %s: there is no such column to sort by here", order.column);
+        return cli_usage(args, "--sort %s: the list does not have this column", order.column);
     coffer_node_sort(root, "entries", compare_entries, &order);
     return CLI_OK;
 }

@@ -138,7 +138,9 @@ static int write_repaired(repair_job *job, coffer_source *src)
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
-    const coffer_progress progress = { step_or_stop, &bar };
+    coffer_progress progress = COFFER_PROGRESS_INIT;
+    progress.step = step_or_stop;
+    progress.context = &bar;
     opts.keep_tail = cli_has(job->args, "keep-tail");
     opts.to_generation = job->to;
     opts.overwrite = cli_has(job->args, "force");

@@ -62,7 +62,7 @@ typedef struct coffer_convert_opts {
 COFFER_API void coffer_convert_opts_init(coffer_convert_opts *opts, uint32_t struct_size);
 
 /* Converts a file. in : borrowed.     opts : NULL = defaults. Every output appears complete or not at all;
- * "-" is standard output. COFFER_E_UNSUPPORTED when there is no such conversion; the text lists the
+ * "-" is standard output. COFFER_E_UNSUPPORTED when the table does not have the conversion; the text lists the
  * conversions from the input's kind and to the output's. COFFER_E_INVALID_ARGUMENT for a setting that the
  * conversion does not have, or a value that is not one of its choices. */
 COFFER_API coffer_status coffer_convert(coffer_source *in, const char *out_path,

@@ -21,7 +21,7 @@ COFFER_API const char *coffer_format_name(const coffer_format *format);
 COFFER_API const char *coffer_format_extension(const coffer_format *format); /* ".mscan" */
 COFFER_API const char *coffer_format_title(const coffer_format *format);     /* "neural-network scan" */
 
-/* What a format supports, beyond being recognized. */
+/* Operations and options that a format may support. */
 typedef enum coffer_capability {
     COFFER_CAN_DESCRIBE = 0,
     COFFER_CAN_CHECK,
@@ -223,7 +223,7 @@ COFFER_API coffer_status coffer_compress(coffer_node *out, const char *path, con
                                          const coffer_compress_opts *opts, coffer_error *err);
 
 /* Builds the file `path` from the parts that a killed recording left next to it, and removes them; `out`
- * lists what may be missing. COFFER_E_NOT_FOUND when there are no parts, COFFER_E_LOCKED while the recording
+ * lists what may be missing. COFFER_E_NOT_FOUND without parts, COFFER_E_LOCKED while the recording
  * is running, COFFER_E_EXISTS when the file exists and opts->overwrite is not set. */
 COFFER_API coffer_status coffer_recover(const coffer_format **format, coffer_report *out, const char *path,
                                         const coffer_repair_opts *opts, coffer_error *err);

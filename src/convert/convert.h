@@ -1,4 +1,4 @@
-/* What a conversion is inside the library: a row of the table in conversions.c, and the job it is given. */
+/* Conversions inside the library: a row of the table in conversions.c, and its job. */
 #ifndef COFFER_CONVERT_CONVERT_H
 #define COFFER_CONVERT_CONVERT_H
 

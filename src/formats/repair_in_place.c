@@ -218,5 +218,5 @@ coffer_status coffer_recover(const coffer_format **format, coffer_report *out, c
         return status;
     }
     return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                        "there are no parts of a recording next to it");
+                        "no parts of a recording were found next to it");
 }
