@@ -1,5 +1,6 @@
 /* Pictures with text: PNG or SVG by the name of the file. Coordinates are pixels from the top left corner;
- * what goes wrong while drawing is kept and told by picture_save. */
+ * failures while drawing are
+ * reported by picture_save. The drawing itself is done by a module, see canvas.h. */
 #ifndef COFFER_CLI_PICTURE_H
 #define COFFER_CLI_PICTURE_H
 
@@ -31,25 +32,25 @@ bool picture_can_write(const char *path);
 coffer_status picture_new(picture **out, const char *path, unsigned width, unsigned height,
                           coffer_error *err);
 /* Writes the file, replacing an old one only when the new one is complete, and frees the picture. */
-coffer_status picture_save(picture *canvas, coffer_error *err);
-void picture_free(picture *canvas);
+coffer_status picture_save(picture *image, coffer_error *err);
+void picture_free(picture *image);
 
-void picture_fill(picture *canvas, picture_box box, rgb color);
-void picture_outline(picture *canvas, picture_box box, double line_width, rgb color);
-void picture_line(picture *canvas, double x0, double y0, double x1, double y1, double line_width, rgb color);
+void picture_fill(picture *image, picture_box box, rgb color);
+void picture_outline(picture *image, picture_box box, double line_width, rgb color);
+void picture_line(picture *image, double x0, double y0, double x1, double y1, double line_width, rgb color);
 /* Text with its baseline at y; x is its left end, middle or right end. Control characters become '?'. */
-void picture_text(picture *canvas, double x, double y, picture_align align, const picture_font *font,
+void picture_text(picture *image, double x, double y, picture_align align, const picture_font *font,
                   const char *text);
 /* The same, turned to read upwards; (x, y) is the middle of the baseline. */
-void picture_text_upwards(picture *canvas, double x, double y, const picture_font *font, const char *text);
-double picture_text_width(picture *canvas, const picture_font *font, const char *text);
+void picture_text_upwards(picture *image, double x, double y, const picture_font *font, const char *text);
+double picture_text_width(picture *image, const picture_font *font, const char *text);
 typedef enum picture_cut { PICTURE_CUT_MIDDLE, PICTURE_CUT_END } picture_cut;
 /* Text cut with "…" so that it is at most `width` wide: names in the middle, prose at its end. */
-void picture_fit_text(char *out, size_t capacity, picture *canvas, const picture_font *font, picture_cut cut,
+void picture_fit_text(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
                       const char *text, double width);
 /* A photograph, rows of 3 bytes for each pixel, scaled into the box; pixels that become large stay square. */
-void picture_photo(picture *canvas, picture_box box, const uint8_t *pixels, unsigned width, unsigned height);
+void picture_photo(picture *image, picture_box box, const uint8_t *pixels, unsigned width, unsigned height);
 /* A grid of colored cells stretched over the box, each with sharp edges. cells : rows × columns. */
-void picture_cells(picture *canvas, picture_box box, const rgb *cells, size_t columns, size_t rows);
+void picture_cells(picture *image, picture_box box, const rgb *cells, size_t columns, size_t rows);
 
 #endif

@@ -1,57 +1,51 @@
-/* What this program is made of, for bug reports. */
+/* Prints what this program consists of, for bug reports. */
 #include "verbs.h"
 
-#include "base/crc32.h"
-#include "base/json.h"
-#include "base/report.h"
-
-#include <cairo.h>
-#include <xxhash.h>
-
-#if defined(__clang__)
-#define COMPILER "clang " __clang_version__
-#elif defined(__GNUC__)
-#define COMPILER "gcc " __VERSION__
-#else
-#define COMPILER "unknown"
-#endif
-
-static void fill(coffer_node *root)
+static void print_modules(const coffer_node *modules)
 {
-    unsigned xxhash = XXH_versionNumber();
-    coffer__node_text(root, "version", coffer_version());
-    coffer__node_text(root, "compiler", COMPILER);
-    coffer__node_text(root, "cpu", coffer_cpu());
-    coffer_node *libraries = coffer__node_list(root, "libraries");
-    coffer__node_text(libraries, NULL, coffer__json_library());
-    coffer__node_text(libraries, NULL, coffer__crc32_library());
-    coffer__node_printf(libraries, NULL, "xxhash %u.%u.%u", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
-    coffer__node_printf(libraries, NULL, "cairo %s", cairo_version_string());
+    const char *title = "modules";
+    for (const coffer_node *module = coffer_node_first(modules); module; module = coffer_node_next(module)) {
+        const coffer_node *found = coffer_node_first(module);
+        printf("%-10s%-6s %s%s\n", title, coffer_node_get_name(module),
+               coffer_node_get_bool(found) ? "" : "missing: ",
+               coffer_node_get_text(coffer_node_next(found), NULL));
+        title = "";
+    }
+}
+
+static void print_list(const coffer_node *list)
+{
+    printf("%-10s", coffer_node_get_name(list));
+    for (const coffer_node *item = coffer_node_first(list); item; item = coffer_node_next(item))
+        printf("%s%s", coffer_node_get_text(item, NULL), coffer_node_next(item) ? ", " : "\n");
+}
+
+static void print(const coffer_node *about)
+{
+    const coffer_node *line = coffer_node_first(about);
+    printf("coffer %s\n", coffer_node_get_text(line, NULL));
+    for (line = coffer_node_next(line); line; line = coffer_node_next(line)) {
+        if (coffer_node_get_kind(line) == COFFER_NODE_TEXT)
+            printf("%-10s%s\n", coffer_node_get_name(line), coffer_node_get_text(line, NULL));
+        else if (coffer_node_get_kind(line) == COFFER_NODE_LIST)
+            print_list(line);
+        else
+            print_modules(line);
+    }
 }
 
 static int run(const cli_args *args)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    coffer_node *root = NULL;
+    coffer_node *about = NULL;
     int status = CLI_OK;
-    if (coffer_node_new(&root, &err) != COFFER_OK)
+    if (coffer_about(&about, &err))
         return cli_fail("version", &err, NULL);
-    fill(root);
-    if (cli_has(args, "json")) {
-        status = cli_print_json(stdout, root);
-    } else {
-        printf("coffer %s\n", coffer_version());
-        for (const coffer_node *line = coffer_node_next(coffer_node_first(root)); line;
-             line = coffer_node_next(line)) {
-            printf("%-10s", coffer_node_get_name(line));
-            if (coffer_node_get_kind(line) == COFFER_NODE_TEXT)
-                fputs(coffer_node_get_text(line, NULL), stdout);
-            for (const coffer_node *item = coffer_node_first(line); item; item = coffer_node_next(item))
-                printf("%s%s", coffer_node_get_text(item, NULL), coffer_node_next(item) ? ", " : "");
-            putchar('\n');
-        }
-    }
-    coffer_node_free(root);
+    if (cli_has(args, "json"))
+        status = cli_print_json(stdout, about);
+    else
+        print(about);
+    coffer_node_free(about);
     return status;
 }
 

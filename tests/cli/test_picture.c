@@ -1,10 +1,10 @@
 /* Pictures: what is drawn is what the file shows. */
 #include "support/temp.h"
 
+#include "coffer/media.h"
 #include "draw/picture.h"
 
 #include <errno.h>
-#include <cairo.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,15 +20,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-static rgb pixel_at(const char *path, int x, int y)
+static rgb pixel_at(const char *path, size_t x, size_t y)
 {
-    cairo_surface_t *image = cairo_image_surface_create_from_png(path);
-    uint32_t pixel;
-    assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
-    memcpy(&pixel, cairo_image_surface_get_data(image) + y * cairo_image_surface_get_stride(image) + x * 4,
-           sizeof pixel);
-    cairo_surface_destroy(image);
-    return (rgb){ (uint8_t)(pixel >> 16), (uint8_t)(pixel >> 8), (uint8_t)pixel };
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_image_decoder *decoder = NULL;
+    coffer_pixels pixels = COFFER_PIXELS_INIT;
+    size_t len = 0;
+    uint8_t *bytes = temp_read(path, &len);
+    assert_int_equal(coffer_image_decoder_new(&decoder, NULL, &err), COFFER_OK);
+    assert_int_equal(coffer_image_decode(&pixels, decoder, bytes, len, NULL, &err), COFFER_OK);
+    const uint8_t *pixel = pixels.data + 3 * (y * pixels.width + x);
+    rgb color = { pixel[0], pixel[1], pixel[2] };
+    coffer_free(pixels.data);
+    coffer_image_decoder_free(decoder);
+    free(bytes);
+    return color;
 }
 
 static void assert_color(rgb actual, rgb expected)
