@@ -237,7 +237,7 @@ static int convert(const get_job *job, coffer_source *src, const char *rows, con
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(src, job->output ? job->output : "-", &opts, &err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         return CLI_OK;
     return cli_fail_between(job->path, job->output, &err, NULL);
 }

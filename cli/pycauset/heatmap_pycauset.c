@@ -85,7 +85,7 @@ static int fill_cells(matrix_heat *heat, const cli_args *args, const coffer_pyca
                                                                     heat->map.columns, matrix, &opts, &err)
                                        : coffer__fail_no_memory(&err, count * sizeof *heat->cells);
     term_progress_end(&bar);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     heat->low = heat->high = NAN;
     for (size_t i = 0; i < count; i++) {
@@ -129,12 +129,12 @@ static int draw_picture(const matrix_heat *heat, const heat_layout *layout, cons
              term_count(cols, heat->info->cols));
     coffer_status status =
         heat_begin_picture(&drawn, &heat->map, layout, output, slash ? slash + 1 : path, subtitle, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         axis_draw_below(drawn.canvas, drawn.plot, 0, (double)heat->info->cols, "column");
         axis_draw_left(drawn.canvas, drawn.plot, 0, (double)heat->info->rows, "row");
         status = picture_save(drawn.canvas, &err);
     }
-    return status == COFFER_OK ? CLI_OK : cli_fail(output, &err, NULL);
+    return status ? cli_fail(output, &err, NULL) : CLI_OK;
 }
 
 static void print_row_label(const heat_text *text, uint32_t row, FILE *out)

@@ -63,7 +63,7 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
         return coffer__fail_no_memory(err, sizeof *blocks);
     pthread_mutex_init(&blocks->mutex, NULL);
     coffer_status status = find_folder(blocks, matrix, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_manifest_read(&blocks->manifest, matrix->metadata.root, &matrix->info,
                                                 matrix->metadata_offset, err);
     if (status) {
@@ -77,7 +77,7 @@ static coffer_status blocks_new(struct coffer__pycauset_blocks **out, const coff
 coffer_status coffer__pycauset_blocks_get(struct coffer__pycauset_blocks **out, const coffer_pycauset *matrix,
                                           coffer_error *err)
 {
-    /* The children are no part of what the handle promises not to change. */
+    /* Opening children does not change the logical value of a const handle. */
     coffer_pycauset *handle = (coffer_pycauset *)(uintptr_t)matrix;
     struct coffer__pycauset_blocks *blocks = atomic_load(&handle->blocks), *none = NULL;
     if (!blocks) {
@@ -95,7 +95,7 @@ coffer_status coffer__pycauset_blocks_get(struct coffer__pycauset_blocks **out, 
 
 /* ---- One child ---- */
 
-/* A child that is one of those it is a part of, or lies too deep. */
+/* Refuses a child that contains itself or is nested too deep. */
 static coffer_status check_ancestors(const coffer_source *source, const coffer_pycauset *parent,
                                      coffer_error *err)
 {
@@ -135,8 +135,7 @@ static coffer_status open_source(coffer_source **out, const struct coffer__pycau
     coffer_error why = COFFER_ERROR_INIT;
     if (!blocks->folder)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "child \"%s\": the matrix is not a file, so its folder has to be named",
-                            child->path);
+                            "child \"%s\": the matrix is not a file; set blocks_folder", child->path);
     coffer_status status =
         coffer__source_open_in(out, blocks->folder, blocks->folder_given, child->path, &why);
     if (status == COFFER_E_NOT_FOUND)
@@ -209,7 +208,7 @@ coffer_status coffer__pycauset_blocks_acquire(coffer__pycauset_block_child **out
 {
     pthread_mutex_lock(&blocks->mutex);
     coffer_status status = acquire_locked(out, blocks, parent, child, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         (*out)->users++;
         (*out)->last_used = ++blocks->clock;
         close_idle(blocks);

@@ -39,7 +39,7 @@ typedef struct coffer__pycauset_block_child {
 
 struct coffer__pycauset_blocks {
     coffer__pycauset_manifest manifest;
-    char *folder;      /* NULL: not known, the source is no file */
+    char *folder;      /* NULL: unknown, the source is not a file */
     bool folder_given; /* by the caller: then it may be a symbolic link */
     pthread_mutex_t mutex;
     /* Guarded by the mutex: */
@@ -48,7 +48,7 @@ struct coffer__pycauset_blocks {
     uint64_t clock;
 };
 
-/* The children of a block matrix, made when first asked for; borrowed. */
+/* The children of a block matrix, created by the first call; borrowed. */
 coffer_status coffer__pycauset_blocks_get(struct coffer__pycauset_blocks **out, const coffer_pycauset *matrix,
                                           coffer_error *err);
 /* An open child, kept open until it is released. */
@@ -57,7 +57,7 @@ coffer_status coffer__pycauset_blocks_acquire(coffer__pycauset_block_child **out
                                               const coffer_pycauset *parent, size_t child, coffer_error *err);
 void coffer__pycauset_blocks_release(struct coffer__pycauset_blocks *blocks,
                                      coffer__pycauset_block_child *child);
-/* NAME.blocks beside a file; coffer__free. NULL: no memory. */
+/* NAME.blocks next to a file; coffer__free. NULL: no memory. */
 char *coffer__pycauset_blocks_folder(const char *path);
 
 #endif

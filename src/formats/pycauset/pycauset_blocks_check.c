@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "base/report.h"
 
+#include <inttypes.h>
+
 /* Takes over what was found in a child, with its name in front. */
 static void take_findings(coffer_report *out, const coffer_report *found, const char *child)
 {
@@ -24,13 +26,13 @@ static coffer_status check_inside(coffer_report *out, const coffer_pycauset *mat
     if (status)
         return status;
     status = coffer__pycauset_check_open(found, matrix, opts, err);
-    if (status == COFFER_OK)
+    if (!status)
         take_findings(out, found, name);
     coffer_report_free(found);
     return status;
 }
 
-/* Of a child that could be opened. */
+/* Findings about a child that could be opened. */
 typedef struct child_shape {
     bool known;
     uint64_t rows, cols;
@@ -46,10 +48,10 @@ static void check_shapes(coffer_report *out, const coffer__pycauset_manifest *ma
         const child_shape *shape = &shapes[manifest->child_of[i]];
         if (shape->known && (shape->rows != rows || shape->cols != cols))
             coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, COFFER_OFFSET_NONE,
-                               "child \"%s\" has %llu x %llu values, the manifest has room for %llu x %llu",
-                               manifest->children[manifest->child_of[i]].path,
-                               (unsigned long long)shape->rows, (unsigned long long)shape->cols,
-                               (unsigned long long)rows, (unsigned long long)cols);
+                               "child \"%s\" has %" PRIu64 " x %" PRIu64
+                               " values, the manifest has room for %" PRIu64 " x %" PRIu64,
+                               manifest->children[manifest->child_of[i]].path, shape->rows, shape->cols, rows,
+                               cols);
     }
 }
 
@@ -90,9 +92,9 @@ coffer_status coffer__pycauset_check_blocks(coffer_report *out, const coffer_pyc
     child_shape *shapes = coffer__calloc(count, sizeof *shapes);
     if (!shapes)
         return coffer__fail_no_memory(err, count * sizeof *shapes);
-    for (size_t i = 0; i < count && status == COFFER_OK && !coffer__report_full(out); i++)
+    for (size_t i = 0; i < count && !status && !coffer__report_full(out); i++)
         status = check_child(out, &shapes[i], blocks, matrix, i, opts, err);
-    if (status == COFFER_OK)
+    if (!status)
         check_shapes(out, &blocks->manifest, shapes);
     coffer__free(shapes);
     return status;

@@ -5,9 +5,10 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-/* Of a child, what is changed or turned at a time. */
+/* Rows and columns of a child that are converted or transposed at a time. */
 #define BAND_ROWS 64
 #define BAND_COLS 1024
 #define BAND_STRIDE (BAND_COLS * 16 + 64)
@@ -77,10 +78,9 @@ static coffer_status check_child_shape(const coffer_pycauset *child, uint64_t ro
     if (child->info.rows == rows && child->info.cols == cols)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                        "%s has %llu x %llu values, the manifest has room for %llu x %llu",
-                        coffer_source_name(child->source), (unsigned long long)child->info.rows,
-                        (unsigned long long)child->info.cols, (unsigned long long)rows,
-                        (unsigned long long)cols);
+                        "%s has %" PRIu64 " x %" PRIu64 " values, the manifest has room for %" PRIu64
+                        " x %" PRIu64,
+                        coffer_source_name(child->source), child->info.rows, child->info.cols, rows, cols);
 }
 
 /* The part of a block that the tile has. */
@@ -100,7 +100,7 @@ static coffer_status place_block(block_job *job, size_t block_row, size_t block_
     if (status)
         return status;
     status = check_child_shape(child->matrix, rows[1] - rows[0], cols[1] - cols[0], err);
-    if (status == COFFER_OK)
+    if (!status)
         status = job->straight ? coffer_pycauset_read_tile(place_of(job, row, col), job->out_stride,
                                                            child->matrix, &inside, job->recipe.to, err)
                                : place_changed(job, child->matrix, &inside, row, col, err);
@@ -140,7 +140,7 @@ static coffer_status place_all(block_job *job, coffer_error *err)
     return COFFER_OK;
 }
 
-/* What is asked of the children, and what is done to it then. */
+/* How the children are read, and how their values are converted then. */
 static void choose_recipe(block_job *job, const coffer_pycauset_info *info, coffer_dtype dtype)
 {
     bool pairs = coffer_dtype_is_complex(dtype);
@@ -174,7 +174,7 @@ coffer_status coffer__pycauset_read_blocks(uint8_t *out, size_t out_stride, cons
         if (!job.band || !job.line)
             status = coffer__fail_no_memory(err, (size_t)BAND_ROWS * BAND_STRIDE);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = place_all(&job, err);
     coffer__free(job.band);
     coffer__free(job.line);

@@ -1,5 +1,5 @@
-/* A block matrix out of files that exist. Children get names that no older child has, so that the old matrix
- * stays whole until the new one takes its name. */
+/* Writes a block matrix from existing files. Children get names that no older child has, so that the old
+ * matrix stays intact until the new one replaces it. */
 #include "formats/pycauset/pycauset_blocks.h"
 #include "formats/pycauset/pycauset_writer.h"
 
@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ typedef struct block_writer {
     coffer_pycauset_writer_opts opts;
 } block_writer;
 
-/* ---- What there is ---- */
+/* ---- The children ---- */
 
 static coffer_status open_block(block_source *block, const char *path, uint64_t row, uint64_t col,
                                 coffer_error *err)
@@ -51,13 +52,13 @@ static coffer_status open_block(block_source *block, const char *path, uint64_t 
     block->uuid = coffer_pycauset_value_text(uuid, NULL);
     if (!block->uuid || !coffer__pycauset_is_uuid(block->uuid))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                            "%s: a child has to have a payload_uuid of %d hexadecimal digits", path,
+                            "%s: a child must have a payload_uuid of %d hexadecimal digits", path,
                             COFFER__PYCAUSET_UUID_SIZE);
     if (block->matrix->info.type == COFFER_PYCAUSET_BLOCK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: is a block matrix itself; give its children in its place", path);
-    snprintf(block->name, sizeof block->name, "block-%llu-%llu-%s.pycauset", (unsigned long long)row,
-             (unsigned long long)col, block->uuid);
+                            "%s is a block matrix; pass its children instead", path);
+    snprintf(block->name, sizeof block->name, "block-%" PRIu64 "-%" PRIu64 "-%s.pycauset", row, col,
+             block->uuid);
     return COFFER_OK;
 }
 
@@ -70,10 +71,10 @@ static coffer_status check_grid(const block_writer *writer, coffer_error *err)
         uint64_t cols = writer->blocks[i % writer->cols].matrix->info.cols;
         if (info->rows != rows || info->cols != cols || rows == 0 || cols == 0)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s has %llu x %llu values, at its place there have to be %llu x %llu",
-                                coffer_source_name(writer->blocks[i].source), (unsigned long long)info->rows,
-                                (unsigned long long)info->cols, (unsigned long long)rows,
-                                (unsigned long long)cols);
+                                "%s has %" PRIu64 " x %" PRIu64 " values, its position requires %" PRIu64
+                                " x %" PRIu64,
+                                coffer_source_name(writer->blocks[i].source), info->rows, info->cols, rows,
+                                cols);
     }
     return COFFER_OK;
 }
@@ -89,7 +90,7 @@ static coffer_dtype common_dtype(const block_writer *writer)
     return dtype == COFFER_DTYPE_BOOL ? COFFER_DTYPE_BIT : dtype;
 }
 
-/* ---- What is to be said ---- */
+/* ---- Metadata ---- */
 
 static void write_edges(coffer__buffer *json, uint64_t *size, const block_writer *writer, bool rows)
 {
@@ -98,7 +99,7 @@ static void write_edges(coffer__buffer *json, uint64_t *size, const block_writer
     for (uint64_t i = 0; i < (rows ? writer->rows : writer->cols); i++) {
         const coffer_pycauset_info *info = &writer->blocks[rows ? i * writer->cols : i].matrix->info;
         at += rows ? info->rows : info->cols;
-        coffer__buffer_printf(json, ",%llu", (unsigned long long)at);
+        coffer__buffer_printf(json, ",%" PRIu64, at);
     }
     coffer__buffer_printf(json, "]");
     *size = at;
@@ -168,11 +169,10 @@ static coffer_status copy_block(block_writer *writer, block_source *block, coffe
         return coffer__fail_no_memory(err, NAME_SIZE);
     bool existed = coffer__os_stat(path, &before) == 0;
     coffer_status status = coffer__sink_create(&sink, path, &sink_opts, err);
-    if (status == COFFER_OK &&
-        (status =
-             coffer__sink_copy_source(sink, block->source, 0, coffer_source_size(block->source), NULL, err)))
+    if (!status && (status = coffer__sink_copy_source(sink, block->source, 0,
+                                                      coffer_source_size(block->source), NULL, err)))
         coffer__sink_discard(sink);
-    else if (status == COFFER_OK)
+    else if (!status)
         status = coffer__sink_commit(sink, err);
     block->made = !existed; /* a failure may come after the file has its name */
     coffer__free(path);
@@ -212,7 +212,7 @@ static void named_close(named_matrix *named)
     coffer_source_close(named->source);
 }
 
-/* The block that has a child's name, or NULL. Names of ours tell where they belong. */
+/* The block with a child's name, or NULL. Our names contain the position of the block. */
 static const block_source *block_of(const block_writer *writer, const char *name)
 {
     static const char prefix[] = "block-";
@@ -343,8 +343,8 @@ coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *
     if (strcmp(path, "-") == 0 || block_rows == 0 || block_cols == 0 ||
         !coffer__mul_u64(&count, block_rows, block_cols) || !coffer__to_size(&writer.count, count))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%llu x %llu blocks cannot be written to %s", (unsigned long long)block_rows,
-                            (unsigned long long)block_cols, path);
+                            "%" PRIu64 " x %" PRIu64 " blocks cannot be written to %s", block_rows,
+                            block_cols, path);
     if ((status = coffer__file_resolve(&resolved, path, err)))
         return status;
     writer.folder = coffer__pycauset_blocks_folder(resolved);

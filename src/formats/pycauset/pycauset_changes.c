@@ -1,5 +1,4 @@
-/* Lists of changes: what is asked for is looked at here, one change at a time, and carried out in
- * pycauset_apply.c. */
+/* Lists of changes. Each change is checked here when it is added; pycauset_apply.c applies them. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/array.h"
@@ -84,7 +83,7 @@ static coffer_status take_key(coffer__pycauset_key *out, coffer__arena *memory, 
                             "\"%s\" has an empty key in it", whole);
     if (len > COFFER__PYCAUSET_MAX_KEY)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a key of %zu bytes, it may have %d", len, COFFER__PYCAUSET_MAX_KEY);
+                            "a key of %zu bytes, the limit is %d", len, COFFER__PYCAUSET_MAX_KEY);
     if (!coffer__utf8_valid(text, len))
         return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "the key \"%s\" is not UTF-8", text);
     *out = (coffer__pycauset_key){ text, (uint16_t)len };
@@ -98,7 +97,7 @@ static coffer_status take_path(coffer__pycauset_change *out, coffer__arena *memo
     size_t steps = count_steps(path);
     const char *at = path;
     if (steps > COFFER__PYCAUSET_MAX_DEPTH)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "a path of %zu keys, it may have %d",
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "a path of %zu keys, the limit is %d",
                             steps, COFFER__PYCAUSET_MAX_DEPTH);
     coffer__pycauset_key *keys = coffer__arena_take(memory, steps * sizeof *keys);
     if (!keys)
@@ -127,12 +126,11 @@ static coffer_status refuse_reserved(const coffer_pycauset_changes *changes,
     for (size_t i = 0; i < sizeof payload_keys / sizeof payload_keys[0]; i++) {
         if (strcmp(key, payload_keys[i]) == 0)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "\"%s\" is reserved: it says what the payload is, which is written once",
-                                key);
+                                "\"%s\" is reserved: it describes the payload, which does not change", key);
     }
     if (change->kind == COFFER__PYCAUSET_SET && strcmp(key, COFFER__PYCAUSET_CHECKSUMS_KEY) == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"%s\" is reserved: the sums are computed from the payload, not set", key);
+                            "\"%s\" is reserved: the checksums are computed from the payload", key);
     return COFFER_OK;
 }
 
@@ -199,7 +197,7 @@ static coffer_status set_text(coffer_pycauset_changes *changes, const char *path
 {
     coffer_pycauset_value wanted = { .kind = (uint8_t)kind };
     if (len > UINT32_MAX)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "a text of %zu bytes, it may have %lu",
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "a text of %zu bytes, the limit is %lu",
                             len, (unsigned long)UINT32_MAX);
     wanted.count = (uint32_t)len;
     wanted.as.text = coffer__arena_text(&changes->memory, text, len);

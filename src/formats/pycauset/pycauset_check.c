@@ -6,6 +6,8 @@
 #include "base/report.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+
 typedef struct checker {
     coffer_report *report;
     coffer_source *source;
@@ -20,7 +22,7 @@ typedef struct checker {
 static coffer_status take_finding(const checker *check, coffer_severity severity, const coffer_error *found,
                                   coffer_error *err)
 {
-    if (found->status == COFFER_OK)
+    if (!found->status)
         return COFFER_OK;
     if (!coffer__is_about_file(found->status))
         return coffer__fail_copy(err, found);
@@ -35,11 +37,11 @@ static coffer_status check_rest_of_header(const checker *check, coffer_error *er
     uint8_t bytes[COFFER__PYCAUSET_HEADER_SIZE - COFFER__PYCAUSET_SLOTS_END];
     coffer_status status =
         coffer_source_read_at(bytes, check->source, COFFER__PYCAUSET_SLOTS_END, sizeof bytes, err);
-    for (size_t i = 0; i < sizeof bytes && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < sizeof bytes && !status; i++) {
         if (bytes[i] != 0) {
             coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                                COFFER__PYCAUSET_SLOTS_END + i,
-                               "the header is not zero behind its slots: byte %zu is %u",
+                               "the header is not zero after its slots: byte %zu is %u",
                                COFFER__PYCAUSET_SLOTS_END + i, bytes[i]);
             break;
         }
@@ -68,13 +70,13 @@ static void check_slot(const checker *check, int which)
                                  &why);
     if (check->header.active < 0 && names_lost_bytes(slot, size, &end))
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, size,
-                           "the file ends at %llu, slot %c names bytes up to %llu", (unsigned long long)size,
-                           "AB"[which], (unsigned long long)end);
+                           "the file ends at %" PRIu64 ", slot %c names bytes up to %" PRIu64, size,
+                           "AB"[which], end);
     if (slot->crc_matches && (slot->hot_offset != 0 || slot->hot_length != 0))
         coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                            coffer__pycauset_slot_place(which) + 40,
-                           "slot %c: hot_offset and hot_length are %llu and %llu, not 0", "AB"[which],
-                           (unsigned long long)slot -> hot_offset, (unsigned long long)slot -> hot_length);
+                           "slot %c: hot_offset and hot_length are %" PRIu64 " and %" PRIu64 ", not 0",
+                           "AB"[which], slot -> hot_offset, slot -> hot_length);
     if (slot->crc_matches && !slot->reserved_zero)
         coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                            coffer__pycauset_slot_place(which) + COFFER__PYCAUSET_SLOT_RESERVED_AT,
@@ -89,16 +91,17 @@ static void check_slots_together(const checker *check)
     if (a->fault || b->fault)
         return;
     if (a->payload_offset != b->payload_offset || a->payload_length != b->payload_length)
-        coffer__report_add(
-            check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, coffer__pycauset_slot_place(0),
-            "slot A has the payload at %llu (%llu bytes), slot B at %llu (%llu bytes): it never "
-            "moves",
-            (unsigned long long)a->payload_offset, (unsigned long long)a->payload_length,
-            (unsigned long long)b->payload_offset, (unsigned long long)b->payload_length);
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
+                           coffer__pycauset_slot_place(0),
+                           "slot A has the payload at %" PRIu64 " (%" PRIu64 " bytes), slot B at %" PRIu64
+                           " (%" PRIu64 " bytes): it never "
+                           "moves",
+                           a->payload_offset, a->payload_length, b->payload_offset, b->payload_length);
     if (high - low != 1)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, coffer__pycauset_slot_place(0),
-                           "slot A is generation %llu, slot B %llu: they should follow each other",
-                           (unsigned long long)a->generation, (unsigned long long)b->generation);
+                           "slot A is generation %" PRIu64 ", slot B %" PRIu64
+                           ": they should follow each other",
+                           a->generation, b->generation);
 }
 
 /* ---- Metadata ---- */
@@ -122,9 +125,9 @@ static void check_overlap(const checker *check, int which, coffer_severity sever
     uint64_t metadata_end = slot->metadata_offset + slot->metadata_length;
     if (slot->metadata_offset < payload_end && slot->payload_offset < metadata_end)
         coffer__report_add(check->report, COFFER_E_OVERLAP, severity, slot->metadata_offset,
-                           "slot %c: the metadata at %llu overlaps the payload, which ends at %llu",
-                           "AB"[which], (unsigned long long)slot -> metadata_offset,
-                           (unsigned long long)payload_end);
+                           "slot %c: the metadata at %" PRIu64
+                           " overlaps the payload, which ends at %" PRIu64,
+                           "AB"[which], slot -> metadata_offset, payload_end);
 }
 
 /* The state before: nobody reads it, but it is what one can go back to. */
@@ -169,13 +172,12 @@ static void check_keys(const checker *check)
     value = coffer__pycauset_get_key(root, "seed");
     if (value && value->kind != COFFER_PYCAUSET_U64 && value->kind != COFFER_PYCAUSET_I64)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
-                           "\"seed\" is not a whole number");
+                           "\"seed\" is not an integer");
     value = coffer__pycauset_get_key(root, "n");
     if (coffer__pycauset_get_key(root, "object_type") && value &&
         (!coffer__pycauset_is_u64(&n, value) || n != check->matrix->info.rows))
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, place,
-                           "\"n\" is not the number of rows, %llu",
-                           (unsigned long long)check->matrix->info.rows);
+                           "\"n\" is not the number of rows, %" PRIu64, check->matrix->info.rows);
 }
 
 static void check_cached(const checker *check)
@@ -196,18 +198,17 @@ static void check_cached(const checker *check)
             return;
         if (lacks)
             go_on = coffer__report_add(check->report, COFFER_E_MISSING, COFFER_WARNING, place,
-                                       "the cached value \"%s\" has no %s: it counts as absent", entry->key,
-                                       lacks);
+                                       "the cached value \"%s\" has no %s: it is ignored", entry->key, lacks);
         else if (!coffer__pycauset_is_fresh(entry, root, check->matrix->view_signature))
-            go_on = coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, place,
-                                       "the cached value \"%s\" is stale: it is of another payload or view",
-                                       entry->key);
+            go_on = coffer__report_add(
+                check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, place,
+                "the cached value \"%s\" is stale: it was computed for another payload or view", entry->key);
         if (!go_on)
             return;
     }
 }
 
-/* Bytes behind all that a slot names: an update that was never finished, or what somebody appended. */
+/* Bytes after everything that a slot names: an interrupted update, or appended bytes. */
 static void check_tail(const checker *check)
 {
     const coffer_pycauset_info *info = &check->matrix->info;
@@ -220,9 +221,10 @@ static void check_tail(const checker *check)
     }
     if (end < size)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_NOTE, end,
-                           "no slot names the last %llu bytes: an update that was not finished, or something "
-                           "that was appended (compact drops them)",
-                           (unsigned long long)(size - end));
+                           "no slot names the last %" PRIu64
+                           " bytes: an interrupted update or appended bytes "
+                           "(compact removes them)",
+                           size - end);
 }
 
 /* ---- All of it ---- */
@@ -236,12 +238,12 @@ static coffer_status check_matrix(const checker *check, coffer_error *err)
     check_tail(check);
     if (check->matrix->info.type == COFFER_PYCAUSET_BLOCK)
         status = coffer__pycauset_check_blocks(check->report, check->matrix, check->opts, err);
-    if (status == COFFER_OK && check->opts->full)
+    if (!status && check->opts->full)
         status = coffer__pycauset_verify_checksums(check->report, check->matrix, check->opts, err);
     return status;
 }
 
-/* Header and slots, as far as they are no reason not to open the file. */
+/* Findings about header and slots that do not prevent opening the file. */
 static coffer_status check_header(const checker *check, coffer_error *err)
 {
     coffer_status status = check_rest_of_header(check, err);
@@ -263,8 +265,7 @@ static coffer_status check_file(checker *check, coffer_error *err)
     if ((check->header.slots[0].fault || check->header.slots[1].fault) &&
         !coffer__source_settled(check->source))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s was changed while it was checked: check it again",
-                            coffer_source_name(check->source));
+                            "%s changed during the check: check it again", coffer_source_name(check->source));
     if ((status = check_header(check, err)) || check->header.active < 0 ||
         (status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
         return status;

@@ -92,12 +92,12 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
 {
     job work = { .fd = -1, .opts = opts };
     coffer_status status = open_old(&work, path, err);
-    if (status == COFFER_OK && out_path && work.matrix->info.type == COFFER_PYCAUSET_BLOCK)
+    if (!status && out_path && work.matrix->info.type == COFFER_PYCAUSET_BLOCK)
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                              "a block matrix finds its children by its name: compact it in place");
-    if (status == COFFER_OK)
+                              "a block matrix finds its children by its name; compact it in place");
+    if (!status)
         status = write_output(&work, out_path, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_u64(out, "size_before", coffer_source_size(work.source), COFFER_UNIT_BYTES);
         coffer__node_u64(out, "size_after", work.new_size, COFFER_UNIT_BYTES);
         coffer__node_u64(out, "blocks_dropped", work.blocks > 0 ? work.blocks - 1 : 0, COFFER_UNIT_NONE);

@@ -76,7 +76,7 @@ static void describe_slots(coffer_node *out, const coffer__pycauset_header *head
     describe_slot(slots, header, src, 1);
 }
 
-/* What compact would save. */
+/* Bytes that compact would remove. */
 static uint64_t dead_bytes(const coffer_pycauset *matrix)
 {
     const coffer__pycauset_slot *slot = &matrix->header.slots[matrix->header.active];
@@ -128,7 +128,7 @@ static void describe_metadata(coffer_node *out, const coffer_pycauset *matrix)
     }
 }
 
-/* Of a file that cannot be opened: its slots say how far one would get. */
+/* A file that cannot be opened still has slots to describe. */
 static void describe_damaged(coffer_node *out, coffer_source *src)
 {
     coffer__pycauset_header header;

@@ -1,13 +1,15 @@
 /* Two matrices compared: shape, types, metadata, values as they are seen. */
-#include "formats/pycauset/pycauset_diff.h"
+#include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/node_diff.h"
 #include "base/report.h"
 #include "base/work.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* Values that are read at a time, and that a thread takes at once. */
@@ -38,7 +40,7 @@ static coffer_pycauset_tile tile_at(const value_job *job, uint64_t first, uint64
                                                       job->cols - col < count ? job->cols - col : count);
 }
 
-/* Reads a tile of both; the values of b lie PIECE × 16 bytes behind those of a. */
+/* Reads a tile of both; the values of b are PIECE × 16 bytes after those of a. */
 static coffer_status read_both(uint8_t *scratch, const value_job *job, const coffer_pycauset_tile *tile,
                                coffer_error *err)
 {
@@ -75,8 +77,8 @@ static coffer_status check_size(value_job *job, coffer_error *err)
                    coffer__pycauset_layout_of(job->b->info.type) == COFFER_PYCAUSET_LAYOUT_NONE;
     if (coffer__mul_u64(&job->elements, info->rows, info->cols) && (!implied || job->elements <= MAX_IMPLIED))
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%llu x %llu values are too many to compare",
-                        (unsigned long long)info->rows, (unsigned long long)info->cols);
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                        "%" PRIu64 " x %" PRIu64 " values are too many to compare", info->rows, info->cols);
 }
 
 /* ---- The list of differences ---- */
@@ -143,7 +145,7 @@ static coffer_status list_differences(coffer_node *list, const value_job *job, u
     return COFFER_OK;
 }
 
-/* ---- What is told ---- */
+/* ---- Output ---- */
 
 static void put_place(coffer_node *out, const char *name, uint64_t index, uint64_t cols, bool known)
 {
@@ -196,7 +198,71 @@ static void put_types(coffer_node *out, const coffer_pycauset_info *a, const cof
     coffer__node_text(map, "data_type_b", coffer_pycauset_dtype_name(b->dtype));
 }
 
-/* ---- The whole ---- */
+/* ---- Metadata ---- */
+
+static bool describes_storage(const coffer_pycauset_value *value)
+{
+    static const char *const keys[] = {
+        "rows",           "cols", "matrix_type",    "data_type",
+        "payload_uuid",   "view", "payload_layout", COFFER__PYCAUSET_CHECKSUMS_KEY,
+        "block_manifest",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(value->key, keys[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Adds the metadata to compare: without keys that describe how the payload is stored and seen, and of cached
+ * values only the results that are not stale. */
+static void put_metadata(coffer_node *out, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_value *root = matrix->metadata.root;
+    for (uint32_t i = 0; i < root->count; i++) {
+        const coffer_pycauset_value *value = &root->as.children[i];
+        if (describes_storage(value))
+            continue;
+        if (value->kind != COFFER_PYCAUSET_MAP || strcmp(value->key, "cached") != 0) {
+            coffer__pycauset_to_node(out, value->key, value);
+            continue;
+        }
+        coffer_node *cached = coffer__node_map(out, "cached");
+        for (uint32_t j = 0; j < value->count; j++) {
+            const coffer_pycauset_value *entry = &value->as.children[j];
+            if (coffer__pycauset_is_fresh(entry, root, matrix->view_signature))
+                coffer__pycauset_to_node(cached, entry->key, coffer__pycauset_get_key(entry, "value"));
+        }
+    }
+}
+
+typedef struct metadata_pair {
+    coffer_node *a, *b;
+    uint64_t changes;
+} metadata_pair;
+
+/* The caller frees the nodes, also after a failure. */
+static coffer_status compare_metadata(metadata_pair *out, const coffer_pycauset *a, const coffer_pycauset *b,
+                                      coffer_error *err)
+{
+    coffer_status status = coffer_node_new(&out->a, err);
+    if (!status)
+        status = coffer_node_new(&out->b, err);
+    if (status)
+        return status;
+    put_metadata(out->a, a);
+    put_metadata(out->b, b);
+    status = coffer__node_status(out->a, err);
+    if (!status)
+        status = coffer__node_status(out->b, err);
+    coffer__node_changes changes = { .list = NULL };
+    if (!status)
+        status = coffer__node_diff(&changes, "", out->a, out->b, err);
+    out->changes = changes.count;
+    return status;
+}
+
+/* ---- The comparison ---- */
 
 typedef struct matrix_diff {
     const coffer_diff_opts *opts;
@@ -204,7 +270,7 @@ typedef struct matrix_diff {
     coffer__comparison all;
     uint64_t units;
     bool same_shape, same_type;
-    coffer__pycauset_diffed_metadata metadata;
+    metadata_pair metadata;
 } matrix_diff;
 
 static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
@@ -225,7 +291,7 @@ static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
         status = coffer__fail_no_memory(err, diff->units * sizeof *job->found);
     else
         status = coffer__work_run(work, diff->units, compare_unit, job, err);
-    for (uint64_t i = 0; status == COFFER_OK && i < diff->units; i++)
+    for (uint64_t i = 0; !status && i < diff->units; i++)
         coffer__comparison_merge(&diff->all, &job->found[i]);
     coffer__work_free(work);
     return status;
@@ -234,7 +300,6 @@ static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
 static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_error *err)
 {
     const coffer_pycauset_info *a = &diff->values.a->info, *b = &diff->values.b->info;
-    coffer_status status;
     coffer__node_bool(out, "equal",
                       diff->same_shape && diff->same_type && diff->all.differing == 0 &&
                           diff->metadata.changes == 0);
@@ -245,7 +310,9 @@ static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_
     else
         coffer__node_null(out, "values");
     coffer__node_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
-    if ((status = coffer__pycauset_diffed_metadata_put(out, "metadata", &diff->metadata, err)))
+    coffer__node_changes changes = coffer__node_changes_new(out, diff->opts->max_shown);
+    coffer_status status = coffer__node_diff(&changes, "", diff->metadata.a, diff->metadata.b, err);
+    if (status)
         return status;
     if (diff->same_shape)
         status = list_differences(coffer__node_list(out, "differences"), &diff->values, diff->units,
@@ -269,11 +336,12 @@ static coffer_status compare(coffer_node *out, const coffer_pycauset *a, const c
     coffer__comparison_init(&diff.all);
     if (diff.same_shape)
         status = compare_values(&diff, err);
-    if (status == COFFER_OK)
-        status = coffer__pycauset_diffed_metadata_compare(&diff.metadata, a, b, err);
-    if (status == COFFER_OK)
+    if (!status)
+        status = compare_metadata(&diff.metadata, a, b, err);
+    if (!status)
         status = put_diff(out, &diff, err);
-    coffer__pycauset_diffed_metadata_free(&diff.metadata);
+    coffer_node_free(diff.metadata.a);
+    coffer_node_free(diff.metadata.b);
     coffer__free(diff.values.scratch);
     coffer__free(diff.values.found);
     return status;
@@ -287,7 +355,7 @@ coffer_status coffer__pycauset_diff(coffer_node *out, coffer_source *a, coffer_s
     coffer_status status;
     if (!(opts->tolerance >= 0))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the tolerance is %g, it has to be 0 or more", opts->tolerance);
+                            "the tolerance is %g, it must be at least 0", opts->tolerance);
     open_opts.limits = opts->limits;
     if ((status = coffer_pycauset_open(&matrix_a, a, &open_opts, err)) == COFFER_OK &&
         (status = coffer_pycauset_open(&matrix_b, b, &open_opts, err)) == COFFER_OK)

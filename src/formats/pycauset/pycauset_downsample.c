@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/work.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 /* Values that are read at a time. */
@@ -75,7 +76,7 @@ static coffer_status sum_tile(cell_sum *sums, const picture_job *job, uint64_t f
 {
     coffer_dtype dtype = job->magnitudes ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64;
     coffer_status status = coffer_pycauset_read_tile(values, 0, job->matrix, tile, dtype, err);
-    for (uint64_t i = 0; i < tile->rows && status == COFFER_OK; i++)
+    for (uint64_t i = 0; i < tile->rows && !status; i++)
         add_values(sums, job, first_cell, values + i * tile->cols * (job->magnitudes ? 2 : 1), tile->col,
                    tile->cols);
     return status;
@@ -188,8 +189,7 @@ coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint
         return COFFER_OK;
     if (job.grid_rows > UINT32_MAX || job.grid_cols > UINT32_MAX)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a picture of %llu x %llu cells", (unsigned long long)grid_rows,
-                            (unsigned long long)grid_cols);
+                            "a picture of %" PRIu64 " x %" PRIu64 " cells", grid_rows, grid_cols);
     if (info->type == COFFER_PYCAUSET_IDENTITY || info->type == COFFER_PYCAUSET_UNIT_VECTOR) {
         draw_ones(&job);
         return COFFER_OK;
@@ -197,8 +197,8 @@ coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint
     if (info->type == COFFER_PYCAUSET_BLOCK &&
         (!coffer__mul_u64(&elements, info->rows, info->cols) || elements > MAX_IMPLIED))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%llu x %llu values in blocks are too many for a picture",
-                            (unsigned long long)info->rows, (unsigned long long)info->cols);
+                            "%" PRIu64 " x %" PRIu64 " values in blocks are too many for a picture",
+                            info->rows, info->cols);
     coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
     return draw(&job, &work, err);
 }

@@ -6,10 +6,12 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/sticky.h"
 #include "io/file.h"
 #include "io/lock.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct coffer_pycauset_editor {
@@ -19,11 +21,11 @@ struct coffer_pycauset_editor {
     coffer_limits limits;
     uint64_t size; /* of the file, as we left it */
     coffer__pycauset_header header;
-    uint8_t inactive[COFFER__PYCAUSET_SLOT_SIZE]; /* as it stands in the file */
+    uint8_t inactive[COFFER__PYCAUSET_SLOT_SIZE]; /* as stored in the file */
     coffer_pycauset_info info;
     coffer__pycauset_tree metadata;
-    coffer__buffer block; /* reused from commit to commit */
-    coffer_error failure; /* of a write or sync; sticks */
+    coffer__buffer block;   /* reused from commit to commit */
+    coffer__sticky failure; /* of a write or sync */
 };
 
 COFFER__INIT_FUNCTION(coffer_pycauset_editor_opts, COFFER_PYCAUSET_EDITOR_OPTS_INIT)
@@ -76,7 +78,7 @@ coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const ch
     editor->limits = coffer__limits(options.limits);
     coffer__buffer_init(&editor->block, SIZE_MAX);
     status = coffer__file_resolve(&editor->path, path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = open_locked(editor, err);
     if (status) {
         coffer_pycauset_editor_close(editor);
@@ -102,7 +104,7 @@ const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycaus
     return editor->metadata.root;
 }
 
-/* ---- What is to be written ---- */
+/* ---- The new block ---- */
 
 static coffer_status sum_payload(coffer__buffer *sums, const coffer_pycauset_editor *editor,
                                  coffer_error *err)
@@ -127,9 +129,9 @@ static coffer_status encode(coffer_pycauset_editor *editor, const coffer_pycause
     editor->block.failed = false;
     coffer__buffer_fill(&editor->block, 0, (size_t)(*place - editor->size));
     coffer_status status = coffer__pycauset_encode_block(&editor->block, root, err);
-    if (status == COFFER_OK && editor->block.len > editor->limits.json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, *place, "metadata of %zu bytes, the limit is %llu",
-                            editor->block.len, (unsigned long long)editor->limits.json_bytes);
+    if (!status && editor->block.len > editor->limits.json_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, *place, "metadata of %zu bytes, the limit is %" PRIu64,
+                            editor->block.len, editor->limits.json_bytes);
     return status;
 }
 
@@ -152,7 +154,7 @@ static coffer_status compose(coffer__pycauset_tree *tree, coffer_pycauset_info *
     /* Nothing else that a change may touch says what the payload is. */
     if (coffer__pycauset_touches(changes, "view"))
         status = coffer__pycauset_interpret(info, root, *place, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_copy(tree, root, &editor->limits, err);
 out:
     coffer__buffer_free(&sums);
@@ -169,9 +171,9 @@ static coffer_status sync_data(const coffer_pycauset_editor *editor, bool wanted
 
 static coffer_status append_block(const coffer_pycauset_editor *editor, coffer_error *err)
 {
-    coffer_status status = coffer__file_write_at(editor->fd, editor->block.data, editor->block.len,
-                                                 editor->size, NULL, err);
-    if (status == COFFER_OK)
+    coffer_status status =
+        coffer__file_write_at(editor->fd, editor->block.data, editor->block.len, editor->size, NULL, err);
+    if (!status)
         status = sync_data(editor, editor->durability != COFFER_DURABILITY_NONE, err);
     if (status) /* no slot names it: nothing is lost, and nothing is left where that can be had */
         coffer__file_truncate(editor->fd, editor->size, NULL, NULL);
@@ -186,8 +188,8 @@ static coffer_status flip(coffer_pycauset_editor *editor, const coffer__pycauset
     coffer__pycauset_store_slot(bytes, slot);
     coffer_status status = coffer__file_write_at(editor->fd, bytes, sizeof bytes, place, NULL, err);
     if (status) {
-        if (coffer__file_write_at(editor->fd, editor->inactive, sizeof editor->inactive, place, NULL,
-                                  NULL) == COFFER_OK)
+        if (coffer__file_write_at(editor->fd, editor->inactive, sizeof editor->inactive, place, NULL, NULL) ==
+            COFFER_OK)
             coffer__file_truncate(editor->fd, editor->size, NULL, NULL);
         return status;
     }
@@ -203,9 +205,9 @@ static coffer_status expect_untouched(const coffer_pycauset_editor *editor, coff
         return status;
     if (size != editor->size)
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s has %llu bytes and had %llu: another program that does not heed the lock has "
-                            "written to it",
-                            editor->path, (unsigned long long)size, (unsigned long long)editor->size);
+                            "%s changed from %" PRIu64 " to %" PRIu64
+                            " bytes: a program wrote to it without taking the lock",
+                            editor->path, editor->size, size);
     return COFFER_OK;
 }
 
@@ -214,14 +216,9 @@ static coffer_status write_state(coffer_pycauset_editor *editor, const coffer__p
 {
     coffer_error why = COFFER_ERROR_INIT;
     coffer_status status = append_block(editor, &why);
-    if (status == COFFER_OK)
+    if (!status)
         status = flip(editor, slot, &why);
-    if (status) {
-        editor->failure = why;
-        if (err)
-            *err = why;
-    }
-    return status;
+    return coffer__sticky_keep(&editor->failure, status, &why, err);
 }
 
 static void take_over(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
@@ -245,9 +242,9 @@ coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycause
     coffer__pycauset_slot slot = editor->header.slots[editor->header.active];
     coffer__pycauset_tree tree = { .root = NULL };
     coffer_pycauset_info info;
-    coffer_status status;
-    if (editor->failure.status)
-        return coffer__fail_copy(err, &editor->failure);
+    coffer_status status = coffer__sticky_check(&editor->failure, err);
+    if (status)
+        return status;
     if (slot.generation == UINT64_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
                             editor->path);

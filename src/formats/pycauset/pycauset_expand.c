@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What goes through scratch memory at a time: it stays in the nearest cache. */
+/* Elements per pass through scratch memory, which stays in the L1 cache. */
 #define CHUNK 1024
 
 /* ---- Bits ---- */

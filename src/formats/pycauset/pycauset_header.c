@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* A slot caught while it is written fails its checksum, and so may the other when a second commit overtakes a
@@ -40,18 +41,21 @@ static coffer_status explain_range(const char *what, char letter, uint64_t offse
     uint64_t end;
     if (!coffer__add_u64(&end, offset, length))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "slot %c: %s at %llu of %llu bytes passes the largest offset there is", letter,
-                            what, (unsigned long long)offset, (unsigned long long)length);
+                            "slot %c: %s at %" PRIu64 " of %" PRIu64
+                            " bytes exceeds the largest possible offset",
+                            letter, what, offset, length);
     if (end > file_size)
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place, "slot %c: %s ends at %llu, file has %llu",
-                            letter, what, (unsigned long long)end, (unsigned long long)file_size);
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
+                            "slot %c: %s ends at %" PRIu64 ", file has %" PRIu64, letter, what, end,
+                            file_size);
     if (offset < COFFER__PYCAUSET_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "slot %c: %s at %llu lies in the header of %d bytes", letter, what,
-                            (unsigned long long)offset, COFFER__PYCAUSET_HEADER_SIZE);
+                            "slot %c: %s at %" PRIu64 " is inside the header of %d bytes", letter, what,
+                            offset, COFFER__PYCAUSET_HEADER_SIZE);
     if (offset % alignment != 0)
-        return coffer__fail(err, COFFER_E_MISALIGNED, place, "slot %c: %s at %llu, not a multiple of %llu",
-                            letter, what, (unsigned long long)offset, (unsigned long long)alignment);
+        return coffer__fail(err, COFFER_E_MISALIGNED, place,
+                            "slot %c: %s at %" PRIu64 ", not a multiple of %" PRIu64, letter, what, offset,
+                            alignment);
     return COFFER_OK;
 }
 
@@ -67,7 +71,7 @@ coffer_status coffer__pycauset_explain_slot(const coffer__pycauset_header *heade
                             letter);
     status = explain_range("payload", letter, slot->payload_offset, slot->payload_length,
                            COFFER__PYCAUSET_PAYLOAD_ALIGNMENT, file_size, place, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = explain_range("metadata", letter, slot->metadata_offset, slot->metadata_length,
                                COFFER__PYCAUSET_BLOCK_ALIGNMENT, file_size, place, err);
     return status;
@@ -125,7 +129,7 @@ static coffer_status check_preamble(const uint8_t *bytes, const char *name, coff
                             name);
     if (version != COFFER__PYCAUSET_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER__PYCAUSET_VERSION_AT,
-                            "version %lu, only %d is known", (unsigned long)version,
+                            "version %lu, only %d is supported", (unsigned long)version,
                             COFFER__PYCAUSET_VERSION);
     if (endian == 0 && header_bytes == 0)
         return coffer__fail(
@@ -134,11 +138,10 @@ static coffer_status check_preamble(const uint8_t *bytes, const char *name, coff
             "it computes, not one that it saved");
     if (endian != COFFER__PYCAUSET_ENDIAN)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__PYCAUSET_ENDIAN_AT,
-                            "byte order is %u, only 1 (little-endian) is known", endian);
+                            "byte order is %u, only 1 (little-endian) is supported", endian);
     if (header_bytes != COFFER__PYCAUSET_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__PYCAUSET_HEADER_BYTES_AT,
-                            "header of %u bytes, it has to be %d", header_bytes,
-                            COFFER__PYCAUSET_HEADER_SIZE);
+                            "header of %u bytes, it must be %d", header_bytes, COFFER__PYCAUSET_HEADER_SIZE);
     if (bytes[COFFER__PYCAUSET_RESERVED_AT] != 0)
         return coffer__fail(err, COFFER_E_RESERVED_NOT_ZERO, COFFER__PYCAUSET_RESERVED_AT,
                             "reserved byte of the preamble is %u, not 0",
@@ -165,8 +168,8 @@ coffer_status coffer__pycauset_read_header(coffer__pycauset_header *out, coffer_
     coffer_status status = COFFER_OK;
     if (coffer_source_size(src) < COFFER__PYCAUSET_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(src),
-                            "the file has %llu bytes, the header alone has %d",
-                            (unsigned long long)coffer_source_size(src), COFFER__PYCAUSET_HEADER_SIZE);
+                            "the file has %" PRIu64 " bytes, the header alone has %d",
+                            coffer_source_size(src), COFFER__PYCAUSET_HEADER_SIZE);
     for (int attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
         status = read_once(out, src, err);
         if (status || out->active >= 0)
@@ -184,7 +187,7 @@ coffer_status coffer__pycauset_expect_active(const coffer__pycauset_header *head
     /* Two commits since the source was opened put both slots past the size that it knows. */
     if (!coffer__source_settled(src))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s was changed since it was opened: open it again", coffer_source_name(src));
+                            "%s changed since it was opened: open it again", coffer_source_name(src));
     for (int i = 0; i < 2; i++)
         coffer__pycauset_explain_slot(header, i, coffer_source_size(src), &why[i]);
     return coffer__fail(err, why[0].status, why[0].offset, "no valid header slot: %s; %s", why[0].text,
@@ -223,28 +226,28 @@ static coffer_status check_framing(const uint8_t *block, uint64_t offset, uint64
     uint64_t payload = coffer__load_u64(block + COFFER__PYCAUSET_BLOCK_LENGTH_AT);
     if (memcmp(block, COFFER__PYCAUSET_BLOCK_MAGIC, COFFER__PYCAUSET_BLOCK_MAGIC_SIZE) != 0)
         return coffer__fail(err, COFFER_E_BAD_MAGIC, offset,
-                            "the metadata block at %llu does not begin with " COFFER__PYCAUSET_BLOCK_MAGIC,
-                            (unsigned long long)offset);
+                            "the metadata block at %" PRIu64
+                            " does not begin with " COFFER__PYCAUSET_BLOCK_MAGIC,
+                            offset);
     if (version != COFFER__PYCAUSET_BLOCK_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + COFFER__PYCAUSET_BLOCK_VERSION_AT,
-                            "metadata block of version %lu, only %d is known", (unsigned long)version,
+                            "metadata block of version %lu, only %d is supported", (unsigned long)version,
                             COFFER__PYCAUSET_BLOCK_VERSION);
     if (encoding != COFFER__PYCAUSET_ENCODING_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset + COFFER__PYCAUSET_BLOCK_ENCODING_AT,
-                            "metadata in encoding version %lu, only %d is known", (unsigned long)encoding,
+                            "metadata in encoding version %lu, only %d is supported", (unsigned long)encoding,
                             COFFER__PYCAUSET_ENCODING_VERSION);
     if (coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_AT) != 0 ||
         coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT) != 0)
         return coffer__fail(err, COFFER_E_RESERVED_NOT_ZERO, offset + COFFER__PYCAUSET_BLOCK_RESERVED_AT,
-                            "reserved fields of the metadata block at %llu are %lu and %lu, not 0",
-                            (unsigned long long)offset,
+                            "reserved fields of the metadata block at %" PRIu64 " are %lu and %lu, not 0",
+                            offset,
                             (unsigned long)coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_AT),
                             (unsigned long)coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT));
     if (payload != length - COFFER__PYCAUSET_BLOCK_HEADER)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset + COFFER__PYCAUSET_BLOCK_LENGTH_AT,
-                            "the metadata block says it holds %llu bytes, its slot gives it %llu",
-                            (unsigned long long)payload,
-                            (unsigned long long)(length - COFFER__PYCAUSET_BLOCK_HEADER));
+                            "the metadata block declares %" PRIu64 " bytes, its slot %" PRIu64, payload,
+                            (length - COFFER__PYCAUSET_BLOCK_HEADER));
     return COFFER_OK;
 }
 
@@ -258,8 +261,7 @@ static coffer_status decode_block(coffer__pycauset_tree *out, const uint8_t *blo
     size_t len = (size_t)length - COFFER__PYCAUSET_BLOCK_HEADER;
     if (coffer__load_u32(block + COFFER__PYCAUSET_BLOCK_CRC_AT) != coffer__crc32(0, payload, len))
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, offset + COFFER__PYCAUSET_BLOCK_CRC_AT,
-                            "the checksum of the metadata block at %llu does not match",
-                            (unsigned long long)offset);
+                            "the checksum of the metadata block at %" PRIu64 " does not match", offset);
     return coffer__pycauset_decode(out, payload, len, offset + COFFER__PYCAUSET_BLOCK_HEADER, limits, err);
 }
 
@@ -270,16 +272,17 @@ coffer_status coffer__pycauset_read_block(coffer__pycauset_tree *out, coffer_sou
     coffer_status status;
     if (length < COFFER__PYCAUSET_BLOCK_HEADER)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset,
-                            "a metadata block of %llu bytes, its framing alone has %d",
-                            (unsigned long long)length, COFFER__PYCAUSET_BLOCK_HEADER);
+                            "a metadata block of %" PRIu64 " bytes, its framing alone has %d", length,
+                            COFFER__PYCAUSET_BLOCK_HEADER);
     if (length > limits->json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, offset, "metadata of %llu bytes, the limit is %llu",
-                            (unsigned long long)length, (unsigned long long)limits->json_bytes);
+        return coffer__fail(err, COFFER_E_LIMIT, offset,
+                            "metadata of %" PRIu64 " bytes, the limit is %" PRIu64, length,
+                            limits->json_bytes);
     if (length > sizeof small && !(block = coffer__malloc((size_t)length)))
         return coffer__fail_no_memory(err, length);
     /* A copy of its own: what is mapped may change between two looks at it. */
     status = coffer_source_read_at(block, src, offset, (size_t)length, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = decode_block(out, block, offset, length, limits, err);
     if (block != small)
         coffer__free(block);

@@ -1,4 +1,4 @@
-/* The states of the metadata that still lie in a file. */
+/* The states of the metadata that are still in a file. */
 #include "formats/pycauset/pycauset_scan.h"
 
 #include "base/array.h"
@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct state {
@@ -36,12 +37,12 @@ static int slot_of(const coffer__pycauset_header *header, const coffer_pycauset_
     return found;
 }
 
-/* Blocks lie in the order of their commits. Those before one that a slot names are the generations before it,
- * as far as the numbers between two named ones reach; those behind the last named one were never committed.
- */
+/* Blocks are in the order of their commits. Those before a block that a slot names are the generations before
+ * it, as far as the numbers between two named blocks reach; those after the last named block were never
+ * committed. */
 static void number_states(coffer_pycauset_history *history, const coffer__pycauset_header *header)
 {
-    uint64_t next = 0; /* generation of the block behind, 0 when that was not committed */
+    uint64_t next = 0; /* generation of the following block, 0 when that was not committed */
     for (size_t i = history->count; i-- > 0;) {
         coffer_pycauset_generation *facts = &history->states[i].facts;
         int slot = slot_of(header, facts);
@@ -54,7 +55,7 @@ static void number_states(coffer_pycauset_history *history, const coffer__pycaus
             facts->generation = next - 1;
         next = facts->committed ? facts->generation : next;
     }
-    /* What lies between the two named ones has only the numbers between theirs. */
+    /* Blocks between the two named ones can only have the numbers between theirs. */
     uint64_t last_named = 0;
     for (size_t i = 0; i < history->count; i++) {
         coffer_pycauset_generation *facts = &history->states[i].facts;
@@ -100,8 +101,7 @@ static coffer_status add_state(coffer_pycauset_history *history, coffer_source *
     if (tree.memory_bytes > *memory_left) {
         coffer__pycauset_tree_free(&tree);
         return coffer__fail(err, COFFER_E_LIMIT, block->offset,
-                            "the history takes more than %llu bytes of memory",
-                            (unsigned long long)limits->memory_bytes);
+                            "the history takes more than %" PRIu64 " bytes of memory", limits->memory_bytes);
     }
     *memory_left -= tree.memory_bytes;
     history->states[history->count++] = (state){
@@ -192,9 +192,8 @@ static coffer_status fail_no_generation(const coffer_pycauset_history *history, 
         newest = facts->generation;
     }
     return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                        "generation %llu is not in the file, which has %llu to %llu",
-                        (unsigned long long)generation, (unsigned long long)oldest,
-                        (unsigned long long)newest);
+                        "generation %" PRIu64 " is not in the file, which has %" PRIu64 " to %" PRIu64,
+                        generation, oldest, newest);
 }
 
 coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *length, coffer_source *src,

@@ -1,10 +1,11 @@
-/* What the keys of the metadata say about the payload. */
+/* Interprets the keys of the metadata that describe the payload. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +25,11 @@ static coffer_status read_u64(uint64_t *out, const coffer_pycauset_value *root, 
     if (!value)
         return fail_missing(key, offset, err);
     if (!coffer__pycauset_is_u64(out, value))
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"%s\" is not a whole number from 0 on", key);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"%s\" is not an integer of at least 0", key);
     return COFFER_OK;
 }
 
-/* A name that stands for something; the three tables differ only in what they give. */
+/* Looks a name up; the three tables differ only in the type of the result. */
 #define READ_NAME(out, value, key, by_name)                                                       \
     (!(value) ? fail_missing(key, offset, err)                                                    \
      : !by_name((out), value)                                                                     \
@@ -102,11 +103,11 @@ static coffer_status read_view(coffer_pycauset_info *out, const coffer_pycauset_
 static coffer_status check_layout(const coffer_pycauset_info *info, uint64_t offset, coffer_error *err)
 {
     coffer_pycauset_layout implied = coffer__pycauset_layout_of(info->type);
-    /* What has no payload may say none or, as the pycauset program does, raw_dense. */
+    /* A matrix without a payload may have the layout none or, as the pycauset program writes, raw_dense. */
     bool fits = info->layout == implied ||
                 (implied == COFFER_PYCAUSET_LAYOUT_NONE && info->layout == COFFER_PYCAUSET_RAW_DENSE);
     if (!fits)
-        return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "%s with the layout %s, it has to be %s",
+        return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "%s with the layout %s, it must be %s",
                             coffer_pycauset_type_name(info->type), coffer_pycauset_layout_name(info->layout),
                             coffer_pycauset_layout_name(implied));
     if (info->dtype == COFFER_DTYPE_NONE && info->type != COFFER_PYCAUSET_BLOCK)
@@ -117,7 +118,7 @@ static coffer_status check_layout(const coffer_pycauset_info *info, uint64_t off
                             "ANTISYMMETRIC with the type %s, which has no negative numbers",
                             coffer_pycauset_dtype_name(info->dtype));
     if (info->type == COFFER_PYCAUSET_CAUSAL && info->dtype != COFFER_DTYPE_BIT)
-        return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "CAUSAL with the type %s, it has to be BIT",
+        return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "CAUSAL with the type %s, it must be BIT",
                             coffer_pycauset_dtype_name(info->dtype));
     return COFFER_OK;
 }
@@ -126,13 +127,13 @@ static coffer_status check_shape(const coffer_pycauset_info *info, uint64_t offs
 {
     bool vector = info->type == COFFER_PYCAUSET_VECTOR || info->type == COFFER_PYCAUSET_UNIT_VECTOR;
     if (coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_TRIANGULAR && info->rows != info->cols)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "%s of %llu x %llu, it has to be square",
-                            coffer_pycauset_type_name(info->type), (unsigned long long)info->rows,
-                            (unsigned long long)info->cols);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "%s of %" PRIu64 " x %" PRIu64 ", it must be square",
+                            coffer_pycauset_type_name(info->type), info->rows, info->cols);
     if (vector && info->rows != 1 && info->cols != 1)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "%s of %llu x %llu, one of them has to be 1",
-                            coffer_pycauset_type_name(info->type), (unsigned long long)info->rows,
-                            (unsigned long long)info->cols);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                            "%s of %" PRIu64 " x %" PRIu64 ", one of them must be 1",
+                            coffer_pycauset_type_name(info->type), info->rows, info->cols);
     return COFFER_OK;
 }
 
@@ -145,10 +146,10 @@ static coffer_status read_unit_index(coffer_pycauset_info *out, const coffer_pyc
     if (out->type != COFFER_PYCAUSET_UNIT_VECTOR)
         return COFFER_OK;
     status = read_u64(&out->unit_index, root, "seed", offset, err);
-    if (status == COFFER_OK && out->unit_index >= length)
+    if (!status && out->unit_index >= length)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
-                            "the one of the unit vector is at %llu, it has %llu elements",
-                            (unsigned long long)out->unit_index, (unsigned long long)length);
+                            "the 1 of the unit vector is at %" PRIu64 ", it has %" PRIu64 " elements",
+                            out->unit_index, length);
     return status;
 }
 
@@ -189,9 +190,8 @@ coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer
     out->value_dtype = value_dtype_of(out);
     if (!coffer__pycauset_payload_needed(&out->payload_needed, out))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, offset,
-                            "%llu x %llu of %s are more bytes than a file can have",
-                            (unsigned long long)out->rows, (unsigned long long)out->cols,
-                            coffer_pycauset_dtype_name(out->dtype));
+                            "%" PRIu64 " x %" PRIu64 " of %s are more bytes than a file can have", out->rows,
+                            out->cols, coffer_pycauset_dtype_name(out->dtype));
     return COFFER_OK;
 }
 

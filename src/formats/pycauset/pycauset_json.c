@@ -1,4 +1,4 @@
-/* Values out of JSON, and into nodes. */
+/* Values from JSON, and to nodes. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/fail.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- Out of JSON ---- */
+/* ---- From JSON ---- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -27,8 +27,9 @@ static coffer_status take_children(coffer_pycauset_value *out, coffer__arena *me
         coffer_status status;
         children[at] = (coffer_pycauset_value){ .kind = 0 };
         if (map && v->key_len > COFFER__PYCAUSET_MAX_KEY)
-            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "a key of %lu bytes, it may have %d",
-                                (unsigned long)v->key_len, COFFER__PYCAUSET_MAX_KEY);
+            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                "a key of %lu bytes, the limit is %d", (unsigned long)v->key_len,
+                                COFFER__PYCAUSET_MAX_KEY);
         if (map) {
             children[at].key_len = (uint16_t)v->key_len;
             children[at].key = coffer__arena_text(memory, v->key, v->key_len);
@@ -76,15 +77,14 @@ coffer_status coffer__pycauset_from_json(coffer_pycauset_value *out, coffer__are
         return take_children(out, memory, json, err);
     case COFFER__JSON_NUMBER:
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is out of the range that the metadata can hold", json->as.string);
+                            "%s is out of the range of metadata numbers", json->as.string);
     case COFFER__JSON_NULL:
         break;
     }
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "null is no kind of value that the metadata can hold");
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "metadata cannot contain null");
 }
 
-/* ---- Into nodes ---- */
+/* ---- To nodes ---- */
 
 static void bytes_to_node(coffer_node *parent, const char *name, const coffer_pycauset_value *value)
 {

@@ -88,6 +88,6 @@
 /* CRC-32 checksums of the payload, a key of ours that other readers ignore:
  * {group_bytes: u64, length: u64 (bytes covered), crc32: bytes, a little-endian u32 for each group}. */
 #define COFFER__PYCAUSET_CHECKSUMS_KEY "payload_checksums"
-#define COFFER__PYCAUSET_CHECKSUM_GROUP (UINT64_C(1) << 20)
+#define COFFER__PYCAUSET_CHECKSUM_GROUP (UINT64_C(1) << 20) /* COFFER__CHUNK_BYTES */
 
 #endif

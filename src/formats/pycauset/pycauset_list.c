@@ -1,4 +1,4 @@
-/* What a file holds besides the payload: its metadata, the generations of it, the children of a block matrix.
+/* Lists metadata, its generations and the children of a block matrix.
  */
 #include "formats/pycauset/pycauset_private.h"
 
@@ -15,7 +15,7 @@ static bool matches(const char *glob, const char *text, size_t len)
     return !glob || coffer__glob_match(glob, text, len);
 }
 
-/* One entry for each value that is no map, by its path. */
+/* One entry for each value that is not a map, by its path. */
 static void list_values(coffer_node *entries, const coffer_pycauset_value *map, coffer__buffer *path,
                         const char *glob)
 {

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,23 +21,24 @@ static coffer_status read_edges(uint64_t **out, size_t *blocks, const coffer_pyc
     if (!edges)
         return coffer__fail_no_memory(err, array->count * sizeof *edges);
     coffer_status status = COFFER_OK;
-    for (uint32_t i = 0; i < array->count && status == COFFER_OK; i++) {
+    for (uint32_t i = 0; i < array->count && !status; i++) {
         if (!coffer__pycauset_is_u64(&edges[i], &array->as.children[i]))
-            status = coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                                  "number %lu of \"block_manifest.%s\" is none", (unsigned long)i, key);
+            status =
+                coffer__fail(err, COFFER_E_BAD_VALUE, offset,
+                             "entry %lu of \"block_manifest.%s\" is not a number", (unsigned long)i, key);
         else if (i > 0 && edges[i] <= edges[i - 1])
-            status = coffer__fail(err, COFFER_E_NOT_SORTED, offset,
-                                  "\"block_manifest.%s\" goes from %llu to %llu: it has to increase", key,
-                                  (unsigned long long)edges[i - 1], (unsigned long long)edges[i]);
+            status =
+                coffer__fail(err, COFFER_E_NOT_SORTED, offset,
+                             "\"block_manifest.%s\" goes from %" PRIu64 " to %" PRIu64 ": it must increase",
+                             key, edges[i - 1], edges[i]);
     }
-    if (status == COFFER_OK && edges[0] != 0)
+    if (!status && edges[0] != 0)
         status = coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                              "\"block_manifest.%s\" begins with %llu, it has to be 0", key,
-                              (unsigned long long)edges[0]);
-    if (status == COFFER_OK && edges[array->count - 1] != size)
+                              "\"block_manifest.%s\" begins with %" PRIu64 ", it must be 0", key, edges[0]);
+    if (!status && edges[array->count - 1] != size)
         status = coffer__fail(err, COFFER_E_INCONSISTENT, offset,
-                              "\"block_manifest.%s\" ends with %llu, the matrix has %llu", key,
-                              (unsigned long long)edges[array->count - 1], (unsigned long long)size);
+                              "\"block_manifest.%s\" ends with %" PRIu64 ", the matrix has %" PRIu64, key,
+                              edges[array->count - 1], size);
     if (status) {
         coffer__free(edges);
         return status;
@@ -58,7 +60,7 @@ static coffer_status read_child(coffer__pycauset_manifest_child *out, const coff
                             "child (%zu, %zu) of the block manifest has no path and payload_uuid", row, col);
     if (!coffer__file_name_is_plain(path->as.text, path->count))
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, offset,
-                            "child (%zu, %zu) has the path \"%s\": it has to be a plain file name", row, col,
+                            "child (%zu, %zu) has the path \"%s\": it must be a plain file name", row, col,
                             path->as.text);
     *out = (coffer__pycauset_manifest_child){ path->as.text, uuid->as.text };
     return COFFER_OK;
@@ -140,7 +142,7 @@ static coffer_status read_grid(coffer__pycauset_manifest *out, const coffer_pyca
     if (!all)
         return coffer__fail_no_memory(err, count * sizeof *all);
     coffer_status status = read_children(all, out, rows, offset, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = number_children(out, all, err);
     coffer__free(all);
     return status;

@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "io/temporary.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define SPOOL_BUFFER ((size_t)256 << 10)
@@ -65,7 +66,6 @@ coffer_status coffer__pycauset_output_open(coffer__pycauset_output *output, cons
     coffer_status status;
     *output = (coffer__pycauset_output){
         .digest_wanted = !opts->payload_uuid,
-        .sums = COFFER__PYCAUSET_SUMS_INIT,
         .stream.fd = -1,
         .imaginary.fd = -1,
     };
@@ -86,7 +86,7 @@ void coffer__pycauset_output_free(coffer__pycauset_output *output)
 {
     coffer__sink_discard(output->sink);
     coffer__digest_free(output->digest);
-    coffer__buffer_free(&output->sums.sums);
+    coffer__chunk_counter_free(&output->sums);
     spool_close(&output->stream);
     spool_close(&output->imaginary);
 }
@@ -96,8 +96,11 @@ coffer_status coffer__pycauset_output_put(coffer__pycauset_output *output, const
 {
     if (output->digest_wanted)
         coffer__digest_add(output->digest, bytes, len);
-    if (output->sums_wanted)
-        coffer__pycauset_sums_add(&output->sums, bytes, len);
+    if (output->sums_wanted) {
+        coffer_status status = coffer__chunk_counter_add(&output->sums, bytes, len, err);
+        if (status)
+            return status;
+    }
     output->written += len;
     if (output->stream.fd >= 0)
         return spool_write(&output->stream, bytes, len, err);
@@ -114,11 +117,11 @@ static coffer_status append_imaginary(coffer__pycauset_output *output, coffer_er
 {
     coffer__pycauset_spool *spool = &output->imaginary;
     coffer_status status = spool_flush(spool, err);
-    for (uint64_t offset = 0; status == COFFER_OK && offset < spool->written; offset += SPOOL_BUFFER) {
+    for (uint64_t offset = 0; !status && offset < spool->written; offset += SPOOL_BUFFER) {
         uint64_t left = spool->written - offset;
         size_t part = left < SPOOL_BUFFER ? (size_t)left : SPOOL_BUFFER;
         status = coffer__file_read_at(spool->fd, spool->buffer, part, offset, "temporary file", err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__pycauset_output_put(output, spool->buffer, part, err);
     }
     return status;
@@ -129,8 +132,8 @@ coffer_status coffer__pycauset_output_finish(coffer__pycauset_output *output, co
     coffer_status status = COFFER_OK;
     if (output->imaginary.fd >= 0)
         status = append_imaginary(output, err);
-    if (status == COFFER_OK)
-        status = coffer__pycauset_sums_finish(&output->sums, err);
+    if (!status)
+        status = coffer__chunk_counter_end(&output->sums, err);
     return status;
 }
 
@@ -151,8 +154,7 @@ coffer_status coffer__pycauset_output_commit(coffer__pycauset_output *output, co
     coffer_status status = COFFER_OK;
     if (!coffer__align_up(&slot.metadata_offset, payload_end, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a payload of %llu bytes leaves no room behind it",
-                            (unsigned long long)output->written);
+                            "a payload of %" PRIu64 " bytes is too large for a file", output->written);
     coffer__pycauset_store_fresh_header(header, &slot);
     if (stream && ((status = coffer__sink_write(output->sink, header, sizeof header, err)) ||
                    (status = spool_flush(&output->stream, err)) ||

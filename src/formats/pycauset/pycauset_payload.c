@@ -33,7 +33,7 @@ uint64_t coffer__pycauset_grid_first(const coffer__pycauset_grid *grid, uint64_t
     return grid->triangular ? row + !grid->has_diagonal : 0;
 }
 
-/* Of a triangle whose size is known to fit. */
+/* For a triangle whose size is known not to overflow. */
 static uint64_t triangle_bytes(const coffer__pycauset_grid *grid, uint64_t longest)
 {
     uint64_t bytes = 0;

@@ -12,7 +12,7 @@ typedef struct coffer__pycauset_grid {
     size_t element; /* bytes, of one plane; 0 for BIT */
     bool triangular, has_diagonal;
     bool transposed;      /* the matrix that is seen is the transposed one */
-    bool mirrored;        /* what lies below the diagonal is the mirror image … */
+    bool mirrored;        /* the part below the diagonal is the mirror image … */
     bool negative;        /* … or its negative */
     uint64_t row_bytes;   /* of a dense layout */
     uint64_t plane_bytes; /* where the imaginary parts of C32 begin */

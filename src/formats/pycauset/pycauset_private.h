@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef COFFER_FORMATS_PYCAUSET_PRIVATE_H
 #define COFFER_FORMATS_PYCAUSET_PRIVATE_H
 
@@ -41,7 +41,7 @@ typedef struct coffer__pycauset_tree {
  * file offset of bytes[0]. out is untouched on failure. */
 coffer_status coffer__pycauset_decode(coffer__pycauset_tree *out, const uint8_t *bytes, size_t len,
                                       uint64_t base, const coffer_limits *limits, coffer_error *err);
-/* A copy in one piece of what may lie in many; COFFER_E_LIMIT when it is nested too deep for a reader. */
+/* A copy in one allocation; COFFER_E_LIMIT when it is nested too deep for a reader. */
 coffer_status coffer__pycauset_copy(coffer__pycauset_tree *out, const coffer_pycauset_value *root,
                                     const coffer_limits *limits, coffer_error *err);
 void coffer__pycauset_tree_free(coffer__pycauset_tree *tree);
@@ -54,7 +54,7 @@ coffer_status coffer__pycauset_encode_block(coffer__buffer *out, const coffer_py
 
 /* Order of keys: that of their bytes, which is that of their code points. */
 int coffer__pycauset_compare_keys(const char *a, size_t a_len, const char *b, size_t b_len);
-/* A child of a map by its plain key, or NULL. *at (may be NULL) is where it is, or would have to be put. */
+/* A child of a map by its plain key, or NULL. *at (may be NULL) is where it is or would be inserted. */
 const coffer_pycauset_value *coffer__pycauset_child(const coffer_pycauset_value *map, const char *key,
                                                     size_t len, size_t *at);
 /* The same with a key in the program's text. */
@@ -66,7 +66,7 @@ bool coffer__pycauset_is_u64(uint64_t *out, const coffer_pycauset_value *value);
 /* Any number. */
 bool coffer__pycauset_is_f64(double *out, const coffer_pycauset_value *value);
 bool coffer__pycauset_equal(const coffer_pycauset_value *a, const coffer_pycauset_value *b);
-/* Fills in all but the key; what it needs lies in `memory`. null is refused. */
+/* Fills in all but the key; allocates from `memory`. null is refused. */
 coffer_status coffer__pycauset_from_json(coffer_pycauset_value *out, coffer__arena *memory,
                                          const coffer__json_value *json, coffer_error *err);
 /* Goes a step down a path, with escapes where the key needs them; gives the length to go back to. */
@@ -91,7 +91,7 @@ typedef struct coffer__pycauset_header {
     int active;                     /* 0, 1; −1 when none is valid */
 } coffer__pycauset_header;
 
-/* Where slot 0 (A) or 1 (B) lies in the file. */
+/* Offset of slot 0 (A) or 1 (B). */
 static inline uint64_t coffer__pycauset_slot_place(int which)
 {
     return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
@@ -115,7 +115,7 @@ void coffer__pycauset_store_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZE], co
 void coffer__pycauset_store_fresh_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZE],
                                          const coffer__pycauset_slot *slot);
 
-/* Reads the metadata block in [offset, offset + length), which lies inside the file. */
+/* Reads the metadata block in [offset, offset + length), which must be inside the file. */
 coffer_status coffer__pycauset_read_block(coffer__pycauset_tree *out, coffer_source *src, uint64_t offset,
                                           uint64_t length, const coffer_limits *limits, coffer_error *err);
 
@@ -135,8 +135,8 @@ bool coffer__pycauset_triangle_row_bytes(uint64_t *out, coffer_dtype dtype, uint
 /* Bytes of a triangle whose rows have longest, longest − 1, … 1 elements; of one plane of C32. Row i of the
  * triangle begins at triangle(longest) − triangle(longest − i). */
 bool coffer__pycauset_triangle_bytes(uint64_t *out, coffer_dtype dtype, uint64_t longest);
-/* What shape, type and layout imply: reads type, dtype, has_diagonal, stored_rows and stored_cols. False when
- * it overflows. */
+/* The bytes that shape, type and layout require: reads type, dtype, has_diagonal, stored_rows and
+ * stored_cols. False when it overflows. */
 bool coffer__pycauset_payload_needed(uint64_t *out, const coffer_pycauset_info *info);
 
 /* Fills in all of *out that the metadata says; payload_needed too, payload_offset … active_slot are left as
@@ -174,7 +174,7 @@ struct coffer_pycauset {
 
 /* ---- Older states (pycauset_history.c) ---- */
 
-/* Where the block of a committed generation lies; COFFER_E_NOT_FOUND when it is not in the file any more. */
+/* Where the block of a committed generation is; COFFER_E_NOT_FOUND when it is no longer in the file. */
 coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *length, coffer_source *src,
                                                uint64_t generation, const coffer_limits *limits,
                                                coffer_error *err);
@@ -214,7 +214,7 @@ coffer_status coffer__pycauset_changes_copy(coffer_pycauset_changes **out,
 bool coffer__pycauset_wants_checksums(const coffer_pycauset_changes *changes);
 /* Whether a change is at the key, a top one, or below. */
 bool coffer__pycauset_touches(const coffer_pycauset_changes *changes, const char *key);
-/* The metadata after the changes. before : NULL for none. The result lies in `memory` and borrows from before
+/* The metadata after the changes. before : NULL for none. The result is in `memory` and borrows from before
  * and changes. sums : of the payload, a little-endian u32 for each group; NULL when the list does not want
  * them. */
 coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__arena *memory,
@@ -224,10 +224,12 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
 
 /* ---- Checksums (pycauset_checksum.c) ---- */
 
-/* Appends the sums of the payload's payload_needed bytes. */
+/* Appends checksums as the metadata stores them: a little-endian u32 each. */
+void coffer__pycauset_put_sums(coffer__buffer *out, const uint32_t *sums, size_t count);
+/* Appends the checksums of the payload's payload_needed bytes. */
 coffer_status coffer__pycauset_sum_payload(coffer__buffer *out, coffer_source *src,
                                            const coffer_pycauset_info *info, coffer_error *err);
-/* Compares them with what the metadata says, if it says anything. */
+/* Compares them with those in the metadata, if it has any. */
 coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer_pycauset *matrix,
                                                 const coffer_check_opts *opts, coffer_error *err);
 
@@ -238,8 +240,8 @@ coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *
                                           const coffer_pycauset_open_opts *opts,
                                           const coffer_pycauset *parent, coffer_error *err);
 void coffer__pycauset_blocks_free(struct coffer__pycauset_blocks *blocks); /* NULL allowed */
-/* Of a block matrix of MIXED type: value_dtype becomes the common type of its children. When one of them
- * cannot be opened it stays what it is; reading will tell. */
+/* For a block matrix of MIXED type: value_dtype becomes the common type of its children. When one of them
+ * cannot be opened, it stays unchanged; reading reports the error. */
 void coffer__pycauset_settle_value_dtype(coffer_pycauset *matrix);
 /* Findings about a file that could be opened. */
 coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycauset *matrix,

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 COFFER__INIT_FUNCTION(coffer_pycauset_open_opts, COFFER_PYCAUSET_OPEN_OPTS_INIT)
@@ -16,10 +17,10 @@ static coffer_status check_payload(const coffer_pycauset *matrix, coffer_error *
     if (info->payload_needed <= info->payload_length)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_SIZE_MISMATCH, matrix->metadata_offset,
-                        "%llu x %llu of %s need a payload of %llu bytes, it has %llu",
-                        (unsigned long long)info->rows, (unsigned long long)info->cols,
-                        coffer_pycauset_dtype_name(info->dtype), (unsigned long long)info->payload_needed,
-                        (unsigned long long)info->payload_length);
+                        "%" PRIu64 " x %" PRIu64 " of %s need a payload of %" PRIu64
+                        " bytes, it has %" PRIu64,
+                        info->rows, info->cols, coffer_pycauset_dtype_name(info->dtype), info->payload_needed,
+                        info->payload_length);
 }
 
 static coffer_status read_state(coffer_pycauset *matrix, coffer_error *err)
@@ -85,9 +86,9 @@ coffer_status coffer__pycauset_open_child(coffer_pycauset **out, coffer_source *
     matrix->limits = coffer__limits(options.limits);
     if (options.blocks_folder && !(matrix->blocks_folder = coffer__strdup(options.blocks_folder)))
         status = coffer__fail_no_memory(err, strlen(options.blocks_folder) + 1);
-    if (status == COFFER_OK)
+    if (!status)
         status = open_state(matrix, options.generation, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_source_intact(src, err);
     if (status) {
         coffer_pycauset_close(matrix);

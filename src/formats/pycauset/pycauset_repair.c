@@ -1,4 +1,4 @@
-/* Writes a sound copy: what lies in the file stays where it is, the header is put in order. */
+/* Writes a repaired copy: all bytes keep their offsets, the header is corrected. */
 #include "formats/pycauset/pycauset_scan.h"
 
 #include "base/checked.h"
@@ -9,6 +9,7 @@
 #include "io/sink.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct rescue {
@@ -18,7 +19,7 @@ typedef struct rescue {
     coffer_limits limits;
     coffer__pycauset_header header;
     coffer_error preamble;       /* what is wrong with it, where the slots show what it was */
-    bool reserved_set;           /* in the preamble or behind the slots */
+    bool reserved_set;           /* in the preamble or after the slots */
     coffer__pycauset_slot state; /* what the copy will show */
     coffer__pycauset_slot other; /* and its second slot */
     int state_slot;
@@ -35,14 +36,13 @@ static coffer_status try_state(const rescue *work, const coffer__pycauset_slot *
     coffer_pycauset_info info;
     coffer_status status = coffer__pycauset_read_block(&tree, work->source, slot->metadata_offset,
                                                        slot->metadata_length, &work->limits, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_interpret(&info, tree.root, slot->metadata_offset, err);
     coffer__pycauset_tree_free(&tree);
-    if (status == COFFER_OK && info.payload_needed > slot->payload_length)
-        status =
-            coffer__fail(err, COFFER_E_SIZE_MISMATCH, slot->metadata_offset,
-                         "the matrix needs a payload of %llu bytes, it has %llu",
-                         (unsigned long long)info.payload_needed, (unsigned long long)slot->payload_length);
+    if (!status && info.payload_needed > slot->payload_length)
+        status = coffer__fail(err, COFFER_E_SIZE_MISMATCH, slot->metadata_offset,
+                              "the matrix needs a payload of %" PRIu64 " bytes, it has %" PRIu64,
+                              info.payload_needed, slot->payload_length);
     return status;
 }
 
@@ -75,7 +75,7 @@ static void report_header(rescue *work)
     if (work->preamble.status) {
         work->changed = true;
         coffer__report_add(work->report, work->preamble.status, COFFER_WARNING, work->preamble.offset,
-                           "the preamble was put in order: %s", work->preamble.text);
+                           "preamble repaired: %s", work->preamble.text);
     }
     if (!work->reserved_set)
         return;
@@ -100,23 +100,23 @@ static coffer_status keep_active(rescue *work, coffer_error *err)
     coffer_error why = COFFER_ERROR_INIT;
     coffer_status status =
         coffer__pycauset_explain_slot(&work->header, which, coffer_source_size(work->source), &why);
-    if (status == COFFER_OK)
+    if (!status)
         status = try_state(work, &work->header.slots[which], &why);
     work->other = work->header.slots[which];
-    if (status == COFFER_OK)
+    if (!status)
         return COFFER_OK;
     if (!coffer__is_about_file(status))
         return coffer__fail_copy(err, &why);
     restore_other_slot(work);
     coffer__report_add(work->report, status, COFFER_WARNING, why.offset,
-                       "slot %c restored from slot %c, the state that it named is given up: %s", "AB"[which],
+                       "slot %c restored from slot %c, the state that it named is lost: %s", "AB"[which],
                        "AB"[work->state_slot], why.text);
     return COFFER_OK;
 }
 
 /* ---- None is, or not the one that counts ---- */
 
-/* Where the payload is, for a block that no good slot speaks of: where a slot with a matching checksum says,
+/* Where the payload is, for a block that no valid slot names: where a slot with a matching checksum says,
  * else where every writer puts it. */
 static bool place_payload(const rescue *work, coffer__pycauset_slot *state, uint64_t needed)
 {
@@ -149,14 +149,14 @@ static bool try_block(const rescue *work, coffer__pycauset_slot *out, const coff
     return good;
 }
 
-/* The newest whole block that does not lie behind `last`. Its generation counts the blocks up to it. */
+/* The newest intact block that is not after `last`. Its generation counts the blocks up to it. */
 static coffer_status find_newest(rescue *work, uint64_t last, bool *found, coffer_error *err)
 {
     coffer__pycauset_scan scan = { .items = NULL };
     coffer_status status = coffer__pycauset_scan_range(&scan, work->source, COFFER__PYCAUSET_HEADER_SIZE,
                                                        UINT64_MAX, &work->limits, err);
     *found = false;
-    for (size_t i = scan.count; i-- > 0 && status == COFFER_OK && !*found;) {
+    for (size_t i = scan.count; i-- > 0 && !status && !*found;) {
         if (scan.items[i].offset <= last && try_block(work, &work->state, &scan.items[i])) {
             work->state.generation = i + 1;
             *found = true;
@@ -176,7 +176,7 @@ static coffer_status search_blocks(rescue *work, uint64_t last, const coffer_err
     if (!found)
         return coffer__fail(
             err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-            "nothing in the file says what its payload is: no other whole metadata block (%s)", why->text);
+            "nothing in the file says what its payload is: no other intact metadata block (%s)", why->text);
     for (int i = 0; i < 2; i++) {
         const coffer__pycauset_slot *slot = &work->header.slots[i];
         if (slot->crc_matches && slot->generation > newest)
@@ -186,12 +186,11 @@ static coffer_status search_blocks(rescue *work, uint64_t last, const coffer_err
         work->state.generation = newest;
     work->state_slot = 0;
     restore_other_slot(work);
-    coffer__report_add(
-        work->report, why->status, COFFER_WARNING, work->state.metadata_offset,
-        "both slots restored from the newest whole metadata block, at %llu, with the payload at "
-        "%llu; what was newer is given up (%s)",
-        (unsigned long long)work->state.metadata_offset, (unsigned long long)work->state.payload_offset,
-        why->text);
+    coffer__report_add(work->report, why->status, COFFER_WARNING, work->state.metadata_offset,
+                       "both slots restored from the newest intact metadata block, at %" PRIu64
+                       ", with the payload at "
+                       "%" PRIu64 "; newer states are lost (%s)",
+                       work->state.metadata_offset, work->state.payload_offset, why->text);
     return COFFER_OK;
 }
 
@@ -203,7 +202,7 @@ static coffer_status go_back(rescue *work, const coffer_error *why, coffer_error
     coffer_error other_why = COFFER_ERROR_INIT;
     coffer_status status =
         coffer__pycauset_explain_slot(&work->header, other, coffer_source_size(work->source), &other_why);
-    if (status == COFFER_OK)
+    if (!status)
         status = try_state(work, &work->header.slots[other], &other_why);
     if (status && !coffer__is_about_file(status))
         return coffer__fail_copy(err, &other_why);
@@ -213,9 +212,8 @@ static coffer_status go_back(rescue *work, const coffer_error *why, coffer_error
     work->state_slot = other;
     restore_other_slot(work);
     coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset,
-                       "back to generation %llu, what generation %llu changed is given up: %s",
-                       (unsigned long long)work->state.generation, (unsigned long long)damaged->generation,
-                       why->text);
+                       "back to generation %" PRIu64 ", what generation %" PRIu64 " changed is lost: %s",
+                       work->state.generation, damaged->generation, why->text);
     return COFFER_OK;
 }
 
@@ -232,14 +230,14 @@ static coffer_status choose_state(rescue *work, coffer_error *err)
     work->state_slot = work->header.active;
     work->state = work->header.slots[work->header.active];
     status = try_state(work, &work->state, &why);
-    if (status == COFFER_OK)
+    if (!status)
         return keep_active(work, err);
     if (!coffer__is_about_file(status))
         return coffer__fail_copy(err, &why);
     return go_back(work, &why, err);
 }
 
-/* ---- A state that was asked for ---- */
+/* ---- A requested state ---- */
 
 static coffer_status choose_generation(rescue *work, uint64_t generation, coffer_error *err)
 {
@@ -261,11 +259,10 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
     work->state_slot = 1 - work->header.active;
     work->other = *active;
     work->appends = work->changed = true;
-    coffer__report_add(
-        work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, wanted.metadata_offset,
-        "generation %llu is generation %llu again; what came between is given up, and stays in "
-        "the history",
-        (unsigned long long)wanted.generation, (unsigned long long)generation);
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, wanted.metadata_offset,
+                       "generation %" PRIu64 " is generation %" PRIu64
+                       " again; later changes are undone, and stay in the history",
+                       wanted.generation, generation);
     return COFFER_OK;
 }
 
@@ -284,7 +281,7 @@ static void tell_of_children(const rescue *work, const char *out_path)
     coffer__pycauset_tree_free(&tree);
     if (blocks)
         coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "children of a block matrix are not copied: give it its old name, or copy "
+                           "children of a block matrix are not copied: use the old name, or copy "
                            "%s.blocks to %s.blocks",
                            coffer_source_name(work->source), out_path);
 }
@@ -295,7 +292,7 @@ static coffer_status append_state(coffer__sink *sink, rescue *work, uint64_t fro
     static const uint8_t zeros[COFFER__PYCAUSET_BLOCK_ALIGNMENT];
     uint64_t end = coffer__sink_position(sink);
     coffer_status status = coffer__sink_write(sink, zeros, (size_t)(work->state.metadata_offset - end), err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__sink_copy_source(sink, work->source, from, work->state.metadata_length, NULL, err);
     return status;
 }
@@ -328,10 +325,10 @@ static coffer_status write_output(rescue *work, const char *path, coffer_error *
     if (status)
         return status;
     status = write_all(sink, work, err);
-    if (status == COFFER_OK && !coffer__source_settled(work->source))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s was changed while it was repaired: repair it again",
-                              coffer_source_name(work->source));
+    if (!status && !coffer__source_settled(work->source))
+        status =
+            coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                         "%s changed during the repair: repair it again", coffer_source_name(work->source));
     if (status) {
         coffer__sink_discard(sink);
         return status;
@@ -353,9 +350,9 @@ coffer_status coffer__pycauset_repair(coffer_report *out, coffer_source *src, co
     report_header(&work);
     status =
         opts->to_generation ? choose_generation(&work, opts->to_generation, err) : choose_state(&work, err);
-    if (status == COFFER_OK)
+    if (!status)
         tell_of_children(&work, out_path);
-    if (status == COFFER_OK)
+    if (!status)
         status = write_output(&work, out_path, err);
     return status ? status : coffer__report_status(out, err);
 }

@@ -5,11 +5,13 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_fetch.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define WINDOW ((size_t)1 << 20)
-/* What may be spent on look-alikes beyond twice the bytes that are searched. */
+/* Bytes of false candidates that may be read, in addition to twice the bytes searched. */
 #define SPARE_WORK (UINT64_C(64) << 20)
 
 typedef struct search {
@@ -21,20 +23,10 @@ typedef struct search {
     uint64_t work_left;
 } search;
 
-static coffer_status fetch(const uint8_t **out, const search *of, uint8_t *scratch, uint64_t offset,
-                           size_t len, coffer_error *err)
+/* Length of the block according to its framing, or 0 when it cannot be a block. */
+static uint64_t framed_length(const search *scan, const uint8_t *framing, uint64_t offset)
 {
-    coffer_status status = COFFER_OK;
-    *out = coffer_source_view(of->source, offset, len);
-    if (!*out && !(status = coffer_source_read_at(scratch, of->source, offset, len, err)))
-        *out = scratch;
-    return status;
-}
-
-/* Length of the block that its framing speaks of, or 0 when it cannot be one. */
-static uint64_t framed_length(const search *of, const uint8_t *framing, uint64_t offset)
-{
-    uint64_t size = coffer_source_size(of->source),
+    uint64_t size = coffer_source_size(scan->source),
              len = coffer__load_u64(framing + COFFER__PYCAUSET_BLOCK_LENGTH_AT);
     if (memcmp(framing, COFFER__PYCAUSET_BLOCK_MAGIC, COFFER__PYCAUSET_BLOCK_MAGIC_SIZE) != 0 ||
         coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_VERSION_AT) != COFFER__PYCAUSET_BLOCK_VERSION ||
@@ -42,20 +34,21 @@ static uint64_t framed_length(const search *of, const uint8_t *framing, uint64_t
         coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_RESERVED_AT) != 0 ||
         coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_RESERVED_2_AT) != 0)
         return 0;
-    if (len == 0 || len > of->limits->json_bytes ||
+    if (len == 0 || len > scan->limits->json_bytes ||
         !coffer__range_fits(offset + COFFER__PYCAUSET_BLOCK_HEADER, len, size))
         return 0;
     return COFFER__PYCAUSET_BLOCK_HEADER + len;
 }
 
-static coffer_status sum_block(uint32_t *out, const search *of, uint64_t offset, uint64_t length,
+static coffer_status sum_block(uint32_t *out, const search *scan, uint64_t offset, uint64_t length,
                                coffer_error *err)
 {
     uint32_t crc = 0;
     for (uint64_t done = COFFER__PYCAUSET_BLOCK_HEADER; done < length;) {
         size_t len = length - done < WINDOW ? (size_t)(length - done) : WINDOW;
         const uint8_t *bytes;
-        coffer_status status = fetch(&bytes, of, of->block_part, offset + done, len, err);
+        coffer_status status =
+            coffer__source_fetch(&bytes, scan->source, offset + done, len, scan->block_part, err);
         if (status)
             return status;
         crc = coffer__crc32(crc, bytes, len);
@@ -65,25 +58,25 @@ static coffer_status sum_block(uint32_t *out, const search *of, uint64_t offset,
     return COFFER_OK;
 }
 
-/* *length is 0 when there is no whole block at the offset. */
-static coffer_status try_block(uint64_t *length, search *of, uint64_t offset, coffer_error *err)
+/* *length is 0 when there is no intact block at the offset. */
+static coffer_status try_block(uint64_t *length, search *scan, uint64_t offset, coffer_error *err)
 {
     uint8_t framing[COFFER__PYCAUSET_BLOCK_HEADER];
     uint32_t crc = 0;
     coffer_status status;
     *length = 0;
-    if (!coffer__range_fits(offset, sizeof framing, coffer_source_size(of->source)))
+    if (!coffer__range_fits(offset, sizeof framing, coffer_source_size(scan->source)))
         return COFFER_OK;
-    status = coffer_source_read_at(framing, of->source, offset, sizeof framing, err);
-    uint64_t framed = status ? 0 : framed_length(of, framing, offset);
+    status = coffer_source_read_at(framing, scan->source, offset, sizeof framing, err);
+    uint64_t framed = status ? 0 : framed_length(scan, framing, offset);
     if (framed == 0)
         return status;
-    if (framed > of->work_left)
+    if (framed > scan->work_left)
         return coffer__fail(err, COFFER_E_LIMIT, offset,
-                            "too much in the file only looks like metadata: the search stopped at %llu",
-                            (unsigned long long)offset);
-    of->work_left -= framed;
-    if ((status = sum_block(&crc, of, offset, framed, err)))
+                            "too many bytes look like metadata but are not: the search stopped at %" PRIu64,
+                            offset);
+    scan->work_left -= framed;
+    if ((status = sum_block(&crc, scan, offset, framed, err)))
         return status;
     if (crc == coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_CRC_AT))
         *length = framed;
@@ -95,29 +88,29 @@ static coffer_status add_block(coffer__pycauset_scan *scan, uint64_t offset, uin
 {
     coffer_status status =
         coffer__array_reserve_one(&scan->items, &scan->capacity, scan->count, sizeof *scan->items, err);
-    if (status == COFFER_OK)
+    if (!status)
         scan->items[scan->count++] = (coffer__pycauset_found){ offset, length };
     return status;
 }
 
 /* Looks at one window from `at` on and moves it past what was seen. */
-static coffer_status search_window(search *of, uint64_t *at, uint64_t to, coffer_error *err)
+static coffer_status search_window(search *scan, uint64_t *at, uint64_t to, coffer_error *err)
 {
     uint64_t start = *at, left = to - start, length;
     size_t len = left < WINDOW ? (size_t)left : WINDOW, in = 0;
     const uint8_t *bytes;
-    coffer_status status = fetch(&bytes, of, of->window, start, len, err);
-    for (; status == COFFER_OK && in + COFFER__PYCAUSET_BLOCK_MAGIC_SIZE <= len;) {
+    coffer_status status = coffer__source_fetch(&bytes, scan->source, start, len, scan->window, err);
+    for (; !status && in + COFFER__PYCAUSET_BLOCK_MAGIC_SIZE <= len;) {
         length = 0;
         if (memcmp(bytes + in, COFFER__PYCAUSET_BLOCK_MAGIC, COFFER__PYCAUSET_BLOCK_MAGIC_SIZE) == 0)
-            status = try_block(&length, of, start + in, err);
+            status = try_block(&length, scan, start + in, err);
         if (length == 0) {
             in += COFFER__PYCAUSET_BLOCK_ALIGNMENT;
             continue;
         }
         if (!coffer__align_up(at, start + in + length, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
             *at = to;
-        return add_block(of->found, start + in, length, err);
+        return add_block(scan->found, start + in, length, err);
     }
     *at = start + len;
     return status;
@@ -126,28 +119,28 @@ static coffer_status search_window(search *of, uint64_t *at, uint64_t to, coffer
 coffer_status coffer__pycauset_scan_range(coffer__pycauset_scan *out, coffer_source *src, uint64_t from,
                                           uint64_t to, const coffer_limits *limits, coffer_error *err)
 {
-    search of = { .source = src, .limits = limits, .found = out };
+    search scan = { .source = src, .limits = limits, .found = out };
     coffer_status status = COFFER_OK;
     if (to > coffer_source_size(src))
         to = coffer_source_size(src);
     if (!coffer__align_up(&from, from, COFFER__PYCAUSET_BLOCK_ALIGNMENT) || from >= to)
         return COFFER_OK;
-    if (!coffer__mul_u64(&of.work_left, to - from, 2) ||
-        !coffer__add_u64(&of.work_left, of.work_left, SPARE_WORK))
-        of.work_left = UINT64_MAX;
-    of.window = coffer__malloc(WINDOW);
-    of.block_part = coffer__malloc(WINDOW);
-    if (!of.window || !of.block_part)
+    if (!coffer__mul_u64(&scan.work_left, to - from, 2) ||
+        !coffer__add_u64(&scan.work_left, scan.work_left, SPARE_WORK))
+        scan.work_left = UINT64_MAX;
+    scan.window = coffer__malloc(WINDOW);
+    scan.block_part = coffer__malloc(WINDOW);
+    if (!scan.window || !scan.block_part)
         status = coffer__fail_no_memory(err, 2 * WINDOW);
-    while (status == COFFER_OK && from < to)
-        status = search_window(&of, &from, to, err);
-    coffer__free(of.window);
-    coffer__free(of.block_part);
+    while (!status && from < to)
+        status = search_window(&scan, &from, to, err);
+    coffer__free(scan.window);
+    coffer__free(scan.block_part);
     return status ? status : coffer_source_intact(src, err);
 }
 
-/* The payload's own size where one of the slots can tell it; that in the slots may reach into the metadata
- * behind it. */
+/* The size that the payload needs, if a slot leads to it; the length in the slots may extend into the
+ * metadata after it. */
 static uint64_t payload_size(coffer_source *src, const coffer__pycauset_header *header,
                              const coffer_limits *limits)
 {
@@ -176,7 +169,7 @@ coffer_status coffer__pycauset_scan_blocks(coffer__pycauset_scan *out, coffer_so
     uint64_t payload_end = slot->payload_offset + payload_size(src, header, limits);
     coffer_status status = coffer__pycauset_scan_range(out, src, COFFER__PYCAUSET_HEADER_SIZE,
                                                        slot->payload_offset, limits, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_scan_range(out, src, payload_end, UINT64_MAX, limits, err);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Metadata blocks that lie in a file, named by a slot or not. */
+/* Finds metadata blocks in a file, whether a slot names them or not. */
 #ifndef COFFER_FORMATS_PYCAUSET_SCAN_H
 #define COFFER_FORMATS_PYCAUSET_SCAN_H
 

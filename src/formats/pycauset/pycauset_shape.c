@@ -124,7 +124,7 @@ coffer_pycauset_layout coffer__pycauset_layout_of(coffer_pycauset_type type)
 
 /* ---- Sizes ---- */
 
-/* Of C32, whose parts lie in two planes: of one part. */
+/* C32 has its parts in two planes: the size of one part. */
 static size_t plane_element_bytes(coffer_dtype dtype)
 {
     return coffer_dtype_size(dtype == COFFER_DTYPE_C32 ? COFFER_DTYPE_F16 : dtype);

@@ -1,4 +1,5 @@
-/* Statistics in one pass over what is stored, on all cores. What the layout implies is counted, not read. */
+/* Statistics in one pass over the stored elements, on all cores. Elements that the layout implies are
+ * counted, not read. */
 #include "formats/pycauset/pycauset_blocks.h"
 
 #include "base/checked.h"
@@ -8,6 +9,7 @@
 #include "base/options.h"
 #include "base/work.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +39,7 @@ typedef struct tally {
 
 typedef struct unit_sums {
     tally elements;
-    tally diagonal; /* of a matrix whose other elements stand for two */
+    tally diagonal; /* of a matrix whose other elements count twice */
 } unit_sums;
 
 typedef struct stats_worker {
@@ -85,7 +87,7 @@ static coffer_status add_elements(tally *out, const stats_job *job, stats_worker
         size_t len = (size_t)coffer__pycauset_grid_length(&job->grid, from.first_bit, n);
         coffer_status status =
             coffer__pycauset_payload_get(&from.bytes, &worker->payload, 0, offset, len, until, err);
-        if (status == COFFER_OK && job->grid.dtype == COFFER_DTYPE_C32)
+        if (!status && job->grid.dtype == COFFER_DTYPE_C32)
             status = coffer__pycauset_payload_get(&from.imaginary, &worker->payload, 1,
                                                   job->grid.plane_bytes + offset, len,
                                                   job->grid.plane_bytes + until, err);
@@ -131,7 +133,7 @@ static coffer_status sum_unit(void *context, uint64_t index, uint32_t number, co
             status = add_elements(&sums->diagonal, job, worker, row, first, 1, until, err);
             first++;
         }
-        if (status == COFFER_OK && first < col_end)
+        if (!status && first < col_end)
             status = add_elements(&sums->elements, job, worker, row, first, col_end - first, until, err);
         if (status)
             return status;
@@ -261,7 +263,7 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
         status = coffer__fail_no_memory(err, units * sizeof *job.sums);
     else if ((status = coffer__work_run(work, units, sum_unit, &job, err)) == COFFER_OK)
         status = coffer__pycauset_payload_intact(&job.workers[0].payload, err);
-    if (status == COFFER_OK)
+    if (!status)
         take_units(out, &job, units, info, how);
     workers_free(job.workers, coffer__work_threads(work));
     coffer__free(job.sums);
@@ -293,7 +295,7 @@ static coffer_status summarize_blocks(coffer__summary *out, const coffer_pycause
     coffer__summary *children = coffer__alloc_array(manifest->child_count, sizeof *children);
     if (!children)
         return coffer__fail_no_memory(err, manifest->child_count * sizeof *children);
-    for (size_t i = 0; i < manifest->child_count && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < manifest->child_count && !status; i++) {
         coffer__pycauset_block_child *child;
         coffer__summary_init(&children[i]);
         status = coffer__pycauset_blocks_acquire(&child, blocks, matrix, i, err);
@@ -302,7 +304,7 @@ static coffer_status summarize_blocks(coffer__summary *out, const coffer_pycause
         status = summarize(&children[i], child->matrix, &inside, opts, err);
         coffer__pycauset_blocks_release(blocks, child);
     }
-    for (size_t i = 0; status == COFFER_OK && i < manifest->block_rows * manifest->block_cols; i++)
+    for (size_t i = 0; !status && i < manifest->block_rows * manifest->block_cols; i++)
         coffer__summary_merge(out, &children[manifest->child_of[i]]);
     coffer__free(children);
     return status;
@@ -315,15 +317,15 @@ static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matr
     coffer_status status = COFFER_OK;
     uint64_t elements;
     if (!coffer__mul_u64(&elements, info->rows, info->cols))
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%llu x %llu values cannot be counted",
-                            (unsigned long long)info->rows, (unsigned long long)info->cols);
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " x %" PRIu64 " values are too many to count", info->rows, info->cols);
     if (info->type == COFFER_PYCAUSET_BLOCK)
         return summarize_blocks(out, matrix, how, opts, err);
     if (coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_LAYOUT_NONE)
         coffer__summary_add_repeated(out, value_of_one(info, how), ones_without_payload(info));
     else
         status = summarize_payload(out, matrix, how, opts, err);
-    if (status == COFFER_OK)
+    if (!status)
         coffer__summary_add_repeated(out, 0.0, elements - out->count);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 COFFER__INIT_FUNCTION(coffer_pycauset_tile, COFFER_PYCAUSET_TILE_INIT)
@@ -35,7 +36,7 @@ typedef struct stored_part {
 
 /* ---- Rows as they are stored ---- */
 
-/* Up to where bytes follow each other without one that is not asked for. */
+/* The end of the contiguous bytes that the tile needs. */
 static uint64_t needed_until(const tile_job *job, const stored_part *part)
 {
     uint64_t last = part->row + part->rows - 1;
@@ -58,7 +59,7 @@ static coffer_status make_values(uint8_t *out, tile_job *job, uint64_t row, uint
         size_t len = (size_t)coffer__pycauset_grid_length(&job->grid, from.first_bit, n);
         coffer_status status =
             coffer__pycauset_payload_get(&from.bytes, &job->payload, 0, offset, len, until, err);
-        if (status == COFFER_OK && job->grid.dtype == COFFER_DTYPE_C32)
+        if (!status && job->grid.dtype == COFFER_DTYPE_C32)
             status = coffer__pycauset_payload_get(&from.imaginary, &job->payload, 1,
                                                   job->grid.plane_bytes + offset, len,
                                                   until ? job->grid.plane_bytes + until : 0, err);
@@ -116,7 +117,7 @@ static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, c
 /* ---- The other way round ---- */
 
 /* Puts a band, transposed, to where it belongs: element (r, c) of the stored matrix to out[c - col][r - row].
- * mirror : only what lies above the diagonal. */
+ * mirror : only the elements above the diagonal. */
 static void place_band(uint8_t *out, size_t out_stride, const tile_job *job, const stored_part *part,
                        size_t band_stride, bool mirror)
 {
@@ -163,7 +164,7 @@ static coffer_status restore_diagonal(uint8_t *out, size_t out_stride, tile_job 
                                       const coffer_pycauset_tile *tile, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (uint64_t i = 0; i < tile->rows && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < tile->rows && !status; i++) {
         uint64_t at = tile->row + i;
         if (at >= tile->col && at < tile->col + tile->cols)
             status = make_values(out + i * out_stride + (at - tile->col) * job->size, job, at, at, 1, 0, err);
@@ -180,10 +181,10 @@ static coffer_status read_mirrored(uint8_t *out, size_t out_stride, tile_job *jo
     job->recipe.negated = turned;
     coffer_status status = make_rows(out, out_stride, job, &upper, err);
     job->recipe.negated = false;
-    if (status == COFFER_OK && turned)
+    if (!status && turned)
         status = restore_diagonal(out, out_stride, job, tile, err);
     job->recipe.negated = job->grid.negative && !turned;
-    if (status == COFFER_OK && tile->row + tile->rows > tile->col + 1)
+    if (!status && tile->row + tile->rows > tile->col + 1)
         status = transpose_part(out, out_stride, job, &lower, true, err);
     return status;
 }
@@ -229,7 +230,7 @@ static void make_ones(uint8_t *out, size_t out_stride, const coffer_pycauset_inf
     recipe.stored = COFFER_DTYPE_BOOL;
     coffer__pycauset_expand_row(values, &recipe, &from, 2);
     for (uint64_t row = tile->row; row < tile->row + tile->rows; row++, out += out_stride) {
-        /* Of a unit vector one of row and column is always 0. */
+        /* In a unit vector either row or column is always 0. */
         uint64_t one_at = info->type == COFFER_PYCAUSET_IDENTITY ? row : info->unit_index - row;
         fill_row(out, values, size, tile->cols);
         if (one_at - tile->col < tile->cols) /* a place before the tile wraps around */
@@ -245,7 +246,7 @@ static coffer_status read_payload(uint8_t *out, size_t out_stride, const coffer_
     coffer__pycauset_grid_init(&job.grid, &matrix->info);
     coffer__pycauset_payload_init(&job.payload, matrix);
     coffer_status status = read_stored(out, out_stride, &job, tile, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__pycauset_payload_intact(&job.payload, err);
     coffer__pycauset_payload_free(&job.payload);
     coffer__free(job.band);
@@ -262,21 +263,20 @@ static coffer_status check_tile(size_t *out_stride, const coffer_pycauset *matri
     if (!coffer__range_fits(tile->row, tile->rows, info->rows) ||
         !coffer__range_fits(tile->col, tile->cols, info->cols))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%llu x %llu values from (%llu, %llu) on, the matrix has %llu x %llu",
-                            (unsigned long long)tile->rows, (unsigned long long)tile->cols,
-                            (unsigned long long)tile->row, (unsigned long long)tile->col,
-                            (unsigned long long)info->rows, (unsigned long long)info->cols);
+                            "%" PRIu64 " x %" PRIu64 " values from (%" PRIu64 ", %" PRIu64
+                            ") on, the matrix has %" PRIu64 " x %" PRIu64,
+                            tile->rows, tile->cols, tile->row, tile->col, info->rows, info->cols);
     if (!coffer__elements_can_convert(dtype, info->value_dtype))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "values of %s cannot be had as %s%s", coffer_dtype_name(info->value_dtype),
+                            "cannot convert values of %s to %s%s", coffer_dtype_name(info->value_dtype),
                             coffer_dtype_name(dtype),
-                            coffer_dtype_is_complex(info->value_dtype) ? ": c128 has them all" : "");
+                            coffer_dtype_is_complex(info->value_dtype) ? "; use c128" : "");
     if (!coffer__to_size(&row_bytes, tile->cols) ||
         !coffer__mul_size(&row_bytes, row_bytes, coffer_dtype_size(dtype)) ||
         !coffer__mul_size(&all, *out_stride ? *out_stride : row_bytes, (size_t)tile->rows))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%llu x %llu values do not fit into memory", (unsigned long long)tile->rows,
-                            (unsigned long long)tile->cols);
+                            "%" PRIu64 " x %" PRIu64 " values do not fit into memory", tile->rows,
+                            tile->cols);
     if (*out_stride == 0)
         *out_stride = row_bytes;
     if (*out_stride < row_bytes)
@@ -343,8 +343,8 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
                    info->dtype != COFFER_DTYPE_BIT && info->dtype != COFFER_DTYPE_C32;
     if (!strided)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s of %s has no plain rows and columns in the file",
-                            coffer_pycauset_type_name(info->type), coffer_pycauset_dtype_name(info->dtype));
+                            "%s of %s is not stored with strides", coffer_pycauset_type_name(info->type),
+                            coffer_pycauset_dtype_name(info->dtype));
     coffer__pycauset_payload_init(&payload, matrix);
     if (!payload.view)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: not mapped",

@@ -1,4 +1,4 @@
-/* Looking at values. */
+/* Access to values. */
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/checked.h"
@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 coffer_pycauset_kind coffer_pycauset_value_kind(const coffer_pycauset_value *value)
@@ -324,8 +325,8 @@ coffer_status coffer__pycauset_copy(coffer__pycauset_tree *out, const coffer_pyc
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "values are nested deeper than %d",
                             COFFER__PYCAUSET_MAX_DEPTH);
     if (of.values > limits->entries)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %llu values",
-                            (unsigned long long)limits->entries);
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %" PRIu64 " values",
+                            limits->entries);
     if (!coffer__mul_u64(&values, of.values, sizeof *root) ||
         !coffer__add_u64(&total, values, of.text_bytes) || !coffer__to_size(&bytes, total))
         return coffer__fail_no_memory(err, UINT64_MAX);

@@ -1,4 +1,4 @@
-/* A new file, row by row. */
+/* Writes a new file, row by row. */
 #include "formats/pycauset/pycauset_writer.h"
 
 #include "base/bytes.h"
@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define PIECE 4096 /* elements that are packed or taken apart at a time */
@@ -14,7 +15,7 @@
 COFFER__INIT_FUNCTION(coffer_pycauset_shape, COFFER_PYCAUSET_SHAPE_INIT)
 COFFER__INIT_FUNCTION(coffer_pycauset_writer_opts, COFFER_PYCAUSET_WRITER_OPTS_INIT)
 
-/* ---- What the file is to say ---- */
+/* ---- Metadata of the shape ---- */
 
 static coffer_status say_view(coffer_pycauset_changes *says, const coffer_pycauset_shape *shape,
                               coffer_error *err)
@@ -46,7 +47,7 @@ static coffer_status say_shape(coffer_pycauset_changes *says, const coffer_pycau
     coffer_status status;
     if (!type || !dtype || shape->type == COFFER_PYCAUSET_BLOCK)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "no matrix of type %s can be written with elements of %s", type ? type : "none",
+                            "cannot write a matrix of type %s with elements of %s", type ? type : "none",
                             coffer_dtype_name(shape->dtype));
     const char *layout = coffer_pycauset_layout_name(coffer__pycauset_layout_of(shape->type));
     /* Rows and columns are written as they are seen. */
@@ -89,14 +90,14 @@ static coffer_status take_uuid(coffer_pycauset_writer *writer, const char *uuid,
     return COFFER_OK;
 }
 
-/* What a reader will make of it. */
+/* The shape as a reader will interpret it. */
 static coffer_status take_shape(coffer_pycauset_writer *writer, coffer_error *err)
 {
     coffer__arena memory = COFFER__ARENA_INIT;
     coffer_error why = COFFER_ERROR_INIT;
     const coffer_pycauset_value *root;
     coffer_status status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, NULL, err);
-    if (status == COFFER_OK && coffer__pycauset_interpret(&writer->info, root, COFFER_OFFSET_NONE, &why))
+    if (!status && coffer__pycauset_interpret(&writer->info, root, COFFER_OFFSET_NONE, &why))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s", why.text);
     coffer__arena_free(&memory);
     return status;
@@ -177,7 +178,7 @@ static coffer_status put_planes(coffer_pycauset_writer *writer, const uint8_t *p
             memcpy(imag + 2 * i, pairs + 4 * i + 2, 2);
         }
         coffer_status status = coffer__pycauset_output_put(&writer->output, real, 2 * n, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__pycauset_output_put_imaginary(&writer->output, imag, 2 * n, err);
         if (status)
             return status;
@@ -203,9 +204,9 @@ static coffer_status put_row(coffer_pycauset_writer *writer, const uint8_t *elem
         status = coffer__pycauset_output_put(&writer->output, elements, (size_t)bytes, err);
     }
     size_t padding = (size_t)((padded_to - bytes % padded_to) % padded_to);
-    if (status == COFFER_OK && padding > 0)
+    if (!status && padding > 0)
         status = coffer__pycauset_output_put(&writer->output, zeros, padding, err);
-    if (status == COFFER_OK && padding > 0 && planes)
+    if (!status && padding > 0 && planes)
         status = coffer__pycauset_output_put_imaginary(&writer->output, zeros, padding, err);
     return status;
 }
@@ -215,7 +216,7 @@ static coffer_status put_vector_bits(coffer_pycauset_writer *writer, const uint8
 {
     uint64_t bytes = 0;
     coffer_status status = COFFER_OK;
-    while (count > 0 && status == COFFER_OK) {
+    while (count > 0 && !status) {
         if (writer->bit_count == 0 && count >= 64) {
             uint64_t whole = count / 64 * 64;
             status = put_bits(writer, flags, whole, &bytes, err);
@@ -262,7 +263,7 @@ static bool all_bytes_zero(const uint8_t *bytes, uint64_t len)
     return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)(len - 1)) == 0);
 }
 
-/* What a triangular matrix does not store has to be 0. */
+/* Elements that a triangular matrix does not store must be 0. */
 static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_t row,
                                    const uint8_t *elements, coffer_dtype dtype, uint64_t count,
                                    coffer_error *err)
@@ -273,8 +274,8 @@ static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_
     if (found == count)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "element (%llu, %llu) is not 0: %s does not store it", (unsigned long long)row,
-                        (unsigned long long)found, coffer_pycauset_type_name(writer->info.type));
+                        "element (%" PRIu64 ", %" PRIu64 ") is not 0: %s does not store it", row, found,
+                        coffer_pycauset_type_name(writer->info.type));
 }
 
 static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *rows, uint64_t count,
@@ -292,7 +293,7 @@ static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *row
         return put_vector_bits(writer, rows, count * cols, err);
     if (padded_to == 1) /* nothing between the rows */
         return put_row(writer, rows, count * cols, 1, err);
-    for (uint64_t i = 0; i < count && status == COFFER_OK; i++, rows += cols * size) {
+    for (uint64_t i = 0; i < count && !status; i++, rows += cols * size) {
         uint64_t first = coffer__pycauset_grid_first(grid, writer->rows + i);
         status = put_row(writer, rows + first * size, cols - first, padded_to, err);
     }
@@ -311,9 +312,9 @@ static coffer_status check_rows(const coffer_pycauset_writer *writer, const uint
                             coffer_pycauset_type_name(info->type));
     if (count > info->stored_rows - writer->rows)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%llu rows after %llu of %llu", (unsigned long long)count,
-                            (unsigned long long)writer->rows, (unsigned long long)info->stored_rows);
-    for (uint64_t i = 0; writer->grid.triangular && i < count && status == COFFER_OK; i++) {
+                            "%" PRIu64 " rows after %" PRIu64 " of %" PRIu64, count, writer->rows,
+                            info->stored_rows);
+    for (uint64_t i = 0; writer->grid.triangular && i < count && !status; i++) {
         uint64_t row = writer->rows + i;
         status = check_implied(writer, row, rows + i * info->stored_cols * coffer_dtype_size(dtype), dtype,
                                coffer__pycauset_grid_first(&writer->grid, row), err);
@@ -321,27 +322,19 @@ static coffer_status check_rows(const coffer_pycauset_writer *writer, const uint
     return status;
 }
 
-static coffer_status still_good(const coffer_pycauset_writer *writer, coffer_error *err)
-{
-    if (writer->failure.status && err)
-        *err = writer->failure;
-    return writer->failure.status;
-}
-
 coffer_status coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
                                               uint64_t count, coffer_error *err)
 {
-    coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status;
-    if ((status = still_good(writer, err)) || (status = check_rows(writer, rows, count, err)))
+    coffer_status status = coffer__sticky_check(&writer->failure, err);
+    if (!status)
+        status = check_rows(writer, rows, count, err);
+    if (status)
         return status;
+    coffer_error failure = COFFER_ERROR_INIT;
     status = put_rows(writer, rows, count, &failure);
-    if (status) {
-        writer->failure = failure;
-        return still_good(writer, err);
-    }
-    writer->rows += count;
-    return COFFER_OK;
+    if (!status)
+        writer->rows += count;
+    return coffer__sticky_keep(&writer->failure, status, &failure, err);
 }
 
 /* ---- The end ---- */
@@ -351,11 +344,11 @@ coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer
 {
     if (writer->extra)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the metadata of a new file is given once");
+                            "the metadata of a new file can be set only once");
     bool wants_sums = coffer__pycauset_wants_checksums(changes);
     if (wants_sums && writer->rows > 0 && !writer->output.sums_wanted)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "checksums are to be asked for before the first row");
+                            "checksums must be requested before the first row");
     writer->output.sums_wanted |= wants_sums;
     return coffer__pycauset_changes_copy(&writer->extra, changes, err);
 }
@@ -378,16 +371,21 @@ static void name_content(coffer_pycauset_writer *writer)
 static coffer_status compose_block(coffer__buffer *out, coffer_pycauset_writer *writer, coffer_error *err)
 {
     coffer__arena memory = COFFER__ARENA_INIT;
-    const coffer__buffer *sums = &writer->output.sums.sums;
-    const coffer_pycauset_value *root;
-    coffer_status status;
-    if ((status = say_text(writer->says, "payload_uuid", writer->uuid, err)) ||
-        (writer->checksums && (status = coffer_pycauset_changes_set_checksums(writer->says, err))) ||
-        (status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, sums, err)) ||
-        (writer->extra && (status = coffer__pycauset_apply(&root, &memory, root, writer->extra, sums, err))))
-        goto out;
-    status = coffer__pycauset_encode_block(out, root, err);
-out:
+    coffer__buffer sums = COFFER__BUFFER_INIT;
+    const coffer_pycauset_value *root = NULL;
+    coffer_status status = say_text(writer->says, "payload_uuid", writer->uuid, err);
+    coffer__pycauset_put_sums(&sums, writer->output.sums.sums, writer->output.sums.count);
+    if (!status && sums.failed)
+        status = coffer__fail_no_memory(err, writer->output.sums.count * 4);
+    if (!status && writer->checksums)
+        status = coffer_pycauset_changes_set_checksums(writer->says, err);
+    if (!status)
+        status = coffer__pycauset_apply(&root, &memory, NULL, writer->says, &sums, err);
+    if (!status && writer->extra)
+        status = coffer__pycauset_apply(&root, &memory, root, writer->extra, &sums, err);
+    if (!status)
+        status = coffer__pycauset_encode_block(out, root, err);
+    coffer__buffer_free(&sums);
     coffer__arena_free(&memory);
     return status;
 }
@@ -397,13 +395,13 @@ static coffer_status finish(coffer_pycauset_writer *writer, coffer_error *err)
     coffer__buffer block = COFFER__BUFFER_INIT;
     uint64_t packed = 0;
     coffer_status status;
-    if ((status = still_good(writer, err)))
+    if ((status = coffer__sticky_check(&writer->failure, err)))
         return status;
     if (coffer__pycauset_layout_of(writer->info.type) != COFFER_PYCAUSET_LAYOUT_NONE &&
         writer->rows != writer->info.stored_rows)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%llu of %llu rows were written", (unsigned long long)writer->rows,
-                            (unsigned long long)writer->info.stored_rows);
+                            "%" PRIu64 " of %" PRIu64 " rows were written", writer->rows,
+                            writer->info.stored_rows);
     if ((status = put_bits(writer, writer->bits, writer->bit_count, &packed, err)) ||
         (status = coffer__pycauset_output_finish(&writer->output, err)))
         return status;

@@ -3,8 +3,9 @@
 #define COFFER_FORMATS_PYCAUSET_WRITER_H
 
 #include "base/hash.h"
-#include "formats/pycauset/pycauset_checksum.h"
+#include "base/sticky.h"
 #include "formats/pycauset/pycauset_payload.h"
+#include "io/chunk_sums.h"
 #include "io/sink.h"
 
 /* ---- The payload of a new file (pycauset_output.c) ---- */
@@ -20,11 +21,11 @@ typedef struct coffer__pycauset_spool {
 typedef struct coffer__pycauset_output {
     coffer__sink *sink;
     bool sums_wanted, digest_wanted;
-    coffer__pycauset_sums sums;
+    coffer__chunk_counter sums;
     coffer__digest *digest;
     uint64_t written;
     coffer__pycauset_spool stream;    /* the payload, when the header before it cannot be patched */
-    coffer__pycauset_spool imaginary; /* parts of COMPLEX_FLOAT16, which come behind all real ones */
+    coffer__pycauset_spool imaginary; /* parts of COMPLEX_FLOAT16, stored after all real ones */
 } coffer__pycauset_output;
 
 /* Begins a file: room for the header is left where it can be patched. planes : 2 for COMPLEX_FLOAT16. After a
@@ -58,7 +59,7 @@ struct coffer_pycauset_writer {
     uint8_t bits[64]; /* of a vector of bits: what does not fill a word yet */
     size_t bit_count;
     coffer__cpu_level level;
-    coffer_error failure; /* the first of disk or memory; sticks */
+    coffer__sticky failure; /* of disk or memory */
 };
 
 /* A writer of what the changes say, which it takes over, also on failure. */
