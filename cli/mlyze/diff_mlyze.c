@@ -1,4 +1,4 @@
-/* diff, for traces: what grew and what shrank, stack by stack and phase by phase. */
+/* diff for traces: stacks and phases that grew or shrank. */
 #include "base/memory.h"
 #include "base/report.h"
 #include "mlyze_verbs.h"
@@ -9,10 +9,10 @@
 
 static const cli_option options[] = {
     { "measure", 'm', "WHAT", "peak|live|total|temporary",
-      "what is compared: live at the peak, never freed, allocated in all, freed at once (peak)" },
-    { "lines", 0, NULL, NULL, "frames match only on the same line, not by function and file alone" },
-    { "no-markers", 0, NULL, NULL, "do not compare phase by phase where both have the same markers" },
-    { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for use in CI" },
+      "bytes to compare: live at the peak, never freed, all allocations, or freed at once", "peak" },
+    { "lines", 0, NULL, NULL, "match frames by line too, not by function and file alone" },
+    { "no-markers", 0, NULL, NULL, "do not compare phases when both traces have the same markers" },
+    { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
     { 0 },
 };
 
@@ -65,7 +65,7 @@ static void print_for_people(const coffer_node *root, const char *const path[2],
     const coffer_node *totals = coffer_node_find(root, "totals"), *phases = coffer_node_find(root, "phases");
     if (totals)
         cli_print_table(out, totals);
-    if (phases && coffer_node_count(phases)) { /* none where the markers differ */
+    if (phases && coffer_node_count(phases)) { /* missing when the markers differ */
         fprintf(out, "\n%sphases%s\n", term_on(out, TERM_BOLD), term_off(out));
         cli_print_table(out, phases);
     }
@@ -104,16 +104,16 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     coffer_status status = coffer_node_new(&root, &err);
     term_progress_start(&bar, "comparing", "events");
     opts.progress = &bar.progress;
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_text(root, "file_a", path[0]);
         coffer__node_text(root, "file_b", path[1]);
         status = coffer_mlyze_diff(root, a, b, &opts, &err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__node_status(root, &err);
     term_progress_end(&bar);
     int result = CLI_OK;
-    if (status != COFFER_OK)
+    if (status)
         result = cli_worse(cli_fail(path[0], &err, NULL), CLI_FAILED);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);

@@ -1,4 +1,4 @@
-/* flame, for traces: where memory comes from, as a picture or as lines that other programs draw. */
+/* flame for traces: a flame graph as a picture, a page, or collapsed stacks. */
 #include "base/fail.h"
 #include "draw/picture.h"
 #include "flame_page.h"
@@ -10,18 +10,17 @@
 #include <strings.h>
 
 static const cli_option options[] = {
-    { "output", 'o', "FILE", NULL,
-      "picture or page to write or replace, .svg or .html; any other name gets collapsed stacks" },
+    { "output", 'o', "FILE", NULL, "file to write: .svg, .html, or any other name for collapsed stacks" },
     { "what", 0, "WHAT", "peak|leaks|total|temporaries",
-      "live at the high-water mark (peak), never freed, allocated in all, or freed at once" },
-    { "at", 0, "MOMENT", NULL, "what was live at a time (1.5s), an event number or a marker" },
+      "bytes to draw: live at the peak, never freed, all allocations, or freed at once", "peak" },
+    { "at", 0, "MOMENT", NULL, "draw what was live at a moment: a time (1.5s), an event number or a marker" },
     TRACE_WINDOW_OPTION,
-    { "lines", 0, NULL, NULL, "calls from different lines are different frames" },
-    { "inverted", 0, NULL, NULL, "the function that asked for memory at the root, its callers on top" },
-    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },
+    { "lines", 0, NULL, NULL, "draw calls from different lines as different frames" },
+    { "inverted", 0, NULL, NULL, "draw the allocating function at the root and its callers on top" },
+    { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },
     { "title", 0, "TEXT", NULL, "heading of the picture" },
     TRACE_WORK_OPTIONS,
-    { "json", 0, NULL, NULL, "a tree of name, value (bytes), allocs, place and children" },
+    { "json", 0, NULL, NULL, "print a tree of name, value (bytes), allocs, place and children" },
     { 0 },
 };
 
@@ -78,13 +77,13 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
     if (!cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE))
         return CLI_USAGE;
     coffer_status status = coffer_mlyze_tree_new(&tree, trace, stats, &opts, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         make_title(title, sizeof title, args, what);
         put(&text, &(flame_page){ tree, trace, title, (unsigned)width, opts.lines }, args);
         status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
     }
-    result = status == COFFER_OK ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
-                                 : cli_fail(cli_operand(args, 0), &err, NULL);
+    result = !status ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
+                     : cli_fail(cli_operand(args, 0), &err, NULL);
     coffer__buffer_free(&text);
     coffer_mlyze_tree_free(tree);
     return result;
@@ -96,7 +95,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     bool at = cli_has(args, "at");
     size_t what = at ? 1 : cli_choice(args, "what", 0);
     if (at && (cli_has(args, "window") || cli_has(args, "what")))
-        return cli_usage(args, "--at excludes --window and --what");
+        return cli_usage(args, "--at cannot be combined with --window or --what");
     int result = trace_query_init(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_moment(&request.query.end, args, "at", trace);
@@ -117,10 +116,9 @@ const cli_format_verb cli_mlyze_flame = {
     .format = "mlyze",
     .verb = "flame",
     .options = options,
-    .examples =
-        "  coffer flame run.mlyze -o peak.html                  # a page to click and search in\n"
-        "  coffer flame run.mlyze --what leaks -o leaks.svg\n"
-        "  coffer flame run.mlyze --what total --window load..train -o load.svg\n"
-        "  coffer flame run.mlyze --what temporaries | head     # collapsed stacks, bytes behind them\n",
+    .examples = "  coffer flame run.mlyze -o peak.html                  # a page with zoom and search\n"
+                "  coffer flame run.mlyze --what leaks -o leaks.svg\n"
+                "  coffer flame run.mlyze --what total --window load..train -o load.svg\n"
+                "  coffer flame run.mlyze --what temporaries | head     # collapsed stacks and their bytes\n",
     .run = run,
 };

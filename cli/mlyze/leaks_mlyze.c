@@ -1,4 +1,4 @@
-/* leaks, for traces: what was never freed, and what grows. */
+/* leaks for traces: blocks that were never freed, and stacks that grow. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
@@ -10,17 +10,18 @@
 enum { GROWTH_WINDOWS = 20, MOST_WINDOWS = 1000 };
 
 static const cli_option options[] = {
-    { "min-age", 0, "TIME", NULL, "only blocks at least this old at the end (10ms, 2s)" },
-    { "min-size", 0, "SIZE", NULL, "only blocks of at least this many bytes (4K)" },
+    { "min-age", 0, "TIME", NULL, "only blocks that are at least this old at the end, such as 10ms or 2s" },
+    { "min-size", 0, "SIZE", NULL, "only blocks of at least this many bytes, such as 4K" },
     { "suppress", 0, "GLOB", NULL,
-      "leave out stacks with a function or file that matches, without a * anywhere in it; repeatable" },
+      "hide stacks with a matching function or file; without * the text may be anywhere in the name; "
+      "repeatable" },
     { "suppressions", 0, "FILE", NULL,
-      "such patterns, one a line; # begins a comment, leak: before a pattern is allowed" },
-    { "growth", 0, NULL, NULL, "stacks whose live bytes rise over the run, the steepest first" },
-    { "windows", 0, "N", NULL, "how many pieces of the run the growth is measured over (20)" },
-    { "fail-over", 0, "SIZE", NULL, "exit with status 1 when more than SIZE is leaked, for use in CI" },
+      "file of such patterns, one per line; # begins a comment, \"leak:\" before a pattern is optional" },
+    { "growth", 0, NULL, NULL, "list stacks whose live bytes grow over the run, the steepest first" },
+    { "windows", 0, "N", NULL, "number of windows for --growth", "20" },
+    { "fail-over", 0, "SIZE", NULL, "exit with status 1 when more than SIZE is leaked, for CI" },
     TRACE_WINDOW_OPTION,
-    STACK_REPORT_OPTIONS,
+    STACK_REPORT_OPTIONS("bytes"),
     TRACE_WORK_OPTIONS,
     { 0 },
 };
@@ -55,7 +56,7 @@ static int read_request(trace_query *request, const cli_args *args, const coffer
         !cli_number(&windows, args, "windows", GROWTH_WINDOWS, 3, MOST_WINDOWS))
         return CLI_USAGE;
     if (cli_has(args, "windows") && !cli_has(args, "growth"))
-        return cli_usage(args, "--windows belongs to --growth");
+        return cli_usage(args, "--windows requires --growth");
     if (cli_has(args, "growth"))
         request->query.growth_windows = (uint32_t)windows;
     return CLI_OK;
@@ -94,7 +95,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     trace_query request = { 0 };
     coffer_mlyze_suppressions *hidden = NULL;
     uint64_t fail_over;
-    stack_answer answer = { .args = args, .nothing = "nothing is left", .report.trace = trace };
+    stack_answer answer = { .args = args, .nothing = "nothing is leaked", .report.trace = trace };
     answer.report.measure = COFFER_MLYZE_MEASURE_LIVE;
     answer.report.ages = true;
     answer.report.growth = cli_has(args, "growth");
@@ -106,7 +107,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     answer.report.hidden = hidden;
     if (result == CLI_OK && answer.report.by != COFFER_MLYZE_BY_STACK &&
         (coffer_mlyze_suppressions_count(hidden) > 0 || answer.report.growth))
-        result = cli_usage(args, "--suppress and --growth are about stacks, not --by function or file");
+        result = cli_usage(args, "--suppress and --growth require --by stack");
     if (result == CLI_OK)
         result = read_request(&request, args, trace);
     if (result == CLI_OK)
@@ -132,9 +133,9 @@ const cli_format_verb cli_mlyze_leaks = {
     .verb = "leaks",
     .options = options,
     .examples =
-        "  coffer leaks run.mlyze --min-age 1s            # not what was allocated just before the end\n"
+        "  coffer leaks run.mlyze --min-age 1s            # ignore what was allocated just before the end\n"
         "  coffer leaks run.mlyze --suppress 'PyInit_*' --suppressions known.txt\n"
-        "  coffer leaks run.mlyze --growth                # what rises and rises\n"
-        "  coffer leaks run.mlyze --fail-over 1MiB -q     # status 1 in CI when more is lost\n",
+        "  coffer leaks run.mlyze --growth                # stacks that keep growing\n"
+        "  coffer leaks run.mlyze --fail-over 1MiB -q     # for CI: status 1 when more is leaked\n",
     .run = run,
 };

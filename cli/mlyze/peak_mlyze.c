@@ -1,4 +1,4 @@
-/* peak, for traces: what was live when the most was, or at any other moment. */
+/* peak for traces: live blocks at the high-water mark or at another moment. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
@@ -6,10 +6,10 @@
 #include "trace_query.h"
 
 static const cli_option options[] = {
-    { "at", 0, "MOMENT", NULL,
-      "what was live at a time (1.5s, 20ms), an event number or a marker, instead of at the peak" },
+    { "at", 0, "MOMENT", NULL, "another moment: a time (1.5s, 20ms), an event number or a marker",
+      "the peak" },
     TRACE_WINDOW_OPTION,
-    STACK_REPORT_OPTIONS,
+    STACK_REPORT_OPTIONS("bytes"),
     TRACE_WORK_OPTIONS,
     { 0 },
 };
@@ -56,7 +56,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     stack_answer answer = { .args = args, .nothing = "nothing was live", .report.trace = trace };
     bool at = cli_has(args, "at");
     if (at && cli_has(args, "window"))
-        return cli_usage(args, "--at and --window exclude each other");
+        return cli_usage(args, "--at and --window cannot be combined");
     if (!stack_report_read(&answer.report, args))
         return CLI_USAGE;
     int result = trace_query_init(&request, args, trace);

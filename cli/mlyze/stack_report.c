@@ -5,6 +5,7 @@
 #include "base/report.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static int compare_u64(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Largest first; equal ones by their id, so that the order never depends on chance. */
+/* Largest first; equal ones by id, so that the order is deterministic. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const stack_report *report = context;
@@ -123,8 +124,8 @@ static void print_stack(const stack_report *report, const coffer_mlyze_stack_row
                 term_bytes(bytes, (uint64_t)row->growth_bytes_per_s), term_off(out), row->growth_fit);
     fputc('\n', out);
     if (row->stack == SIZE_MAX)
-        fprintf(out, "      %s? (the trace does not list stack %llu)%s\n", term_on(out, TERM_DIM),
-                (unsigned long long)row->id, term_off(out));
+        fprintf(out, "      %s? (the trace does not list stack %" PRIu64 ")%s\n", term_on(out, TERM_DIM),
+                row->id, term_off(out));
     else
         print_frames(report, row->stack, line, out);
 }
@@ -237,7 +238,7 @@ static coffer_status list_places(place_list *out, const stack_report *report, co
 {
     coffer_mlyze_places *places = NULL;
     coffer_status status = coffer_mlyze_places_new(&places, report->trace, report->stats, report->by, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     size_t count = coffer_mlyze_places_count(places);
     *out = (place_list){ .at = coffer__alloc_array(count, sizeof *out->at), .by_count = report->by_count };
@@ -263,7 +264,7 @@ static coffer_status print_places(const stack_report *report, FILE *out, coffer_
     place_list list;
     term_text text;
     coffer_status status = list_places(&list, report, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     size_t shown = shown_of(report, list.count);
     term_table *table = term_table_new();
@@ -289,7 +290,7 @@ static coffer_status add_places(coffer_node *root, const stack_report *report, c
 {
     place_list list;
     coffer_status status = list_places(&list, report, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     coffer_node *entries = coffer__node_list(root, places_title(report));
     for (size_t i = 0; i < shown_of(report, list.count); i++) {
@@ -324,7 +325,7 @@ static int print_json(const stack_answer *answer, coffer_error *err)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, err);
     int result = CLI_OK;
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_text(root, "file", cli_operand(answer->args, 0));
         coffer__node_text(root, "format", "mlyze");
         answer->add_facts(root, answer);
@@ -334,10 +335,9 @@ static int print_json(const stack_answer *answer, coffer_error *err)
         }
         status = stack_report_add(root, &answer->report, err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__node_status(root, err);
-    result = status == COFFER_OK ? cli_print_json(stdout, root)
-                                 : cli_fail(cli_operand(answer->args, 0), err, NULL);
+    result = !status ? cli_print_json(stdout, root) : cli_fail(cli_operand(answer->args, 0), err, NULL);
     coffer_node_free(root);
     return result;
 }
@@ -357,7 +357,7 @@ static int print_text(const stack_answer *answer, coffer_error *err)
     }
     putchar('\n');
     coffer_status status = stack_report_print(report, stdout, err);
-    return status == COFFER_OK ? CLI_OK : cli_fail(cli_operand(answer->args, 0), err, NULL);
+    return !status ? CLI_OK : cli_fail(cli_operand(answer->args, 0), err, NULL);
 }
 
 int stack_answer_show(stack_answer *answer)

@@ -5,14 +5,13 @@
 #include "cli.h"
 #include "trace_names.h"
 
-#define STACK_REPORT_OPTIONS                                                             \
-    { "by", 0, "WHAT", "stack|function|file", "one entry for each (stack)" },            \
-        { "top", 'n', "K", NULL, "only the K largest (20 on a terminal); 0 shows all" }, \
-        { "sort", 0, "KEY", "bytes|count",                                               \
-          "order of the entries, largest first (bytes; temporaries: count)" },           \
-        { "depth", 'd', "N", NULL, "frames shown of each stack (8); 0 shows all" },      \
-    {                                                                                    \
-        "json", 0, NULL, NULL, "one JSON object"                                         \
+#define STACK_REPORT_OPTIONS(sort_initial)                                                                        \
+    { "by", 0, "WHAT", "stack|function|file", "one entry for each", "stack" },                                    \
+        { "top", 'n', "K", NULL, "only the K largest; 0 shows all", "20 on a terminal, else all" },               \
+        { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks, largest first", sort_initial }, \
+        { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },                            \
+    {                                                                                                             \
+        "json", 0, NULL, NULL, "print one JSON object"                                                            \
     }
 
 typedef struct stack_report {
@@ -22,7 +21,7 @@ typedef struct stack_report {
     coffer_mlyze_by by;
     uint64_t top, depth; /* 0 = all */
     bool by_count, json;
-    bool ages;   /* how old the blocks are, too */
+    bool ages;   /* also print the ages of the blocks */
     bool growth; /* stacks whose live bytes rise, the steepest first, and no others */
     const coffer_mlyze_suppressions *hidden; /* may be NULL */
     /* Filled while selecting. */
@@ -31,9 +30,9 @@ typedef struct stack_report {
     trace_amount shown, suppressed;
 } stack_report;
 
-/* The options above; the rest is the caller's to set. False after a message: return CLI_USAGE. */
+/* Reads the options above; the caller sets the rest. False after a message: return CLI_USAGE. */
 bool stack_report_read(stack_report *out, const cli_args *args);
-/* Picks the stacks that have anything of the measure, and orders them. Ends with stack_report_free. */
+/* Selects the stacks with allocations under the measure, and sorts them. stack_report_free() it. */
 coffer_status stack_report_select(stack_report *report, coffer_error *err);
 void stack_report_free(stack_report *report);
 /* Lists "stacks", or "functions" or "files". */
@@ -48,10 +47,10 @@ typedef struct stack_answer {
     /* The first line for people, and the facts of the JSON object after file and format. */
     void (*print_heading)(const struct stack_answer *answer, FILE *out);
     void (*add_facts)(coffer_node *root, const struct stack_answer *answer);
-    const char *nothing; /* said when there is no stack to show */
+    const char *nothing; /* printed when no stack is left */
 } stack_answer;
 
-/* Selects, prints, and gives the exit status; answer->report has trace and stats. */
+/* Selects and prints; returns the exit status. answer->report must have trace and stats. */
 int stack_answer_show(stack_answer *answer);
 
 #endif

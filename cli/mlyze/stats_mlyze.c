@@ -1,4 +1,4 @@
-/* stats, for traces: one pass that pairs every allocation with its release. */
+/* stats for traces. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stats_trace.h"
@@ -6,14 +6,14 @@
 #include "trace_query.h"
 
 static const cli_option options[] = {
-    { "by", 0, "WHAT", "stack|function|file", "what the largest are shown of (function)" },
-    { "measure", 'm', "WHAT", "peak|live|total|temporary", "what they are ordered by (total)" },
-    { "sort", 0, "KEY", "bytes|count", "by the bytes or the number of blocks (bytes)" },
-    { "top", 'n', "K", NULL, "how many of them (10); 0 shows all" },
-    { "depth", 'd', "N", NULL, "frames shown of each stack (8); 0 shows all" },
+    { "by", 0, "WHAT", "stack|function|file", "list the largest of these", "function" },
+    { "measure", 'm', "WHAT", "peak|live|total|temporary", "bytes to sort by", "total" },
+    { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks", "bytes" },
+    { "top", 'n', "K", NULL, "number of entries; 0 shows all", "10" },
+    { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },
     TRACE_WINDOW_OPTION,
     TRACE_WORK_OPTIONS,
-    { "json", 0, NULL, NULL, "one JSON object" },
+    { "json", 0, NULL, NULL, "print one JSON object" },
     { 0 },
 };
 
@@ -24,15 +24,15 @@ static int show(const cli_args *args, stack_report *top)
     int result = CLI_OK;
     const char *path = cli_operand(args, 0);
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = stack_report_select(top, &err);
-    if (status == COFFER_OK && !top->json)
+    if (!status && !top->json)
         status = stats_trace_print(top, path, stdout, &err);
-    else if (status == COFFER_OK)
+    else if (!status)
         status = stats_trace_add(root, top, path, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__node_status(root, &err);
-    if (status != COFFER_OK)
+    if (status)
         result = cli_fail(path, &err, NULL);
     else if (top->json)
         result = cli_print_json(stdout, root);

@@ -29,7 +29,7 @@ static void add_totals(coffer_node *root, const coffer_mlyze_totals *totals)
     coffer__node_u64(root, "peak_rss_bytes", totals->peak_rss_bytes, COFFER_UNIT_BYTES);
 }
 
-/* Buckets that hold anything: from is their smallest value. */
+/* Buckets that are not empty; "from" is their smallest value. */
 static void add_histogram(coffer_node *root, const char *name, const char *from,
                           const coffer_mlyze_histogram *histogram)
 {

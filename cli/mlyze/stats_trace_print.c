@@ -50,7 +50,7 @@ static void print_totals(const coffer_mlyze_totals *totals, FILE *out)
     term_table_print(table, out);
 }
 
-/* What is odd about the trace, one line each. */
+/* Anomalies of the trace, one line each. */
 static void print_remarks(const coffer_mlyze_totals *totals, FILE *out)
 {
     const struct {
@@ -83,7 +83,7 @@ static void print_bar(char out[3 * BAR_COLUMNS + 1], uint64_t part, uint64_t mos
     strcat(out, eighths[length % 8]);
 }
 
-/* What a terminal has room for beside the numbers. */
+/* The width of a terminal that is left next to the numbers. */
 static unsigned bar_columns(FILE *out)
 {
     unsigned width = term_width(out);
@@ -98,7 +98,7 @@ static const char *bucket_name(term_text out, unsigned bucket, bool is_time)
     return is_time ? term_duration(out, (double)from / 1e6) : term_bytes(out, from);
 }
 
-/* How many in a row hold nothing; those of more than two are one line. */
+/* The number of consecutive empty buckets; more than two become one line. */
 static unsigned empty_buckets(const coffer_mlyze_histogram *histogram, unsigned first)
 {
     unsigned end = first;

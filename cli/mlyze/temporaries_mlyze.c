@@ -1,4 +1,4 @@
-/* temporaries, for traces: what is allocated only to be freed at once. */
+/* temporaries for traces: blocks that are freed soon after they were allocated. */
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
@@ -6,11 +6,11 @@
 #include "trace_query.h"
 
 static const cli_option options[] = {
-    { "within-allocs", 'k', "K", NULL,
-      "temporary: freed before K further allocations (before the next of its thread)" },
-    { "within", 't', "TIME", NULL, "temporary: freed within this time (300us, 2ms)" },
+    { "within-allocs", 'k', "K", NULL, "temporary means: freed before K further allocations",
+      "the next of its thread" },
+    { "within", 't', "TIME", NULL, "temporary means: freed within this time, such as 300us or 2ms" },
     TRACE_WINDOW_OPTION,
-    STACK_REPORT_OPTIONS,
+    STACK_REPORT_OPTIONS("count"),
     TRACE_WORK_OPTIONS,
     { 0 },
 };

@@ -1,4 +1,4 @@
-/* timeline, for traces: from the index where that is enough, else event by event. */
+/* timeline for traces: from the index where that is precise enough, else from the events. */
 #include "base/fail.h"
 #include "base/report.h"
 #include "draw/picture.h"
@@ -12,16 +12,16 @@
 enum { NARROWEST_TEXT = 20, BESIDE_THE_PLOT = 32, WIDEST_TEXT = 1000 };
 
 static const cli_option options[] = {
-    { "output", 'o', "FILE", NULL, "what to write or replace: .png, .svg or .csv; without it text" },
-    { "from", 0, "TIME", NULL, "begin here (20ms, 1.5s)" },
-    { "to", 0, "TIME", NULL, "end here" },
-    { "points", 'n', "N", NULL, "how many points (as many as there is room for; 512)" },
-    { "exact", 0, NULL, NULL, "look at every event even where the index would do: slower, with all marks" },
-    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },
-    { "height", 0, "PIXELS", NULL, "height of the picture (620)" },
-    { "csv", 0, NULL, NULL, "comma-separated values with a header line" },
-    { "json", 0, NULL, NULL, "one JSON object" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "output", 'o', "FILE", NULL, "file to write: .png, .svg or .csv", "text on standard output" },
+    { "from", 0, "TIME", NULL, "start of the timeline, such as 20ms or 1.5s", "0s" },
+    { "to", 0, "TIME", NULL, "end of the timeline", "the end of the trace" },
+    { "points", 'n', "N", NULL, "number of points", "as many as fit; 512 in CSV and JSON" },
+    { "exact", 0, NULL, NULL, "read every event instead of the index: slower, with all markers" },
+    { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },
+    { "height", 0, "PIXELS", NULL, "height of the picture", "620" },
+    { "csv", 0, NULL, NULL, "print comma-separated values with a header line" },
+    { "json", 0, NULL, NULL, "print one JSON object" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { 0 },
 };
 
@@ -98,11 +98,11 @@ static int show_nodes(const timeline_view *view)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         timeline_add(root, view);
         status = coffer__node_status(root, &err);
     }
-    int result = status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail(view->path, &err, NULL);
+    int result = !status ? cli_print_json(stdout, root) : cli_fail(view->path, &err, NULL);
     coffer_node_free(root);
     return result;
 }
@@ -150,7 +150,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     request.opts.progress = &bar.progress;
     coffer_status status = coffer_mlyze_timeline_new(&timeline, trace, &request.opts, &err);
     term_progress_end(&bar);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     timeline_view view = timeline_view_of(trace, timeline, cli_operand(args, 0));
     result = show(&view, &request);

@@ -102,7 +102,7 @@ static void draw_small(picture *canvas, picture_box plot, const timeline_view *v
     picture_text(canvas, plot.x, plot.y - 6, PICTURE_LEFT, &label_font, text);
 }
 
-/* Names stand upright beside their lines, as far as they do not touch one another. */
+/* Names are next to their lines, unless they would overlap. */
 static void draw_marks(picture *canvas, picture_box plot, double bottom, const timeline_view *view)
 {
     const coffer_mlyze_timeline *timeline = view->timeline;
@@ -152,7 +152,7 @@ coffer_status timeline_draw(const timeline_view *view, const char *path, unsigne
 {
     picture *canvas = NULL;
     coffer_status status = picture_new(&canvas, path, width, height, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     double most = fmax((double)view->highest_bytes, 1);
     picture_box plot = { LEFT, TOP, width - LEFT - RIGHT, height - TOP - BOTTOM - 2 * (SMALL + GAP) };

@@ -22,7 +22,7 @@ int trace_query_moment(uint64_t *event, const cli_args *args, const char *option
     return text ? find_moment(event, args, text, trace) : CLI_OK;
 }
 
-/* "A..B", "A..", "..B": names of markers may hold single dots, so the last ".." divides. */
+/* "A..B", "A..", "..B": names of markers may contain single dots, so the last ".." separates. */
 static int read_window(coffer_mlyze_stats_opts *query, const cli_args *args, const coffer_mlyze *trace)
 {
     const char *text = cli_value(args, "window"), *dots = NULL;
@@ -68,7 +68,7 @@ int trace_query_run(trace_query *request, const cli_args *args, const coffer_mly
     request->query.progress = &bar.progress;
     coffer_status status = coffer_mlyze_stats_new(&request->stats, trace, &request->query, &err);
     term_progress_end(&bar);
-    return status == COFFER_OK ? CLI_OK : cli_fail(cli_operand(args, 0), &err, NULL);
+    return !status ? CLI_OK : cli_fail(cli_operand(args, 0), &err, NULL);
 }
 
 void trace_query_free(trace_query *request)

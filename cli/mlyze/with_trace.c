@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Standard input has no name that an index could stand beside. */
+/* Standard input has no path for an index. */
 static char *index_path_of(const char *path)
 {
     static const char ending[] = ".idx";
@@ -37,7 +37,7 @@ int mlyze_tell_damage(const char *path, const coffer_mlyze *trace)
     if (coffer_mlyze_damage(trace, &err) == COFFER_OK)
         return CLI_OK;
     return cli_fail(path, &err,
-                    "what stands above is of the events that could be read; 'coffer check %' "
+                    "the numbers above are of the events that could be read; 'coffer check %' "
                     "lists all that is wrong");
 }
 

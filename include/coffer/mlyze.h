@@ -272,7 +272,7 @@ typedef struct coffer_mlyze_stack_row {
     uint64_t allocs, allocated_bytes; /* in the window */
     uint64_t peak_allocs, peak_bytes; /* live at the high-water mark of the whole trace */
     uint64_t live_allocs, live_bytes; /* live at the end, after min_age and min_size */
-    uint64_t oldest_us, newest_us;    /* their ages at the end of the window; 0 when there are none */
+    uint64_t oldest_us, newest_us;    /* their ages at the end of the window; 0 without any */
     uint64_t temporary_allocs, temporary_bytes;
     uint64_t freed_allocs, lifetime_us; /* freed in the window; sum of their lifetimes */
     double growth_bytes_per_s;          /* slope of live bytes over the windows; 0 without growth_windows */
@@ -594,7 +594,8 @@ COFFER_API coffer_status coffer_mlyze_writer_put_marker(coffer_mlyze_writer *wri
  * events in a plain trace are COFFER_E_UNSUPPORTED. */
 COFFER_API coffer_status coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer,
                                                         const coffer_mlyze_events *events, coffer_error *err);
-/* What was added so far survives a crash of the process (when recording) or of the machine (with sync). */
+/* Makes everything added so far survive a crash of the process (when recording) or of the machine (with
+ * sync). */
 COFFER_API coffer_status coffer_mlyze_writer_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err);
 /* Finishes the file, makes it durable and visible, and frees the writer, whether it succeeds or not. After a
  * failure the previous file, if any, is unchanged, and the part files of a recording are kept. */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+COFFER__INIT_FUNCTION(coffer_mcf_pack_opts, COFFER_MCF_PACK_OPTS_INIT)
+
 coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pack_opts *opts,
                                     coffer_error *err)
 {

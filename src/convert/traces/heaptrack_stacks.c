@@ -51,7 +51,7 @@ static coffer_status add_frame(coffer__heaptrack_stacks *stacks, const coffer_ml
     return status;
 }
 
-/* The string of a number; 0 is the empty one. */
+/* The string with a number; 0 is the empty string. */
 static coffer_status find_string(coffer__heaptrack_string **out, coffer__heaptrack_stacks *stacks,
                                  uint64_t number, coffer_error *err)
 {
@@ -96,7 +96,7 @@ static coffer_status file_of(uint64_t *id, coffer__heaptrack_stacks *stacks, uin
     return status;
 }
 
-/* "0x1190 in /usr/lib/libx.so": all that is known of an instruction without symbols. */
+/* "0x1190 in /usr/lib/libx.so": the name of an instruction without symbols. */
 static coffer_status add_bare_frame(coffer__heaptrack_stacks *stacks, uint64_t address, const char *module,
                                     size_t module_len, coffer_error *err)
 {
@@ -188,7 +188,7 @@ coffer_status coffer__heaptrack_take_trace(coffer__heaptrack_stacks *stacks, cof
     if (!coffer__heaptrack_hex(&ip, &line) || !coffer__heaptrack_hex(&trace.parent, &line))
         return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                          "expected an instruction and a trace");
-    /* Parents come first: no cycle can be. */
+    /* Parents come first, so cycles are impossible. */
     if (trace.parent > stacks->trace_count)
         return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_DANGLING_REFERENCE,
                                          "trace %" PRIu64 ", there are %zu so far", trace.parent,

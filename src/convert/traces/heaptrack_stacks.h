@@ -38,7 +38,7 @@ typedef struct coffer__heaptrack_stacks {
     size_t ip_count, ip_capacity;
     coffer__heaptrack_trace *traces;
     size_t trace_count, trace_capacity;
-    coffer_mlyze_frame *stack; /* the one in hand */
+    coffer_mlyze_frame *stack; /* the current one */
     size_t stack_capacity;
 } coffer__heaptrack_stacks;
 

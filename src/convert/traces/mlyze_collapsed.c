@@ -1,4 +1,4 @@
-/* Collapsed stacks: "main;work;grab 4096", outermost frame first, a stack a line. */
+/* Collapsed stacks: "main;work;grab 4096", outermost frame first, one stack per line. */
 #include "base/array.h"
 #include "base/memory.h"
 #include "convert/traces/mlyze_export.h"
@@ -20,7 +20,7 @@ typedef struct collapsed {
     size_t sample_count, sample_capacity;
 } collapsed;
 
-/* The number behind the last space; *len becomes that of the stack. */
+/* The number after the last space; *len becomes the length of the stack. */
 static coffer_status split_value(uint64_t *value, size_t *len, const coffer__packed_lines *lines,
                                  coffer_error *err)
 {
@@ -36,7 +36,7 @@ static coffer_status split_value(uint64_t *value, size_t *len, const coffer__pac
     return COFFER_OK;
 }
 
-/* Into frames, innermost first: from the end of the line. */
+/* Splits into frames, innermost first, from the end of the line. */
 static coffer_status take_stack(uint64_t *stack, collapsed *from, const char *text, size_t len,
                                 coffer_error *err)
 {

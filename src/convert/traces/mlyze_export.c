@@ -26,7 +26,7 @@ const coffer_convert_option coffer__mlyze_profile_options[] = {
 
 const coffer_convert_option coffer__mlyze_collapsed_options[] = {
     PROFILE_OPTIONS,
-    { "lines", NULL, "file and line behind each function" },
+    { "lines", NULL, "file and line after each function" },
     { NULL, NULL, NULL },
 };
 
@@ -83,7 +83,7 @@ static coffer_status choose_measure(coffer__mlyze_export *export, coffer_error *
                         "what: expected peak, leaks, total or temporaries, not \"%s\"", what);
 }
 
-/* text[0, len) as a moment; nothing leaves *event as it is. */
+/* Parses text[0, len) as a moment; an empty text leaves *event unchanged. */
 static coffer_status find_moment(uint64_t *event, const coffer__mlyze_export *export, const char *text,
                                  size_t len, coffer_error *err)
 {
@@ -128,7 +128,7 @@ static coffer_status choose_window(coffer__mlyze_export *export, coffer_error *e
 
 /* ---- Opening ---- */
 
-/* A part that cannot be read is not left out unsaid. */
+/* Damaged parts are left out only with "partial". */
 static coffer_status check_damage(const coffer__mlyze_export *export, coffer_error *err)
 {
     if (coffer__job_has(export->job, "partial"))
@@ -232,7 +232,7 @@ coffer_status coffer__mlyze_export_commit(coffer__mlyze_export *export, coffer_e
 
 /* ---- Events ---- */
 
-/* Leaves the events before `begin` and from `end` on out, by moving the rest to the front. */
+/* Removes the events before `begin` and from `end` on. */
 static void cut_events(coffer_mlyze_events *events, uint64_t begin, uint64_t end)
 {
     size_t skipped = begin > events->first ? (size_t)(begin - events->first) : 0;

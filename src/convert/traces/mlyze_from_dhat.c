@@ -1,4 +1,4 @@
-/* Profiles of DHAT: for each stack what it allocated in all, what was live at the peak and at the end. */
+/* Profiles of DHAT: for each stack its total, peak and final allocations. */
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -21,7 +21,7 @@ typedef struct dhat {
     size_t sample_count;
 } dhat;
 
-/* A number of a program point, or of the file; absent is 0 where it may be. */
+/* A number of a program point or of the file; a missing optional one is 0. */
 static coffer_status take_number(uint64_t *out, const coffer__json_value *object, const char *key,
                                  bool needed, coffer_error *err)
 {
@@ -32,7 +32,7 @@ static coffer_status take_number(uint64_t *out, const coffer__json_value *object
     if (!value)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "no \"%s\"", key);
     if (!coffer__json_u64(out, value) || *out > INT64_MAX)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\" is no number from 0 to 2^63",
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\" is not a number from 0 to 2^63",
                             key);
     return COFFER_OK;
 }
@@ -42,7 +42,7 @@ static const coffer__json_value *find_array(const dhat *from, const char *key, c
     const coffer__json_value *array = coffer__json_find(from->root, key);
     if (array && array->kind == COFFER__JSON_ARRAY)
         return array;
-    coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "there is no array \"%s\"", key);
+    coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "the array \"%s\" is missing", key);
     return NULL;
 }
 
@@ -55,7 +55,7 @@ static coffer_status check_head(const dhat *from, coffer_error *err)
         return status;
     if (version != COFFER__DHAT_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER_OFFSET_NONE,
-                            "dhatFileVersion %" PRIu64 ", version %d is read", version, COFFER__DHAT_VERSION);
+                            "dhatFileVersion %" PRIu64 ", only version %d is supported", version, COFFER__DHAT_VERSION);
     if (mode && (mode->kind != COFFER__JSON_STRING ||
                  (strcmp(mode->as.string, "heap") != 0 && strcmp(mode->as.string, "rust-heap") != 0)))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
@@ -76,7 +76,7 @@ static coffer_status take_table(dhat *from, coffer_error *err)
          item = coffer__json_next(array, item)) {
         if (item->kind != COFFER__JSON_STRING)
             return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                                "frame %zu of \"ftbl\" is no text", from->table_count);
+                                "frame %zu of \"ftbl\" is not text", from->table_count);
         coffer_status status = coffer__mlyze_import_label(&from->table[from->table_count++], &from->import,
                                                           item->as.string, item->string_len, err);
         if (status)
@@ -149,7 +149,7 @@ static coffer_status take_points(dhat *from, coffer_error *err)
     return COFFER_OK;
 }
 
-/* Times are counted in the file's own unit. */
+/* Times are in the unit that the file names. */
 static void put_unit(dhat *from)
 {
     const coffer__json_value *unit = coffer__json_find(from->root, "tu");

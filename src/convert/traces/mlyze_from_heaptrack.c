@@ -1,4 +1,4 @@
-/* Heaptrack's recordings as traces, event by event. */
+/* Converts heaptrack's recordings event by event. */
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/fail.h"
@@ -24,8 +24,8 @@ typedef struct recording {
     coffer__heaptrack_stacks stacks;
     uint64_t format, page_size, time;
     bool raw;
-    bool in_command; /* what comes next may be the next line of a command that has several */
-    bool created;    /* the trace: what is told in its metadata comes before the first record with a name */
+    bool in_command; /* the next line may continue a command of several lines */
+    bool created;    /* the trace is created: metadata records come before the first record with a name */
     coffer__buffer command, program;
     alloc_kind *kinds;
     size_t kind_count, kind_capacity;
@@ -46,7 +46,7 @@ static coffer_status fail_line(const recording *from, coffer_error *err)
 
 static coffer_status take_version(recording *from, coffer__heaptrack_line line, coffer_error *err)
 {
-    const uint64_t first_version = 0x10200; /* wrote format 1 without saying so */
+    const uint64_t first_version = 0x10200; /* wrote format 1 without naming it */
     uint64_t version = 0;
     if (!coffer__heaptrack_hex(&version, &line))
         return fail_line(from, err);
@@ -54,7 +54,7 @@ static coffer_status take_version(recording *from, coffer__heaptrack_line line, 
         from->format = version == first_version;
     if (from->format > COFFER__HEAPTRACK_NEWEST)
         return coffer__packed_lines_fail(&from->lines, err, COFFER_E_UNSUPPORTED_VERSION,
-                                         "format %" PRIu64 ", formats up to %d are read", from->format,
+                                         "format %" PRIu64 ", only formats up to %d are supported", from->format,
                                          COFFER__HEAPTRACK_NEWEST);
     return COFFER_OK;
 }
@@ -97,8 +97,8 @@ static coffer_status keep_text(coffer__buffer *out, const char *text, const char
     return out->failed ? coffer__fail_no_memory(err, (size_t)(end - text)) : COFFER_OK;
 }
 
-/* Records that come after the command are a letter, a space and a number, a module or a suppression. What is
- * none of them belongs to the command: python3 -c is given whole programs. */
+/* Records after the command are a letter, a space and a number, a module or a suppression. Any other line
+ * belongs to the command: python3 -c takes whole programs. */
 static bool goes_on_with_command(const recording *from)
 {
     const char *text = from->lines.text;
@@ -219,7 +219,8 @@ static coffer_status take_alloc(recording *from, coffer__heaptrack_line line, co
                                          kind->stack, 0, err);
 }
 
-/* Which block of a kind goes is not in the file. The newest: so heaptrack's temporary ones are ours. */
+/* The file does not say which block of a kind is freed. The newest one, so that temporary allocations match
+ * heaptrack's. */
 static coffer_status take_free(recording *from, coffer__heaptrack_line line, coffer_error *err)
 {
     uint64_t address;
@@ -364,13 +365,13 @@ static coffer_status take_all(recording *from, coffer_error *err)
             break;
         if (!from->lines.whole)
             return coffer__packed_lines_fail(&from->lines, err, COFFER_E_TRUNCATED,
-                                             "the file breaks off here (\"partial\" takes what is before)");
+                                             "the file is truncated here (\"partial\" takes the part before)");
         status = take_line(from, err);
         if (status)
             return status;
     }
     if (from->lines.number == 0)
-        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_TRUNCATED, "there is no version");
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_TRUNCATED, "the version is missing");
     coffer_status status = create(from, err);
     return status ? status : coffer__mlyze_import_commit(&from->import, err);
 }

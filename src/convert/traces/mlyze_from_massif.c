@@ -1,5 +1,5 @@
-/* Massif's snapshots as a trace: at each snapshot, blocks are freed and allocated until every stack holds
- * what the snapshot says. */
+/* Converts massif's snapshots: at each snapshot, blocks are freed and allocated until every stack has the
+ * bytes of the snapshot. */
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@
 
 #define ADDRESS_STEP 16
 
-/* Memory that no frame of the program asked for, or that a snapshot without a tree cannot place. */
+/* Memory without a frame of the program, or of a snapshot without a tree. */
 static const char *const own_stacks[] = { "[no details in this snapshot]", "[heap administration]",
                                           "[stacks]" };
 enum { UNPLACED, EXTRA, STACKS, OWN_STACKS };
@@ -35,7 +35,7 @@ typedef struct snapshots {
     coffer__mlyze_import import;
     uint64_t own[OWN_STACKS];
     held_list now, wanted;
-    level *levels; /* the path from the root of the tree to the node in hand */
+    level *levels; /* the path from the root of the tree to the current node */
     size_t depth, level_capacity;
     coffer_mlyze_frame *frames; /* of the path, without the root: innermost first */
     size_t frame_capacity;
@@ -70,7 +70,7 @@ static coffer_status push_node(snapshots *from, const coffer__massif_node *node,
     return status;
 }
 
-/* What the children of the last node do not account for is its own. */
+/* The bytes of a node beyond those of its children are its own. */
 static coffer_status pop_node(snapshots *from, coffer_error *err)
 {
     level last = from->levels[from->depth - 1];
@@ -118,7 +118,7 @@ static int by_stack(const void *left, const void *right)
     return (a->stack > b->stack) - (a->stack < b->stack);
 }
 
-/* Sorts what is wanted, and makes one of equal stacks. */
+/* Sorts the stacks and merges equal ones. */
 static coffer_status settle(held_list *list, const coffer__packed_lines *lines, coffer_error *err)
 {
     size_t kept = 0;
@@ -210,8 +210,7 @@ static bool same_sizes(const coffer__massif_snapshot *a, const coffer__massif_sn
            a->stack_bytes == b->stack_bytes;
 }
 
-/* A snapshot without a tree waits: when one with a tree and the same sizes follows, as it does at the peak,
- * that one says more. */
+/* A snapshot without a tree is delayed: one with a tree and the same sizes, as at the peak, replaces it. */
 static coffer_status take_snapshots(snapshots *from, coffer_error *err)
 {
     coffer__massif_snapshot snapshot, waiting;

@@ -1,4 +1,4 @@
-/* Heap profiles of pprof as traces: the objects and bytes of each sample, as allocations of its stack. */
+/* Converts heap profiles of pprof: the objects and bytes of each sample become allocations of its stack. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/traces/mlyze_import.h"
@@ -10,7 +10,7 @@
 
 #define NO_TYPE SIZE_MAX
 
-/* Which values of a sample say what; NO_TYPE where none does. */
+/* The meaning of the values of a sample; NO_TYPE = missing. */
 typedef struct heap_types {
     size_t total_count, total_bytes, peak_count, peak_bytes, end_count, end_bytes;
 } heap_types;
@@ -56,7 +56,7 @@ static size_t first_of(size_t a, size_t b)
 }
 
 /* Go has alloc_ and inuse_, gperftools objects and space, coffer also peak_. Any other count of bytes is
- * taken for what is live. */
+ * treated as live bytes. */
 static coffer_status choose_types(heap_types *out, const coffer__pprof *profile, coffer_error *err)
 {
     out->total_count = find_type(profile, "alloc_objects");
@@ -69,7 +69,7 @@ static coffer_status choose_types(heap_types *out, const coffer__pprof *profile,
     }
     if (out->end_bytes == NO_TYPE && out->total_bytes == NO_TYPE)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "none of the %zu types of values counts bytes: this is no profile of a heap",
+                            "none of the %zu types of values counts bytes: this is not a heap profile",
                             profile->type_count);
     out->peak_count = first_of(find_type(profile, "peak_objects"), out->end_count);
     out->peak_bytes = first_of(find_type(profile, "peak_space"), out->end_bytes);

@@ -11,7 +11,7 @@
 const coffer_convert_option coffer__mlyze_import_options[] = {
     { "plain", NULL, "a version-1 trace without blocks, checksums and index" },
     { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
-    { "partial", NULL, "take what there is of a file that breaks off" },
+    { "partial", NULL, "take the readable part of a truncated file" },
     { NULL, NULL, NULL },
 };
 
@@ -201,7 +201,8 @@ static size_t find_place(const char *text, size_t len)
     return open >= 2 && text[open - 1] == ' ' ? open : len;
 }
 
-/* Line number behind the last colon of "grow.c:9"; *len becomes that of the file's name. False: no line. */
+/* The line number after the last colon of "grow.c:9"; *len becomes the length of the file name. False without
+ * a line. */
 static bool split_line(uint64_t *line, const char *text, size_t *len)
 {
     coffer__number number;
@@ -245,7 +246,7 @@ coffer_status coffer__mlyze_import_label(coffer_mlyze_frame *frame, coffer__mlyz
     if (len > 2 && text[0] == '0' && text[1] == 'x') {
         while (digits < len && strchr("0123456789abcdefABCDEF", text[digits]) && text[digits])
             digits++;
-        /* An address without a name stays: it is all there is. */
+        /* An address without a name is kept as the name. */
         if (digits > 2 && digits + 2 < len && memcmp(text + digits, ": ", 2) == 0 &&
             memcmp(text + digits + 2, "???", len - digits - 2 < 3 ? len - digits - 2 : 3) != 0) {
             text += digits + 2;

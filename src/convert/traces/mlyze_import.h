@@ -1,4 +1,4 @@
-/* Making traces of what other profilers wrote: names, stacks, and events for profiles that have none. */
+/* Builds traces from files of other profilers: names, stacks, and events for profiles that have none. */
 #ifndef COFFER_CONVERT_MLYZE_IMPORT_H
 #define COFFER_CONVERT_MLYZE_IMPORT_H
 
@@ -12,17 +12,17 @@ typedef struct coffer__mlyze_import {
     coffer_mlyze_writer *writer;
     coffer__buffer metadata;
     coffer__json_writer json;
-    coffer__buffer name; /* the text in hand, cleaned */
+    coffer__buffer name; /* the current text, cleaned */
     uint64_t stacks;     /* ids from here on are new */
     uint64_t frames;     /* in the stacks so far: limits.entries bounds them */
-    uint64_t walked;     /* frames that were looked at, again and again */
+    uint64_t walked;     /* frames visited, including repeated ones */
     uint64_t next_address;
 } coffer__mlyze_import;
 
 /* Opens the object "source" of the metadata: until the trace is created, the caller adds keys to it through
  * `json`. synthetic : the events are made up to fit a profile. */
 void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_job *job, bool synthetic);
-/* command : of the program that was watched; NULL = not known. start_time_us : since the epoch. */
+/* command : of the profiled program; NULL = unknown. start_time_us : since the epoch. */
 coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const char *command,
                                           size_t command_len, uint64_t start_time_us, coffer_error *err);
 coffer_status coffer__mlyze_import_commit(coffer__mlyze_import *import, coffer_error *err);
@@ -32,17 +32,17 @@ void coffer__mlyze_import_close(coffer__mlyze_import *import); /* drops what was
 coffer_status coffer__mlyze_import_lines(coffer__packed_lines *lines, const coffer__convert_job *job,
                                          coffer_error *err);
 
-/* Texts of others need not be UTF-8: bytes that are not, and NULs, become \xNN, so that names that differ
- * still do. Borrowed until the next call; NULL when there is no memory. */
+/* Foreign texts may not be UTF-8: invalid bytes and NULs become \xNN, so that different names stay different.
+ * Borrowed until the next call; NULL when out of memory. */
 const char *coffer__mlyze_import_clean(coffer__mlyze_import *import, const char *text, size_t len);
 coffer_status coffer__mlyze_import_function(uint64_t *id, coffer__mlyze_import *import, const char *text,
                                             size_t len, coffer_error *err);
 coffer_status coffer__mlyze_import_file(uint64_t *id, coffer__mlyze_import *import, const char *text,
                                         size_t len, coffer_error *err);
-/* For files that say one frame and have it looked at many times: before a stack is put together, this bounds
- * the work by a multiple of limits.entries. */
+/* Call before building a stack: bounds the work by a multiple of limits.entries for files that repeat frames
+ * many times. */
 coffer_status coffer__mlyze_import_walk(coffer__mlyze_import *import, uint64_t depth, coffer_error *err);
-/* Innermost frame first. depth 0 gives a stack of one frame that says that there is none. */
+/* Innermost frame first. depth 0 gives a stack with one frame named as unknown. */
 coffer_status coffer__mlyze_import_stack(uint64_t *id, coffer__mlyze_import *import,
                                          const coffer_mlyze_frame *frames, size_t depth, coffer_error *err);
 
@@ -66,9 +66,9 @@ typedef struct coffer__mlyze_sample {
         end; /* allocated in all; live at the high-water mark; live at the end */
 } coffer__mlyze_sample;
 
-/* Writes allocations and frees whose analysis gives the sums of the samples: first what is in no moment of
- * the profile, then what was live at the peak, then the way to the end. Bytes are exact; counts too, unless
- * there are more blocks than limits.entries: then each event stands for several. */
+/* Writes allocations and frees whose statistics equal the sums of the samples: first the blocks that no
+ * moment of the profile shows, then those live at the peak, then the changes until the end. Bytes are exact,
+ * and so are counts, unless there are more blocks than limits.entries: then each event represents several. */
 coffer_status coffer__mlyze_import_samples(coffer__mlyze_import *import, const coffer__mlyze_sample *samples,
                                            size_t count, uint64_t peak_time, uint64_t end_time,
                                            coffer_error *err);

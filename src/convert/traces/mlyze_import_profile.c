@@ -1,4 +1,4 @@
-/* Events for a profile: what a program may have done that leaves the sums of the profile. */
+/* Events for a profile: a possible run of a program with the sums of the profile. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "convert/traces/mlyze_import.h"
@@ -7,7 +7,7 @@
 
 #define ADDRESS_STEP 16
 
-/* What becomes of the blocks of one stack. */
+/* The blocks of one stack. */
 typedef struct block_fate {
     coffer__mlyze_blocks passing; /* in no moment of the profile */
     coffer__mlyze_blocks staying; /* live at the peak and at the end */
@@ -38,8 +38,8 @@ static coffer__mlyze_blocks blocks_of(uint64_t count, uint64_t bytes)
     return (coffer__mlyze_blocks){ count == 0 && bytes > 0 ? 1 : count, bytes };
 }
 
-/* Which blocks of the peak are those of the end is not known: as many as can be. When the sizes speak against
- * that, and the total has room for both, they are different ones. */
+/* The profile does not say which blocks of the peak live until the end: as many as possible, unless the sizes
+ * contradict that and the total allows different ones. */
 static block_fate decide(const coffer__mlyze_sample *sample)
 {
     const coffer__mlyze_blocks *peak = &sample->peak, *end = &sample->end, *total = &sample->total;
@@ -60,7 +60,7 @@ static block_fate decide(const coffer__mlyze_sample *sample)
     return fate;
 }
 
-/* Into how many events blocks go. */
+/* The number of events for a number of blocks. */
 static uint64_t events_of(const synthesis *all, coffer__mlyze_blocks blocks)
 {
     uint64_t limit = all->import->job->limits.entries;
@@ -138,7 +138,7 @@ static coffer_status put_passing(synthesis *all, coffer_error *err)
     return status;
 }
 
-/* What stays first, then what will be freed: their addresses follow from the order. */
+/* Blocks that stay come first, then those to be freed: addresses follow from the order. */
 static coffer_status put_peak(span *freed_later, synthesis *all, uint64_t time, coffer_error *err)
 {
     coffer_status status = COFFER_OK;

@@ -16,42 +16,45 @@ typedef struct csv_export {
     coffer__buffer text; /* of one field */
 } csv_export;
 
-static void put_field(csv_export *to, const char *text)
+static void put_field(csv_export *writer, const char *text)
 {
-    coffer__csv_put_text(&to->export.out, text, strlen(text));
+    coffer__csv_put_text(&writer->export.out, text, strlen(text));
 }
 
 /* The innermost function of an allocation, or the name that the event has. */
-static const char *name_of(const csv_export *to, uint8_t type, uint64_t id)
+static const char *name_of(const csv_export *writer, uint8_t type, uint64_t id)
 {
     size_t depth;
     if (type == COFFER_MLYZE_ALLOC) {
         const coffer_mlyze_frame *frames =
-            coffer__mlyze_export_frames(&depth, &to->export, coffer_mlyze_find_stack(to->export.trace, id));
-        return coffer__mlyze_export_function(&to->export, &frames[0]);
+            coffer__mlyze_export_frames(&depth, &writer->export,
+                                        coffer_mlyze_find_stack(writer->export.trace, id));
+        return coffer__mlyze_export_function(&writer->export, &frames[0]);
     }
     bool named = type == COFFER_MLYZE_MARKER || type == COFFER_MLYZE_OBJECT ||
                  type == COFFER_MLYZE_REFERENCE || type == COFFER_MLYZE_THREAD;
-    const char *name = named ? coffer_mlyze_function_name(to->export.trace, id) : "";
+    const char *name = named ? coffer_mlyze_function_name(writer->export.trace, id) : "";
     return name ? name : "?";
 }
 
-static void put_frames(csv_export *to, uint64_t id)
+static void put_frames(csv_export *writer, uint64_t id)
 {
     size_t depth;
     const coffer_mlyze_frame *frames =
-        coffer__mlyze_export_frames(&depth, &to->export, coffer_mlyze_find_stack(to->export.trace, id));
-    to->text.len = 0;
+        coffer__mlyze_export_frames(&depth, &writer->export,
+                                    coffer_mlyze_find_stack(writer->export.trace, id));
+    writer->text.len = 0;
     for (size_t i = depth; i-- > 0;) {
-        coffer__mlyze_put_line_text(&to->text, coffer__mlyze_export_function(&to->export, &frames[i]), ';');
-        coffer__buffer_append(&to->text, ";", i > 0);
+        coffer__mlyze_put_line_text(&writer->text, coffer__mlyze_export_function(&writer->export, &frames[i]),
+                                    ';');
+        coffer__buffer_append(&writer->text, ";", i > 0);
     }
-    coffer__csv_put_text(&to->export.out, coffer__buffer_text(&to->text), to->text.len);
-    if (to->text.failed)
-        to->export.out.failed = true;
+    coffer__csv_put_text(&writer->export.out, coffer__buffer_text(&writer->text), writer->text.len);
+    if (writer->text.failed)
+        writer->export.out.failed = true;
 }
 
-static void put_event(csv_export *to, const coffer_mlyze_events *events, size_t i)
+static void put_event(csv_export *writer, const coffer_mlyze_events *events, size_t i)
 {
     char row[5 * (COFFER__DECIMAL_U64 + 1) + 32], *at = row;
     uint8_t type = events->type[i];
@@ -68,28 +71,28 @@ static void put_event(csv_export *to, const coffer_mlyze_events *events, size_t 
         at = coffer__put_u64(at, numbers[n]);
     }
     *at++ = ',';
-    coffer__buffer_append(&to->export.out, row, (size_t)(at - row));
-    put_field(to, name_of(to, type, events->id[i]));
-    if (to->stacks) {
-        coffer__buffer_append(&to->export.out, ",", 1);
+    coffer__buffer_append(&writer->export.out, row, (size_t)(at - row));
+    put_field(writer, name_of(writer, type, events->id[i]));
+    if (writer->stacks) {
+        coffer__buffer_append(&writer->export.out, ",", 1);
         if (type == COFFER_MLYZE_ALLOC)
-            put_frames(to, events->id[i]);
+            put_frames(writer, events->id[i]);
     }
-    coffer__buffer_append(&to->export.out, "\n", 1);
+    coffer__buffer_append(&writer->export.out, "\n", 1);
 }
 
-static coffer_status put_all(csv_export *to, coffer_error *err)
+static coffer_status put_all(csv_export *writer, coffer_error *err)
 {
     const coffer_mlyze_events *events;
-    coffer__buffer_printf(&to->export.out, "event,time_us,type,address,size,id,thread,name%s\n",
-                          to->stacks ? ",stack" : "");
+    coffer__buffer_printf(&writer->export.out, "event,time_us,type,address,size,id,thread,name%s\n",
+                          writer->stacks ? ",stack" : "");
     for (;;) {
-        coffer_status status = coffer__mlyze_export_next(&events, &to->export, err);
+        coffer_status status = coffer__mlyze_export_next(&events, &writer->export, err);
         if (!status && !events)
-            return coffer__mlyze_export_commit(&to->export, err);
+            return coffer__mlyze_export_commit(&writer->export, err);
         for (size_t i = 0; !status && i < events->count; i++) {
-            put_event(to, events, i);
-            status = coffer__mlyze_export_drain(&to->export, err);
+            put_event(writer, events, i);
+            status = coffer__mlyze_export_drain(&writer->export, err);
         }
         if (status)
             return status;
@@ -98,12 +101,12 @@ static coffer_status put_all(csv_export *to, coffer_error *err)
 
 coffer_status coffer__mlyze_to_csv(const coffer__convert_job *job, coffer_error *err)
 {
-    csv_export to = { .stacks = coffer__job_has(job, "stacks"), .text = COFFER__BUFFER_INIT };
-    coffer_status status =
-        coffer__mlyze_export_open(&to.export, job, COFFER__MLYZE_EXPORT_EVENTS, COFFER__PACKING_NONE, err);
+    csv_export writer = { .stacks = coffer__job_has(job, "stacks"), .text = COFFER__BUFFER_INIT };
+    coffer_status status = coffer__mlyze_export_open(&writer.export, job, COFFER__MLYZE_EXPORT_EVENTS,
+                                                     COFFER__PACKING_NONE, err);
     if (!status)
-        status = put_all(&to, err);
-    coffer__mlyze_export_close(&to.export);
-    coffer__buffer_free(&to.text);
+        status = put_all(&writer, err);
+    coffer__mlyze_export_close(&writer.export);
+    coffer__buffer_free(&writer.text);
     return status;
 }

@@ -1,9 +1,11 @@
-#include "formats/mlyze/mlyze_check.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
+
+#include <inttypes.h>
 
 static bool is_zero(const uint8_t *bytes, size_t len)
 {
@@ -19,8 +21,8 @@ static void check_reserved(coffer_report *report, const coffer__mlyze_header *he
     coffer_severity severity = header->version == COFFER__MLYZE_VERSION ? COFFER_ERROR : COFFER_NOTE;
     if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN)
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_FLAGS_AT,
-                           "flags %lx: %lx is not known", (unsigned long)header->flags,
-                           (unsigned long)(header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN));
+                           "flags %" PRIx32 ": %" PRIx32 " is unknown", header->flags,
+                           (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN));
     if (!is_zero(header->bytes + COFFER__MLYZE_RESERVED_AT,
                  COFFER__MLYZE_HEADER_SIZE - COFFER__MLYZE_RESERVED_AT))
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_RESERVED_AT,
@@ -28,7 +30,7 @@ static void check_reserved(coffer_report *report, const coffer__mlyze_header *he
                            COFFER__MLYZE_HEADER_SIZE - 1);
     if (!coffer__mlyze_has_sums(header) && !is_zero(header->bytes + COFFER__MLYZE_METADATA_CRC_AT, 8))
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MLYZE_METADATA_CRC_AT,
-                           "there are checksums in the header, but its flags say there are none");
+                           "the header has checksums, but its flags say that it has none");
 }
 
 static void check_keys(const coffer__mlyze_checker *check)
@@ -69,12 +71,14 @@ static coffer_status check_area(const coffer__mlyze_checker *check, coffer_error
     uint64_t size = coffer_source_size(trace->source);
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = coffer_mlyze_damage(trace, &found);
-    if (status && (status = coffer__report_take(check->report, COFFER_ERROR, &found, err)))
+    if (status)
+        status = coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    if (status)
         return status;
     if (trace->area_end < size)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, trace->area_end,
-                           "the events end at %llu, %llu bytes follow", (unsigned long long)trace->area_end,
-                           (unsigned long long)(size - trace->area_end));
+                           "the events end at %" PRIu64 ", %" PRIu64 " bytes follow", trace->area_end,
+                           (size - trace->area_end));
     return COFFER_OK;
 }
 
@@ -93,9 +97,13 @@ coffer_status coffer__mlyze_check(coffer_report *out, coffer_source *src, const 
     if (coffer__mlyze_check_header_sum(&header, &found))
         coffer__report_add_error(out, COFFER_ERROR, &found);
     check_reserved(out, &header);
-    if ((status = coffer__mlyze_open_events(&check.trace, src, &header, &limits, NULL, err)))
+    status = coffer__mlyze_open_events(&check.trace, src, &header, &limits, NULL, err);
+    if (status)
         return status;
-    if (!(status = check_metadata(&check, err)) && !(status = check_area(&check, err)))
+    status = check_metadata(&check, err);
+    if (!status)
+        status = check_area(&check, err);
+    if (!status)
         status = coffer__mlyze_check_events(&check, err);
     coffer_mlyze_close(check.trace);
     return status ? status : coffer__report_status(out, err);
@@ -103,7 +111,7 @@ coffer_status coffer__mlyze_check(coffer_report *out, coffer_source *src, const 
 
 /* ---- Stacks ---- */
 
-/* Ids that frames refer to and no table lists: the first, and how many. */
+/* Ids of frames that no table lists: the first one, and their number. */
 typedef struct dangling {
     const char *member, *table;
     uint64_t count, id, stack;
@@ -124,9 +132,8 @@ static void report(const coffer__mlyze_checker *check, const dangling *found)
     if (found->count > 0)
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR,
                            COFFER__MLYZE_HEADER_SIZE,
-                           "stack %llu: %s %llu is not in %s (frames like it: %llu)",
-                           (unsigned long long)found->stack, found->member, (unsigned long long)found->id,
-                           found->table, (unsigned long long)found->count);
+                           "stack %" PRIu64 ": %s %" PRIu64 " is not in %s (frames like it: %" PRIu64 ")",
+                           found->stack, found->member, found->id, found->table, found->count);
 }
 
 void coffer__mlyze_check_stacks(const coffer__mlyze_checker *check)

@@ -1,15 +1,19 @@
-/* One pass over all events. What is wrong many times is told once, with the number of the first event. */
-#include "formats/mlyze/mlyze_check.h"
+/* One pass over all events. A problem that occurs many times is reported once, with the number of its first
+ * event. */
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
 #include "base/report.h"
+#include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
-/* Something that is wrong with events. */
+#include <inttypes.h>
+
+/* A problem of events. */
 typedef struct tally {
     uint64_t count, first; /* number of the first event */
-    uint64_t id;           /* what it refers to */
+    uint64_t id;           /* the id that it refers to */
 } tally;
 
 typedef struct survey {
@@ -27,11 +31,11 @@ typedef struct survey {
     tally stack, marker, name; /* that the metadata does not list */
 } survey;
 
-static void note(tally *to, uint64_t event, uint64_t id)
+static void note(tally *found, uint64_t event, uint64_t id)
 {
-    if (to->count++ == 0) {
-        to->first = event;
-        to->id = id;
+    if (found->count++ == 0) {
+        found->first = event;
+        found->id = id;
     }
 }
 
@@ -109,13 +113,14 @@ static coffer_status pair_block(survey *s, coffer_error *err)
         return status;
     s->pairing = false;
     coffer__report_add(s->check->report, COFFER_E_LIMIT, COFFER_NOTE, COFFER_OFFSET_NONE,
-                       "frees were not compared with allocations from event %llu on: more is live than fits "
+                       "frees were not compared with allocations from event %" PRIu64
+                       " on: the live blocks do not fit "
                        "into %zu bytes",
-                       (unsigned long long)s->events.first, s->budget.max);
+                       s->events.first, s->budget.max);
     return COFFER_OK;
 }
 
-/* Decodes a block with care; what is wrong with it is told. *readable : all of it was decoded. */
+/* Decodes a block with all checks and reports its problems. *readable : all of it was decoded. */
 static coffer_status read_block(bool *readable, survey *s, const coffer__mlyze_block *block,
                                 coffer_error *err)
 {
@@ -148,18 +153,18 @@ static coffer_status survey_block(survey *s, const coffer__mlyze_block *block, c
     return pair_block(s, err);
 }
 
-/* ---- What came out ---- */
+/* ---- Report ---- */
 
-static void add(const survey *s, const tally *of, coffer_status code, coffer_severity severity,
+static void add(const survey *s, const tally *found, coffer_status code, coffer_severity severity,
                 const char *what)
 {
-    if (of->count == 1)
-        coffer__report_add(s->check->report, code, severity, COFFER_OFFSET_NONE, "event %llu: %s",
-                           (unsigned long long)of->first, what);
-    else if (of->count > 1)
+    if (found->count == 1)
+        coffer__report_add(s->check->report, code, severity, COFFER_OFFSET_NONE, "event %" PRIu64 ": %s",
+                           found->first, what);
+    else if (found->count > 1)
         coffer__report_add(s->check->report, code, severity, COFFER_OFFSET_NONE,
-                           "event %llu: %s (%llu times in all)", (unsigned long long)of->first, what,
-                           (unsigned long long)of->count);
+                           "event %" PRIu64 ": %s (%" PRIu64 " times in all)", found->first, what,
+                           found->count);
 }
 
 static bool is_memlyze(const survey *s)
@@ -168,13 +173,12 @@ static bool is_memlyze(const survey *s)
            s->nowhere.count == s->allocs;
 }
 
-static void add_dangling(const survey *s, const tally *of, const char *what, const char *table)
+static void add_dangling(const survey *s, const tally *found, const char *what, const char *table)
 {
-    if (of->count > 0)
+    if (found->count > 0)
         coffer__report_add(s->check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR, COFFER_OFFSET_NONE,
-                           "event %llu: %s %llu is not in %s (events like it: %llu)%s",
-                           (unsigned long long)of->first, what, (unsigned long long)of->id, table,
-                           (unsigned long long)of->count,
+                           "event %" PRIu64 ": %s %" PRIu64 " is not in %s (events like it: %" PRIu64 ")%s",
+                           found->first, what, found->id, table, found->count,
                            is_memlyze(s) ? ": memlyze writes its tables at the start, empty, and never again"
                                          : "");
 }
@@ -193,7 +197,7 @@ static void report_survey(const survey *s)
     tally unknown_frees = { s->level.unknown_frees, s->level.first_unknown_free, 0 };
     tally double_allocs = { s->level.double_allocs, s->level.first_double_alloc, 0 };
     add(s, &s->goes_back, COFFER_E_NOT_SORTED, COFFER_ERROR,
-        "its block begins before the block in front ends");
+        "its block begins before the previous block ends");
     add_dangling(s, &s->stack, "stack", "stack_traces");
     add_dangling(s, &s->marker, "marker name", "functions");
     add_dangling(s, &s->name, "name", "functions");
@@ -203,17 +207,17 @@ static void report_survey(const survey *s)
     if (s->level.high_bytes > UINT64_MAX)
         coffer__report_add(s->check->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
                            "the sizes of what is live add up to more than 64 bits");
-    add(s, &s->snapshot, COFFER_E_INCONSISTENT, COFFER_WARNING, "a snapshot ends that did not begin");
+    add(s, &s->snapshot, COFFER_E_INCONSISTENT, COFFER_WARNING, "a snapshot ends that never began");
     if (s->snapshots_open > 0)
         coffer__report_add(s->check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "%llu snapshots do not end", (unsigned long long)s->snapshots_open);
+                           "%" PRIu64 " snapshots do not end", s->snapshots_open);
     report_quirks(s);
     if (s->unknown.count > 0)
         coffer__report_add(s->check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "%llu extension events of types that are not known were skipped (event %llu has "
-                           "type %llu)",
-                           (unsigned long long)s->unknown.count, (unsigned long long)s->unknown.first,
-                           (unsigned long long)s->unknown.id);
+                           "%" PRIu64 " extension events of unknown types were skipped (event %" PRIu64
+                           " has "
+                           "type %" PRIu64 ")",
+                           s->unknown.count, s->unknown.first, s->unknown.id);
 }
 
 coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, coffer_error *err)
@@ -224,14 +228,13 @@ coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, cof
     coffer_status status = coffer_mlyze_block_count(&count, check->trace, err);
     s.budget.max = limits->memory_bytes < SIZE_MAX ? (size_t)limits->memory_bytes : SIZE_MAX;
     coffer__mlyze_live_init(&s.live, coffer__mlyze_new_key(), &s.budget);
-    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         coffer__mlyze_block block = coffer__mlyze_block_at(check->trace, i);
         status = survey_block(&s, &block, err);
-        if (status == COFFER_OK && check->progress &&
-            check->progress->step(check->progress->context, i + 1, count))
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status = coffer__progress_step(check->progress, i + 1, count, err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         report_survey(&s);
     coffer__mlyze_live_free(&s.live);
     coffer_mlyze_events_free(&s.events);

@@ -2,7 +2,9 @@
 
 #include "base/report.h"
 
-/* Events are counted by type when there are no more blocks than this: a fraction of a second. */
+#include <inttypes.h>
+
+/* Events are counted by type in traces of at most this many blocks, which takes a fraction of a second. */
 #define COUNTED_BLOCKS 4096
 
 typedef struct census {
@@ -10,30 +12,30 @@ typedef struct census {
     uint64_t last_time;
 } census;
 
-static void count_block(census *to, const coffer_mlyze_events *events)
+static void count_block(census *counts, const coffer_mlyze_events *events)
 {
     uint64_t of_type[COFFER_MLYZE_RSS + 2] = { 0 };
     for (size_t i = 0; i < events->count; i++)
         of_type[events->type[i] > COFFER_MLYZE_RSS ? COFFER_MLYZE_RSS + 1 : events->type[i]]++;
-    to->allocs += of_type[COFFER_MLYZE_ALLOC];
-    to->frees += of_type[COFFER_MLYZE_FREE];
-    to->collections += of_type[COFFER_MLYZE_GC];
-    to->markers += of_type[COFFER_MLYZE_MARKER];
-    to->unknown += of_type[COFFER_MLYZE_RSS + 1];
+    counts->allocs += of_type[COFFER_MLYZE_ALLOC];
+    counts->frees += of_type[COFFER_MLYZE_FREE];
+    counts->collections += of_type[COFFER_MLYZE_GC];
+    counts->markers += of_type[COFFER_MLYZE_MARKER];
+    counts->unknown += of_type[COFFER_MLYZE_RSS + 1];
     if (events->count > 0)
-        to->last_time = events->time[events->count - 1];
+        counts->last_time = events->time[events->count - 1];
 }
 
-/* Blocks that cannot be read are left out: check tells of them. */
-static coffer_status take_census(census *to, const coffer_mlyze *trace, size_t first, size_t end,
+/* Damaged blocks are left out: check reports them. */
+static coffer_status take_census(census *counts, const coffer_mlyze *trace, size_t first, size_t end,
                                  coffer_error *err)
 {
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     coffer_status status = COFFER_OK;
-    for (size_t i = first; status == COFFER_OK && i < end; i++) {
+    for (size_t i = first; !status && i < end; i++) {
         status = coffer_mlyze_read_block(&events, trace, i, err);
-        if (status == COFFER_OK)
-            count_block(to, &events);
+        if (!status)
+            count_block(counts, &events);
         else if (coffer__is_about_file(status))
             status = COFFER_OK;
     }
@@ -71,7 +73,7 @@ static bool is_table(const coffer__json_value *value)
     return false;
 }
 
-/* What the writer says about the program, in its own words; large things by their size only. */
+/* The other keys of the metadata; large values by their size only. */
 static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
 {
     const coffer__json_value *root = coffer__json_root(trace->metadata.json), *value;
@@ -103,7 +105,7 @@ static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
             break;
         case COFFER__JSON_ARRAY:
         case COFFER__JSON_OBJECT:
-            coffer__node_printf(map, value->key, "%llu entries", (unsigned long long)value->as.count);
+            coffer__node_printf(map, value->key, "%" PRIu64 " entries", (uint64_t)value->as.count);
             break;
         }
     }
@@ -136,12 +138,14 @@ static coffer_status describe_all(coffer_node *out, const coffer_mlyze *trace, c
     coffer_error damage = COFFER_ERROR_INIT;
     uint64_t events = 0, raw = 0;
     size_t blocks = 0;
-    coffer_status status;
-    if ((status = coffer_mlyze_event_count(&events, trace, err)) ||
-        (status = coffer_mlyze_block_count(&blocks, trace, err)))
+    coffer_status status = coffer_mlyze_event_count(&events, trace, err);
+    if (!status)
+        status = coffer_mlyze_block_count(&blocks, trace, err);
+    if (status)
         return status;
     describe_header(out, trace, events);
-    if ((status = describe_events(out, trace, blocks, err)))
+    status = describe_events(out, trace, blocks, err);
+    if (status)
         return status;
     describe_tables(out, trace);
     coffer__node_u64(out, "events_offset", trace->area, COFFER_UNIT_OFFSET);

@@ -26,7 +26,7 @@ static void add_name(coffer_node *entry, const char *key, const char *name, size
 
 /* ---- From the metadata ---- */
 
-/* A stack goes by its innermost frame. */
+/* A stack is named after its innermost frame. */
 static coffer_status list_stacks(const lister *list, coffer_error *err)
 {
     const coffer__mlyze_metadata *metadata = &list->trace->metadata;
@@ -85,7 +85,7 @@ static coffer_status list_blocks(const lister *list, coffer_error *err)
 {
     size_t count = 0;
     coffer_status status = coffer_mlyze_block_count(&count, list->trace, err);
-    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         coffer__mlyze_block block = coffer__mlyze_block_at(list->trace, i);
         coffer_node *entry = coffer__node_map(list->entries, NULL);
         coffer__node_u64(entry, "block", i, COFFER_UNIT_NONE);
@@ -107,9 +107,9 @@ static coffer_status each_block(const coffer_mlyze *trace,
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     size_t count = 0;
     coffer_status status = coffer_mlyze_block_count(&count, trace, err);
-    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         status = coffer_mlyze_read_block(&events, trace, i, err);
-        if (status == COFFER_OK)
+        if (!status)
             visit(context, &events);
         else if (coffer__is_about_file(status))
             status = COFFER_OK;
@@ -190,13 +190,13 @@ static coffer_status list_threads(const lister *list, coffer_error *err)
     if (!tallies)
         return coffer__fail_no_memory(err, (UINT16_MAX + 1) * sizeof *tallies);
     status = each_block(list->trace, visit_threads, tallies, err);
-    for (uint32_t i = 0; status == COFFER_OK && i <= UINT16_MAX; i++)
+    for (uint32_t i = 0; !status && i <= UINT16_MAX; i++)
         list_thread(list, (uint16_t)i, &tallies[i]);
     coffer__free(tallies);
     return status;
 }
 
-/* ---- Which ---- */
+/* ---- Kinds of lists ---- */
 
 static const struct list_kind {
     const char *name;
@@ -213,7 +213,6 @@ coffer_status coffer__mlyze_list(coffer_node *out, coffer_source *src, const cof
     const struct list_kind *kind = NULL;
     lister list = { .glob = opts->glob };
     coffer_mlyze *trace = NULL;
-    coffer_status status;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].name, what) == 0)
             kind = &kinds[i];
@@ -222,7 +221,8 @@ coffer_status coffer__mlyze_list(coffer_node *out, coffer_source *src, const cof
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a trace lists stacks, files, functions, threads, markers or blocks, not \"%s\"",
                             what);
-    if ((status = coffer__mlyze_open_beside_index(&trace, src, opts->limits, err)))
+    coffer_status status = coffer__mlyze_open_beside_index(&trace, src, opts->limits, err);
+    if (status)
         return status;
     list.trace = trace;
     list.entries = coffer__node_list(out, "entries");

@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef COFFER_FORMATS_MLYZE_PRIVATE_H
 #define COFFER_FORMATS_MLYZE_PRIVATE_H
 
@@ -19,14 +19,13 @@ typedef struct coffer__mlyze_header {
     uint64_t event_length; /* of the event area; 0 = to the end of the file */
 } coffer__mlyze_header;
 
-/* Reads and checks the 256 bytes, but for the checksum; the metadata lies inside the file when this succeeds.
- */
+/* Reads and checks the 256 bytes except the checksum. After success the metadata is inside the file. */
 coffer_status coffer__mlyze_read_header(coffer__mlyze_header *out, coffer_source *src, coffer_error *err);
 /* COFFER_OK also without checksums. */
 coffer_status coffer__mlyze_check_header_sum(const coffer__mlyze_header *header, coffer_error *err);
 coffer_status coffer__mlyze_check_metadata_sum(const coffer__mlyze_header *header, const char *text,
                                                coffer_error *err);
-/* Reads the metadata as it stands in the file, header->metadata_len bytes; coffer__free(). */
+/* Reads the header->metadata_len bytes of the metadata unchanged; coffer__free(). */
 coffer_status coffer__mlyze_read_metadata(char **out, coffer_source *src, const coffer__mlyze_header *header,
                                           const coffer_limits *limits, coffer_error *err);
 
@@ -54,21 +53,21 @@ struct coffer_mlyze {
     uint64_t area, area_end; /* the events, as far as the file has them */
     char *index_path;        /* or NULL */
     coffer__mlyze_blocks *blocks;
-    coffer__mlyze_built *built; /* an index that had to be made */
+    coffer__mlyze_built *built; /* an index that had to be built */
 };
 
-/* A handle without metadata, for those who can do without: every table is empty. Closed as any other. */
+/* A handle without metadata: every table is empty. coffer_mlyze_close(). */
 coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
                                         const coffer__mlyze_header *header, const coffer_limits *limits,
                                         const char *index_path, coffer_error *err);
 
-/* "PATH.idx" of a source that is a file, coffer__free(); NULL for others, and when there is no memory. */
+/* "PATH.idx" for a source that is a file, coffer__free(); NULL for others and when out of memory. */
 char *coffer__mlyze_index_path(const coffer_source *src);
-/* Opens a trace with the index that lies beside its file. */
+/* Opens a trace with the index PATH.idx of its file. */
 coffer_status coffer__mlyze_open_beside_index(coffer_mlyze **out, coffer_source *src,
                                               const coffer_limits *limits, coffer_error *err);
 
-/* The row's functions. */
+/* The functions of the format table. */
 coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                                      coffer_error *err);
 coffer_status coffer__mlyze_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
@@ -85,5 +84,22 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
                                      const coffer_compress_opts *opts, coffer_error *err);
 coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
                                           const coffer_repair_opts *opts, coffer_error *err);
+
+/* ---- Check ---- */
+
+typedef struct coffer__mlyze_checker {
+    coffer_report *report;
+    coffer_mlyze *trace;
+    bool understood; /* the tables could be read */
+    const coffer_progress *progress;
+} coffer__mlyze_checker;
+
+/* Files and functions that frames refer to. */
+void coffer__mlyze_check_stacks(const coffer__mlyze_checker *check);
+/* Blocks and events. */
+coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, coffer_error *err);
+
+/* True for empty tables, which the program memlyze writes. */
+bool coffer__mlyze_has_empty_tables(const coffer_mlyze *trace);
 
 #endif

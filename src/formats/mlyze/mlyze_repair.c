@@ -1,4 +1,4 @@
-/* Saving what can be saved of a damaged trace: whole events, and the metadata if it can be read. */
+/* Repairs a damaged trace: keeps its whole events, and the metadata if it can be read. */
 #include "formats/mlyze/mlyze_repair_blocks.h"
 
 #include "base/crc32.h"
@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char empty_metadata[] = "{\"stack_traces\":{},\"files\":{},\"functions\":{}}";
@@ -17,12 +18,12 @@ typedef struct rescue {
     coffer_source *source;
     const coffer_repair_opts *opts;
     coffer_limits limits;
-    bool changed;       /* something was wrong: the file is composed anew instead of copied */
-    coffer_mlyze trace; /* the source as it would be without the damage */
+    bool changed;       /* something was damaged: the file is written again instead of copied */
+    coffer_mlyze trace; /* the source without the damage */
     char *metadata;
     size_t metadata_len;
-    coffer__mlyze_salvage blocks; /* of a trace that has some */
-    uint64_t plain_len;           /* whole events of one that has none */
+    coffer__mlyze_salvage blocks; /* of a trace with blocks */
+    uint64_t plain_len;           /* bytes of whole events in a plain trace */
     uint64_t event_count;
     bool extensions;
 } rescue;
@@ -33,7 +34,7 @@ static void note_change(rescue *work, coffer_status code, uint64_t offset, const
     coffer__report_add(work->report, code, COFFER_WARNING, offset, "%s", text);
 }
 
-/* A failure that is about the file becomes a note of what is now otherwise; any other ends the work. */
+/* A failure caused by the file becomes a finding; any other ends the repair. */
 static coffer_status take_failure(rescue *work, const coffer_error *found, coffer_error *err)
 {
     work->changed = true;
@@ -83,7 +84,7 @@ static coffer_status load_header(rescue *work, coffer_error *err)
         header->version = COFFER__MLYZE_VERSION;
     }
     if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN) {
-        note_change(work, COFFER_E_BAD_VALUE, COFFER__MLYZE_FLAGS_AT, "flags that are not known are dropped");
+        note_change(work, COFFER_E_BAD_VALUE, COFFER__MLYZE_FLAGS_AT, "unknown flags were dropped");
         header->flags &= COFFER__MLYZE_FLAGS_KNOWN;
     }
     check_reserved(work);
@@ -92,7 +93,7 @@ static coffer_status load_header(rescue *work, coffer_error *err)
 
 /* ---- Metadata ---- */
 
-/* Reads up to len bytes behind the header, as far as the file and the limits go. */
+/* Reads up to len bytes after the header, within the file and the limits. */
 static coffer_status read_text(rescue *work, size_t len, coffer_error *err)
 {
     uint64_t size = coffer_source_size(work->source);
@@ -109,7 +110,7 @@ static coffer_status read_text(rescue *work, size_t len, coffer_error *err)
                : coffer_source_read_at(work->metadata, work->source, COFFER__MLYZE_HEADER_SIZE, len, err);
 }
 
-/* The length in the header is wrong: the metadata ends where its JSON does, or is lost. */
+/* When the length in the header is wrong, the metadata ends where its JSON ends, or is lost. */
 static void find_end(rescue *work)
 {
     size_t whole = work->metadata_len, len = coffer__json_object_length(work->metadata, whole);
@@ -119,7 +120,7 @@ static void find_end(rescue *work)
     work->metadata_len = len;
 }
 
-/* What the reader says of it. The text stays the rescue's. */
+/* The result of the reader. The text stays owned by the rescue. */
 static coffer_status parse(rescue *work, size_t len, coffer_error *err)
 {
     coffer__mlyze_metadata parsed = { 0 };
@@ -128,7 +129,7 @@ static coffer_status parse(rescue *work, size_t len, coffer_error *err)
         return coffer__fail_no_memory(err, len + 1);
     memcpy(text, work->metadata, len);
     coffer_status status = coffer__mlyze_metadata_load(&parsed, text, len, &work->limits, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         coffer__mlyze_metadata_free(&parsed);
     return status;
 }
@@ -151,36 +152,37 @@ static coffer_status check_length(rescue *work, coffer_error *err)
     coffer_error found = COFFER_ERROR_INIT;
     if (end > coffer_source_size(work->source)) {
         coffer__report_add(work->report, COFFER_E_OUT_OF_BOUNDS, COFFER_WARNING,
-                           COFFER__MLYZE_METADATA_LENGTH_AT, "metadata ends at %llu, file has %llu",
-                           (unsigned long long)end, (unsigned long long)coffer_source_size(work->source));
+                           COFFER__MLYZE_METADATA_LENGTH_AT,
+                           "metadata ends at %" PRIu64 ", file has %" PRIu64, end,
+                           coffer_source_size(work->source));
         work->changed = true;
         find_end(work);
         return COFFER_OK;
     }
     if (header->metadata_len > work->metadata_len)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MLYZE_HEADER_SIZE,
-                            "metadata of %lu bytes, the limit is %llu", (unsigned long)header->metadata_len,
-                            (unsigned long long)work->limits.json_bytes);
+                            "metadata of %" PRIu32 " bytes, the limit is %" PRIu64, header->metadata_len,
+                            work->limits.json_bytes);
     if (coffer__mlyze_check_metadata_sum(header, work->metadata, &found) != COFFER_OK)
         note_change(work, found.status, found.offset, found.text);
     return COFFER_OK;
 }
 
-/* The text is no JSON: bytes behind it may be too many, or the length in the header too short. */
+/* The text is not JSON: either other bytes follow it, or the length in the header is too short. */
 static coffer_status try_other_length(bool *good, rescue *work, coffer_error *err)
 {
     uint32_t said = work->trace.header.metadata_len;
     size_t len = coffer__json_object_length(work->metadata, work->metadata_len);
-    coffer_status status;
     if (len > 0) {
         work->metadata_len = len;
         *good = parse(work, len, NULL) == COFFER_OK;
         if (*good)
             note_change(work, COFFER_E_BAD_JSON, COFFER__MLYZE_HEADER_SIZE + len,
-                        "bytes behind the metadata that do not belong to it, now dropped");
+                        "bytes after the metadata that do not belong to it were dropped");
         return COFFER_OK;
     }
-    if ((status = read_text(work, SIZE_MAX, err)))
+    coffer_status status = read_text(work, SIZE_MAX, err);
+    if (status)
         return status;
     find_end(work);
     *good = work->metadata_len > 0 && parse(work, work->metadata_len, NULL) == COFFER_OK;
@@ -196,15 +198,19 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
 {
     coffer_error found = COFFER_ERROR_INIT;
     bool good = false;
-    coffer_status status;
-    if ((status = read_text(work, work->trace.header.metadata_len, err)) ||
-        (status = check_length(work, err)))
+    coffer_status status = read_text(work, work->trace.header.metadata_len, err);
+    if (!status)
+        status = check_length(work, err);
+    if (status)
         return status;
     status = parse(work, work->metadata_len, &found);
-    if (status == COFFER_OK)
+    if (!status)
         return COFFER_OK;
-    if (status == COFFER_E_BAD_JSON && (status = try_other_length(&good, work, err)))
-        return status;
+    if (status == COFFER_E_BAD_JSON) {
+        status = try_other_length(&good, work, err);
+        if (status)
+            return status;
+    }
     if (good)
         return COFFER_OK;
     status = take_failure(work, &found, err);
@@ -223,14 +229,14 @@ static void place_area(rescue *work)
         return;
     if (length < trace->area_end - trace->area) {
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, trace->area + length,
-                           "bytes after the events, now dropped: %llu",
-                           (unsigned long long)(trace->area_end - trace->area - length));
+                           "bytes after the events, now dropped: %" PRIu64,
+                           (trace->area_end - trace->area - length));
         work->changed = true;
         trace->area_end = trace->area + length;
     } else if (length > trace->area_end - trace->area) {
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, trace->area_end,
-                           "the events should end at %llu, file has %llu",
-                           (unsigned long long)trace->area + length, (unsigned long long)size);
+                           "the events should end at %" PRIu64 ", file has %" PRIu64, trace->area + length,
+                           size);
         work->changed = true;
     }
 }
@@ -239,22 +245,21 @@ static coffer_status save_blocks(rescue *work, coffer_error *err)
 {
     coffer__mlyze_salvage *blocks = &work->blocks;
     uint64_t end = work->trace.area_end;
-    coffer_status status;
     blocks->trace = &work->trace;
     blocks->report = work->report;
     blocks->takes_cut = true;
-    if ((status = coffer__mlyze_salvage_blocks(blocks, err)))
+    coffer_status status = coffer__mlyze_salvage_blocks(blocks, err);
+    if (status)
         return status;
     if (blocks->lost_bytes > 0 || blocks->unsorted > 0)
         work->changed = true;
     if (blocks->whole_end < end) {
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, blocks->whole_end,
-                           "truncated block at offset %llu (%llu whole events before it): of its %llu bytes "
-                           "%llu events are saved, which no checksum covers",
-                           (unsigned long long)blocks->whole_end,
-                           (unsigned long long)(blocks->event_count - blocks->cut_events),
-                           (unsigned long long)(end - blocks->whole_end),
-                           (unsigned long long)blocks->cut_events);
+                           "truncated block at offset %" PRIu64 " (%" PRIu64
+                           " whole events before it): of its %" PRIu64 " bytes "
+                           "%" PRIu64 " events are saved, which no checksum covers",
+                           blocks->whole_end, (blocks->event_count - blocks->cut_events),
+                           (end - blocks->whole_end), blocks->cut_events);
         work->changed = true;
     }
     work->event_count = blocks->event_count;
@@ -270,7 +275,7 @@ static coffer_status save_plain(rescue *work, coffer_error *err)
     if (!map)
         return coffer__fail_no_memory(err, sizeof *map);
     status = coffer__mlyze_walk(map, trace, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         const coffer__mlyze_block *last = map->count ? &map->items[map->count - 1] : NULL;
         work->plain_len = last ? last->offset + last->raw_size - trace->area : 0;
         work->event_count = map->event_count;
@@ -279,8 +284,8 @@ static coffer_status save_plain(rescue *work, coffer_error *err)
             note_change(work, map->damage.status, map->damage.offset, map->damage.text);
             coffer__report_add(work->report, map->damage.status, COFFER_WARNING,
                                trace->area + work->plain_len,
-                               "bytes behind the last whole event, now dropped: %llu",
-                               (unsigned long long)(trace->area_end - trace->area - work->plain_len));
+                               "bytes after the last whole event, now dropped: %" PRIu64,
+                               (trace->area_end - trace->area - work->plain_len));
         }
     }
     coffer__mlyze_map_free(map);
@@ -299,8 +304,8 @@ static coffer_status save_events(rescue *work, coffer_error *err)
         return status;
     if (said != 0 && said != work->event_count) {
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLYZE_EVENT_COUNT_AT,
-                           "the header counts %llu events, there are %llu", (unsigned long long)said,
-                           (unsigned long long)work->event_count);
+                           "the header counts %" PRIu64 " events, there are %" PRIu64, said,
+                           work->event_count);
         work->changed = true;
     }
     return COFFER_OK;
@@ -326,9 +331,9 @@ static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t
     }
     opts.no_checksums = !coffer__mlyze_has_sums(&work->trace.header);
     status = coffer__mlyze_copy_init(&copy, sink, &work->trace, &opts, err);
-    for (size_t i = 0; status == COFFER_OK && i < work->blocks.count; i++)
+    for (size_t i = 0; !status && i < work->blocks.count; i++)
         status = coffer__mlyze_copy_block(&copy, &work->blocks.blocks[i], err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mlyze_copy_end(&copy, len, err);
     coffer__mlyze_copy_free(&copy);
     return status;
@@ -344,9 +349,12 @@ static coffer_status write_repaired(const rescue *work, coffer__sink *sink, coff
                                   .event_count = work->event_count };
     coffer_status status;
     coffer__mlyze_compose_header(header, &front);
-    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
-        (status = coffer__sink_write(sink, work->metadata, work->metadata_len, err)) ||
-        (status = write_area(work, sink, &front.area_len, err)) || !coffer__sink_can_patch(sink))
+    status = coffer__sink_write(sink, header, sizeof header, err);
+    if (!status)
+        status = coffer__sink_write(sink, work->metadata, work->metadata_len, err);
+    if (!status)
+        status = write_area(work, sink, &front.area_len, err);
+    if (status || !coffer__sink_can_patch(sink))
         return status;
     coffer__mlyze_compose_header(header, &front);
     return coffer__sink_patch(sink, 0, header, sizeof header, err);
@@ -373,11 +381,16 @@ coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const
                                    const coffer_repair_opts *opts, coffer_error *err)
 {
     rescue work = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
-    coffer_status status;
     work.trace.source = src;
     work.trace.limits = work.limits;
-    if ((status = load_header(&work, err)) || (status = load_metadata(&work, err)) ||
-        (status = save_events(&work, err)) || (status = coffer__report_status(out, err)))
+    coffer_status status = load_header(&work, err);
+    if (!status)
+        status = load_metadata(&work, err);
+    if (!status)
+        status = save_events(&work, err);
+    if (!status)
+        status = coffer__report_status(out, err);
+    if (status)
         goto out;
     status = write_output(&work, out_path, err);
 out:

@@ -5,11 +5,13 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
+#include <inttypes.h>
+
 #define WINDOW ((size_t)1 << 16)
-/* Looking for the next block reads this many times the file at most. */
+/* The search for blocks reads at most this many times the size of the file. */
 #define BUDGET_TIMES 4
 #define BUDGET_LEAST ((uint64_t)16 << 20)
 
@@ -18,7 +20,7 @@ static coffer_status take(coffer__mlyze_salvage *salvage, const coffer__mlyze_bl
 {
     coffer_status status = coffer__array_reserve_one(&salvage->blocks, &salvage->capacity, salvage->count,
                                                      sizeof *salvage->blocks, err);
-    if (status == COFFER_OK && salvage->take)
+    if (!status && salvage->take)
         status = salvage->take(salvage->context, columns, err);
     if (status)
         return status;
@@ -40,7 +42,7 @@ static bool budget_covers(coffer__mlyze_salvage *salvage, uint64_t bytes)
     return covers;
 }
 
-/* Whether there is a block at the offset, and a whole one. */
+/* Whether a complete block is at the offset. */
 static coffer_status try_block(bool *found, coffer__mlyze_block *block, coffer__mlyze_salvage *salvage,
                                coffer_mlyze_events *columns, uint64_t offset, coffer_error *err)
 {
@@ -48,22 +50,22 @@ static coffer_status try_block(bool *found, coffer__mlyze_block *block, coffer__
     coffer__mlyze_decoder decoder;
     coffer_status status = coffer__mlyze_read_block_header(block, NULL, salvage->trace, offset, &why);
     block->first_event = salvage->event_count;
-    if (status == COFFER_OK && budget_covers(salvage, block->stored_size))
+    if (!status && budget_covers(salvage, block->stored_size))
         status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, block, false, &why);
-    *found = status == COFFER_OK;
-    if (status == COFFER_OK || coffer__is_about_file(status))
+    *found = !status;
+    if (!status || coffer__is_about_file(status))
         return COFFER_OK;
     return coffer__fail_copy(err, &why);
 }
 
-/* Sizes of a block have at most 17 bits: hardly anything else looks like its header. */
+/* Sizes of a block have at most 17 bits, so hardly anything else looks like a header. */
 static bool may_begin_block(const uint8_t *at)
 {
     uint32_t raw = coffer__load_u32(at), stored = coffer__load_u32(at + COFFER__MLYZE_BLOCK_STORED_AT);
     return raw > 0 && raw <= COFFER__MLYZE_BLOCK_RAW_MAX && stored > 0 && stored <= raw;
 }
 
-/* Where the next whole block begins from `offset` on; the end of the area when there is none. */
+/* The offset of the next complete block from `offset` on, or the end of the area. */
 static coffer_status find_block(uint64_t *out, coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns,
                                 uint64_t offset, coffer_error *err)
 {
@@ -73,13 +75,13 @@ static coffer_status find_block(uint64_t *out, coffer__mlyze_salvage *salvage, c
     bool found = false;
     if (!window)
         return coffer__fail_no_memory(err, WINDOW);
-    while (status == COFFER_OK && !found && end - offset > COFFER__MLYZE_BLOCK_HEADER) {
+    while (!status && !found && end - offset > COFFER__MLYZE_BLOCK_HEADER) {
         size_t len = end - offset < WINDOW ? (size_t)(end - offset) : WINDOW;
         size_t starts = len - COFFER__MLYZE_BLOCK_HEADER, i = 0;
         if (!budget_covers(salvage, starts))
             break;
         status = coffer_source_read_at(window, salvage->trace->source, offset, len, err);
-        for (; status == COFFER_OK && !found && i < starts; i++) {
+        for (; !status && !found && i < starts; i++) {
             coffer__mlyze_block block;
             if (may_begin_block(window + i))
                 status = try_block(&found, &block, salvage, columns, offset + i, err);
@@ -95,17 +97,17 @@ static void report_gap(coffer__mlyze_salvage *salvage, uint64_t from, uint64_t t
 {
     salvage->lost_bytes += to - from;
     coffer__report_add(salvage->report, why->status, COFFER_WARNING, from,
-                       "%s; the %llu bytes up to the next whole block are lost", why->text,
-                       (unsigned long long)(to - from));
+                       "%s; the %" PRIu64 " bytes up to the next whole block are lost", why->text,
+                       (to - from));
 }
 
-/* Whether a block begins there whose header is whole, and its content is not. */
+/* Whether a block begins there whose header is complete and whose content is not. */
 static bool is_cut_off(const coffer_mlyze *trace, uint64_t offset, const coffer_error *why)
 {
     return why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER;
 }
 
-/* What a last block that is cut off still holds; whole_end stays in front of it. */
+/* Keeps the whole events of a truncated last block; whole_end stays before it. */
 static coffer_status take_cut(coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns, uint64_t offset,
                               coffer_error *err)
 {
@@ -116,15 +118,17 @@ static coffer_status take_cut(coffer__mlyze_salvage *salvage, coffer_mlyze_event
     if (status || block.event_count == 0)
         return status;
     block.first_event = salvage->event_count;
-    if ((status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, &block, false, err)) ||
-        (status = take(salvage, &block, columns, err)))
+    status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, &block, false, err);
+    if (!status)
+        status = take(salvage, &block, columns, err);
+    if (status)
         return status;
     salvage->whole_end = whole_end;
     salvage->cut_events = block.event_count;
     return COFFER_OK;
 }
 
-/* A header that is none: the blocks behind it are looked for. */
+/* The header is invalid: search for the blocks after it. */
 static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, coffer_mlyze_events *columns,
                               const coffer_error *why, coffer_error *err)
 {
@@ -150,8 +154,8 @@ static coffer_status drop_block(coffer__mlyze_salvage *salvage, const coffer__ml
     salvage->lost_bytes += COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
     salvage->whole_end = block->offset + COFFER__MLYZE_BLOCK_HEADER + block->stored_size;
     coffer__report_add(salvage->report, why->status, COFFER_WARNING, block->offset,
-                       "block at offset %llu with %lu events is dropped: %s",
-                       (unsigned long long)block->offset, (unsigned long)block->event_count, why->text);
+                       "block at offset %" PRIu64 " with %" PRIu32 " events is dropped: %s", block->offset,
+                       block->event_count, why->text);
     return COFFER_OK;
 }
 
@@ -169,7 +173,7 @@ static coffer_status step(uint64_t *offset, coffer__mlyze_salvage *salvage, coff
     block.first_event = salvage->event_count;
     *offset += COFFER__MLYZE_BLOCK_HEADER + block.stored_size;
     status = coffer__mlyze_decode_block(columns, &decoder, salvage->trace, &block, false, &why);
-    return status == COFFER_OK ? take(salvage, &block, columns, err) : drop_block(salvage, &block, &why, err);
+    return !status ? take(salvage, &block, columns, err) : drop_block(salvage, &block, &why, err);
 }
 
 coffer_status coffer__mlyze_salvage_blocks(coffer__mlyze_salvage *salvage, coffer_error *err)
@@ -179,13 +183,14 @@ coffer_status coffer__mlyze_salvage_blocks(coffer__mlyze_salvage *salvage, coffe
     coffer_status status = coffer__mlyze_events_reserve(&columns, err);
     salvage->whole_end = trace->area;
     salvage->budget = (trace->area_end - trace->area) * BUDGET_TIMES + BUDGET_LEAST;
-    for (uint64_t offset = trace->area; status == COFFER_OK && offset < trace->area_end;)
+    for (uint64_t offset = trace->area; !status && offset < trace->area_end;)
         status = step(&offset, salvage, &columns, err);
     if (salvage->unsorted > 0)
         coffer__report_add(salvage->report, COFFER_E_NOT_SORTED, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "blocks that begin before the one in front of them ends: %llu; the times of their "
-                           "events are moved up to it",
-                           (unsigned long long)salvage->unsorted);
+                           "blocks that begin before the previous block ends: %" PRIu64
+                           "; the times of their "
+                           "events are raised to its end",
+                           salvage->unsorted);
     coffer_mlyze_events_free(&columns);
     return status;
 }

@@ -70,7 +70,7 @@ bool coffer__heaptrack_text(const char **text, size_t *len, coffer__heaptrack_li
 
 /* ---- Modules ---- */
 
-/* Insertion moves what is behind: more than any program loads would be a way to keep us busy. */
+/* Insertion is linear: the limit protects against malicious files. */
 #define MAX_MODULES 4096
 
 void coffer__heaptrack_modules_clear(coffer__heaptrack_modules *modules)

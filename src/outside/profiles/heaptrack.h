@@ -12,7 +12,7 @@
  *   - KIND               release (raw and format 0: - POINTER)
  *   c MS                 time since the start         R PAGES        resident memory
  *
- * Lengths stand before texts from format 3 on. */
+ * From format 3 on, lengths precede texts. */
 #ifndef COFFER_OUTSIDE_HEAPTRACK_H
 #define COFFER_OUTSIDE_HEAPTRACK_H
 
@@ -29,9 +29,9 @@ typedef struct coffer__heaptrack_line {
     const char *at, *end;
 } coffer__heaptrack_line;
 
-/* The line in hand, behind its letter. */
+/* The fields of the current line, after its letter. */
 coffer__heaptrack_line coffer__heaptrack_fields(const coffer__packed_lines *lines);
-/* False when there are no more, or what is there is no number. */
+/* False at the end of the line and for anything but a number. */
 bool coffer__heaptrack_hex(uint64_t *out, coffer__heaptrack_line *line);
 bool coffer__heaptrack_text(const char **text, size_t *len, coffer__heaptrack_line *line, bool sized);
 
@@ -53,7 +53,7 @@ void coffer__heaptrack_modules_free(coffer__heaptrack_modules *modules);
 /* [begin, end) of a file that is loaded at base. */
 coffer_status coffer__heaptrack_modules_add(coffer__heaptrack_modules *modules, const char *name, size_t len,
                                             uint64_t base, uint64_t begin, uint64_t end, coffer_error *err);
-/* The module that holds an address, or NULL. */
+/* The module that contains an address, or NULL. */
 const coffer__heaptrack_module *coffer__heaptrack_modules_find(const coffer__heaptrack_modules *modules,
                                                                uint64_t address);
 

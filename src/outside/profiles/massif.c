@@ -13,7 +13,7 @@ bool coffer__massif_probe(const uint8_t *head, size_t len)
            (memcmp(head, key, sizeof key - 1) == 0 || memcmp(head, bare, sizeof bare - 1) == 0);
 }
 
-/* What stands behind `key` on the line in hand, or NULL. */
+/* The text after `key` on the current line, or NULL. */
 static const char *value_of(size_t *len, const coffer__packed_lines *lines, const char *key)
 {
     size_t key_len = strlen(key);
@@ -56,7 +56,7 @@ coffer_status coffer__massif_open(coffer__massif *massif, coffer__packed_lines *
         if (i == 1 && !coffer__buffer_append(&massif->command, value, len))
             return coffer__fail_no_memory(err, len);
         if (i == 2 && (len == 0 || len >= sizeof massif->time_unit))
-            return coffer__packed_lines_fail(lines, err, COFFER_E_BAD_VALUE, "no such unit of time");
+            return coffer__packed_lines_fail(lines, err, COFFER_E_BAD_VALUE, "unknown unit of time");
         if (i == 2)
             memcpy(massif->time_unit, value, len);
     }
@@ -104,7 +104,7 @@ static coffer_status take_time(uint64_t *out, coffer__massif *massif, coffer_err
     double time = coffer__number_parse(&number, value, len) ? coffer__number_as_f64(&number) * factor : -1;
     if (!(time >= 0 && time < 9e15)) /* where whole numbers are still exact */
         return coffer__packed_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
-                                         "the time is no number from 0 to 9e15 microseconds");
+                                         "the time is not a number from 0 to 9e15 microseconds");
     *out = (uint64_t)(time + 0.5);
     return COFFER_OK;
 }
@@ -118,7 +118,7 @@ static coffer_status take_number(uint64_t *out, coffer__massif *massif, const ch
         return status;
     if (!parse_number(out, value, len))
         return coffer__packed_lines_fail(massif->lines, err, COFFER_E_BAD_VALUE,
-                                         "%s is no number from 0 to 2^63", key);
+                                         "%s is not a number from 0 to 2^63", key);
     return COFFER_OK;
 }
 
@@ -178,7 +178,7 @@ coffer_status coffer__massif_node_next(coffer__massif_node *node, coffer__massif
         return status;
     if (!lines->text)
         return coffer__packed_lines_fail(lines, err, COFFER_E_TRUNCATED,
-                                         "the tree of the snapshot breaks off");
+                                         "the tree of the snapshot is truncated");
     const char *text = lines->text;
     while (at < lines->len && text[at] == ' ')
         at++;

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "base/work.h"
 
 #include <inttypes.h>
 
@@ -51,12 +52,10 @@ coffer_status coffer__packed_lines_next(coffer__packed_lines *lines, coffer_erro
     if (status || !lines->text)
         return status;
     lines->whole = lines->text + lines->len < window->memory + window->at;
-    const coffer_progress *progress = lines->opts.progress;
-    if (++lines->number % LINES_PER_STEP == 0 && progress &&
-        progress->step(progress->context, coffer__unpack_position(lines->unpack),
-                       coffer_source_size(lines->source)))
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
+    if (++lines->number % LINES_PER_STEP != 0)
+        return COFFER_OK;
+    return coffer__progress_step(lines->opts.progress, coffer__unpack_position(lines->unpack),
+                                 coffer_source_size(lines->source), err);
 }
 
 coffer_status coffer__packed_lines_fail(const coffer__packed_lines *lines, coffer_error *err,

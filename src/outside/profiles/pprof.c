@@ -310,7 +310,7 @@ static coffer_status resolve_functions(coffer__pprof *profile, coffer_error *err
             find_id(profile->functions, profile->function_count, sizeof *function, line->function);
         if (!function && line->function != 0)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                "a line of function %" PRIu64 ", which there is not", line->function);
+                                "a line of function %" PRIu64 ", which does not exist", line->function);
         line->function = function ? (uint64_t)(function - profile->functions) : SIZE_MAX;
     }
     return COFFER_OK;
@@ -334,12 +334,12 @@ static coffer_status check_references(coffer__pprof *profile, coffer_error *err)
         uint64_t mapping = profile->locations[i].mapping;
         if (mapping && !coffer__pprof_find_mapping(profile, mapping))
             status = coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                  "a location in mapping %" PRIu64 ", which there is not", mapping);
+                                  "a location in mapping %" PRIu64 ", which does not exist", mapping);
     }
     for (size_t i = 0; !status && i < profile->location_id_count; i++) {
         if (!coffer__pprof_find_location(profile, profile->location_ids[i]))
             status = coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                  "a sample at location %" PRIu64 ", which there is not",
+                                  "a sample at location %" PRIu64 ", which does not exist",
                                   profile->location_ids[i]);
     }
     return status;

@@ -100,7 +100,7 @@ typedef struct coffer__pprof {
 coffer_status coffer__pprof_read(coffer__pprof *out, const void *bytes, size_t len,
                                  const coffer_limits *limits, coffer_error *err);
 void coffer__pprof_free(coffer__pprof *profile);
-/* NULL when there is none. O(log n). */
+/* NULL for an unknown id. O(log n). */
 const coffer__pprof_location *coffer__pprof_find_location(const coffer__pprof *profile, uint64_t id);
 const coffer__pprof_named *coffer__pprof_find_mapping(const coffer__pprof *profile, uint64_t id);
 static inline coffer__pprof_text coffer__pprof_string(const coffer__pprof *profile, uint64_t number)

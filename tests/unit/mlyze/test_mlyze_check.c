@@ -61,14 +61,14 @@ static void bytes_of_the_header_that_should_be_zero_are_told(void **state)
     t.file.data[200] = 1;
     assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "bytes 48 to 255");
     trace_sample(&t, 16, 5, 0);
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "10 is not known");
+    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "10 is unknown");
     trace_sample(&t, 0, 5, 0);
     t.file.data[200] = 1;
     t.file.data[COFFER__MLYZE_VERSION_AT] = 2;
     assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_NOTE, "bytes 48 to 255");
     trace_sample(&t, 0, 5, 0);
     t.file.data[COFFER__MLYZE_HEADER_CRC_AT] = 1;
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "there are checksums");
+    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "the header has checksums");
 }
 
 static void checksums_are_verified_and_the_rest_is_checked_all_the_same(void **state)
@@ -102,7 +102,7 @@ static void counts_that_do_not_fit_are_told(void **state)
                  "(49 whole events before the cut, the last 9 unverified)");
     trace_sample(&t, BLOCKS, 50, 50);
     coffer__store_u32(t.file.data + t.area + COFFER__MLYZE_BLOCK_COUNT_AT, 51);
-    assert_finds(&t, 1, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, "says 51 events and holds 50");
+    assert_finds(&t, 1, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, "says 51 events and has 50");
 }
 
 static void names_that_no_table_lists_are_told_once_each(void **state)

@@ -1,5 +1,5 @@
 /* A compressed trace that is cut anywhere: every whole event before the cut is there, and is said to be. */
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 #include "support/trace.h"
 
 #include <lz4.h>

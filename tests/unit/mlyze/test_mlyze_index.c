@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/pool.h"
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include <stdlib.h>
 #include <string.h>

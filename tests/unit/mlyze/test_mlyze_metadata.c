@@ -156,14 +156,14 @@ static void entries_that_make_no_sense_are_passed_over_and_told(void **state)
     coffer_mlyze_frames(&depth, trace, coffer_mlyze_find_stack(trace, 1));
     assert_int_equal(depth, 0);
     drop();
-    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "\"x\" is no id");
-    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "stack 1 is no list");
-    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "stack 2: a frame is no object");
+    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "\"x\" is not an id");
+    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "stack 1 is not a list");
+    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "stack 2: a frame is not an object");
     assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "as its line");
     assert_found(json, COFFER_E_MISSING, COFFER_ERROR, "stack 2: a frame has no file_id");
-    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "files: \"a\" is no id");
-    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "files: \"1\" is no string");
-    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "\"functions\" is no object");
+    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "files: \"a\" is not an id");
+    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "files: \"1\" is not a string");
+    assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "\"functions\" is not an object");
     assert_found(json, COFFER_E_BAD_VALUE, COFFER_ERROR, "threads: \"65536\"");
 }
 

@@ -58,7 +58,7 @@ static void moments_are_times_events_and_markers(uint32_t flags)
     assert_moment("work", 2);
     assert_moment("a@1", 4);
     assert_moment("a@1@1", 4);
-    assert_none("main@3", "2 times");
+    assert_none("main@3", "2 such markers");
     assert_none("nothing", "markers: main, work, main, a@1");
     coffer_mlyze_close(trace);
     coffer_source_close(src);

@@ -168,6 +168,63 @@ static void counts_and_lengths_of_the_header_are_compared(void **state)
     assert_damage(0, -1, COFFER_E_TRUNCATED);
 }
 
+static void a_trace_opened_by_path_owns_its_source(void **state)
+{
+    char *folder = temp_make();
+    trace_builder t;
+    uint64_t events = 0;
+    coffer_mlyze *trace = NULL;
+    (void)state;
+    trace_sample(&t, SUMS | COFFER__MLYZE_FLAG_BLOCKS, 10, 5);
+    temp_write(temp_path(folder, "t.mlyze"), t.file.data, t.file.len);
+    assert_int_equal(coffer_mlyze_open_path(&trace, temp_path(folder, "t.mlyze"), NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_event_count(&events, trace, NULL), COFFER_OK);
+    assert_int_equal(events, 10);
+    coffer_mlyze_close(trace);
+    trace = NULL;
+    temp_write(temp_path(folder, "t.mlyze"), "MTRC", 4);
+    assert_int_equal(coffer_mlyze_open_path(&trace, temp_path(folder, "t.mlyze"), NULL, NULL),
+                     COFFER_E_TRUNCATED);
+    assert_int_equal(coffer_mlyze_open_path(&trace, temp_path(folder, "none.mlyze"), NULL, NULL),
+                     COFFER_E_IO);
+    assert_null(trace);
+    trace_dispose(&t);
+    temp_remove(folder);
+}
+
+/* A caller built against a header whose structs ended earlier, or will end later. */
+static void structs_of_other_versions_are_filled_as_far_as_they_go(void **state)
+{
+    struct {
+        coffer_mlyze_block block;
+        uint64_t later;
+    } longer = { .later = 7 };
+    trace_builder t;
+    (void)state;
+    trace_sample(&t, SUMS | COFFER__MLYZE_FLAG_BLOCKS, 10, 5);
+    coffer_source *src = trace_source(&t);
+    coffer_mlyze *trace = trace_open(src, NULL);
+    coffer_mlyze_block shorter = { .time = 77 };
+    shorter.struct_size = offsetof(coffer_mlyze_block, time);
+    assert_int_equal(coffer_mlyze_get_block(&shorter, trace, 1, NULL), COFFER_OK);
+    assert_int_equal(shorter.first_event, 5);
+    assert_int_equal(shorter.time, 77);
+    assert_int_equal(shorter.struct_size, offsetof(coffer_mlyze_block, time));
+    coffer_mlyze_block_init(&longer.block, sizeof longer);
+    assert_int_equal(longer.later, 0);
+    longer.later = 7;
+    assert_int_equal(coffer_mlyze_get_block(&longer.block, trace, 1, NULL), COFFER_OK);
+    assert_int_equal(longer.block.event_count, 5);
+    assert_int_equal(longer.later, 0);
+    longer.block.struct_size = 0;
+    assert_int_equal(coffer_mlyze_get_block(&longer.block, trace, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    coffer_mlyze_block_init(&longer.block, sizeof longer);
+    assert_int_equal(coffer_mlyze_get_block(&longer.block, trace, 2, NULL), COFFER_E_INVALID_ARGUMENT);
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    trace_dispose(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +234,8 @@ int main(void)
         cmocka_unit_test(checksums_that_do_not_fit_are_refused),
         cmocka_unit_test(metadata_over_the_limit_is_refused),
         cmocka_unit_test(counts_and_lengths_of_the_header_are_compared),
+        cmocka_unit_test(a_trace_opened_by_path_owns_its_source),
+        cmocka_unit_test(structs_of_other_versions_are_filled_as_far_as_they_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void a_killed_recording_becomes_a_trace(void **state)
     (void)state;
     leave_parts();
     coffer_report *report = recover(&opts);
-    assert_true(says(report, "the recording did not end by itself: 9 events were saved"));
+    assert_true(says(report, "the recording was interrupted: 9 events were saved"));
     coffer_report_free(report);
     temp_assert_only(folder, "t.mlyze", NULL);
     expect_trace("t.mlyze", 3);
@@ -192,7 +192,7 @@ static void a_recording_cut_at_any_byte_keeps_every_whole_block(void **state)
         temp_write(in_folder("t.mlyze.part"), part, cut);
         temp_write(in_folder("t.mlyze.strings"), strings, strings_len);
         coffer_report *report = recover(&opts);
-        assert_true(says(report, "did not end by itself"));
+        assert_true(says(report, "was interrupted"));
         coffer_report_free(report);
         expect_trace("t.mlyze", whole_blocks(part, cut));
     }
@@ -379,7 +379,7 @@ static void entries_of_later_versions_are_passed_over(void **state)
     temp_write(in_folder("t.mlyze.strings"), strings, len + sizeof chunk);
     free(strings);
     coffer_report *report = recover(&opts);
-    assert_true(says(report, "of kinds that are not known, passed over: 1"));
+    assert_true(says(report, "of unknown kinds, skipped: 1"));
     coffer_report_free(report);
     uint8_t *bytes = temp_read(in_folder("t.mlyze"), &len);
     assert_non_null(memmem(bytes, len, "\"9\":\"hi\"", 8));

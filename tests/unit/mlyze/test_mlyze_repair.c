@@ -239,7 +239,8 @@ static void blocks_that_overlap_in_time_are_put_in_order(void **state)
     trace_finish(&made);
     coffer__store_u64(block_at(&made, 1) + COFFER__MLYZE_BLOCK_TIME_AT, 13);
     coffer_report *report = repair_bytes(made.file.data, made.file.len);
-    assert_true(says(report, COFFER_E_NOT_SORTED, "ends: 1; the times of their events are moved up to it"));
+    assert_true(
+        says(report, COFFER_E_NOT_SORTED, "ends: 1; the times of their events are raised to its end"));
     assert_int_equal(saved_events(), 5);
     assert_int_equal(coffer_source_open(&src, temp_path(temp_folder, "saved.mlyze"), NULL, NULL), COFFER_OK);
     coffer_mlyze *trace = trace_open(src, NULL);

@@ -83,9 +83,9 @@ static void damaged_text_is_refused_with_its_line(void **state)
                          "a node of the tree");
     profile_refuses_text("b.massif",
                          HEAD SNAPSHOT("0", "1", "5", "0", "peak") ROOT("2", "5") " n0: 5 0x1: f (g.c:1)\n",
-                         COFFER_E_TRUNCATED, "the tree of the snapshot breaks off");
+                         COFFER_E_TRUNCATED, "the tree of the snapshot is truncated");
     profile_refuses_text("b.massif", HEAD SNAPSHOT("0", "1", "5", "0", "peak") "n1152921504606846976: 5 x\n",
-                         COFFER_E_TRUNCATED, "breaks off");
+                         COFFER_E_TRUNCATED, "is truncated");
 }
 
 static void frames_that_are_named_again_and_again_are_bounded(void **state)

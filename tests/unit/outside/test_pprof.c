@@ -188,7 +188,7 @@ static void profiles_of_time_are_no_profiles_of_memory(void **state)
     builder made = NEW_BUILDER;
     put_type(&made, 8, 9);
     put_strings(&made);
-    refuse(&made, COFFER_E_UNSUPPORTED, "no profile of a heap");
+    refuse(&made, COFFER_E_UNSUPPORTED, "not a heap profile");
 }
 
 static void a_message_cut_at_any_byte_is_refused_or_read(void **state)

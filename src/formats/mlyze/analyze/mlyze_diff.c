@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/report.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static uint64_t size_of_change(const coffer__mlyze_match *match)
     return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
 }
 
-/* The largest first; the names' own order where they are equal, so that the output stays the same. */
+/* Largest first; equal ones by name, so that the output is deterministic. */
 static int by_change(const void *a, const void *b)
 {
     const coffer__mlyze_match *x = a, *y = b;
@@ -63,8 +64,7 @@ static void put_frames(coffer_node *map, const coffer__mlyze_comparison *cmp,
         if (!file || !*file)
             coffer__node_text(list, NULL, function);
         else if (cmp->opts.lines)
-            coffer__node_printf(list, NULL, "%s (%s:%llu)", function, file,
-                                (unsigned long long)frames[i].line);
+            coffer__node_printf(list, NULL, "%s (%s:%" PRIu64 ")", function, file, frames[i].line);
         else
             coffer__node_printf(list, NULL, "%s (%s)", function, file);
     }
@@ -87,7 +87,7 @@ static bool is_same(const coffer__mlyze_match *match)
     return match->bytes[0] == match->bytes[1] && match->allocs[0] == match->allocs[1];
 }
 
-/* Says whether there is none. */
+/* Returns whether the list is empty. */
 static bool put_lists(coffer_node *out, const coffer__mlyze_comparison *cmp, coffer__mlyze_match *matches,
                       size_t count)
 {
@@ -140,7 +140,7 @@ static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, con
     return value;
 }
 
-/* Says whether they are equal, but for the time that it took. */
+/* Returns whether they are equal, except for the duration. */
 static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
 {
     coffer_node *list = coffer__node_list(out, "totals");
@@ -157,7 +157,7 @@ static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
     return equal;
 }
 
-/* ---- The call ---- */
+/* ---- Public function ---- */
 
 static coffer_status analyze_sides(coffer__mlyze_comparison *cmp, coffer_error *err)
 {
@@ -195,10 +195,15 @@ coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const c
     size_t count = 0;
     coffer_status status = coffer__take_options(&cmp.opts, sizeof cmp.opts, opts, err);
     if (!status && (unsigned)cmp.opts.measure > COFFER_MLYZE_MEASURE_TEMPORARY)
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no measure %u",
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "unknown measure %u",
                               (unsigned)cmp.opts.measure);
-    if (status || (status = analyze_sides(&cmp, err)) || (status = coffer__mlyze_number_names(&cmp, err)) ||
-        (status = coffer__mlyze_match_stacks(&matches, &count, &cmp, err)))
+    if (!status)
+        status = analyze_sides(&cmp, err);
+    if (!status)
+        status = coffer__mlyze_number_names(&cmp, err);
+    if (!status)
+        status = coffer__mlyze_match_stacks(&matches, &count, &cmp, err);
+    if (status)
         goto out;
     put_result(out, &cmp, matches, count);
     if (!cmp.opts.no_markers)

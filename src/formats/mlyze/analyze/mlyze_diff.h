@@ -1,4 +1,4 @@
-/* Comparing two traces: their ids have nothing to do with each other, so everything goes by names. */
+/* Compares two traces by names, since their ids are unrelated. */
 #ifndef COFFER_FORMATS_MLYZE_DIFF_H
 #define COFFER_FORMATS_MLYZE_DIFF_H
 
@@ -25,7 +25,7 @@ typedef struct coffer__mlyze_comparison {
 typedef struct coffer__mlyze_match {
     uint64_t bytes[2], allocs[2];
     unsigned named_by; /* the trace that has the frames */
-    size_t stack;      /* there; SIZE_MAX for those that are not listed */
+    size_t stack;      /* in that trace; SIZE_MAX = not listed */
 } coffer__mlyze_match;
 
 coffer_status coffer__mlyze_number_names(coffer__mlyze_comparison *cmp, coffer_error *err);
@@ -33,7 +33,7 @@ void coffer__mlyze_free_names(coffer__mlyze_comparison *cmp);
 uint32_t coffer__mlyze_function_number(const coffer__mlyze_comparison *cmp, unsigned side, uint64_t id);
 uint32_t coffer__mlyze_file_number(const coffer__mlyze_comparison *cmp, unsigned side, uint64_t id);
 
-/* Every stack that one of them has; coffer__free(). */
+/* Every stack of either trace; coffer__free(). */
 coffer_status coffer__mlyze_match_stacks(coffer__mlyze_match **out, size_t *count,
                                          const coffer__mlyze_comparison *cmp, coffer_error *err);
 /* "phases", when the traces have markers in common. */

@@ -1,4 +1,4 @@
-/* Which stacks of two traces are the same. */
+/* Matches the stacks of two traces. */
 #include "formats/mlyze/analyze/mlyze_diff.h"
 
 #include "base/fail.h"
@@ -94,7 +94,7 @@ typedef struct entry {
     uint64_t bytes, allocs;
 } entry;
 
-/* What a frame is matched by. */
+/* The key of a frame. */
 typedef struct place {
     uint64_t names, line;
 } place;
@@ -120,7 +120,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* By hash, and where that is the same by the frames themselves. */
+/* By hash, then by the frames themselves. */
 static int by_frames(const void *a, const void *b, void *context)
 {
     const entry *x = a, *y = b;

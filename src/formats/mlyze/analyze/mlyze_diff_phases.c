@@ -1,13 +1,13 @@
-/* Two traces phase by phase, where both have the same markers. */
+/* Compares two traces phase by phase, by the markers they share. */
 #include "formats/mlyze/analyze/mlyze_diff.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
 
-#define MOST_MARKERS 1000 /* that differ: the time goes with their number squared */
+#define MOST_MARKERS 1000 /* that differ: the time is quadratic in their number */
 
-/* Pairs of phases that begin with the same marker, in order; the first ones always do. */
+/* Pairs of phases that begin with the same marker, in order; the first phases always match. */
 typedef struct pairing {
     size_t (*pairs)[2];
     size_t count;
@@ -29,8 +29,8 @@ static bool same_marker(const coffer__mlyze_comparison *cmp, size_t a, size_t b)
            coffer__mlyze_function_number(cmp, 1, phase_at(cmp, 1, b)->id);
 }
 
-/* The longest list of markers that both have in this order: lengths[i × width + j] is that of what follows
- * a's marker i and b's marker j. */
+/* The longest common subsequence of markers: lengths[i × width + j] is its length from a's marker i and b's
+ * marker j on. */
 static coffer_status pair_longest(pairing *out, const coffer__mlyze_comparison *cmp, size_t from,
                                   size_t a_end, size_t b_end, coffer_error *err)
 {
@@ -77,7 +77,7 @@ static coffer_status pair_phases(pairing *out, const coffer__mlyze_comparison *c
     return pair_longest(out, cmp, same, a_end, b_end, err);
 }
 
-/* From the phase that a pair names up to the one that the next pair names. */
+/* From the phase of one pair up to the phase of the next pair. */
 static coffer_mlyze_phase join_phases(const coffer__mlyze_comparison *cmp, unsigned side, size_t first,
                                       size_t end)
 {

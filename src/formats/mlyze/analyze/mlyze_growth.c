@@ -63,7 +63,7 @@ void coffer__mlyze_growth_fit(double *slope, double *fit, const coffer__mlyze_gr
     double xx = n * growth->sum_xx - growth->sum_x * growth->sum_x;
     double xy = n * growth->sums[row * SUMS + 1] - growth->sum_x * sum_y;
     double yy = n * growth->sums[row * SUMS + 2] - sum_y * sum_y;
-    /* What is left of equal numbers is rounding. */
+    /* Differences of equal numbers are rounding errors. */
     if (xx <= 0 || yy <= n * growth->sums[row * SUMS + 2] * 1e-12)
         return;
     *slope = xy / xx;

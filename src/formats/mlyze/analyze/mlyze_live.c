@@ -10,8 +10,8 @@
 
 #define ALIGNMENT (COFFER__MLYZE_BUCKET * sizeof(coffer__mlyze_slot))
 #define FIRST_CAPACITY 64
-/* Slots behind the last home: a search never has to begin again at the front. The last few stay empty, so
- * that it ends. */
+/* Slots after the last home, so that a search never wraps around. The last few stay empty, so that it ends.
+ */
 #define OVERHANG 64
 
 coffer__mlyze_key coffer__mlyze_new_key(void)
@@ -28,7 +28,7 @@ coffer__mlyze_key coffer__mlyze_new_key(void)
 
 void coffer__mlyze_live_init(coffer__mlyze_live *live, coffer__mlyze_key key, coffer__mlyze_budget *budget)
 {
-    /* For parts that have no memory yet: a search ends there, and nothing is ever put into it. */
+    /* For parts without memory: a search ends there, and nothing is ever stored in it. */
     static const coffer__mlyze_slot empty[COFFER__MLYZE_BUCKET];
     memset(live, 0, sizeof *live);
     for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
@@ -117,7 +117,7 @@ static void unpack(coffer__mlyze_held *out, const coffer__mlyze_live *live, cons
         coffer__mlyze_unpack(out, slot);
 }
 
-/* What `wide` holds for the slot is not needed any more. */
+/* Frees the slot's entry in `wide`. */
 static void release_wide(coffer__mlyze_live *live, const coffer__mlyze_slot *slot)
 {
     if (!coffer__mlyze_is_wide(slot))
@@ -140,7 +140,7 @@ static coffer_status reserve(coffer__mlyze_live *live, size_t bytes, coffer_erro
                         "the table of live blocks needs more than the %zu bytes it may have", budget->max);
 }
 
-/* Twice as many slots as stay: half of them is used. 0 when that is more than a part can have. */
+/* Twice as many slots as remain in use. 0 when that is more than a part can have. */
 static uint32_t capacity_for(const coffer__mlyze_live *live, const coffer__mlyze_part *part)
 {
     uint32_t staying = live->remember ? part->used : part->live;
@@ -149,18 +149,19 @@ static uint32_t capacity_for(const coffer__mlyze_live *live, const coffer__mlyze
     return 2 * staying < FIRST_CAPACITY ? FIRST_CAPACITY : 2 * staying & ~(COFFER__MLYZE_BUCKET - 1U);
 }
 
-/* False when there is no room behind the last home. */
-static bool move_slots(coffer__mlyze_part *to, const coffer__mlyze_part *from, const coffer__mlyze_live *live)
+/* False when the slots after the last home are full. */
+static bool move_slots(coffer__mlyze_part *fresh, const coffer__mlyze_part *part,
+                       const coffer__mlyze_live *live)
 {
-    for (const coffer__mlyze_slot *slot = from->slots; slot != from->end; slot++) {
+    for (const coffer__mlyze_slot *slot = part->slots; slot != part->end; slot++) {
         if (slot->address == 0 || (coffer__mlyze_is_dead(slot) && !live->remember))
             continue;
         coffer__mlyze_slot *place =
-            coffer__mlyze_find_slot(to, coffer__mlyze_hash(&live->key, slot->address), slot->address);
-        if (place >= to->end)
+            coffer__mlyze_find_slot(fresh, coffer__mlyze_hash(&live->key, slot->address), slot->address);
+        if (place >= fresh->end)
             return false;
         *place = *slot;
-        to->used++;
+        fresh->used++;
     }
     return true;
 }
@@ -275,7 +276,7 @@ void coffer__mlyze_live_each(const coffer__mlyze_live *live,
 
 /* ---- How much is live ---- */
 
-#define PREFETCH_AHEAD 12 /* events whose slots are on their way from memory */
+#define PREFETCH_AHEAD 12 /* events whose slots are being prefetched */
 
 static void note(uint64_t *count, uint64_t *first, uint64_t event)
 {
@@ -386,8 +387,8 @@ coffer_status coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block *old
 bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live, uint64_t address)
 {
     coffer__mlyze_held held;
-    if (address == 0 || !coffer__mlyze_live_take(&held, &live->table,
-                                                 coffer__mlyze_hash(&live->table.key, address), address))
+    if (address == 0 ||
+        !coffer__mlyze_live_take(&held, &live->table, coffer__mlyze_hash(&live->table.key, address), address))
         return false;
     give_block(out, &held);
     return true;

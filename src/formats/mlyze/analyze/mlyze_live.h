@@ -1,7 +1,6 @@
-/* The blocks that are live: a hash table from addresses to what is known about the block there. Two cache
- * lines hold four slots, a slot is 32 bytes, and a table is rebuilt to half full when three quarters are
- * used: at most 64 bytes for each live block. The addresses are mixed with a secret of the process, so that
- * no file can make them collide. */
+/* The table of live blocks, by address. A slot has 32 bytes, four slots fill two cache lines, and a table is
+ * rebuilt to half full when three quarters are used: at most 64 bytes for each live block. Hashes are keyed
+ * with a random number, so that a file cannot make addresses collide. */
 #ifndef COFFER_FORMATS_MLYZE_LIVE_H
 #define COFFER_FORMATS_MLYZE_LIVE_H
 
@@ -9,10 +8,10 @@
 
 #include <stdatomic.h>
 
-#define COFFER__MLYZE_PARTS 64 /* grow one after the other, so that little is held twice */
-#define COFFER__MLYZE_BUCKET 4 /* slots, two cache lines: a processor fetches both of a pair */
+#define COFFER__MLYZE_PARTS 64 /* rebuilt one at a time, so that little memory is needed twice */
+#define COFFER__MLYZE_BUCKET 4 /* slots, two cache lines: processors fetch such pairs together */
 
-/* What is known about a live block. */
+/* A live block. */
 typedef struct coffer__mlyze_held {
     uint64_t size, time;
     uint64_t order; /* the caller's count of allocations or events */
@@ -20,28 +19,28 @@ typedef struct coffer__mlyze_held {
     uint16_t thread;
 } coffer__mlyze_held;
 
-/* address 0 : empty. The rest is packed: thread and size, then order's top, dead and time, then stack and
- * order; what does not fit lies in `wide`. */
+/* address 0 : empty. The rest is packed: thread and size; the top of order, dead and time; stack and order.
+ * Blocks that do not fit are in `wide`. */
 typedef struct coffer__mlyze_slot {
     uint64_t address, sized, timed, placed;
 } coffer__mlyze_slot;
 
 typedef struct coffer__mlyze_part {
-    coffer__mlyze_slot *slots, *end; /* never NULL; what lies at the end is always empty */
+    coffer__mlyze_slot *slots, *end; /* never NULL; the slots at the end are always empty */
     void *memory;
     uint32_t bucket_count;
     uint32_t capacity, used, max_used; /* slots; used : live and dead */
     uint32_t live;
 } coffer__mlyze_part;
 
-/* Bytes that several tables may have together. */
+/* The bytes that several tables may use together. */
 typedef struct coffer__mlyze_budget {
     atomic_size_t used;
     size_t max;
     atomic_bool exceeded; /* a table wanted more: its call failed with COFFER_E_LIMIT */
 } coffer__mlyze_budget;
 
-/* For all tables of one piece of work: they agree on the hash. */
+/* Shared by all tables of one pass, so that their hashes agree. */
 typedef struct coffer__mlyze_key {
     uint64_t add, multiply;
 } coffer__mlyze_key;
@@ -50,7 +49,7 @@ typedef struct coffer__mlyze_live {
     coffer__mlyze_part parts[COFFER__MLYZE_PARTS];
     coffer__mlyze_key key;
     coffer__mlyze_budget *budget;                /* NULL = no bound */
-    bool remember;                               /* addresses that were freed stay known: reuse can be told */
+    bool remember;                               /* keep addresses that were freed, to detect reuse */
     coffer__mlyze_held *wide;                    /* blocks whose numbers do not fit a slot */
     size_t wide_count, wide_capacity, wide_free; /* wide_free : list through `size`, from 1; 0 = none */
 } coffer__mlyze_live;
@@ -63,7 +62,7 @@ size_t coffer__mlyze_live_bytes(const coffer__mlyze_live *live); /* memory of th
 
 typedef enum coffer__mlyze_put {
     COFFER__MLYZE_PUT_NEW,
-    COFFER__MLYZE_PUT_AGAIN, /* at an address that was freed before; seen for certain with `remember` only */
+    COFFER__MLYZE_PUT_AGAIN,   /* at an address that was freed before; reliable with `remember` only */
     COFFER__MLYZE_PUT_REPLACED /* a live one, which *old gets */
 } coffer__mlyze_put;
 
@@ -71,7 +70,7 @@ typedef enum coffer__mlyze_put {
 coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live *live, uint64_t hash,
                                      uint64_t address, const coffer__mlyze_held *block,
                                      coffer__mlyze_held *old, coffer_error *err);
-/* Takes a block out. False when none is live there. */
+/* Removes a block. False when none is live there. */
 bool coffer__mlyze_live_take(coffer__mlyze_held *out, coffer__mlyze_live *live, uint64_t hash,
                              uint64_t address);
 /* Calls `visit` for every live block, in no order. */
@@ -91,9 +90,7 @@ static inline coffer__mlyze_slot *coffer__mlyze_home(const coffer__mlyze_part *p
     return part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->bucket_count >> 32) * COFFER__MLYZE_BUCKET;
 }
 
-/* Always inline: a function that only prefetches has no effect in the eyes of a compiler, which drops the
- * call.
- */
+/* Always inline: the compiler drops calls of a function that only prefetches. */
 __attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const coffer__mlyze_part *part,
                                                                          uint64_t hash)
 {
@@ -107,30 +104,29 @@ __attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const c
 /* Bytes that are live. The sizes in a file may add up to more than 64 bits. */
 __extension__ typedef __int128 coffer__mlyze_wide;
 
-/* As it is told: what is past 64 bits stops at their end. */
+/* For reports: saturates at 64 bits. */
 static inline uint64_t coffer__mlyze_narrow(coffer__mlyze_wide bytes)
 {
     return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
 }
 
-/* The sum of two that only grow; it stops at the end of 64 bits too. */
+/* Adds; saturates at 64 bits. */
 static inline uint64_t coffer__mlyze_sum(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* Time that passed; none where the blocks of a damaged trace go back in time. */
+/* Elapsed time; 0 where the blocks of a damaged trace go back in time. */
 static inline uint64_t coffer__mlyze_since(uint64_t then, uint64_t now)
 {
     return now > then ? now - then : 0;
 }
 
-/* How much is live, followed through a trace: enough for an index and for warnings. */
+/* The level of live bytes through a trace, for the index and for warnings. */
 typedef struct coffer__mlyze_level {
     coffer__mlyze_wide bytes;
-    coffer__mlyze_wide
-        high_bytes; /* goes up with bytes; the caller sets it down to them where a new stretch begins */
+    coffer__mlyze_wide high_bytes; /* the maximum of bytes; the caller resets it */
     uint64_t allocs;
     uint64_t unknown_frees, first_unknown_free; /* of addresses that are not live; number of the first */
     uint64_t double_allocs, first_double_alloc; /* of addresses that are: the old block is gone */

@@ -1,4 +1,4 @@
-/* The slots of the table of live blocks, for those who cannot afford a call. */
+/* The slots of the table of live blocks, inline for the hot loops. */
 #ifndef COFFER_FORMATS_MLYZE_LIVE_SLOTS_H
 #define COFFER_FORMATS_MLYZE_LIVE_SLOTS_H
 
@@ -13,7 +13,7 @@
 #define COFFER__MLYZE_ORDER_BITS 40
 #define COFFER__MLYZE_DEAD (UINT64_C(1) << 8)
 #define COFFER__MLYZE_TIME_SHIFT 9
-/* As a size: the slot's time is the place in `wide`. */
+/* As a size: the slot's time is the index in `wide`. */
 #define COFFER__MLYZE_SIZE_WIDE ((UINT64_C(1) << COFFER__MLYZE_SIZE_BITS) - 1)
 
 static inline bool coffer__mlyze_is_dead(const coffer__mlyze_slot *slot)
@@ -48,9 +48,9 @@ static inline void coffer__mlyze_unpack(coffer__mlyze_held *out, const coffer__m
     out->thread = (uint16_t)(slot->sized >> COFFER__MLYZE_SIZE_BITS);
 }
 
-/* The slot of the address, or the empty one where it belongs, which may be at the part's end: there is then
- * no room for it. Which of a bucket's slots it is, is no branch to be foretold; that it is there at all
- * mostly holds, for freed addresses come again. Nothing lies behind an empty slot. */
+/* The slot of the address, or the empty slot where it belongs; a slot at the part's end means that the part
+ * is full. Branch-free within a bucket, since the position is unpredictable; a hit in the first bucket is
+ * common, because allocators reuse addresses. A search ends at an empty slot. */
 static inline coffer__mlyze_slot *coffer__mlyze_find_slot(const coffer__mlyze_part *part, uint64_t hash,
                                                           uint64_t address)
 {

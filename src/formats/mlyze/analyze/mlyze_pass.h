@@ -1,13 +1,12 @@
-/* How a trace is gone through: batches of pieces (blocks, or parts of them), each decoded by any thread, then
- * paired by shards of the addresses, then followed in order.
+/* One pass over a trace, in batches of pieces (blocks, or parts of them). Every batch takes these steps:
  *
- *   decode   one piece:  columns, a list of its allocations and frees for each shard
- *   join     one thread: what needs the piece before it (stacks that are new, threads' next allocations)
- *   pair     one shard:  frees find their allocations, sums by stack and thread
- *   level    one piece:  its sum and its highest level, from 0
- *   settle   one thread: levels of the whole, a new high-water mark; then the rows of what came after it
+ *   decode   one piece:  columns, and a list of its allocations and frees for each shard
+ *   join     one thread: what depends on the previous piece (rows of new stacks, next allocations of threads)
+ *   pair     one shard of the addresses: pairs frees with allocations, sums by stack and thread
+ *   level    one piece:  its sum and its highest level, relative to its start
+ *   settle   one thread: levels of the whole trace, a new high-water mark; then corrects the rows after it
  *
- * Everything that is summed is a sum of integers, so that nothing depends on the number of threads. */
+ * All sums are sums of integers, so that no result depends on the number of threads. */
 #ifndef COFFER_FORMATS_MLYZE_PASS_H
 #define COFFER_FORMATS_MLYZE_PASS_H
 
@@ -22,24 +21,24 @@
 #define COFFER__MLYZE_MAX_SHARDS 16
 #define COFFER__MLYZE_NO_EVENT UINT32_MAX
 
-/* What a column `type` says after pairing; other events keep their type. */
+/* Values of the column `type` after pairing; other events keep their type. */
 enum {
     COFFER__MLYZE_PAIRED_ALLOC = COFFER_MLYZE_ALLOC,
     COFFER__MLYZE_PAIRED_FREE = COFFER_MLYZE_FREE, /* size, thread and row are those of the allocation */
-    COFFER__MLYZE_REPLACING = 0xfd,                /* alloc of a live address: its column `address` is a place
-                                                    * in the shard's `replaced` */
-    COFFER__MLYZE_NOWHERE = 0xfe,                  /* alloc of address 0 */
-    COFFER__MLYZE_UNPAIRED = 0xff                  /* free of what is not live, or of address 0 */
+    COFFER__MLYZE_REPLACING =
+        0xfd, /* alloc at a live address: its column `address` is an index in the shard's `replaced` */
+    COFFER__MLYZE_NOWHERE = 0xfe, /* alloc of address 0 */
+    COFFER__MLYZE_UNPAIRED = 0xff /* free of what is not live, or of address 0 */
 };
 
 typedef struct coffer__mlyze_span {
     uint16_t thread, first, last; /* the thread's first and last allocation in the piece */
 } coffer__mlyze_span;
 
-/* How a piece stands at one of its marks. */
+/* The state of a piece at one of its marks. */
 typedef struct coffer__mlyze_stop_over {
-    coffer__mlyze_wide level, high; /* from 0 at the piece's begin; high : since the mark before */
-    uint64_t allocs, allocated;     /* since the mark before; only in a piece with markers */
+    coffer__mlyze_wide level, high; /* relative to the start of the piece; high : since the previous mark */
+    uint64_t allocs, allocated;     /* since the previous mark; only in a piece with markers */
 } coffer__mlyze_stop_over;
 
 typedef struct coffer__mlyze_piece {
@@ -50,10 +49,10 @@ typedef struct coffer__mlyze_piece {
     uint64_t lost;
     uint32_t *row;    /* column: the stack's row */
     uint32_t *order;  /* column: the next allocation of the same thread, or allocations before it */
-    uint16_t *listed; /* what the shards have to do: shard s from s × capacity on */
-    size_t capacity;  /* of the three */
-    size_t list_count[COFFER__MLYZE_MAX_SHARDS + 1]; /* the last one for what no shard takes */
-    uint16_t *marks;                                 /* events that are no allocations and no frees */
+    uint16_t *listed; /* events for each shard: those of shard s begin at s × capacity */
+    size_t capacity;  /* of these columns */
+    size_t list_count[COFFER__MLYZE_MAX_SHARDS + 1]; /* the last one for events that no shard takes */
+    uint16_t *marks;                                 /* events other than allocations and frees */
     size_t mark_count, mark_capacity;
     coffer__mlyze_stop_over *stops; /* one for each mark, and one for the end */
     size_t stop_capacity;
@@ -64,7 +63,7 @@ typedef struct coffer__mlyze_piece {
     uint64_t allocs, allocs_before; /* before : in the pass */
     uint64_t frees, reallocs, allocated;
     uint8_t first_type, last_type; /* before pairing */
-    coffer__mlyze_wide sum, high;  /* level at its end and the highest, from 0 at its begin */
+    coffer__mlyze_wide sum, high;  /* level at its end and its maximum, relative to its start */
     size_t high_at;
 } coffer__mlyze_piece;
 
@@ -100,11 +99,11 @@ typedef struct coffer__mlyze_boundary {
 
 typedef enum coffer__mlyze_pass_kind {
     COFFER__MLYZE_IN_MEMORY, /* tables pair, rows are summed */
-    COFFER__MLYZE_SPILL,     /* tables pair a part of the addresses, what they find goes to a file */
-    COFFER__MLYZE_UNSPILL    /* what was found comes from the file, rows are summed */
+    COFFER__MLYZE_SPILL,     /* tables pair a part of the addresses and write their findings to a file */
+    COFFER__MLYZE_UNSPILL    /* the findings are read from the file, rows are summed */
 } coffer__mlyze_pass_kind;
 
-/* What is live at the end and neither too young nor too small, by stack. */
+/* Blocks of a stack that are live at the end and match min_age and min_size. */
 typedef struct coffer__mlyze_leftover {
     uint64_t allocs, bytes, oldest, newest; /* times of allocation */
 } coffer__mlyze_leftover;
@@ -123,7 +122,7 @@ typedef struct coffer__mlyze_boundaries {
     size_t count, next;
 } coffer__mlyze_boundaries;
 
-/* The allocations of each thread number, which tell whether a block was freed before the next one. */
+/* The allocations of each thread, to tell whether a block was freed before the next one. */
 typedef struct coffer__mlyze_chains {
     uint32_t **span_of; /* for each worker and thread number: its span in the piece, from 1 */
     bool **seen_by;     /* for each worker and thread number: whether it has allocated */
@@ -154,7 +153,7 @@ typedef struct coffer__mlyze_state {
     uint64_t last_time;
 } coffer__mlyze_state;
 
-/* What the pass has found, other than the sums of the shards. */
+/* The results of the pass, except the sums of the shards. */
 typedef struct coffer__mlyze_results {
     coffer_mlyze_totals totals;
     coffer__mlyze_leftover *leftovers;
@@ -200,7 +199,7 @@ void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass);
 coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
                                    uint32_t number, uint32_t worker, coffer_error *err);
 coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, coffer_error *err);
-/* After the batch was paired: its last allocations are now those before the next one. */
+/* Call after the batch was paired: its last allocations become the ones before the next batch. */
 void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch);
 void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
 
@@ -208,13 +207,13 @@ void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
 
 coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                        size_t shard, coffer_error *err);
-/* Takes what came after the high-water mark of the batch out of what the rows keep for it. */
+/* Removes the events after the high-water mark of the batch from the peak values of the rows. */
 void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard);
 
 /* ---- In order (mlyze_pass_level.c, mlyze_pass_settle.c) ---- */
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
-/* Ends the phase under way and begins another. */
+/* Ends the current phase and begins another. */
 coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
                                         uint64_t time, coffer__mlyze_wide level, coffer_error *err);
 void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__mlyze_wide level);
@@ -227,29 +226,29 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
 
 /* ---- One pass (mlyze_pass_run.c) ---- */
 
-/* Goes through the trace once, after coffer__mlyze_pass_begin. */
+/* Runs over the trace once, after coffer__mlyze_pass_begin. */
 coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err);
 
 /* ---- Setting up (mlyze_pass_setup.c, mlyze_pass_window.c) ---- */
 
 coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
                                       const coffer_mlyze_stats_opts *query, coffer_error *err);
-/* At the first event again, with empty tables and sums. */
+/* Starts over at the first event, with empty tables and sums. */
 coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_pass_kind kind,
                                        size_t shard_count, coffer_error *err);
 void coffer__mlyze_pass_free(coffer__mlyze_pass *pass);
-/* Whether the thread may have allocated: most numbers have not, and their rows need not be looked at. */
+/* Whether the thread may have allocated; the rows of all others can be skipped. */
 bool coffer__mlyze_saw_thread(const coffer__mlyze_pass *pass, size_t thread);
-/* Whether the blocks turned out to lie elsewhere than an index said: then it was all for nothing. */
+/* Whether the index turned out to be wrong: then the pass must be repeated. */
 bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass);
-/* Adds what a shard's table has left to the leftovers. */
+/* Adds the live blocks of a shard's table to the leftovers. */
 coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err);
-/* All that a query asks for, in memory or, when that is too small, through a temporary file; the sums are in
+/* Runs the whole analysis, in memory or, when that is too small, through a temporary file. The results are in
  * the pass. */
 coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err);
-/* The second way. */
+/* The same through a temporary file. */
 coffer_status coffer__mlyze_run_spilled(coffer__mlyze_pass *pass, coffer_error *err);
-/* The time of an event, or that of its block where it cannot be read. The trace has a block. */
+/* The time of an event, or of its block if that is damaged. The trace must have a block. */
 uint64_t coffer__mlyze_time_of_event(const coffer__mlyze_pass *pass, uint64_t event);
 uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time); /* the first */
 /* Boundaries of the window and of the growth test. */

@@ -43,7 +43,7 @@ void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
         if (to >= end)
             pass->course.next_block++;
         else
-            pass->course.next_event = to; /* also over numbers that no block has */
+            pass->course.next_event = to; /* also past numbers that no block has */
     }
     pass->course.piece_count += batch->count;
     batch->ends_at = pass->course.next_event;
@@ -80,7 +80,7 @@ static coffer_status make_room(coffer__mlyze_piece *piece, const coffer__mlyze_p
     return COFFER_OK;
 }
 
-/* A block that is damaged is passed over; what has to do with the machine is an error. */
+/* A damaged block is skipped; a failure of the machine is an error. */
 static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
                                  coffer_error *err)
 {
@@ -106,12 +106,13 @@ static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze
     return COFFER_OK;
 }
 
-/* Rows of the stacks; says whether all of them have one. */
+/* Finds the rows of the stacks; returns whether all have one. */
 static bool find_rows(coffer__mlyze_piece *piece, const coffer__mlyze_numbers *stacks)
 {
     const uint64_t *id = piece->events.id;
     const uint8_t *type = piece->events.type;
-    const coffer__mlyze_ids listed = *stacks->listed; /* that the compiler sees it does not change */
+    const coffer__mlyze_ids listed =
+        *stacks->listed; /* a copy, so that the compiler sees that it does not change */
     bool missing = false;
     for (size_t i = piece->begin; i < piece->end; i++) {
         size_t number = coffer__mlyze_ids_find(&listed, id[i]);
@@ -170,8 +171,8 @@ static coffer_status find_span(coffer__mlyze_span **out, coffer__mlyze_piece *pi
     return COFFER_OK;
 }
 
-/* Chains the allocations of each thread. Every event is entered as the next one of the allocation before it,
- * until the allocation comes that is: so there is nothing to foretell about the type. */
+/* Chains the allocations of each thread. Branch-free: each event is stored as a tentative successor and
+ * overwritten until the next allocation. */
 static coffer_status chain_threads(coffer__mlyze_piece *piece, uint32_t *span_of, uint32_t number,
                                    coffer_error *err)
 {
@@ -224,7 +225,7 @@ static void count_types(coffer__mlyze_piece *piece, bool *seen)
     for (size_t i = piece->begin; i < piece->end; i++) {
         allocs += type[i] == COFFER_MLYZE_ALLOC;
         frees += type[i] == COFFER_MLYZE_FREE;
-        allocated += piece->events.size[i]; /* of others too: note_others() takes them out */
+        allocated += piece->events.size[i]; /* of other events too: note_others() subtracts them */
         seen[piece->events.thread[i]] = true;
     }
     piece->allocs = allocs;
@@ -261,7 +262,7 @@ static coffer_status make_stops(coffer__mlyze_piece *piece, coffer_error *err)
     return COFFER_OK;
 }
 
-/* Markers, collections and what is rarer still. */
+/* Markers, collections and rarer events. */
 static coffer_status note_others(coffer__mlyze_piece *piece, coffer_error *err)
 {
     const uint8_t *type = piece->events.type;

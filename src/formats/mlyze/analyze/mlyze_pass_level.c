@@ -1,12 +1,12 @@
-/* The level of live bytes within a piece, from 0 at its begin. */
+/* The level of live bytes within a piece, relative to its start. */
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
-/* How the size of an event of each type, after pairing, counts into what is live. */
+/* The sign with which an event's size counts as live bytes, by type after pairing. */
 static const int8_t signs[256] = {
     [COFFER__MLYZE_PAIRED_ALLOC] = 1, [COFFER__MLYZE_PAIRED_FREE] = -1, [COFFER__MLYZE_REPLACING] = 1
 };
 
-/* The size of the block that an allocation takes the place of. */
+/* The size of the block that an allocation replaces. */
 static inline uint64_t replaced_size(const coffer__mlyze_piece *piece, size_t event,
                                      const coffer__mlyze_pass *pass)
 {
@@ -22,20 +22,20 @@ coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t
     return type == COFFER__MLYZE_REPLACING ? change - replaced_size(piece, event, pass) : change;
 }
 
-/* A level that is followed from event to event, and its highest so far. */
-typedef struct walk {
+/* A level followed from event to event, and its maximum so far. */
+typedef struct level_walk {
     coffer__mlyze_wide level, high;
     size_t high_at;
-} walk;
+} level_walk;
 
-/* No level is lower. */
+/* Lower than any level. */
 #define NO_LEVEL (-((coffer__mlyze_wide)1 << 100))
-/* All sizes of a piece, 2^15 events with at most two each, sum up in 63 bits when none has more than these.
- */
+/* All sizes of a piece, 2^15 events with at most two each, add up to at most 63 bits when none has more bits
+ * than this. */
 #define USUAL_BITS 46
 
-/* Does nothing and says so when there are sizes that are out of the ordinary. */
-static inline bool walk_usual(walk *at, const coffer__mlyze_piece *piece, size_t from, size_t to,
+/* Returns false and changes nothing when a size is larger than usual. */
+static inline bool walk_usual(level_walk *walk, const coffer__mlyze_piece *piece, size_t from, size_t to,
                               const coffer__mlyze_pass *pass)
 {
     int64_t level = 0, high = INT64_MIN;
@@ -58,21 +58,21 @@ static inline bool walk_usual(walk *at, const coffer__mlyze_piece *piece, size_t
     if (seen >> USUAL_BITS)
         return false;
     if (from < to)
-        *at = (walk){ at->level + level, at->level + high, high_at };
+        *walk = (level_walk){ walk->level + level, walk->level + high, high_at };
     return true;
 }
 
-/* at->high is that of these events alone. */
-static void walk_to(walk *at, const coffer__mlyze_piece *piece, size_t from, size_t to,
+/* Sets walk->high to the maximum of these events alone. */
+static void walk_to(level_walk *walk, const coffer__mlyze_piece *piece, size_t from, size_t to,
                     const coffer__mlyze_pass *pass)
 {
-    if (walk_usual(at, piece, from, to, pass))
+    if (walk_usual(walk, piece, from, to, pass))
         return;
     for (size_t i = from; i < to; i++) {
-        at->level += coffer__mlyze_change(piece, i, pass);
-        if (at->level > at->high) {
-            at->high = at->level;
-            at->high_at = i;
+        walk->level += coffer__mlyze_change(piece, i, pass);
+        if (walk->level > walk->high) {
+            walk->high = walk->level;
+            walk->high_at = i;
         }
     }
 }
@@ -91,12 +91,12 @@ static void count_range(coffer__mlyze_stop_over *stop, const coffer__mlyze_piece
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
 {
-    walk whole = { 0, NO_LEVEL, piece->begin };
+    level_walk whole = { 0, NO_LEVEL, piece->begin };
     size_t from = piece->begin;
     for (size_t i = 0; i <= piece->mark_count; i++) {
         coffer__mlyze_stop_over *stop = &piece->stops[i];
         size_t to = i < piece->mark_count ? piece->marks[i] : piece->end;
-        walk part = { whole.level, NO_LEVEL, from };
+        level_walk part = { whole.level, NO_LEVEL, from };
         walk_to(&part, piece, from, to, pass);
         *stop = (coffer__mlyze_stop_over){ .level = part.level, .high = part.high };
         if (piece->has_markers)

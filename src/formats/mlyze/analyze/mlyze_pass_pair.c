@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* Events whose slots are looked for together, while those of the next ones are on their way from memory. */
+/* Events whose slots are searched together, while those of the next group are being prefetched. */
 #define GROUP 32
 
 /* ---- Temporary allocations ---- */
 
-/* The number that the table keeps with a block: from it `is_temporary` can tell. */
+/* The number stored with a block, from which `is_temporary` decides. */
 static inline uint64_t order_of(const coffer__mlyze_shard_work *work, size_t event)
 {
     if (work->pass->opts.temporary_allocs > 0)
@@ -19,8 +19,7 @@ static inline uint64_t order_of(const coffer__mlyze_shard_work *work, size_t eve
     return work->serial << 16 | event;
 }
 
-/* Whether the thread of the block has not allocated since. Looks at both places where that may stand, so that
- * there is no branch. */
+/* Whether the thread of the block has not allocated since. Evaluates both cases to avoid a branch. */
 static inline bool is_last_of_thread(const coffer__mlyze_shard_work *work, const coffer__mlyze_held *block,
                                      size_t event, uint64_t is_free)
 {
@@ -36,7 +35,7 @@ static inline bool is_last_of_thread(const coffer__mlyze_shard_work *work, const
     return is_here ? last_here : last_before;
 }
 
-/* is_free : all ones, or none; then the block is none and so is the answer. */
+/* is_free : all ones or 0; with 0 the block is invalid and the result is false. */
 __attribute__((always_inline)) static inline bool is_temporary(const coffer__mlyze_shard_work *work,
                                                                const coffer__mlyze_held *block, size_t event,
                                                                uint64_t is_free)
@@ -106,14 +105,14 @@ static coffer_status pair_slowly(const coffer__mlyze_shard_work *work, size_t ev
     return status;
 }
 
-/* Where the slot of an event's address was when the group was begun: it may have been taken since. */
+/* The slot of an event's address at the start of the group; it may have changed since. */
 typedef struct located {
     uint64_t hash;
     coffer__mlyze_part *part;
     coffer__mlyze_slot *slot;
 } located;
 
-/* Hashes, and slots on their way from memory. */
+/* Computes hashes and prefetches slots. */
 static inline void approach(located *out, const coffer__mlyze_shard_work *work, const uint16_t *list,
                             size_t count)
 {
@@ -126,9 +125,8 @@ static inline void approach(located *out, const coffer__mlyze_shard_work *work, 
     }
 }
 
-/* Slots are looked for before any of the group changes one. Else each search would wait for the place of the
- * last change to be known: an allocator gives the same address out again at once, and the processor has
- * learned that what it loads was stored just before. */
+/* Searches all slots before the group changes any. Otherwise each search would wait for the previous store:
+ * allocators reuse addresses at once, so the processor predicts that each load depends on the last store. */
 static inline void locate(located *where, const coffer__mlyze_shard_work *work, const uint16_t *list,
                           size_t count)
 {
@@ -137,8 +135,8 @@ static inline void locate(located *where, const coffer__mlyze_shard_work *work, 
         where[i].slot = coffer__mlyze_find_slot(where[i].part, where[i].hash, address[list[i]]);
 }
 
-/* An allocation of a new block or a free of a live one, without a branch that depends on which it is: no
- * predictor learns their order. False for everything else, with nothing changed. */
+/* Handles an allocation of a new block or a free of a live one without a branch on the type, since their
+ * order is unpredictable. Returns false and changes nothing in all other cases. */
 static inline bool pair_quickly(const coffer__mlyze_shard_work *work, size_t event, const located *where)
 {
     const coffer_mlyze_events *events = &work->events;
@@ -178,7 +176,7 @@ static inline bool pair_quickly(const coffer__mlyze_shard_work *work, size_t eve
     events->size[event] = block.size;
     events->thread[event] = block.thread;
     work->row[event] = block.stack;
-    if (work->sees_all) /* a free writes what is there */
+    if (work->sees_all) /* a free stores the old value */
         work->last_before[block.thread] = choose(is_alloc, fresh.order, work->last_before[block.thread]);
     sum_block(work, &block, lifetime, is_alloc, is_brief);
     return true;

@@ -1,6 +1,6 @@
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
-#include "base/fail.h"
+#include "base/work.h"
 
 /* ---- Boundaries ---- */
 
@@ -55,7 +55,7 @@ static coffer_status pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, c
 
 /* ---- Batches ---- */
 
-/* Pairing of one batch and decoding of the next share the threads. */
+/* One batch is paired while the next is decoded. */
 typedef struct round {
     coffer__mlyze_pass *pass;
     coffer__mlyze_batch *paired, *decoded; /* either may be NULL */
@@ -123,14 +123,6 @@ static void note_end(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch)
     pass->course.settled_allocs = pass->course.alloc_count;
 }
 
-static coffer_status report_progress(const coffer__mlyze_pass *pass, coffer_error *err)
-{
-    const coffer_progress *progress = pass->opts.progress;
-    if (progress && progress->step(progress->context, pass->course.done_events, pass->course.end_event) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
-}
-
 /* Pairs and settles a batch, while other threads decode the next one; next : NULL = do not. */
 static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch,
                                coffer__mlyze_batch *next, coffer_error *err)
@@ -146,10 +138,12 @@ static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *ba
     note_end(pass, batch);
     if (!status)
         status = pass_boundaries(pass, batch->ends_at, err);
-    return status ? status : report_progress(pass, err);
+    if (status)
+        return status;
+    return coffer__progress_step(pass->opts.progress, pass->course.done_events, pass->course.end_event, err);
 }
 
-/* Says whether there is more to do: a batch without pieces may still bring a boundary. */
+/* Returns whether there is more to do: a batch without pieces may still reach a boundary. */
 static bool plan_after(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
 {
     uint64_t before = pass->course.next_event;
@@ -157,7 +151,7 @@ static bool plan_after(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
     return batch->count > 0 || batch->ends_at > before;
 }
 
-/* A thread that works alone decodes right before it pairs: what it decoded is still in its cache. */
+/* A single thread decodes right before it pairs, while the columns are in its cache. */
 static coffer_status run_alone(coffer__mlyze_pass *pass, coffer_error *err)
 {
     coffer__mlyze_batch *batch = &pass->batches[0];

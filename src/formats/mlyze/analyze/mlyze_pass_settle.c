@@ -1,5 +1,5 @@
-/* Adds the levels of the pieces up in order: the high-water mark of the whole, phases, marks; then takes what
- * came after that mark out of the rows. */
+/* Adds up the levels of the pieces in order: high-water mark, phases and marks; then corrects the rows for
+ * the events after that mark. */
 #include "base/array.h"
 #include "formats/mlyze/analyze/mlyze_pass_sums.h"
 
@@ -35,7 +35,7 @@ coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name,
     return COFFER_OK;
 }
 
-/* high : from the level at the piece's begin. */
+/* high : relative to the start of the piece. */
 static void add_to_phase(coffer__mlyze_pass *pass, coffer__mlyze_wide high, uint64_t allocs,
                          uint64_t allocated)
 {
@@ -114,7 +114,7 @@ static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze
     return status;
 }
 
-/* ---- The whole ---- */
+/* ---- Totals ---- */
 
 static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
 {
@@ -130,7 +130,7 @@ static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *p
     totals->duration_us = time[piece->end - 1];
 }
 
-/* Says whether the high-water mark lies in the piece. */
+/* Returns whether the high-water mark is in the piece. */
 static bool settle_high(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
 {
     coffer__mlyze_wide high = pass->state.level + piece->high;
@@ -175,7 +175,7 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
 
 /* ---- After the high-water mark ---- */
 
-/* Rows of the new epoch begin with what is live after the batch. */
+/* Rows of the new epoch start with the bytes live after the batch. */
 static void take_back(coffer__mlyze_row *row, uint64_t allocs, uint64_t bytes, uint64_t epoch)
 {
     coffer__mlyze_row_touch(row, epoch);

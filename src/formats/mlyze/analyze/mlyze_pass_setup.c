@@ -5,12 +5,11 @@
 
 #include <string.h>
 
-#define PIECES_ALONE 1      /* what one thread works on stays in its cache */
-#define PIECES_PER_THREAD 4 /* several threads have to wait for each other less often */
+#define PIECES_ALONE 1      /* the columns stay in the cache of the thread */
+#define PIECES_PER_THREAD 4 /* threads wait for each other less often */
 #define MAX_PIECES 1024
 #define LEAST_TABLE ((size_t)256 << 10) /* of each shard, whatever the limit */
-/* Of each share when spilled: a table takes half of it before it grows, and a share that holds few blocks
- * costs a whole pass. */
+/* Of each share when spilled: a table uses half of it before it grows, and every share costs a whole pass. */
 #define LEAST_SHARE ((size_t)512 << 10)
 
 /* ---- Memory of a pass ---- */
@@ -96,14 +95,15 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
 coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
                                       const coffer_mlyze_stats_opts *query, coffer_error *err)
 {
-    coffer_status status;
     memset(pass, 0, sizeof *pass);
     pass->trace = trace;
     pass->opts = *query;
     pass->limits = coffer__limits(query->limits);
     pass->key = coffer__mlyze_new_key();
-    if ((status = coffer__mlyze_get_map(&pass->map, trace, err)) ||
-        (status = coffer__pool_new(&pass->pool, query->threads, err)))
+    coffer_status status = coffer__mlyze_get_map(&pass->map, trace, err);
+    if (!status)
+        status = coffer__pool_new(&pass->pool, query->threads, err);
+    if (status)
         goto out;
     pass->threads = coffer__pool_threads(pass->pool);
     pass->shards.max = pass->threads < COFFER__MLYZE_MAX_SHARDS ? pass->threads : COFFER__MLYZE_MAX_SHARDS;
@@ -113,8 +113,11 @@ coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mly
     pass->course.end_event = query->end < pass->map->event_count ? query->end : pass->map->event_count;
     if (pass->opts.begin > pass->course.end_event)
         pass->opts.begin = pass->course.end_event;
-    coffer__mlyze_numbers_init(&pass->stacks, &trace->metadata.stacks.ids, pass->key, pass->limits.entries);
-    if ((status = make_batches(pass, err)) || (status = make_thread_tables(pass, err)))
+    coffer__mlyze_numbers_init(&pass->stacks, &trace->metadata.stacks.ids, pass->limits.entries);
+    status = make_batches(pass, err);
+    if (!status)
+        status = make_thread_tables(pass, err);
+    if (status)
         goto out;
     status = coffer__mlyze_set_boundaries(pass, err);
 out:

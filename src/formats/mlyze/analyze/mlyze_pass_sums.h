@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
-/* One piece in the hands of a shard, and what every event needs of it and of the pass. */
+/* One piece that a shard works on, with copies of what every event needs. */
 typedef struct coffer__mlyze_shard_work {
     coffer__mlyze_pass *pass;
     const coffer__mlyze_batch *batch;
@@ -37,13 +37,14 @@ static inline coffer__mlyze_shard_work coffer__mlyze_shard_on(coffer__mlyze_pass
                                        .sees_all = pass->shards.sees_all };
 }
 
-/* yes where the mask is all ones, no where it is none. */
+/* `yes` if the mask is all ones, `no` if it is 0. */
 static inline uint64_t choose(uint64_t mask, uint64_t yes, uint64_t no)
 {
     return no ^ ((yes ^ no) & mask);
 }
 
-/* A shard that sees every allocation keeps the last one of each thread; else decoding has chained them. */
+/* A shard that sees every allocation tracks the last one of each thread; otherwise decoding has chained them.
+ */
 static inline void note_thread(const coffer__mlyze_shard_work *work, uint16_t thread, size_t event)
 {
     if (work->sees_all)
@@ -159,7 +160,7 @@ static inline void sum_free(const coffer__mlyze_shard_work *work, size_t event,
     }
 }
 
-/* Address 0 stands for one that is not known: allocated, never live. */
+/* Address 0 means unknown: the block is allocated, but never live. */
 static inline void sum_nowhere(const coffer__mlyze_shard_work *work, size_t event)
 {
     const coffer_mlyze_events *events = &work->events;
@@ -176,7 +177,7 @@ static inline void sum_nowhere(const coffer__mlyze_shard_work *work, size_t even
                 events->size[event]);
 }
 
-/* Sums one allocation or free. is_alloc : all ones, or none. */
+/* Adds one allocation or free to the sums. is_alloc : all ones or 0. */
 static inline void sum_block(const coffer__mlyze_shard_work *work, const coffer__mlyze_held *block,
                              uint64_t lifetime, uint64_t is_alloc, uint64_t is_brief)
 {

@@ -6,7 +6,7 @@
 
 #define MAX_GROWTH_WINDOWS 10000
 
-/* The last block that begins at or before the event or time; 0 when there is none. */
+/* The last block that begins at or before the event or time, or 0. */
 static size_t block_before(const coffer__mlyze_map *map, uint64_t value, bool is_time)
 {
     size_t low = 0, high = map->count;
@@ -21,7 +21,7 @@ static size_t block_before(const coffer__mlyze_map *map, uint64_t value, bool is
     return low > 0 ? low - 1 : 0;
 }
 
-/* A damaged block has no events; what concerns the machine will show when the events are gone through. */
+/* A damaged block has no events; failures of the machine show up during the pass. */
 static void read_quietly(coffer_mlyze_events *events, const coffer__mlyze_pass *pass, size_t block)
 {
     if (coffer_mlyze_read_block(events, pass->trace, block, NULL))

@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNKNOWN UINT64_MAX /* the place of stacks that the metadata does not list */
+#define UNKNOWN UINT64_MAX /* the id of stacks that the metadata does not list */
 
 struct coffer_mlyze_places {
     coffer_mlyze_place_row *rows;
     size_t count;
 };
 
-/* Places under way: rows by number of id. */
+/* Places being summed: rows by number of id. */
 typedef struct summing {
     coffer_mlyze_by by;
     coffer__mlyze_numbers numbers;
     coffer_mlyze_place_row *rows;
-    size_t *seen; /* the last stack, from 1, that counted into the row's inclusive sums: once is enough */
+    size_t *seen; /* the last stack, from 1, in the row's inclusive sums: each stack counts once */
     size_t count, capacity;
 } summing;
 
@@ -70,25 +70,25 @@ static coffer_status find_row(size_t *row, summing *sums, uint64_t id, coffer_er
     return status;
 }
 
-static void add_self(coffer_mlyze_place_row *to, const coffer_mlyze_stack_row *from)
+static void add_self(coffer_mlyze_place_row *place, const coffer_mlyze_stack_row *row)
 {
-    to->allocs += from->allocs;
-    to->allocated_bytes += from->allocated_bytes;
-    to->peak_allocs += from->peak_allocs;
-    to->peak_bytes += from->peak_bytes;
-    to->live_allocs += from->live_allocs;
-    to->live_bytes += from->live_bytes;
-    to->temporary_allocs += from->temporary_allocs;
-    to->temporary_bytes += from->temporary_bytes;
+    place->allocs += row->allocs;
+    place->allocated_bytes += row->allocated_bytes;
+    place->peak_allocs += row->peak_allocs;
+    place->peak_bytes += row->peak_bytes;
+    place->live_allocs += row->live_allocs;
+    place->live_bytes += row->live_bytes;
+    place->temporary_allocs += row->temporary_allocs;
+    place->temporary_bytes += row->temporary_bytes;
 }
 
-static void add_inclusive(coffer_mlyze_place_row *to, const coffer_mlyze_stack_row *from)
+static void add_inclusive(coffer_mlyze_place_row *place, const coffer_mlyze_stack_row *row)
 {
-    to->inclusive_allocs += from->allocs;
-    to->inclusive_allocated_bytes += from->allocated_bytes;
-    to->inclusive_peak_bytes += from->peak_bytes;
-    to->inclusive_live_bytes += from->live_bytes;
-    to->inclusive_temporary_bytes += from->temporary_bytes;
+    place->inclusive_allocs += row->allocs;
+    place->inclusive_allocated_bytes += row->allocated_bytes;
+    place->inclusive_peak_bytes += row->peak_bytes;
+    place->inclusive_live_bytes += row->live_bytes;
+    place->inclusive_temporary_bytes += row->temporary_bytes;
 }
 
 /* frame : 0 is the innermost. */
@@ -131,7 +131,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Keeps the rows that some stack counted into. */
+/* Keeps the rows that have stacks. */
 static void keep_seen(coffer_mlyze_places *places, summing *sums)
 {
     for (size_t i = 0; i < sums->count; i++) {
@@ -154,9 +154,9 @@ coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_ml
     coffer_mlyze_places *places = NULL;
     coffer_status status;
     if ((unsigned)by > COFFER_MLYZE_BY_FILE)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no places of kind %u",
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "unknown kind of places %u",
                             (unsigned)by);
-    coffer__mlyze_numbers_init(&sums.numbers, listed[by], coffer__mlyze_new_key(), UINT64_MAX);
+    coffer__mlyze_numbers_init(&sums.numbers, listed[by], UINT64_MAX);
     status = make_rows(&sums, listed[by]->count, err);
     for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats) && !status; i++)
         status = add_stack(&sums, trace, coffer_mlyze_stats_stack_at(stats, i), i, err);

@@ -1,10 +1,10 @@
-/* Sums by stack and by thread, with what they were at the high-water mark of the whole.
- *
- * A new mark does not copy every row: it begins an epoch, and a row keeps what it was when it is first
- * touched in the new epoch. Rows that are not touched have not changed. */
+/* Sums by stack and by thread, with their values at the high-water mark of the whole trace. A new mark does
+ * not copy every row: it begins an epoch, and a row saves its peak values when it is first touched in the new
+ * epoch. Rows that are not touched have not changed. */
 #ifndef COFFER_FORMATS_MLYZE_ROWS_H
 #define COFFER_FORMATS_MLYZE_ROWS_H
 
+#include "base/table.h"
 #include "coffer/mlyze.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/read/mlyze_ids.h"
@@ -14,18 +14,18 @@
 
 typedef struct coffer__mlyze_row {
     uint64_t epoch;
-    uint64_t peak_allocs, peak_bytes; /* when epoch is the present one; else as live */
+    uint64_t peak_allocs, peak_bytes; /* valid in the current epoch; otherwise the live values are */
     uint64_t live_allocs, live_bytes;
     uint64_t allocs, allocated_bytes;
     uint64_t freed_allocs, lifetime;
     uint64_t temporary_allocs, temporary_bytes;
 } coffer__mlyze_row;
 
-/* Two rows of one stack or thread, each of a share of the addresses, in one. */
-void coffer__mlyze_row_add(coffer__mlyze_row *to, const coffer__mlyze_row *from, uint64_t epoch);
+/* Adds a row of the same stack or thread from another shard. */
+void coffer__mlyze_row_add(coffer__mlyze_row *sum, const coffer__mlyze_row *row, uint64_t epoch);
 bool coffer__mlyze_row_is_empty(const coffer__mlyze_row *row);
 
-/* No branch: which rows are touched for the first time is hard to foretell. */
+/* Branch-free: the first touch of a row is unpredictable. */
 static inline void coffer__mlyze_row_touch(coffer__mlyze_row *row, uint64_t epoch)
 {
     uint64_t fresh = 0 - (uint64_t)(row->epoch != epoch);
@@ -34,19 +34,17 @@ static inline void coffer__mlyze_row_touch(coffer__mlyze_row *row, uint64_t epoc
     row->peak_bytes += (row->live_bytes - row->peak_bytes) & fresh;
 }
 
-/* From ids to rows: those of a table of the metadata have the number that they have there, others follow. */
+/* Maps ids to rows: ids of a metadata table keep their number, others follow. */
 typedef struct coffer__mlyze_numbers {
     const coffer__mlyze_ids *listed;
-    coffer__mlyze_key key;
     uint64_t *unlisted; /* ids in the order of their rows */
     size_t unlisted_count, unlisted_capacity, max_unlisted;
-    uint32_t *slots; /* hash table of the unlisted: number + 1, 0 = free */
-    size_t slot_count;
+    coffer__table table; /* of the unlisted */
 } coffer__mlyze_numbers;
 
 /* max_unlisted : more are COFFER_E_LIMIT. */
 void coffer__mlyze_numbers_init(coffer__mlyze_numbers *numbers, const coffer__mlyze_ids *listed,
-                                coffer__mlyze_key key, uint64_t max_unlisted);
+                                uint64_t max_unlisted);
 void coffer__mlyze_numbers_free(coffer__mlyze_numbers *numbers);
 size_t coffer__mlyze_numbers_count(const coffer__mlyze_numbers *numbers); /* rows */
 uint64_t coffer__mlyze_numbers_id(const coffer__mlyze_numbers *numbers, size_t row);

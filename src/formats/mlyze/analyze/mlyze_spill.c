@@ -77,7 +77,7 @@ coffer_status coffer__mlyze_stream_put(coffer__mlyze_stream *stream, coffer__mly
 {
     coffer_status status = make_buffer(stream, spool->piece_size, err);
     if (!status && spool->piece_size - stream->used < FINDING_MAX) {
-        /* A finding lies in one piece: the rest of a full one says so. */
+        /* A finding is never split between pieces: the rest of a full piece is padding. */
         memset(stream->buffer + stream->used, 0xff, spool->piece_size - stream->used);
         stream->used = spool->piece_size;
         status = write_piece(stream, spool, err);

@@ -1,7 +1,7 @@
-/* What pairing found out, written to a temporary file when the table of live blocks would be too large for
- * memory. The addresses are divided by their hash; for one share after the other the trace is gone through
- * with a table of that share alone, and what its events found out goes to a stream, in their order. A last
- * pass reads all streams side by side: the share of an event's address names the stream to read. */
+/* The findings of pairing, in a temporary file, for when the table of live blocks does not fit into memory.
+ * The addresses are divided into shares by their hash. For each share, one pass over the trace pairs only its
+ * addresses and writes the findings to a stream, in order. A last pass reads all streams side by side: the
+ * share of an event's address selects the stream. */
 #ifndef COFFER_FORMATS_MLYZE_SPILL_H
 #define COFFER_FORMATS_MLYZE_SPILL_H
 
@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-/* What an allocation or free found out. */
+/* The result of pairing an allocation or a free. */
 typedef struct coffer__mlyze_finding {
     enum {
         COFFER__MLYZE_FOUND_NOTHING, /* a new block, or a free of what is not live */
@@ -44,7 +44,7 @@ void coffer__mlyze_spool_close(coffer__mlyze_spool *spool);
 void coffer__mlyze_stream_free(coffer__mlyze_stream *stream);
 coffer_status coffer__mlyze_stream_put(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool,
                                        const coffer__mlyze_finding *finding, coffer_error *err);
-/* Writes what is left in the buffer and gives it back. */
+/* Writes the rest of the buffer and frees it. */
 coffer_status coffer__mlyze_stream_end(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool,
                                        coffer_error *err);
 coffer_status coffer__mlyze_stream_get(coffer__mlyze_finding *out, coffer__mlyze_stream *stream,

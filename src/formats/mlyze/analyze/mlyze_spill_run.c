@@ -10,18 +10,18 @@
 #define SPOOL_PIECE ((size_t)16 << 10)
 #define MOST_FIRST_SHARES 64
 
-/* Shares of the hashes, as streams: those to be done, and those whose streams are whole. Both ascending. */
+/* Shares of the hashes, as streams: waiting ones, and those whose streams are complete. Both ascending. */
 typedef struct shares {
     coffer__mlyze_stream *items;
     size_t count, capacity;
 } shares;
 
-static coffer_status add_share(shares *to, const coffer__mlyze_stream *share, coffer_error *err)
+static coffer_status add_share(shares *list, const coffer__mlyze_stream *share, coffer_error *err)
 {
     coffer_status status =
-        coffer__array_reserve_one(&to->items, &to->capacity, to->count, sizeof *to->items, err);
+        coffer__array_reserve_one(&list->items, &list->capacity, list->count, sizeof *list->items, err);
     if (!status)
-        to->items[to->count++] = *share;
+        list->items[list->count++] = *share;
     return status;
 }
 
@@ -44,7 +44,7 @@ static void free_shares(shares *which)
     coffer__free(which->items);
 }
 
-/* As many as the table would need if it went on growing the same way. */
+/* As many as the table would need if it kept growing at the same rate. */
 static coffer_status first_shares(shares *waiting, const coffer__mlyze_pass *pass, coffer_error *err)
 {
     uint64_t done = pass->course.done_events > 0 ? pass->course.done_events : 1;
@@ -100,9 +100,12 @@ static coffer_status take_in(coffer__mlyze_pass *pass, shares *waiting, shares *
             status = split_share(waiting, shard->streams, err);
             continue;
         }
-        if ((status = coffer__mlyze_stream_end(shard->streams, pass->spool, err)) ||
-            (status = coffer__mlyze_collect_leftovers(pass, i, err)) ||
-            (status = add_share(done, shard->streams, err)))
+        status = coffer__mlyze_stream_end(shard->streams, pass->spool, err);
+        if (!status)
+            status = coffer__mlyze_collect_leftovers(pass, i, err);
+        if (!status)
+            status = add_share(done, shard->streams, err);
+        if (status)
             break;
         shard->stream_count = 0; /* `done` has it */
     }
@@ -116,8 +119,12 @@ static coffer_status spill(coffer__mlyze_pass *pass, shares *done, coffer_error 
     while (!status && waiting.count > 0) {
         size_t shards = waiting.count < pass->shards.max ? waiting.count : pass->shards.max;
         sort_shares(&waiting);
-        if ((status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_SPILL, shards, err)) ||
-            (status = hand_out(pass, &waiting, err)) || (status = coffer__mlyze_run_pass(pass, err)))
+        status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_SPILL, shards, err);
+        if (!status)
+            status = hand_out(pass, &waiting, err);
+        if (!status)
+            status = coffer__mlyze_run_pass(pass, err);
+        if (status)
             break;
         status = take_in(pass, &waiting, done, err);
     }

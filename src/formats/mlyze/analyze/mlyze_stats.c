@@ -33,11 +33,11 @@ void coffer_mlyze_stats_free(coffer_mlyze_stats *stats)
 
 /* ---- Totals ---- */
 
-static void add_histogram(coffer_mlyze_histogram *to, const coffer_mlyze_histogram *from)
+static void add_histogram(coffer_mlyze_histogram *sum, const coffer_mlyze_histogram *part)
 {
     for (size_t i = 0; i < COFFER_MLYZE_BUCKETS; i++) {
-        to->count[i] += from->count[i];
-        to->bytes[i] = coffer__mlyze_sum(to->bytes[i], from->bytes[i]);
+        sum->count[i] += part->count[i];
+        sum->bytes[i] = coffer__mlyze_sum(sum->bytes[i], part->bytes[i]);
     }
 }
 
@@ -172,11 +172,13 @@ static coffer_status fill_threads(coffer_mlyze_stats *out, const coffer__mlyze_p
 static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pass, coffer_error *err)
 {
     coffer_mlyze_stats *stats = coffer__calloc(1, sizeof *stats);
-    coffer_status status;
     if (!stats)
         return coffer__fail_no_memory(err, sizeof *stats);
     sum_shards(stats, pass);
-    if ((status = fill_stacks(stats, pass, err)) || (status = fill_threads(stats, pass, err))) {
+    coffer_status status = fill_stacks(stats, pass, err);
+    if (!status)
+        status = fill_threads(stats, pass, err);
+    if (status) {
         coffer_mlyze_stats_free(stats);
         return status;
     }
@@ -190,7 +192,7 @@ static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pa
     return COFFER_OK;
 }
 
-/* ---- The call ---- */
+/* ---- Public function ---- */
 
 static coffer_status analyze(coffer_mlyze_stats **out, bool *again, const coffer_mlyze *trace,
                              const coffer_mlyze_stats_opts *query, coffer_error *err)
@@ -223,7 +225,7 @@ coffer_status coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyz
     return status;
 }
 
-/* ---- Looking at it ---- */
+/* ---- Accessors ---- */
 
 const coffer_mlyze_totals *coffer_mlyze_stats_totals(const coffer_mlyze_stats *stats)
 {

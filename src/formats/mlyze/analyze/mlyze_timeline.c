@@ -8,45 +8,45 @@
 
 /* ---- Points ---- */
 
-coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *to, uint64_t begin, uint64_t end,
+coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *timeline, uint64_t begin, uint64_t end,
                                         uint32_t width, coffer_error *err)
 {
     __extension__ typedef unsigned __int128 uint128;
-    to->begin_us = begin;
-    to->end_us = end > begin ? end : begin;
+    timeline->begin_us = begin;
+    timeline->end_us = end > begin ? end : begin;
     if (end < begin)
         return COFFER_OK;
     uint128 span = (uint128)(end - begin) + 1;
     size_t count = span < width ? (size_t)span : width;
-    to->points = coffer__calloc(count, sizeof *to->points);
-    if (!to->points)
-        return coffer__fail_no_memory(err, count * sizeof *to->points);
-    to->count = count;
+    timeline->points = coffer__calloc(count, sizeof *timeline->points);
+    if (!timeline->points)
+        return coffer__fail_no_memory(err, count * sizeof *timeline->points);
+    timeline->count = count;
     for (size_t i = 0; i < count; i++)
-        to->points[i].time_us = begin + (uint64_t)((span * i + count - 1) / count);
+        timeline->points[i].time_us = begin + (uint64_t)((span * i + count - 1) / count);
     return COFFER_OK;
 }
 
 static void enter_point(coffer__mlyze_pen *pen, size_t at)
 {
-    const coffer_mlyze_timeline *to = pen->to;
+    const coffer_mlyze_timeline *timeline = pen->timeline;
     pen->at = at;
-    pen->next = at + 1 < to->count ? to->points[at + 1].time_us : UINT64_MAX;
-    to->points[at].high_bytes = coffer__mlyze_narrow(pen->live);
+    pen->next = at + 1 < timeline->count ? timeline->points[at + 1].time_us : UINT64_MAX;
+    timeline->points[at].high_bytes = coffer__mlyze_narrow(pen->live);
 }
 
 static void leave_point(const coffer__mlyze_pen *pen)
 {
-    pen->to->points[pen->at].live_bytes = coffer__mlyze_narrow(pen->live);
-    pen->to->points[pen->at].live_allocs = pen->allocs;
+    pen->timeline->points[pen->at].live_bytes = coffer__mlyze_narrow(pen->live);
+    pen->timeline->points[pen->at].live_allocs = pen->allocs;
 }
 
-void coffer__mlyze_pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *to)
+void coffer__mlyze_pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *timeline)
 {
-    *pen = (coffer__mlyze_pen){ .to = to };
-    for (size_t i = 0; i < to->count; i++) {
-        uint64_t time = to->points[i].time_us;
-        to->points[i] = (coffer_mlyze_point){ .time_us = time };
+    *pen = (coffer__mlyze_pen){ .timeline = timeline };
+    for (size_t i = 0; i < timeline->count; i++) {
+        uint64_t time = timeline->points[i].time_us;
+        timeline->points[i] = (coffer_mlyze_point){ .time_us = time };
     }
 }
 
@@ -56,7 +56,7 @@ void coffer__mlyze_pen_move(coffer__mlyze_pen *pen, uint64_t time)
         pen->begun = true;
         enter_point(pen, 0);
     }
-    while (time >= pen->next && pen->at + 1 < pen->to->count) {
+    while (time >= pen->next && pen->at + 1 < pen->timeline->count) {
         leave_point(pen);
         enter_point(pen, pen->at + 1);
     }
@@ -64,13 +64,13 @@ void coffer__mlyze_pen_move(coffer__mlyze_pen *pen, uint64_t time)
 
 void coffer__mlyze_pen_lift(coffer__mlyze_pen *pen)
 {
-    if (pen->to->count == 0)
+    if (pen->timeline->count == 0)
         return;
     coffer__mlyze_pen_move(pen, UINT64_MAX);
     leave_point(pen);
 }
 
-/* ---- The call ---- */
+/* ---- Public function ---- */
 
 void coffer_mlyze_timeline_free(coffer_mlyze_timeline *timeline)
 {
@@ -81,7 +81,7 @@ void coffer_mlyze_timeline_free(coffer_mlyze_timeline *timeline)
     coffer__free(timeline);
 }
 
-/* With a block or more to each point the index is as good to look at as the events. */
+/* With a block or more per point, the index gives the same picture as the events. */
 static coffer_status index_will_do(bool *out, const coffer_mlyze *trace,
                                    const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
@@ -120,7 +120,7 @@ coffer_status coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffe
         return coffer__fail_no_memory(err, sizeof *timeline);
     if (from_index) {
         status = coffer__mlyze_draw_index(timeline, trace, &options, err);
-        /* An index that cannot be built in the memory there is: the events can spill. */
+        /* The index does not fit into memory, but the events can spill. */
         from_index = status != COFFER_E_LIMIT;
     }
     if (!from_index)

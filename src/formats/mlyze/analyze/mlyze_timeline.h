@@ -14,29 +14,29 @@ struct coffer_mlyze_timeline {
     bool exact; /* events were decoded */
 };
 
-/* Divides [begin, end] into at most `width` points; no point when there is no time in it. */
-coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *to, uint64_t begin, uint64_t end,
+/* Divides [begin, end] into at most `width` points; none for an empty range. */
+coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *timeline, uint64_t begin, uint64_t end,
                                         uint32_t width, coffer_error *err);
 void coffer__mlyze_clear_timeline(coffer_mlyze_timeline *timeline);
 
-/* Goes from point to point with the time. */
+/* Moves from point to point with the time. */
 typedef struct coffer__mlyze_pen {
-    coffer_mlyze_timeline *to;
+    coffer_mlyze_timeline *timeline;
     size_t at;
-    uint64_t next;           /* where the point after this one begins */
-    coffer__mlyze_wide live; /* level at the moment */
+    uint64_t next;           /* start of the next point */
+    coffer__mlyze_wide live; /* current level */
     uint64_t allocs;
     bool begun;
 } coffer__mlyze_pen;
 
-void coffer__mlyze_pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *to);
-/* To the point of that time: those that are left keep the level of the moment. */
+void coffer__mlyze_pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *timeline);
+/* Moves to the point of that time; points in between keep the current level. */
 void coffer__mlyze_pen_move(coffer__mlyze_pen *pen, uint64_t time);
 void coffer__mlyze_pen_lift(coffer__mlyze_pen *pen); /* to the end */
 
-coffer_status coffer__mlyze_draw_exact(coffer_mlyze_timeline *to, const coffer_mlyze *trace,
+coffer_status coffer__mlyze_draw_exact(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
                                        const coffer_mlyze_timeline_opts *opts, coffer_error *err);
-coffer_status coffer__mlyze_draw_index(coffer_mlyze_timeline *to, const coffer_mlyze *trace,
+coffer_status coffer__mlyze_draw_index(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
                                        const coffer_mlyze_timeline_opts *opts, coffer_error *err);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct drawing {
     uint64_t begin;
 } drawing;
 
-/* How many blocks more are live after an event than before it. */
+/* The change of the number of live blocks by an event. */
 static uint64_t count_change(uint8_t type)
 {
     return type == COFFER__MLYZE_PAIRED_ALLOC ? 1 : type == COFFER__MLYZE_PAIRED_FREE ? UINT64_MAX : 0;
@@ -29,14 +29,14 @@ static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coff
     coffer__mlyze_pen *pen = &draw->pen;
     uint64_t time = piece->events.time[event];
     uint8_t type = piece->events.type[event];
-    bool drawn = pen->to->count > 0 && (pen->begun || time >= draw->begin);
+    bool drawn = pen->timeline->count > 0 && (pen->begun || time >= draw->begin);
     if (drawn)
         coffer__mlyze_pen_move(pen, time);
     pen->live += coffer__mlyze_change(piece, event, pass);
     pen->allocs += count_change(type);
     if (!drawn)
         return;
-    coffer_mlyze_point *point = &pen->to->points[pen->at];
+    coffer_mlyze_point *point = &pen->timeline->points[pen->at];
     point->events++;
     if (pen->live > point->high_bytes)
         point->high_bytes = coffer__mlyze_narrow(pen->live);
@@ -53,7 +53,7 @@ static coffer_status draw_batch(void *context, const coffer__mlyze_pass *pass,
     drawing *draw = context;
     (void)err;
     if (!batch) {
-        coffer__mlyze_pen_set(&draw->pen, draw->pen.to);
+        coffer__mlyze_pen_set(&draw->pen, draw->pen.timeline);
         return COFFER_OK;
     }
     for (size_t i = 0; i < batch->count; i++) {
@@ -64,22 +64,23 @@ static coffer_status draw_batch(void *context, const coffer__mlyze_pass *pass,
     return COFFER_OK;
 }
 
-static void keep_marks(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass)
+static void keep_marks(coffer_mlyze_timeline *timeline, coffer__mlyze_pass *pass)
 {
     size_t kept = 0;
     for (size_t i = 0; i < pass->results.mark_count; i++) {
-        if (pass->results.marks[i].time_us >= to->begin_us && pass->results.marks[i].time_us <= to->end_us)
+        if (pass->results.marks[i].time_us >= timeline->begin_us &&
+            pass->results.marks[i].time_us <= timeline->end_us)
             pass->results.marks[kept++] = pass->results.marks[i];
     }
-    to->marks = pass->results.marks;
-    to->mark_count = kept;
+    timeline->marks = pass->results.marks;
+    timeline->mark_count = kept;
     pass->results.marks = NULL;
 }
 
-static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
+static coffer_status draw(coffer_mlyze_timeline *timeline, coffer__mlyze_pass *pass,
                           const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
-    drawing work = { .pen.to = to, .begin = opts->begin_us };
+    drawing work = { .pen.timeline = timeline, .begin = opts->begin_us };
     coffer_status status = COFFER_OK;
     if (pass->course.end_event > 0) {
         uint64_t end = coffer__mlyze_time_of_event(pass, pass->course.end_event - 1);
@@ -87,7 +88,7 @@ static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
             end = opts->end_us;
             pass->course.end_event = coffer__mlyze_event_after(pass, end);
         }
-        status = coffer__mlyze_make_points(to, work.begin, end, opts->width, err);
+        status = coffer__mlyze_make_points(timeline, work.begin, end, opts->width, err);
     }
     pass->observe = draw_batch;
     pass->observe_context = &work;
@@ -96,12 +97,12 @@ static coffer_status draw(coffer_mlyze_timeline *to, coffer__mlyze_pass *pass,
     if (status)
         return status;
     coffer__mlyze_pen_lift(&work.pen);
-    keep_marks(to, pass);
-    to->exact = true;
+    keep_marks(timeline, pass);
+    timeline->exact = true;
     return COFFER_OK;
 }
 
-static coffer_status draw_anew(coffer_mlyze_timeline *to, bool *again, const coffer_mlyze *trace,
+static coffer_status draw_once(coffer_mlyze_timeline *timeline, bool *again, const coffer_mlyze *trace,
                                const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
     coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
@@ -112,7 +113,7 @@ static coffer_status draw_anew(coffer_mlyze_timeline *to, bool *again, const cof
     coffer_status status =
         pass ? coffer__mlyze_pass_init(pass, trace, &query, err) : coffer__fail_no_memory(err, sizeof *pass);
     if (!status) {
-        status = draw(to, pass, opts, err);
+        status = draw(timeline, pass, opts, err);
         *again = status != COFFER_E_CANCELLED && coffer__mlyze_pass_is_outdated(pass);
         coffer__mlyze_pass_free(pass);
     }
@@ -120,14 +121,14 @@ static coffer_status draw_anew(coffer_mlyze_timeline *to, bool *again, const cof
     return status;
 }
 
-coffer_status coffer__mlyze_draw_exact(coffer_mlyze_timeline *to, const coffer_mlyze *trace,
+coffer_status coffer__mlyze_draw_exact(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
                                        const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (bool again = true; again;) {
         again = false;
-        coffer__mlyze_clear_timeline(to);
-        status = draw_anew(to, &again, trace, opts, err);
+        coffer__mlyze_clear_timeline(timeline);
+        status = draw_once(timeline, &again, trace, opts, err);
     }
     return status;
 }

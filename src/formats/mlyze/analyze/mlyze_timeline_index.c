@@ -2,26 +2,26 @@
 #include "base/array.h"
 #include "base/limits.h"
 #include "formats/mlyze/analyze/mlyze_timeline.h"
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 /* ---- Points ---- */
 
-/* A block counts where it begins; what is live after it is what is live before the next one. */
-static void draw_blocks(coffer_mlyze_timeline *to, const coffer_mlyze_index_entry *entries, size_t count,
-                        uint64_t event_count)
+/* A block counts where it begins; the level after it is the level before the next one. */
+static void draw_blocks(coffer_mlyze_timeline *timeline, const coffer_mlyze_index_entry *entries,
+                        size_t count, uint64_t event_count)
 {
     coffer__mlyze_pen pen;
-    coffer__mlyze_pen_set(&pen, to);
-    for (size_t i = 0; i < count && to->count > 0; i++) {
+    coffer__mlyze_pen_set(&pen, timeline);
+    for (size_t i = 0; i < count && timeline->count > 0; i++) {
         const coffer_mlyze_index_entry *entry = &entries[i];
         pen.live = entry->live_bytes;
         pen.allocs = entry->live_allocs;
-        if (entry->time > to->end_us)
+        if (entry->time > timeline->end_us)
             break;
-        if (!pen.begun && entry->time < to->begin_us)
+        if (!pen.begun && entry->time < timeline->begin_us)
             continue;
         coffer__mlyze_pen_move(&pen, entry->time);
-        coffer_mlyze_point *point = &to->points[pen.at];
+        coffer_mlyze_point *point = &timeline->points[pen.at];
         uint64_t next = i + 1 < count ? entries[i + 1].first_event : event_count;
         point->events += next > entry->first_event ? next - entry->first_event : 0;
         if (entry->high_bytes > point->high_bytes)
@@ -58,30 +58,31 @@ static bool read_mark(coffer_mlyze_mark *out, const coffer__json_value *item, co
 }
 
 typedef struct marking {
-    coffer_mlyze_timeline *to;
+    coffer_mlyze_timeline *timeline;
     const coffer__json_value *list, *next; /* next : NULL = no more */
     coffer_mlyze_type type;
 } marking;
 
-/* The list's next good one within the timeline. */
+/* The next valid mark of the list within the timeline. */
 static bool next_mark(coffer_mlyze_mark *out, marking *from)
 {
     while (from->next) {
         const coffer__json_value *item = from->next;
         from->next = coffer__json_next(from->list, item);
-        if (read_mark(out, item, from->type) && out->time_us >= from->to->begin_us &&
-            out->time_us <= from->to->end_us)
+        if (read_mark(out, item, from->type) && out->time_us >= from->timeline->begin_us &&
+            out->time_us <= from->timeline->end_us)
             return true;
     }
     return false;
 }
 
-static coffer_status add_marks(coffer_mlyze_timeline *to, const coffer_mlyze *trace,
+static coffer_status add_marks(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
                                const coffer_mlyze_index_entry *entries, size_t count, uint64_t max,
                                coffer_error *err)
 {
     const coffer__json_value *root = coffer__json_root(trace->metadata.json);
-    marking lists[2] = { { .to = to, .type = COFFER_MLYZE_MARKER }, { .to = to, .type = COFFER_MLYZE_GC } };
+    marking lists[2] = { { .timeline = timeline, .type = COFFER_MLYZE_MARKER },
+                         { .timeline = timeline, .type = COFFER_MLYZE_GC } };
     coffer_mlyze_mark found[2];
     bool has[2];
     size_t capacity = 0;
@@ -91,32 +92,34 @@ static coffer_status add_marks(coffer_mlyze_timeline *to, const coffer_mlyze *tr
         lists[i].next = coffer__json_first(lists[i].list);
         has[i] = next_mark(&found[i], &lists[i]);
     }
-    while (!status && (has[0] || has[1]) && to->mark_count < max) {
+    while (!status && (has[0] || has[1]) && timeline->mark_count < max) {
         size_t which = !has[0] || (has[1] && found[1].event < found[0].event);
         found[which].live_bytes = entries[block_of_event(entries, count, found[which].event)].live_bytes;
-        status = coffer__array_reserve_one(&to->marks, &capacity, to->mark_count, sizeof *to->marks, err);
+        status = coffer__array_reserve_one(&timeline->marks, &capacity, timeline->mark_count,
+                                           sizeof *timeline->marks, err);
         if (!status)
-            to->marks[to->mark_count++] = found[which];
+            timeline->marks[timeline->mark_count++] = found[which];
         has[which] = next_mark(&found[which], &lists[which]);
     }
     return status;
 }
 
-coffer_status coffer__mlyze_draw_index(coffer_mlyze_timeline *to, const coffer_mlyze *trace,
+coffer_status coffer__mlyze_draw_index(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
                                        const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
     const coffer_mlyze_index_entry *entries = NULL;
     coffer_limits limits = coffer__limits(opts->limits);
     uint64_t event_count = 0, end;
     size_t count = 0;
-    coffer_status status;
-    if ((status = coffer__mlyze_get_index(&entries, &count, trace, opts->progress, err)) ||
-        (status = coffer_mlyze_event_count(&event_count, trace, err)) || count == 0)
+    coffer_status status = coffer__mlyze_get_index(&entries, &count, trace, opts->progress, err);
+    if (!status)
+        status = coffer_mlyze_event_count(&event_count, trace, err);
+    if (status || count == 0)
         return status;
     end = entries[count - 1].time < opts->end_us ? entries[count - 1].time : opts->end_us;
-    status = coffer__mlyze_make_points(to, opts->begin_us, end, opts->width, err);
+    status = coffer__mlyze_make_points(timeline, opts->begin_us, end, opts->width, err);
     if (status)
         return status;
-    draw_blocks(to, entries, count, event_count);
-    return add_marks(to, trace, entries, count, limits.entries, err);
+    draw_blocks(timeline, entries, count, event_count);
+    return add_marks(timeline, trace, entries, count, limits.entries, err);
 }

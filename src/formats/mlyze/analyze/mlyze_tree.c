@@ -3,9 +3,9 @@
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/table.h"
 #include "formats/mlyze/mlyze_private.h"
 
 #include <stdlib.h>
@@ -23,9 +23,8 @@ typedef struct tree_builder {
     coffer_mlyze_tree *tree;
     const coffer_mlyze *trace;
     coffer_mlyze_tree_opts opts;
-    size_t *slots; /* hash of (parent, frame) to node; a power of two */
-    size_t slot_count;
-    coffer__buffer text; /* scratch for names */
+    coffer__table children; /* nodes by parent and frame */
+    coffer__buffer text;    /* scratch for names */
 } tree_builder;
 
 /* ---- Accessors ---- */
@@ -79,40 +78,6 @@ static frame_key key_of(const tree_builder *builder, size_t parent, const coffer
     return (frame_key){ parent, frame->func_id, frame->file_id, builder->opts.lines ? frame->line : 0 };
 }
 
-static size_t *slot_of(const tree_builder *builder, const frame_key *key)
-{
-    size_t mask = builder->slot_count - 1, slot = (size_t)coffer__hash(key, sizeof *key) & mask;
-    for (;; slot = (slot + 1) & mask) {
-        size_t index = builder->slots[slot];
-        if (index == COFFER_INDEX_NONE)
-            return &builder->slots[slot];
-        const coffer_mlyze_tree_node *node = &builder->tree->nodes[index];
-        frame_key other = key_of(builder, node->parent, &node->frame);
-        if (memcmp(&other, key, sizeof other) == 0)
-            return &builder->slots[slot];
-    }
-}
-
-static coffer_status grow_slots(tree_builder *builder, coffer_error *err)
-{
-    const coffer_mlyze_tree *tree = builder->tree;
-    if (2 * tree->count < builder->slot_count)
-        return COFFER_OK;
-    size_t count = builder->slot_count ? 2 * builder->slot_count : 1024;
-    size_t *slots = coffer__alloc_array(count, sizeof *slots);
-    if (!slots)
-        return coffer__fail_no_memory(err, count * sizeof *slots);
-    memset(slots, 0xff, count * sizeof *slots);
-    coffer__free(builder->slots);
-    builder->slots = slots;
-    builder->slot_count = count;
-    for (size_t i = 1; i < tree->count; i++) {
-        frame_key key = key_of(builder, tree->nodes[i].parent, &tree->nodes[i].frame);
-        *slot_of(builder, &key) = i;
-    }
-    return COFFER_OK;
-}
-
 static const char *copy_name(tree_builder *builder, const coffer_mlyze_frame *frame)
 {
     size_t len = coffer_mlyze_frame_text(NULL, 0, builder->trace, frame, builder->opts.lines);
@@ -154,19 +119,19 @@ static coffer_status add_node(size_t *out, tree_builder *builder, size_t parent,
 static coffer_status find_child(size_t *out, tree_builder *builder, size_t parent,
                                 const coffer_mlyze_frame *frame, coffer_error *err)
 {
-    coffer_status status = grow_slots(builder, err);
-    if (status)
-        return status;
+    const coffer_mlyze_tree *tree = builder->tree;
     frame_key key = key_of(builder, parent, frame);
-    size_t *slot = slot_of(builder, &key);
-    if (*slot == COFFER_INDEX_NONE) {
-        status = add_node(out, builder, parent, frame, copy_name(builder, frame), err);
-        if (!status)
-            *slot = *out;
-        return status;
+    uint64_t hash = coffer__table_hash(&builder->children, &key, sizeof key);
+    coffer__table_probe probe = coffer__table_begin(&builder->children, hash);
+    for (uint32_t found; (found = coffer__table_next(&probe)) != COFFER__TABLE_NONE;) {
+        frame_key other = key_of(builder, tree->nodes[found].parent, &tree->nodes[found].frame);
+        if (memcmp(&other, &key, sizeof other) == 0) {
+            *out = found;
+            return COFFER_OK;
+        }
     }
-    *out = *slot;
-    return COFFER_OK;
+    coffer_status status = coffer__table_add(&builder->children, hash, tree->count, err);
+    return status ? status : add_node(out, builder, parent, frame, copy_name(builder, frame), err);
 }
 
 /* ---- Stacks ---- */
@@ -243,6 +208,7 @@ coffer_status coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze 
     coffer_status status = coffer__take_options(&builder.opts, sizeof builder.opts, opts, err);
     if (status)
         return status;
+    coffer__table_init_keyed(&builder.children);
     builder.tree = coffer__calloc(1, sizeof *builder.tree);
     if (!builder.tree)
         return coffer__fail_no_memory(err, sizeof *builder.tree);
@@ -254,7 +220,7 @@ coffer_status coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze 
     }
     if (!status)
         status = sort_children(builder.tree, err);
-    coffer__free(builder.slots);
+    coffer__table_free(&builder.children);
     coffer__buffer_free(&builder.text);
     if (status) {
         coffer_mlyze_tree_free(builder.tree);

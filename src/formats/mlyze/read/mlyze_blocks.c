@@ -1,4 +1,3 @@
-#include "formats/mlyze/read/mlyze_index.h"
 
 #include "base/array.h"
 #include "base/checked.h"
@@ -6,9 +5,9 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "formats/mlyze/mlyze_private.h"
-#include "formats/mlyze/read/mlyze_cut.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
+#include <inttypes.h>
 #include <lz4.h>
 #include <pthread.h>
 
@@ -17,7 +16,7 @@ struct coffer__mlyze_blocks {
     _Atomic(coffer__mlyze_map *) map;
 };
 
-/* ---- Holding the map ---- */
+/* ---- The map ---- */
 
 coffer_status coffer__mlyze_blocks_new(coffer__mlyze_blocks **out, coffer_error *err)
 {
@@ -50,15 +49,16 @@ void coffer__mlyze_blocks_free(coffer__mlyze_blocks *blocks)
     coffer__free(blocks);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static coffer_status make_map(const coffer_mlyze *trace, bool with_index, coffer_error *err)
 {
     coffer__mlyze_map *map = coffer__calloc(1, sizeof *map);
-    coffer_status status;
     if (!map)
         return coffer__fail_no_memory(err, sizeof *map);
-    if ((with_index && (status = coffer__mlyze_map_from_index(map, trace, err))) ||
-        (status = coffer__mlyze_walk(map, trace, err))) {
+    coffer_status status = with_index ? coffer__mlyze_map_from_index(map, trace, err) : COFFER_OK;
+    if (!status)
+        status = coffer__mlyze_walk(map, trace, err);
+    if (status) {
         coffer__mlyze_map_free(map);
         return status;
     }
@@ -77,7 +77,7 @@ coffer_status coffer__mlyze_get_map(const coffer__mlyze_map **out, const coffer_
             status = make_map(trace, trace->index_path && coffer__mlyze_has_blocks(&trace->header), err);
         pthread_mutex_unlock(&trace->blocks->lock);
     }
-    if (status == COFFER_OK)
+    if (!status)
         *out = atomic_load(&trace->blocks->map);
     return status;
 }
@@ -103,12 +103,12 @@ bool coffer__mlyze_is_current_map(const coffer_mlyze *trace, const coffer__mlyze
 coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *trace,
                                     const coffer__mlyze_block *block, coffer_error *err)
 {
-    coffer_status status;
     if (map->count >= trace->limits.entries)
-        return coffer__fail(err, COFFER_E_LIMIT, block->offset, "more than %llu blocks",
-                            (unsigned long long)trace->limits.entries);
-    if ((status =
-             coffer__array_reserve_one(&map->items, &map->capacity, map->count, sizeof *map->items, err)))
+        return coffer__fail(err, COFFER_E_LIMIT, block->offset, "more than %" PRIu64 " blocks",
+                            trace->limits.entries);
+    coffer_status status =
+        coffer__array_reserve_one(&map->items, &map->capacity, map->count, sizeof *map->items, err);
+    if (status)
         return status;
     map->items[map->count++] = *block;
     map->event_count += block->event_count;
@@ -120,11 +120,11 @@ coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t
 {
     uint8_t bytes[COFFER__MLYZE_BLOCK_HEADER];
     coffer__mlyze_block block = { .offset = offset };
-    coffer_status status;
     if (!coffer__range_fits(offset, sizeof bytes, trace->area_end))
-        return coffer__fail(err, COFFER_E_TRUNCATED, offset, "truncated block header at offset %llu",
-                            (unsigned long long)offset);
-    if ((status = coffer_source_read_at(bytes, trace->source, offset, sizeof bytes, err)))
+        return coffer__fail(err, COFFER_E_TRUNCATED, offset, "truncated block header at offset %" PRIu64,
+                            offset);
+    coffer_status status = coffer_source_read_at(bytes, trace->source, offset, sizeof bytes, err);
+    if (status)
         return status;
     block.raw_size = coffer__load_u32(bytes);
     block.stored_size = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_STORED_AT);
@@ -134,19 +134,18 @@ coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t
         *crc = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_CRC_AT);
     if (block.raw_size == 0 || block.raw_size > COFFER__MLYZE_BLOCK_RAW_MAX)
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "block at offset %llu has a raw size of %lu, from 1 to %d are allowed",
-                            (unsigned long long)offset, (unsigned long)block.raw_size,
-                            COFFER__MLYZE_BLOCK_RAW_MAX);
+                            "block at offset %" PRIu64 " has a raw size of %" PRIu32
+                            ", from 1 to %d are allowed",
+                            offset, block.raw_size, COFFER__MLYZE_BLOCK_RAW_MAX);
     if (block.stored_size == 0 || block.stored_size > (uint32_t)LZ4_compressBound((int)block.raw_size))
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "block at offset %llu has a stored size of %lu for %lu bytes",
-                            (unsigned long long)offset, (unsigned long)block.stored_size,
-                            (unsigned long)block.raw_size);
+                            "block at offset %" PRIu64 " has a stored size of %" PRIu32 " for %" PRIu32
+                            " bytes",
+                            offset, block.stored_size, block.raw_size);
     if (block.event_count == 0 || block.event_count > block.raw_size / COFFER__MLYZE_EVENT_MIN)
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "block at offset %llu says it has %lu events in %lu bytes",
-                            (unsigned long long)offset, (unsigned long)block.event_count,
-                            (unsigned long)block.raw_size);
+                            "block at offset %" PRIu64 " says it has %" PRIu32 " events in %" PRIu32 " bytes",
+                            offset, block.event_count, block.raw_size);
     *out = block;
     return COFFER_OK;
 }
@@ -160,10 +159,9 @@ coffer_status coffer__mlyze_read_block_header(coffer__mlyze_block *out, uint32_t
         return status;
     if (block.stored_size > trace->area_end - offset - COFFER__MLYZE_BLOCK_HEADER)
         return coffer__fail(err, COFFER_E_TRUNCATED, offset,
-                            "truncated block at offset %llu: it ends at %llu, the events at %llu",
-                            (unsigned long long)offset,
-                            (unsigned long long)offset + COFFER__MLYZE_BLOCK_HEADER + block.stored_size,
-                            (unsigned long long)trace->area_end);
+                            "truncated block at offset %" PRIu64 ": it ends at %" PRIu64
+                            ", the events at %" PRIu64,
+                            offset, offset + COFFER__MLYZE_BLOCK_HEADER + block.stored_size, trace->area_end);
     *out = block;
     return COFFER_OK;
 }
@@ -177,7 +175,7 @@ static uint64_t end_of_map(const coffer__mlyze_map *map, const coffer_mlyze *tra
     return last->offset + COFFER__MLYZE_BLOCK_HEADER + last->stored_size;
 }
 
-/* `why` ends the blocks at the offset. A block that is cut off there has whole events left. */
+/* The blocks end at the offset because of `why`. A truncated block there may have whole events. */
 static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, uint64_t offset,
                               const coffer_error *why, coffer_error *err)
 {
@@ -188,14 +186,15 @@ static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace,
     if (status)
         return status;
     if (cut.event_count == 0)
-        return coffer__fail(err, why->status, offset, "%s (%llu whole events before it)", why->text,
-                            (unsigned long long)map->event_count);
+        return coffer__fail(err, why->status, offset, "%s (%" PRIu64 " whole events before it)", why->text,
+                            map->event_count);
     cut.first_event = map->event_count;
-    if ((status = coffer__mlyze_map_add(map, trace, &cut, err)))
+    status = coffer__mlyze_map_add(map, trace, &cut, err);
+    if (status)
         return status;
     return coffer__fail(err, why->status, offset,
-                        "%s (%llu whole events before the cut, the last %lu unverified)", why->text,
-                        (unsigned long long)map->event_count, (unsigned long)cut.event_count);
+                        "%s (%" PRIu64 " whole events before the cut, the last %" PRIu32 " unverified)",
+                        why->text, map->event_count, cut.event_count);
 }
 
 static coffer_status walk_blocks(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
@@ -211,13 +210,14 @@ static coffer_status walk_blocks(coffer__mlyze_map *map, const coffer_mlyze *tra
         if (status)
             return coffer__fail_copy(err, &why);
         block.first_event = map->event_count;
-        if ((status = coffer__mlyze_map_add(map, trace, &block, err)))
+        status = coffer__mlyze_map_add(map, trace, &block, err);
+        if (status)
             return status;
     }
     return COFFER_OK;
 }
 
-/* The header may know better than the blocks that are there how much there was. */
+/* Compares the events found with the counts of the header. */
 static void compare_with_header(coffer__mlyze_map *map, const coffer_mlyze *trace)
 {
     const coffer__mlyze_header *header = &trace->header;
@@ -226,14 +226,13 @@ static void compare_with_header(coffer__mlyze_map *map, const coffer_mlyze *trac
         return;
     if (!coffer__add_u64(&end, trace->area, header->event_length) || end > trace->area_end)
         coffer__fail(&map->damage, COFFER_E_TRUNCATED, trace->area_end,
-                     "the header says the events take %llu bytes, file has %llu of them (%llu whole events)",
-                     (unsigned long long)header->event_length,
-                     (unsigned long long)(trace->area_end - trace->area),
-                     (unsigned long long)map->event_count);
+                     "the header says the events take %" PRIu64 " bytes, file has %" PRIu64
+                     " of them (%" PRIu64 " whole events)",
+                     header->event_length, (trace->area_end - trace->area), map->event_count);
     else if (header->event_count != 0 && header->event_count != map->event_count)
         coffer__fail(&map->damage, COFFER_E_SIZE_MISMATCH, COFFER__MLYZE_EVENT_COUNT_AT,
-                     "the header says %llu events, file has %llu", (unsigned long long)header->event_count,
-                     (unsigned long long)map->event_count);
+                     "the header says %" PRIu64 " events, file has %" PRIu64, header->event_count,
+                     map->event_count);
 }
 
 coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err)
@@ -249,13 +248,13 @@ coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *tra
     return COFFER_OK;
 }
 
-/* ---- Asking ---- */
+/* ---- Accessors ---- */
 
 coffer_status coffer_mlyze_block_count(size_t *out, const coffer_mlyze *trace, coffer_error *err)
 {
     const coffer__mlyze_map *map = NULL;
     coffer_status status = coffer__mlyze_get_map(&map, trace, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = map->count;
     return status;
 }
@@ -264,7 +263,7 @@ coffer_status coffer_mlyze_event_count(uint64_t *out, const coffer_mlyze *trace,
 {
     const coffer__mlyze_map *map = NULL;
     coffer_status status = coffer__mlyze_get_map(&map, trace, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = map->event_count;
     return status;
 }
@@ -288,7 +287,7 @@ coffer_status coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err)
 {
     const coffer__mlyze_map *map = NULL;
     coffer_status status = coffer__mlyze_get_map(&map, trace, err);
-    if (status || map->damage.status == COFFER_OK)
+    if (status || !map->damage.status)
         return status;
     if (err)
         *err = map->damage;
@@ -304,17 +303,17 @@ typedef struct skimmer {
     coffer__mlyze_stop stop;
 } skimmer;
 
-/* Decodes from block->offset and block->time on: as many whole events as a block holds, or one that is larger
- * than that. */
+/* Decodes from block->offset and block->time on: as many whole events as fit into a block, or one that is
+ * larger. */
 static coffer_status skim_piece(coffer__mlyze_block *block, skimmer *s, coffer_error *err)
 {
     uint64_t left = s->trace->area_end - block->offset;
     const uint8_t *bytes = NULL;
     size_t len = 0;
-    coffer_status status;
     block->raw_size = left < COFFER__MLYZE_BLOCK_RAW_MAX ? (uint32_t)left : COFFER__MLYZE_BLOCK_RAW_MAX;
     block->stored_size = block->raw_size;
-    if ((status = coffer__mlyze_block_bytes(&bytes, &len, &s->columns, s->trace, block, err)))
+    coffer_status status = coffer__mlyze_block_bytes(&bytes, &len, &s->columns, s->trace, block, err);
+    if (status)
         return status;
     s->columns.count = 0;
     s->decoder = (coffer__mlyze_decoder){ .at = bytes,
@@ -339,8 +338,10 @@ static coffer_status skim_all(coffer__mlyze_map *map, skimmer *s, coffer_error *
     coffer_status status;
     while (block.offset < s->trace->area_end) {
         bool cut_by_us;
-        if ((status = skim_piece(&block, s, err)) ||
-            (block.event_count > 0 && (status = coffer__mlyze_map_add(map, s->trace, &block, err))))
+        status = skim_piece(&block, s, err);
+        if (!status && block.event_count > 0)
+            status = coffer__mlyze_map_add(map, s->trace, &block, err);
+        if (status)
             return status;
         cut_by_us = s->stop == COFFER__MLYZE_STOP_TRUNCATED && block.event_count > 0;
         block.offset += block.raw_size;
@@ -356,7 +357,7 @@ coffer_status coffer__mlyze_skim(coffer__mlyze_map *map, const coffer_mlyze *tra
 {
     skimmer s = { .trace = trace, .columns = COFFER_MLYZE_EVENTS_INIT };
     coffer_status status = coffer__mlyze_events_reserve(&s.columns, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = skim_all(map, &s, err);
     coffer_mlyze_events_free(&s.columns);
     return status;

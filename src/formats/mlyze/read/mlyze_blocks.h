@@ -1,10 +1,11 @@
-/* Where the blocks of a trace are. Found when first asked for: from the index, or by a walk over the file. */
+/* The map of the blocks of a trace. Built when it is first needed, from the index or by a walk over the file.
+ */
 #ifndef COFFER_FORMATS_MLYZE_BLOCKS_H
 #define COFFER_FORMATS_MLYZE_BLOCKS_H
 
 #include "coffer/mlyze.h"
 
-/* coffer_mlyze_block without the size that versions it: maps have millions of them. */
+/* coffer_mlyze_block without struct_size: a map has millions of them. */
 typedef struct coffer__mlyze_block {
     uint64_t offset, first_event, time;
     uint32_t event_count, raw_size, stored_size;
@@ -13,60 +14,59 @@ typedef struct coffer__mlyze_block {
 typedef struct coffer__mlyze_blocks coffer__mlyze_blocks;
 typedef struct coffer__mlyze_built coffer__mlyze_built;
 
-/* Never changes once it is made. */
+/* Immutable once it is built. */
 typedef struct coffer__mlyze_map {
     coffer__mlyze_block *items;
     size_t count, capacity;
     uint64_t event_count;
-    /* What ends the events before the area does; status COFFER_OK when nothing does. */
+    /* The error that ends the events before the end of the area; status COFFER_OK = none. */
     coffer_error damage;
-    /* Places are what the index says: raw_size is 0 until the block's own header was asked, and reading finds
-     * out whether it was right. */
+    /* Offsets come from the index: raw_size is 0 until the header of the block is read, which also verifies
+     * the entry. */
     bool from_index;
-    coffer_mlyze_index_entry *entries; /* of that index, one per block; NULL without */
-    struct coffer__mlyze_map *older;   /* the one it took the place of: somebody may still look at it */
+    coffer_mlyze_index_entry *entries; /* of that index, one per block; or NULL */
+    struct coffer__mlyze_map *older;   /* the map it replaced, which other threads may still use */
 } coffer__mlyze_map;
 
 coffer_status coffer__mlyze_built_new(coffer__mlyze_built **out, coffer_error *err);
 void coffer__mlyze_built_free(coffer__mlyze_built *built);
 coffer_status coffer__mlyze_blocks_new(coffer__mlyze_blocks **out, coffer_error *err);
 void coffer__mlyze_blocks_free(coffer__mlyze_blocks *blocks);
-/* The map, made when there is none. Borrowed from the handle. */
+/* The map, built if necessary. Borrowed from the handle. */
 coffer_status coffer__mlyze_get_map(const coffer__mlyze_map **out, const coffer_mlyze *trace,
                                     coffer_error *err);
-/* A block of the map that was made last; zeros past its end. raw_size is read from the file where the map
- * came from an index. */
+/* A block of the current map; zeros past its end. raw_size is read from the file when the map came from an
+ * index. */
 coffer__mlyze_block coffer__mlyze_block_at(const coffer_mlyze *trace, size_t index);
-/* A block of an index turned out to lie elsewhere: makes a map from the file itself, if `wrong` is still the
- * one in use. */
+/* The index was wrong about a block: builds a map from the file itself, if `wrong` is still in use. */
 coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer__mlyze_map *wrong,
                                         coffer_error *err);
 
-/* False when the index behind the map was wrong and another map has replaced it. */
+/* False when the index of the map was wrong and another map has replaced it. */
 bool coffer__mlyze_is_current_map(const coffer_mlyze *trace, const coffer__mlyze_map *map);
 
-/* Walks the blocks of the file, or skims the events of a plain one, from the end of what the map has on, and
- * appends what it finds. */
+/* Walks over the blocks of the file, or the events of a plain one, from the end of the map on, and appends
+ * the blocks. */
 coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err);
-/* The pieces of a plain trace. A failure that is about the file is what ends its events. */
+/* Cuts a plain trace into pieces. A failure caused by the file is the end of its events. */
 coffer_status coffer__mlyze_skim(coffer__mlyze_map *map, const coffer_mlyze *trace, coffer_error *err);
 coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *trace,
                                     const coffer__mlyze_block *block, coffer_error *err);
 void coffer__mlyze_map_free(coffer__mlyze_map *map);
-/* Takes the blocks from the index file, when there is one and it fits the trace: else the map stays empty. */
+/* Takes the blocks from the index file if it matches the trace; otherwise the map stays empty. */
 coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_mlyze *trace,
                                            coffer_error *err);
 
-/* What the header of a block says. Fails when it cannot be one. crc : may be NULL. */
+/* Reads and checks the header of a block. crc : may be NULL. */
 coffer_status coffer__mlyze_read_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
-/* The same of a block that may go on behind the end of the events. */
+/* The same for a block that may extend past the end of the events. */
 coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
 
-/* Columns with room for every block, and behind them scratch for its bytes. */
+/* Makes room in the columns for any block, and after them scratch for its bytes. */
 coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err);
-/* Room for the bytes of a block, in the memory of columns that were reserved: raw, and as they are stored. */
+/* Scratch for the raw and the stored bytes of a block, in the memory of reserved columns. */
 uint8_t *coffer__mlyze_raw_scratch(const coffer_mlyze_events *events);
 uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events);
 /* The bytes of a block's events, decompressed and their checksum verified; borrowed from the source or from
@@ -75,9 +75,38 @@ uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events);
 coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
                                         const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                         coffer_error *err);
-/* The bytes of events that block->stored_size bytes give, of a block that the end of the file cuts off. */
+/* The raw bytes that the block->stored_size bytes of a truncated block give. */
 coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
                                       const coffer_mlyze *trace, const coffer__mlyze_block *block,
                                       coffer_error *err);
+
+/* ---- Truncated blocks: the part before the cut is readable, but no checksum covers it ---- */
+
+/* Decompresses the first `len` bytes of an LZ4 block, until `room` is full or the data is invalid. Returns
+ * the number of bytes written. */
+size_t coffer__mlyze_lz4_prefix(uint8_t *out, size_t room, const uint8_t *in, size_t len);
+
+/* The truncated block at `offset`, whose header is complete, reduced to the whole events before the cut:
+ * event_count, raw_size and stored_size are theirs, or 0 without any. */
+coffer_status coffer__mlyze_find_cut_block(coffer__mlyze_block *out, const coffer_mlyze *trace,
+                                           uint64_t offset, coffer_error *err);
+/* Whether a block is such a truncated one. */
+coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const coffer__mlyze_block *block,
+                                   coffer_error *err);
+
+/* ---- The index and its file ---- */
+
+/* Loads the file at the trace's index_path; false when it does not belong to this trace or its entries cannot
+ * be blocks of it. The caller frees *out. */
+bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, const coffer_mlyze *trace);
+/* Writes it there; failures are ignored. */
+void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
+                              size_t count);
+/* Loads or builds the index. Borrowed from the handle until it is closed. */
+coffer_status coffer__mlyze_get_index(const coffer_mlyze_index_entry **out, size_t *count,
+                                      const coffer_mlyze *trace, const coffer_progress *progress,
+                                      coffer_error *err);
+/* Whether a block from an index matches its own header; fills in raw_size. */
+bool coffer__mlyze_block_agrees(const coffer_mlyze *trace, coffer__mlyze_block *block);
 
 #endif

@@ -1,16 +1,16 @@
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/memory.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
 #include <string.h>
 
-/* ---- LZ4, as far as it goes ---- */
+/* ---- Truncated LZ4 ---- */
 
 #define MIN_MATCH 4
-#define LENGTH_MORE 15 /* the half of a token that says: bytes of the length follow */
+#define LENGTH_MORE 15 /* half of a token: more bytes of the length follow */
 
-/* An LZ4 block in the reading (lz4_Block_format.md of that project: sequences of literals and a match). */
+/* An LZ4 block being read (lz4_Block_format.md of LZ4: sequences of literals and a match). */
 typedef struct unpacking {
     const uint8_t *at, *end;
     uint8_t *out;
@@ -80,12 +80,12 @@ coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const c
         block->offset + COFFER__MLYZE_BLOCK_HEADER + block->stored_size != trace->area_end)
         return COFFER_OK;
     status = coffer__mlyze_load_block_header(&header, NULL, trace, block->offset, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = header.stored_size > block->stored_size;
     return status;
 }
 
-/* Counts the whole events; `block` begins as its header says and becomes what is left of it. */
+/* Counts the whole events. block : the header's values, reduced to the part that is left. */
 static coffer_status measure(coffer__mlyze_block *block, coffer_mlyze_events *columns,
                              const coffer_mlyze *trace, coffer_error *err)
 {
@@ -102,11 +102,12 @@ static coffer_status measure(coffer__mlyze_block *block, coffer_mlyze_events *co
     decoder.at = bytes;
     decoder.end = bytes + len;
     coffer__mlyze_decode_events(&decoder);
-    if ((status = coffer_source_intact(trace->source, err)))
+    status = coffer_source_intact(trace->source, err);
+    if (status)
         return status;
     block->event_count = (uint32_t)columns->count;
     block->raw_size = (uint32_t)(decoder.at - bytes);
-    /* More than there ever were: it is no block at all. */
+    /* More events than the header says: not a block. */
     if (columns->count == 0 || columns->count > said)
         *block = (coffer__mlyze_block){ .offset = block->offset };
     return COFFER_OK;
@@ -118,10 +119,12 @@ coffer_status coffer__mlyze_find_cut_block(coffer__mlyze_block *out, const coffe
     coffer_mlyze_events columns = COFFER_MLYZE_EVENTS_INIT;
     coffer__mlyze_block block = { .offset = offset };
     coffer_status status = coffer__mlyze_load_block_header(&block, NULL, trace, offset, err);
-    if (!status && !(status = coffer__mlyze_events_reserve(&columns, err)))
+    if (!status)
+        status = coffer__mlyze_events_reserve(&columns, err);
+    if (!status)
         status = measure(&block, &columns, trace, err);
     coffer_mlyze_events_free(&columns);
-    if (status == COFFER_OK)
+    if (!status)
         *out = block;
     return status;
 }

@@ -7,15 +7,17 @@
 #include "base/fail.h"
 #include "base/varint.h"
 
+#include <inttypes.h>
+
 typedef void decode_kernel(coffer__mlyze_decoder *decoder);
 
-/* An event in the making. */
+/* An event being decoded. */
 typedef struct event {
     const uint8_t *at, *end;
     uint64_t address, size, id;
     uint16_t thread;
-    uint64_t overrun;        /* bytes of its body behind `end` */
-    coffer__mlyze_stop stop; /* why it is none */
+    uint64_t overrun;        /* bytes of its body past `end` */
+    coffer__mlyze_stop stop; /* why it is invalid */
     uint64_t overlong;
 } event;
 
@@ -107,7 +109,7 @@ static bool take_fields(event *e, uint8_t type)
     }
 }
 
-/* A body may be longer than what we know of it: later versions add to its end. */
+/* A body may be longer than expected: later versions append to it. */
 static bool take_extension(event *e, uint8_t type, uint64_t beyond)
 {
     uint64_t len;
@@ -135,7 +137,7 @@ static bool take_extension(event *e, uint8_t type, uint64_t beyond)
     return true;
 }
 
-/* Decodes the event at decoder->at and moves behind it. */
+/* Decodes the event at decoder->at and moves past it. */
 static coffer__mlyze_stop decode_one(coffer__mlyze_decoder *decoder)
 {
     coffer_mlyze_events *out = decoder->out;
@@ -195,7 +197,7 @@ coffer__mlyze_stop coffer__mlyze_decode_events(coffer__mlyze_decoder *decoder)
     }
     if (!decoder->time_wrapped)
         return stop;
-    *decoder = begin; /* the slow way finds the place */
+    *decoder = begin; /* the slow path finds the offset */
     decoder->out->count = count;
     return coffer__mlyze_decode_with_care(decoder);
 }
@@ -203,28 +205,32 @@ coffer__mlyze_stop coffer__mlyze_decode_events(coffer__mlyze_decoder *decoder)
 coffer_status coffer__mlyze_fail_stop(coffer_error *err, coffer__mlyze_stop stop,
                                       const coffer__mlyze_decoder *decoder, uint64_t offset, uint64_t whole)
 {
-    unsigned long long at = offset, events = whole;
+    uint64_t at = offset, events = whole;
     switch (stop) {
     case COFFER__MLYZE_STOP_TRUNCATED:
         return coffer__fail(err, COFFER_E_TRUNCATED, offset,
-                            "truncated event at offset %llu (%llu whole events before it)", at, events);
+                            "truncated event at offset %" PRIu64 " (%" PRIu64 " whole events before it)", at,
+                            events);
     case COFFER__MLYZE_STOP_TYPE:
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "unknown event type %u at offset %llu (%llu whole events before it)",
+                            "unknown event type %u at offset %" PRIu64 " (%" PRIu64
+                            " whole events before it)",
                             *decoder->at, at, events);
     case COFFER__MLYZE_STOP_BODY:
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "event of type %u at offset %llu has a body that does not fit its type "
-                            "(%llu whole events before it)",
+                            "event of type %u at offset %" PRIu64 " has a body that does not fit its type "
+                            "(%" PRIu64 " whole events before it)",
                             *decoder->at, at, events);
     case COFFER__MLYZE_STOP_VARINT:
         return coffer__fail(err, COFFER_E_BAD_VARINT, offset,
-                            "event at offset %llu holds a number of more than 64 bits (%llu whole events "
+                            "event at offset %" PRIu64 " has a number of more than 64 bits (%" PRIu64
+                            " whole events "
                             "before it)",
                             at, events);
     case COFFER__MLYZE_STOP_TIME:
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "the time of the event at offset %llu is past 64 bits (%llu whole events before "
+                            "the time of the event at offset %" PRIu64 " is past 64 bits (%" PRIu64
+                            " whole events before "
                             "it)",
                             at, events);
     case COFFER__MLYZE_STOP_END:

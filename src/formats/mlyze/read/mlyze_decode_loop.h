@@ -58,7 +58,7 @@ static inline void decode_loop(coffer__mlyze_decoder *decoder)
         n++;
         at = body + 8 + (3 & is_alloc) + tail_len;
     } while (at <= last);
-    /* Deltas that are no larger wrap a 64-bit sum at most once in a block, and that shows. */
+    /* Deltas of this size wrap a 64-bit sum at most once in a block, which can be detected. */
     decoder->time_wrapped |= all_deltas >> 40 != 0 || time < decoder->time;
     decoder->at = at;
     decoder->time = time;

@@ -1,5 +1,5 @@
 /* Finds blocks and events by number, time or marker. */
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/buffer.h"
 #include "base/fail.h"
@@ -7,6 +7,7 @@
 #include "base/quantity.h"
 #include "base/report.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define NAMES_SHOWN 8
@@ -47,9 +48,10 @@ static coffer_status find_block_of_time(size_t *out, const coffer_mlyze *trace, 
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     size_t index = block_before(map, time);
     coffer_status status = COFFER_OK;
-    /* Its events may all be earlier: nothing says that the next block starts with the last of them. */
-    if (map->count > 0 && !(status = coffer_mlyze_read_block(&events, trace, index, err)) &&
-        events.time[events.count - 1] < time)
+    /* All its events may be earlier: the next block need not start at the time of the last one. */
+    if (map->count > 0)
+        status = coffer_mlyze_read_block(&events, trace, index, err);
+    if (map->count > 0 && !status && events.time[events.count - 1] < time)
         index++;
     coffer_mlyze_events_free(&events);
     if (status && !coffer__is_about_file(status))
@@ -64,8 +66,10 @@ coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace,
     const coffer__mlyze_map *map = NULL;
     coffer_status status;
     do {
-        if ((status = coffer__mlyze_get_map(&map, trace, err)) ||
-            (status = find_block_of_time(out, trace, map, time, err)))
+        status = coffer__mlyze_get_map(&map, trace, err);
+        if (!status)
+            status = find_block_of_time(out, trace, map, time, err);
+        if (status)
             return status;
     } while (!coffer__mlyze_is_current_map(trace, map));
     return COFFER_OK;
@@ -78,7 +82,8 @@ coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace
     coffer__mlyze_block block;
     coffer_status status;
     do {
-        if ((status = coffer__mlyze_get_map(&map, trace, err)))
+        status = coffer__mlyze_get_map(&map, trace, err);
+        if (status)
             return status;
         if (event >= map->event_count) {
             *out = map->count;
@@ -86,8 +91,9 @@ coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace
         }
         *out = block_with(map, event);
         block = map->items[*out];
-        if (map->from_index && !coffer__mlyze_block_agrees(trace, &block) &&
-            (status = coffer__mlyze_replace_map(trace, map, err)))
+        if (map->from_index && !coffer__mlyze_block_agrees(trace, &block))
+            status = coffer__mlyze_replace_map(trace, map, err);
+        if (status)
             return status;
     } while (!coffer__mlyze_is_current_map(trace, map));
     return COFFER_OK;
@@ -95,14 +101,15 @@ coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace
 
 /* ---- Moments by time ---- */
 
-/* Events before a damaged block's end are not known one by one: the moment is then the block's first. */
+/* The events of a damaged block are unknown: the moment is then its first event. */
 static coffer_status find_time(uint64_t *event, const coffer_mlyze *trace, uint64_t time, coffer_error *err)
 {
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     size_t block = 0, blocks = 0, i = 0;
-    coffer_status status;
-    if ((status = coffer_mlyze_block_count(&blocks, trace, err)) ||
-        (status = coffer_mlyze_block_of_time(&block, trace, time, err)))
+    coffer_status status = coffer_mlyze_block_count(&blocks, trace, err);
+    if (!status)
+        status = coffer_mlyze_block_of_time(&block, trace, time, err);
+    if (status)
         return status;
     if (block == blocks)
         return coffer_mlyze_event_count(event, trace, err);
@@ -160,16 +167,16 @@ static bool search_block(marker_search *search, const coffer_mlyze_events *event
     return false;
 }
 
-/* Goes through the trace until it is found. */
+/* Searches the trace until the marker is found. */
 static coffer_status run_search(bool *found, marker_search *search, coffer_error *err)
 {
     coffer_mlyze_events events = COFFER_MLYZE_EVENTS_INIT;
     size_t blocks = 0;
     coffer_status status = coffer_mlyze_block_count(&blocks, search->trace, err);
     *found = false;
-    for (size_t i = 0; status == COFFER_OK && !*found && i < blocks; i++) {
+    for (size_t i = 0; !status && !*found && i < blocks; i++) {
         status = coffer_mlyze_read_block(&events, search->trace, i, err);
-        if (status == COFFER_OK)
+        if (!status)
             *found = search_block(search, &events);
         else if (coffer__is_about_file(status))
             status = COFFER_OK;
@@ -188,11 +195,10 @@ static coffer_status fail_not_found(const marker_search *search, const char *tex
     }
     if (search->seen > 0)
         status = coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                              "\"%s\": that marker stands there %llu times", text,
-                              (unsigned long long)search->seen);
+                              "\"%s\": the trace has %" PRIu64 " such markers", text, search->seen);
     else
         status = coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                              "\"%s\" is no time, event or marker; markers: %s", text,
+                              "\"%s\" is not a time, an event number or a marker; markers: %s", text,
                               search->shown ? coffer__buffer_text(&names) : "none");
     coffer__buffer_free(&names);
     return status;
@@ -209,7 +215,7 @@ static bool has_function(const coffer_mlyze *trace, const char *name, size_t len
     return false;
 }
 
-/* "NAME@2" is the second one, unless a name is written just so. */
+/* "NAME@2" is the second one, unless a marker has exactly that name. */
 static void split_name(marker_search *search, const char *text)
 {
     const char *at = strrchr(text, '@');
@@ -233,14 +239,15 @@ coffer_status coffer_mlyze_find_moment(uint64_t *event, const coffer_mlyze *trac
     coffer_status status;
     if (coffer__mlyze_parse_id(&number, text, strlen(text))) {
         status = coffer_mlyze_event_count(&count, trace, err);
-        if (status == COFFER_OK)
+        if (!status)
             *event = number < count ? number : count;
         return status;
     }
     if (coffer__parse_duration(&number, text))
         return find_time(event, trace, number, err);
     split_name(&search, text);
-    if ((status = run_search(&found, &search, err)))
+    status = run_search(&found, &search, err);
+    if (status)
         return status;
     if (!found)
         return fail_not_found(&search, text, err);

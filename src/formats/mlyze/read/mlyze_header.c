@@ -4,6 +4,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 static coffer_status check_header(const coffer__mlyze_header *header, uint64_t size, coffer_error *err)
 {
     if (header->version == 0)
@@ -11,9 +13,8 @@ static coffer_status check_header(const coffer__mlyze_header *header, uint64_t s
                             "version 0, traces begin with version %d", COFFER__MLYZE_VERSION);
     if (header->metadata_len > size - COFFER__MLYZE_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLYZE_METADATA_LENGTH_AT,
-                            "metadata ends at %llu, file has %llu",
-                            (unsigned long long)COFFER__MLYZE_HEADER_SIZE + header->metadata_len,
-                            (unsigned long long)size);
+                            "metadata ends at %" PRIu64 ", file has %" PRIu64,
+                            (uint64_t)COFFER__MLYZE_HEADER_SIZE + header->metadata_len, size);
     return COFFER_OK;
 }
 
@@ -30,8 +31,8 @@ coffer_status coffer__mlyze_read_header(coffer__mlyze_header *out, coffer_source
         return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "not a trace: it does not begin with %s",
                             COFFER__MLYZE_MAGIC);
     if (have < sizeof header.bytes)
-        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
-                            COFFER__MLYZE_HEADER_SIZE, (unsigned long long)size);
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %" PRIu64,
+                            COFFER__MLYZE_HEADER_SIZE, size);
     header.version = coffer__load_u32(bytes + COFFER__MLYZE_VERSION_AT);
     header.start_time = coffer__load_u64(bytes + COFFER__MLYZE_START_AT);
     header.metadata_len = coffer__load_u32(bytes + COFFER__MLYZE_METADATA_LENGTH_AT);
@@ -39,7 +40,7 @@ coffer_status coffer__mlyze_read_header(coffer__mlyze_header *out, coffer_source
     header.event_count = coffer__load_u64(bytes + COFFER__MLYZE_EVENT_COUNT_AT);
     header.event_length = coffer__load_u64(bytes + COFFER__MLYZE_EVENT_LENGTH_AT);
     status = check_header(&header, size, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = header;
     return status;
 }
@@ -51,8 +52,7 @@ coffer_status coffer__mlyze_check_header_sum(const coffer__mlyze_header *header,
     if (!coffer__mlyze_has_sums(header) || found == expected)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER__MLYZE_HEADER_CRC_AT,
-                        "the header's checksum is %08lx, its bytes give %08lx", (unsigned long)expected,
-                        (unsigned long)found);
+                        "the header's checksum is %08" PRIx32 ", its bytes give %08" PRIx32, expected, found);
 }
 
 coffer_status coffer__mlyze_check_metadata_sum(const coffer__mlyze_header *header, const char *text,
@@ -65,8 +65,8 @@ coffer_status coffer__mlyze_check_metadata_sum(const coffer__mlyze_header *heade
     if (found == expected)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER__MLYZE_METADATA_CRC_AT,
-                        "the metadata's checksum is %08lx, its bytes give %08lx", (unsigned long)expected,
-                        (unsigned long)found);
+                        "the metadata's checksum is %08" PRIx32 ", its bytes give %08" PRIx32, expected,
+                        found);
 }
 
 coffer_status coffer__mlyze_read_metadata(char **out, coffer_source *src, const coffer__mlyze_header *header,
@@ -77,8 +77,7 @@ coffer_status coffer__mlyze_read_metadata(char **out, coffer_source *src, const 
     char *text;
     if (len > limits->json_bytes)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MLYZE_HEADER_SIZE,
-                            "metadata of %zu bytes, the limit is %llu", len,
-                            (unsigned long long)limits->json_bytes);
+                            "metadata of %zu bytes, the limit is %" PRIu64, len, limits->json_bytes);
     text = coffer__malloc(len + 1);
     if (!text)
         return coffer__fail_no_memory(err, len + 1);

@@ -4,9 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#include <time.h>
-
-/* An array that is at most this many times as long as there are ids counts as dense. */
+/* Ids are dense when an array of them is at most this many times as long as their number. */
 #define DENSE_FACTOR 4
 #define DENSE_EXTRA 1024
 
@@ -14,31 +12,40 @@ coffer_status coffer__mlyze_ids_add(coffer__mlyze_ids *ids, uint64_t id, coffer_
 {
     coffer_status status =
         coffer__array_reserve_one(&ids->items, &ids->capacity, ids->count, sizeof *ids->items, err);
-    if (status == COFFER_OK)
+    if (!status)
         ids->items[ids->count++] = id;
     return status;
 }
 
-static uint64_t new_seed(const void *address)
+/* An array of numbers by id. */
+static coffer_status index_dense(coffer__mlyze_ids *ids, uint64_t highest, size_t *second, coffer_error *err)
 {
-    struct timespec now = { 0, 0 };
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)(uintptr_t)address * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)now.tv_nsec << 20;
+    ids->dense = coffer__calloc((size_t)highest + 1, sizeof *ids->dense);
+    if (!ids->dense)
+        return coffer__fail_no_memory(err, (highest + 1) * sizeof *ids->dense);
+    ids->dense_count = highest + 1;
+    for (size_t i = 0; i < ids->count; i++) {
+        uint32_t *number = &ids->dense[ids->items[i]];
+        if (*number == 0)
+            *number = (uint32_t)i + 1;
+        else if (*second == SIZE_MAX)
+            *second = i;
+    }
+    return COFFER_OK;
 }
 
-static void choose_table(coffer__mlyze_ids *ids)
+static coffer_status index_sparse(coffer__mlyze_ids *ids, size_t *second, coffer_error *err)
 {
-    uint64_t highest = 0;
-    for (size_t i = 0; i < ids->count; i++)
-        highest = ids->items[i] > highest ? ids->items[i] : highest;
-    ids->dense = highest / DENSE_FACTOR < ids->count + DENSE_EXTRA / DENSE_FACTOR;
-    if (ids->dense) {
-        ids->slot_count = highest + 1;
-        return;
+    coffer__table_init_keyed(&ids->table);
+    ids->seed = ids->table.seed;
+    coffer_status status = coffer__table_reserve(&ids->table, ids->count, err);
+    for (size_t i = 0; i < ids->count && !status; i++) {
+        if (coffer__mlyze_ids_find(ids, ids->items[i]) == SIZE_MAX)
+            status = coffer__table_add(&ids->table, coffer__mlyze_ids_hash(ids, ids->items[i]), i, err);
+        else if (*second == SIZE_MAX)
+            *second = i;
     }
-    ids->slot_count = 16;
-    while (ids->slot_count < 2 * (uint64_t)ids->count)
-        ids->slot_count *= 2;
+    return status;
 }
 
 coffer_status coffer__mlyze_ids_index(coffer__mlyze_ids *ids, size_t *second, coffer_error *err)
@@ -48,30 +55,18 @@ coffer_status coffer__mlyze_ids_index(coffer__mlyze_ids *ids, size_t *second, co
         return COFFER_OK;
     if (ids->count >= UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%zu ids in one table", ids->count);
-    choose_table(ids);
-    ids->slots = coffer__calloc((size_t)ids->slot_count, sizeof *ids->slots);
-    if (!ids->slots) {
-        uint64_t wanted = ids->slot_count * sizeof *ids->slots;
-        ids->slot_count = 0;
-        ids->dense = false;
-        return coffer__fail_no_memory(err, wanted);
-    }
-    ids->seed = new_seed(ids->slots);
-    for (size_t i = 0; i < ids->count; i++) {
-        uint64_t slot = ids->dense ? ids->items[i] : coffer__mlyze_ids_hash(ids, ids->items[i]);
-        while (ids->slots[slot] && ids->items[ids->slots[slot] - 1] != ids->items[i])
-            slot = (slot + 1) & (ids->slot_count - 1);
-        if (ids->slots[slot] == 0)
-            ids->slots[slot] = (uint32_t)i + 1;
-        else if (*second == SIZE_MAX)
-            *second = i;
-    }
-    return COFFER_OK;
+    uint64_t highest = 0;
+    for (size_t i = 0; i < ids->count; i++)
+        highest = ids->items[i] > highest ? ids->items[i] : highest;
+    if (highest / DENSE_FACTOR < ids->count + DENSE_EXTRA / DENSE_FACTOR)
+        return index_dense(ids, highest, second, err);
+    return index_sparse(ids, second, err);
 }
 
 void coffer__mlyze_ids_free(coffer__mlyze_ids *ids)
 {
     coffer__free(ids->items);
-    coffer__free(ids->slots);
-    *ids = (coffer__mlyze_ids){ NULL, 0, 0, NULL, 0, 0, false };
+    coffer__free(ids->dense);
+    coffer__table_free(&ids->table);
+    *ids = (coffer__mlyze_ids){ .items = NULL };
 }

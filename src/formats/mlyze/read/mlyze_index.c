@@ -1,16 +1,17 @@
-#include "formats/mlyze/read/mlyze_index.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 
 #include <pthread.h>
 
 struct coffer__mlyze_built {
     pthread_mutex_t lock;
-    coffer_mlyze_index_entry *entries; /* one for each block of the map; NULL before they were asked for */
+    coffer_mlyze_index_entry *entries; /* one for each block of the map; NULL = not built */
     /* The index that coffer_mlyze_load_index found last, here or in a map. */
     const coffer_mlyze_index_entry *loaded;
     size_t loaded_count;
@@ -37,7 +38,7 @@ void coffer__mlyze_built_free(coffer__mlyze_built *built)
 
 /* ---- Building ---- */
 
-typedef struct builder {
+typedef struct index_builder {
     const coffer_mlyze *trace;
     const coffer__mlyze_map *map;
     coffer_mlyze_index_entry *entries;
@@ -45,34 +46,35 @@ typedef struct builder {
     coffer__mlyze_level level;
     coffer__mlyze_live live;
     coffer__mlyze_budget budget;
-} builder;
+} index_builder;
 
-/* A block that cannot be read changes nothing that is live. */
-static coffer_status follow_block(builder *b, size_t index, coffer_error *err)
+/* A damaged block does not change what is live. */
+static coffer_status follow_block(index_builder *builder, size_t index, coffer_error *err)
 {
-    const coffer__mlyze_block *block = &b->map->items[index];
-    coffer_status status = coffer_mlyze_read_block(&b->events, b->trace, index, err);
-    b->entries[index] = (coffer_mlyze_index_entry){ .offset = block->offset,
-                                                    .first_event = block->first_event,
-                                                    .time = block->time,
-                                                    .live_bytes = coffer__mlyze_narrow(b->level.bytes),
-                                                    .live_allocs = b->level.allocs };
-    b->level.high_bytes = b->level.bytes;
-    if (status == COFFER_OK)
-        status = coffer__mlyze_follow(&b->level, &b->live, &b->events, err);
+    const coffer__mlyze_block *block = &builder->map->items[index];
+    coffer_status status = coffer_mlyze_read_block(&builder->events, builder->trace, index, err);
+    builder->entries[index] =
+        (coffer_mlyze_index_entry){ .offset = block->offset,
+                                    .first_event = block->first_event,
+                                    .time = block->time,
+                                    .live_bytes = coffer__mlyze_narrow(builder->level.bytes),
+                                    .live_allocs = builder->level.allocs };
+    builder->level.high_bytes = builder->level.bytes;
+    if (!status)
+        status = coffer__mlyze_follow(&builder->level, &builder->live, &builder->events, err);
     else if (coffer__is_about_file(status))
         status = COFFER_OK;
-    b->entries[index].high_bytes = coffer__mlyze_narrow(b->level.high_bytes);
+    builder->entries[index].high_bytes = coffer__mlyze_narrow(builder->level.high_bytes);
     return status;
 }
 
-static coffer_status follow_all(builder *b, const coffer_progress *progress, coffer_error *err)
+static coffer_status follow_all(index_builder *builder, const coffer_progress *progress, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < b->map->count; i++) {
-        if (progress && progress->step(progress->context, i, b->map->count))
-            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-        status = follow_block(b, i, err);
+    for (size_t i = 0; !status && i < builder->map->count; i++) {
+        status = coffer__progress_step(progress, i, builder->map->count, err);
+        if (!status)
+            status = follow_block(builder, i, err);
     }
     return status;
 }
@@ -80,26 +82,27 @@ static coffer_status follow_all(builder *b, const coffer_progress *progress, cof
 static coffer_status build(coffer_mlyze_index_entry **out, const coffer_mlyze *trace,
                            const coffer__mlyze_map *map, const coffer_progress *progress, coffer_error *err)
 {
-    builder b = { .trace = trace, .map = map, .events = COFFER_MLYZE_EVENTS_INIT };
+    index_builder builder = { .trace = trace, .map = map, .events = COFFER_MLYZE_EVENTS_INIT };
     coffer_status status;
-    b.entries = coffer__alloc_array(map->count ? map->count : 1, sizeof *b.entries);
-    if (!b.entries)
-        return coffer__fail_no_memory(err, (uint64_t)map->count * sizeof *b.entries);
-    b.budget.max = trace->limits.memory_bytes < SIZE_MAX ? (size_t)trace->limits.memory_bytes : SIZE_MAX;
-    coffer__mlyze_live_init(&b.live, coffer__mlyze_new_key(), &b.budget);
-    status = follow_all(&b, progress, err);
-    coffer__mlyze_live_free(&b.live);
-    coffer_mlyze_events_free(&b.events);
+    builder.entries = coffer__alloc_array(map->count ? map->count : 1, sizeof *builder.entries);
+    if (!builder.entries)
+        return coffer__fail_no_memory(err, (uint64_t)map->count * sizeof *builder.entries);
+    builder.budget.max =
+        trace->limits.memory_bytes < SIZE_MAX ? (size_t)trace->limits.memory_bytes : SIZE_MAX;
+    coffer__mlyze_live_init(&builder.live, coffer__mlyze_new_key(), &builder.budget);
+    status = follow_all(&builder, progress, err);
+    coffer__mlyze_live_free(&builder.live);
+    coffer_mlyze_events_free(&builder.events);
     if (status)
-        coffer__free(b.entries);
+        coffer__free(builder.entries);
     else
-        *out = b.entries;
+        *out = builder.entries;
     return status;
 }
 
-/* ---- Asking ---- */
+/* ---- Accessors ---- */
 
-/* The index file, when it tells of exactly the blocks that were found. */
+/* The index file, if it has exactly the blocks of the map. */
 static coffer_mlyze_index_entry *load_matching(const coffer_mlyze *trace, const coffer__mlyze_map *map)
 {
     coffer_mlyze_index_entry *entries = NULL;
@@ -126,8 +129,11 @@ static coffer_status get_built(const coffer_mlyze_index_entry **out, const coffe
     pthread_mutex_lock(&built->lock);
     if (!built->entries)
         built->entries = load_matching(trace, map);
-    if (!built->entries && !(status = build(&built->entries, trace, map, progress, err)))
-        coffer__mlyze_index_save(trace, built->entries, map->count);
+    if (!built->entries) {
+        status = build(&built->entries, trace, map, progress, err);
+        if (!status)
+            coffer__mlyze_index_save(trace, built->entries, map->count);
+    }
     *out = built->entries;
     pthread_mutex_unlock(&built->lock);
     return status;
@@ -143,7 +149,9 @@ coffer_status coffer__mlyze_get_index(const coffer_mlyze_index_entry **out, size
     if (status)
         return status;
     entries = map->entries;
-    if (!entries && (status = get_built(&entries, trace, map, progress, err)))
+    if (!entries)
+        status = get_built(&entries, trace, map, progress, err);
+    if (status)
         return status;
     *out = entries;
     *count = map->count;

@@ -1,47 +1,49 @@
-/* The file that keeps an index between calls (mlyze_layout.h has its bytes). It is derived data: whatever
- * does not fit the trace leads to another way of finding out, never to an error. */
-#include "formats/mlyze/read/mlyze_index.h"
+/* The index file (mlyze_layout.h has its bytes). It is derived data: one that does not match the trace is
+ * ignored, never an error. */
+#include "formats/mlyze/mlyze_private.h"
 
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/sink.h"
+#include "io/source_fetch.h"
 
 #include <lz4.h>
 
-/* Blocks whose own headers are compared with what an index says of them before it is believed. */
+/* Number of blocks whose headers are compared with the index before it is used. */
 #define SAMPLES 16
 
 static void make_header(uint8_t out[COFFER__MLYZE_INDEX_HEADER], const coffer_mlyze *trace, size_t count)
 {
     memcpy(out, COFFER__MLYZE_INDEX_MAGIC, 4);
-    coffer__store_u32(out + 4, COFFER__MLYZE_INDEX_VERSION);
-    coffer__store_u64(out + 8, coffer_source_size(trace->source));
-    coffer__store_u32(out + 16, coffer__crc32(0, trace->header.bytes, sizeof trace->header.bytes));
-    coffer__store_u32(out + 20, (uint32_t)count);
+    coffer__store_u32(out + COFFER__MLYZE_INDEX_VERSION_AT, COFFER__MLYZE_INDEX_VERSION);
+    coffer__store_u64(out + COFFER__MLYZE_INDEX_SIZE_AT, coffer_source_size(trace->source));
+    coffer__store_u32(out + COFFER__MLYZE_INDEX_CRC_AT,
+                      coffer__crc32(0, trace->header.bytes, sizeof trace->header.bytes));
+    coffer__store_u32(out + COFFER__MLYZE_INDEX_COUNT_AT, (uint32_t)count);
 }
 
 static void load_entry(coffer_mlyze_index_entry *out, const uint8_t *bytes)
 {
     out->offset = coffer__load_u64(bytes);
-    out->first_event = coffer__load_u64(bytes + 8);
-    out->time = coffer__load_u64(bytes + 16);
-    out->live_bytes = coffer__load_u64(bytes + 24);
-    out->live_allocs = coffer__load_u64(bytes + 32);
-    out->high_bytes = coffer__load_u64(bytes + 40);
+    out->first_event = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_EVENT_AT);
+    out->time = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_TIME_AT);
+    out->live_bytes = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_BYTES_AT);
+    out->live_allocs = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_ALLOCS_AT);
+    out->high_bytes = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_HIGH_AT);
 }
 
 static void store_entry(uint8_t *out, const coffer_mlyze_index_entry *entry)
 {
     coffer__store_u64(out, entry->offset);
-    coffer__store_u64(out + 8, entry->first_event);
-    coffer__store_u64(out + 16, entry->time);
-    coffer__store_u64(out + 24, entry->live_bytes);
-    coffer__store_u64(out + 32, entry->live_allocs);
-    coffer__store_u64(out + 40, entry->high_bytes);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_EVENT_AT, entry->first_event);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_TIME_AT, entry->time);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_BYTES_AT, entry->live_bytes);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_ALLOCS_AT, entry->live_allocs);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_HIGH_AT, entry->high_bytes);
 }
 
-/* Whether entries can be blocks of this trace, one after the other. */
+/* Whether the entries can be consecutive blocks of this trace. */
 static bool entries_fit(const coffer_mlyze_index_entry *entries, size_t count, const coffer_mlyze *trace)
 {
     if (count > 0 && (entries[0].offset != trace->area || entries[0].first_event != 0 ||
@@ -59,19 +61,14 @@ static bool entries_fit(const coffer_mlyze_index_entry *entries, size_t count, c
 
 static bool read_entries(coffer_mlyze_index_entry *out, size_t count, coffer_source *file)
 {
-    const size_t len = count * COFFER__MLYZE_INDEX_ENTRY;
-    const uint8_t *bytes = coffer_source_view(file, COFFER__MLYZE_INDEX_HEADER, len);
-    uint8_t *copy = NULL;
-    if (!bytes) {
-        bytes = copy = coffer__malloc(len);
-        if (!copy || coffer_source_read_at(copy, file, COFFER__MLYZE_INDEX_HEADER, len, NULL)) {
-            coffer__free(copy);
-            return false;
-        }
-    }
+    const uint8_t *bytes = NULL;
+    uint8_t *own = NULL;
+    if (coffer__source_fetch_new(&bytes, &own, file, COFFER__MLYZE_INDEX_HEADER,
+                                 count * COFFER__MLYZE_INDEX_ENTRY, NULL))
+        return false;
     for (size_t i = 0; i < count; i++)
         load_entry(&out[i], bytes + i * COFFER__MLYZE_INDEX_ENTRY);
-    coffer__free(copy);
+    coffer__free(own);
     return coffer_source_intact(file, NULL) == COFFER_OK;
 }
 
@@ -88,7 +85,7 @@ bool coffer__mlyze_index_load(coffer_mlyze_index_entry **out, size_t *count, con
         return false;
     if (coffer_source_read_at(found, file, 0, sizeof found, NULL))
         goto out;
-    n = coffer__load_u32(found + 20);
+    n = coffer__load_u32(found + COFFER__MLYZE_INDEX_COUNT_AT);
     make_header(expected, trace, n);
     if (memcmp(found, expected, sizeof found) != 0 || n > trace->limits.entries ||
         coffer_source_size(file) != COFFER__MLYZE_INDEX_HEADER + (uint64_t)n * COFFER__MLYZE_INDEX_ENTRY)
@@ -108,7 +105,7 @@ out:
 
 /* ---- Blocks from the index ---- */
 
-/* The block that entry `i` describes, as far as the index knows it: all but raw_size. */
+/* The block of entry `i`, except raw_size, which the index does not have. */
 static bool block_of_entry(coffer__mlyze_block *out, const coffer_mlyze_index_entry *entries, size_t i,
                            size_t count, const coffer_mlyze *trace)
 {
@@ -155,8 +152,8 @@ static bool samples_agree(const coffer__mlyze_map *map, const coffer_mlyze *trac
     return true;
 }
 
-/* Whether all of the trace is in the map: to the end of its events, or to the place that damage ends them.
- * Behind a block that is cut off there is always something to look for. */
+/* Whether the map reaches the end of the events, or the offset where damage ends them. After a truncated
+ * block it never does. */
 static bool is_complete(const coffer__mlyze_map *map, const coffer_mlyze *trace)
 {
     const coffer__mlyze_block *last = &map->items[map->count - 1];
@@ -166,7 +163,7 @@ static bool is_complete(const coffer__mlyze_map *map, const coffer_mlyze *trace)
     if (end == trace->area_end)
         return trace->header.event_count == 0 || trace->header.event_count == map->event_count;
     status = coffer__mlyze_read_block_header(&next, NULL, trace, end, NULL);
-    return status != COFFER_OK && status != COFFER_E_TRUNCATED;
+    return status && status != COFFER_E_TRUNCATED;
 }
 
 coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_mlyze *trace,
@@ -197,7 +194,7 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
     return COFFER_OK;
 }
 
-/* ---- Keeping it ---- */
+/* ---- Saving ---- */
 
 void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
                               size_t count)
@@ -212,11 +209,11 @@ void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_inde
         return;
     make_header(header, trace, count);
     status = coffer__sink_write(sink, header, sizeof header, NULL);
-    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         store_entry(bytes, &entries[i]);
         status = coffer__sink_write(sink, bytes, sizeof bytes, NULL);
     }
-    if (status == COFFER_OK)
+    if (!status)
         coffer__sink_commit(sink, NULL);
     else
         coffer__sink_discard(sink);

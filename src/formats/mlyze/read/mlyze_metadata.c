@@ -7,12 +7,13 @@
 #include "base/report.h"
 #include "formats/mlyze/mlyze_layout.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define STACKS_KEY "stack_traces"
 
 typedef struct loader {
-    coffer__mlyze_metadata *to;
+    coffer__mlyze_metadata *metadata;
     const coffer_limits *limits;
     coffer_report *report; /* or NULL */
     coffer_error *err;
@@ -40,12 +41,13 @@ static bool is_stacks_key(const char *key, size_t len)
     return len == strlen(STACKS_KEY) && memcmp(key, STACKS_KEY, len) == 0;
 }
 
-/* Reads the stacks where they stand; [*begin, *end) of the text is then their object, or empty when there is
- * none. Whatever is odd about the rest is left for the parser to say. */
+/* Reads the stacks in place; [*begin, *end) of the text is their object, or empty. Errors elsewhere are left
+ * to the parser. */
 static coffer_status read_stacks(size_t *begin, size_t *end, const loader *load)
 {
-    coffer__mlyze_metadata *to = load->to;
-    coffer__mlyze_text in = { to->text, to->text, to->text + to->text_len, load->limits, load->report };
+    coffer__mlyze_metadata *metadata = load->metadata;
+    coffer__mlyze_text in = { metadata->text, metadata->text, metadata->text + metadata->text_len,
+                              load->limits, load->report };
     char room[COFFER__MLYZE_KEY_ROOM];
     const char *key = NULL;
     size_t len = 0;
@@ -57,7 +59,7 @@ static coffer_status read_stacks(size_t *begin, size_t *end, const loader *load)
         coffer__mlyze_text_space(&in);
         if (is_stacks_key(key, len) && in.at < in.end && *in.at == '{') {
             *begin = (size_t)(in.at - in.start);
-            status = coffer__mlyze_stack_table_read(&to->stacks, &in, load->err);
+            status = coffer__mlyze_stack_table_read(&metadata->stacks, &in, load->err);
             *end = (size_t)(in.at - in.start);
             return status;
         }
@@ -70,23 +72,23 @@ static coffer_status read_stacks(size_t *begin, size_t *end, const loader *load)
 /* Parses all but the stacks. */
 static coffer_status parse_rest(const loader *load, size_t begin, size_t end)
 {
-    coffer__mlyze_metadata *to = load->to;
-    size_t tail = to->text_len - end;
+    coffer__mlyze_metadata *metadata = load->metadata;
+    size_t tail = metadata->text_len - end;
     coffer_status status;
     char *rest;
     if (begin == end)
-        return coffer__json_parse(&to->json, to->text, to->text_len, COFFER__MLYZE_HEADER_SIZE, load->limits,
-                                  load->err);
+        return coffer__json_parse(&metadata->json, metadata->text, metadata->text_len,
+                                  COFFER__MLYZE_HEADER_SIZE, load->limits, load->err);
     rest = coffer__malloc(begin + 2 + tail);
     if (!rest)
         return coffer__fail_no_memory(load->err, begin + 2 + tail);
-    memcpy(rest, to->text, begin);
+    memcpy(rest, metadata->text, begin);
     memcpy(rest + begin, "{}", 2);
-    memcpy(rest + begin + 2, to->text + end, tail);
-    status = coffer__json_parse(&to->json, rest, begin + 2 + tail, COFFER__MLYZE_HEADER_SIZE, load->limits,
-                                load->err);
+    memcpy(rest + begin + 2, metadata->text + end, tail);
+    status = coffer__json_parse(&metadata->json, rest, begin + 2 + tail, COFFER__MLYZE_HEADER_SIZE,
+                                load->limits, load->err);
     coffer__free(rest);
-    /* Its places are not those of the whole text. */
+    /* Its offsets are not those of the whole text. */
     if (status && coffer__is_about_file(status) && load->err)
         load->err->offset = COFFER__MLYZE_HEADER_SIZE;
     return status;
@@ -94,15 +96,15 @@ static coffer_status parse_rest(const loader *load, size_t begin, size_t end)
 
 static coffer_status parse_text(const loader *load)
 {
-    coffer__mlyze_metadata *to = load->to;
+    coffer__mlyze_metadata *metadata = load->metadata;
     size_t begin, end;
     coffer_status status = read_stacks(&begin, &end, load), explained;
-    if (status == COFFER_OK)
+    if (!status)
         status = parse_rest(load, begin, end);
     if (status != COFFER_E_BAD_JSON && status != COFFER_E_BAD_TEXT)
         return status;
     explained =
-        coffer__json_explain(to->text, to->text_len, COFFER__MLYZE_HEADER_SIZE,
+        coffer__json_explain(metadata->text, metadata->text_len, COFFER__MLYZE_HEADER_SIZE,
                              load->limits->json_depth < COFFER__JSON_MAX_DEPTH ? load->limits->json_depth
                                                                                : COFFER__JSON_MAX_DEPTH,
                              false, load->err);
@@ -132,12 +134,12 @@ static coffer_status add_name(coffer__mlyze_names *names, uint64_t id, const cof
     return coffer__mlyze_ids_add(&names->ids, id, err);
 }
 
-/* A table that is missing or no object is empty. */
+/* A table that is missing or not an object is empty. */
 static const coffer__json_value *find_table(const loader *load, const char *table)
 {
-    const coffer__json_value *value = coffer__json_find(coffer__json_root(load->to->json), table);
+    const coffer__json_value *value = coffer__json_find(coffer__json_root(load->metadata->json), table);
     if (value && value->kind != COFFER__JSON_OBJECT) {
-        report_entry(load, COFFER_E_BAD_VALUE, "metadata", value, "is no object");
+        report_entry(load, COFFER_E_BAD_VALUE, "metadata", value, "is not an object");
         value = NULL;
     }
     return value;
@@ -151,49 +153,51 @@ static coffer_status load_names(coffer__mlyze_names *out, const loader *load, co
     coffer_status status = COFFER_OK;
     if (object && object->as.count > load->limits->entries)
         return coffer__fail(load->err, COFFER_E_LIMIT, COFFER__MLYZE_HEADER_SIZE,
-                            "%llu %s, the limit is %llu", (unsigned long long)object->as.count, table,
-                            (unsigned long long)load->limits->entries);
-    for (const coffer__json_value *entry = coffer__json_first(object); status == COFFER_OK && entry;
+                            "%" PRIu64 " %s, the limit is %" PRIu64, (uint64_t)object->as.count, table,
+                            load->limits->entries);
+    for (const coffer__json_value *entry = coffer__json_first(object); !status && entry;
          entry = coffer__json_next(object, entry)) {
         uint64_t id;
         if (!coffer__mlyze_parse_id(&id, entry->key, entry->key_len) || id > highest)
-            report_entry(load, COFFER_E_BAD_VALUE, table, entry, "is no id");
+            report_entry(load, COFFER_E_BAD_VALUE, table, entry, "is not an id");
         else if (entry->kind != COFFER__JSON_STRING)
-            report_entry(load, COFFER_E_BAD_VALUE, table, entry, "is no string");
+            report_entry(load, COFFER_E_BAD_VALUE, table, entry, "is not a string");
         else
             status = add_name(out, id, entry, load->err);
     }
-    /* Each id is written in one way only: keys that differ are ids that differ. */
+    /* Every id has one spelling, so different keys are different ids. */
     return status ? status : coffer__mlyze_ids_index(&out->ids, &second, load->err);
 }
 
 static coffer_status index_stacks(const loader *load)
 {
-    coffer__mlyze_stack_table *stacks = &load->to->stacks;
+    coffer__mlyze_stack_table *stacks = &load->metadata->stacks;
     size_t second;
     coffer_status status = coffer__mlyze_ids_index(&stacks->ids, &second, load->err);
     if (status || second == SIZE_MAX)
         return status;
     if (!load->report)
         return coffer__fail(load->err, COFFER_E_DUPLICATE, COFFER__MLYZE_HEADER_SIZE,
-                            "stack %llu stands there twice", (unsigned long long)stacks->ids.items[second]);
+                            "stack %" PRIu64 " occurs twice", stacks->ids.items[second]);
     coffer__report_add(load->report, COFFER_E_DUPLICATE, COFFER_ERROR, COFFER__MLYZE_HEADER_SIZE,
-                       "stack %llu stands there twice", (unsigned long long)stacks->ids.items[second]);
+                       "stack %" PRIu64 " occurs twice", stacks->ids.items[second]);
     return COFFER_OK;
 }
 
 static coffer_status load_tables(const loader *load)
 {
-    coffer__mlyze_metadata *to = load->to;
-    const coffer__json_value *root = coffer__json_root(to->json);
-    coffer_status status;
+    coffer__mlyze_metadata *metadata = load->metadata;
+    const coffer__json_value *root = coffer__json_root(metadata->json);
     if (root->kind != COFFER__JSON_OBJECT)
         return coffer__fail(load->err, COFFER_E_BAD_JSON, COFFER__MLYZE_HEADER_SIZE,
-                            "the metadata is no JSON object");
+                            "the metadata is not a JSON object");
     find_table(load, STACKS_KEY);
-    if ((status = load_names(&to->files, load, "files", UINT64_MAX)) ||
-        (status = load_names(&to->functions, load, "functions", UINT64_MAX)) ||
-        (status = load_names(&to->threads, load, "threads", UINT16_MAX)))
+    coffer_status status = load_names(&metadata->files, load, "files", UINT64_MAX);
+    if (!status)
+        status = load_names(&metadata->functions, load, "functions", UINT64_MAX);
+    if (!status)
+        status = load_names(&metadata->threads, load, "threads", UINT16_MAX);
+    if (status)
         return status;
     return index_stacks(load);
 }
@@ -210,10 +214,12 @@ coffer_status coffer__mlyze_metadata_load(coffer__mlyze_metadata *out, char *tex
                                           coffer_error *err)
 {
     coffer__mlyze_metadata metadata = { .text = text, .text_len = without_spaces(text, len) };
-    loader load = { .to = &metadata, .limits = limits, .report = report, .err = err };
-    coffer_status status;
+    loader load = { .metadata = &metadata, .limits = limits, .report = report, .err = err };
     text[metadata.text_len] = '\0';
-    if ((status = parse_text(&load)) || (status = load_tables(&load))) {
+    coffer_status status = parse_text(&load);
+    if (!status)
+        status = load_tables(&load);
+    if (status) {
         coffer__mlyze_metadata_free(&metadata);
         return status;
     }

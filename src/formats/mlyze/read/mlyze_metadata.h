@@ -1,4 +1,4 @@
-/* The JSON of a trace, as compact tables: what it says of a million stacks must not take a tree of values. */
+/* The JSON of a trace as compact tables: a tree of values would be too large for millions of stacks. */
 #ifndef COFFER_FORMATS_MLYZE_METADATA_H
 #define COFFER_FORMATS_MLYZE_METADATA_H
 
@@ -6,7 +6,7 @@
 #include "coffer/mlyze.h"
 #include "formats/mlyze/read/mlyze_ids.h"
 
-/* Stands for an id that a frame should have and does not. */
+/* The id of a frame that lacks one. */
 #define COFFER__MLYZE_NO_ID UINT64_MAX
 
 typedef struct coffer__mlyze_names {
@@ -24,16 +24,15 @@ typedef struct coffer__mlyze_stack_table {
 } coffer__mlyze_stack_table;
 
 typedef struct coffer__mlyze_metadata {
-    char *text;         /* as it stands in the file */
+    char *text;         /* unchanged from the file */
     size_t text_len;    /* without the spaces at its end */
-    coffer__json *json; /* everything but the stacks, in whose place stands an empty object */
+    coffer__json *json; /* everything except the stacks, which are replaced by an empty object */
     coffer__mlyze_names files, functions, threads;
     coffer__mlyze_stack_table stacks;
 } coffer__mlyze_metadata;
 
-/* Takes over `text` (coffer__malloc, with room for one more byte) even on failure.
- * report : NULL = entries that are no good are passed over (a frame without an id keeps
- * COFFER__MLYZE_NO_ID); else each is a finding. */
+/* Takes ownership of `text` (coffer__malloc, with room for one more byte) even on failure. report : gets a
+ * finding for each invalid entry; NULL = they are skipped (a frame without an id has COFFER__MLYZE_NO_ID). */
 coffer_status coffer__mlyze_metadata_load(coffer__mlyze_metadata *out, char *text, size_t len,
                                           const coffer_limits *limits, coffer_report *report,
                                           coffer_error *err);
@@ -51,21 +50,20 @@ typedef struct coffer__mlyze_text {
     coffer_report *report; /* or NULL */
 } coffer__mlyze_text;
 
-/* in->at : at its '{', afterwards behind its '}'. COFFER_E_BAD_JSON, and err untouched, where it is no JSON:
- * coffer__json_explain knows why. */
+/* in->at : at its '{', afterwards after its '}'. COFFER_E_BAD_JSON with err untouched for invalid JSON:
+ * coffer__json_explain finds the reason. */
 coffer_status coffer__mlyze_stack_table_read(coffer__mlyze_stack_table *out, coffer__mlyze_text *in,
                                              coffer_error *err);
 void coffer__mlyze_stack_table_free(coffer__mlyze_stack_table *stacks);
 
-/* A key and its colon; *key points into the text, or into `room` when it had escapes. False when there is
- * none. */
+/* A key and its colon; *key points into the text, or into `room` when it has escapes. False without a key. */
 #define COFFER__MLYZE_KEY_ROOM 64
 bool coffer__mlyze_text_key(const char **key, size_t *len, coffer__mlyze_text *in,
                             char room[COFFER__MLYZE_KEY_ROOM]);
-void coffer__mlyze_text_space(coffer__mlyze_text *in); /* passes it */
-/* Passes white space and then this character, or gives false. */
+void coffer__mlyze_text_space(coffer__mlyze_text *in); /* skips it */
+/* Skips white space and then this character; false if it does not follow. */
 bool coffer__mlyze_text_take(coffer__mlyze_text *in, char c);
-/* Passes over a value without a look inside; false when the text ends in it. */
+/* Skips a value without looking inside; false when the text ends in it. */
 bool coffer__mlyze_text_skip(coffer__mlyze_text *in);
 
 #endif

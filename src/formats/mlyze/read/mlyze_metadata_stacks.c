@@ -8,6 +8,7 @@
 #include "base/report.h"
 #include "formats/mlyze/mlyze_layout.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { FILE_ID, LINE, FUNC_ID, MEMBERS };
@@ -16,7 +17,7 @@ static const char *const member_names[MEMBERS] = { "file_id", "line", "func_id" 
 typedef struct reader {
     coffer__mlyze_text *in;
     coffer__mlyze_stack_table *stacks;
-    uint64_t stack; /* the one in hand, for messages */
+    uint64_t stack; /* the current one, for messages */
     coffer_error *err;
 } reader;
 
@@ -25,7 +26,7 @@ static uint64_t offset_of(const reader *r)
     return COFFER__MLYZE_HEADER_SIZE + (uint64_t)(r->in->at - r->in->start);
 }
 
-/* Passes over a value that is not what it should be, but has to be JSON all the same. */
+/* Skips a value of the wrong type, which must be valid JSON nevertheless. */
 static coffer_status skip_odd_value(const reader *r)
 {
     const char *begin = r->in->at;
@@ -35,7 +36,7 @@ static coffer_status skip_odd_value(const reader *r)
     return good ? COFFER_OK : COFFER_E_BAD_JSON;
 }
 
-/* A key that nobody knows may hold anything but what JSON forbids. */
+/* An unknown key may have any valid value. */
 static coffer_status check_odd_key(const char *key, size_t len, const char *begin)
 {
     bool plain = key == begin + 1; /* one with escapes was parsed to get at it */
@@ -44,7 +45,7 @@ static coffer_status check_odd_key(const char *key, size_t len, const char *begi
     return COFFER_OK;
 }
 
-/* Digits without a sign, a point or an exponent. Leaves in->at where it is when it is anything else. */
+/* Digits without a sign, a point or an exponent. Leaves in->at unchanged for anything else. */
 static bool take_integer(uint64_t *out, coffer__mlyze_text *in)
 {
     const char *at = in->at;
@@ -65,8 +66,8 @@ static bool take_integer(uint64_t *out, coffer__mlyze_text *in)
 static void report_member(const reader *r, coffer_status code, int member, const char *what)
 {
     if (r->in->report)
-        coffer__report_add(r->in->report, code, COFFER_ERROR, offset_of(r), "stack %llu: a frame %s %s",
-                           (unsigned long long)r->stack, what, member_names[member]);
+        coffer__report_add(r->in->report, code, COFFER_ERROR, offset_of(r),
+                           "stack %" PRIu64 ": a frame %s %s", r->stack, what, member_names[member]);
 }
 
 static int member_of(const char *key, size_t len)
@@ -96,11 +97,11 @@ static coffer_status read_member(const reader *r, uint64_t values[MEMBERS], unsi
         return status ? status : skip_odd_value(r);
     }
     if (*seen & 1u << member)
-        report_member(r, COFFER_E_DUPLICATE, member, "has twice a");
+        report_member(r, COFFER_E_DUPLICATE, member, "has more than one");
     *seen |= 1u << member;
     if (take_integer(&values[member], r->in))
         return COFFER_OK;
-    report_member(r, COFFER_E_BAD_VALUE, member, "has, where an integer belongs, something else as its");
+    report_member(r, COFFER_E_BAD_VALUE, member, "has a value that is not an integer as its");
     return skip_odd_value(r);
 }
 
@@ -143,7 +144,7 @@ static bool take_usual_frame(uint64_t values[MEMBERS], coffer__mlyze_text *in)
     return true;
 }
 
-/* ---- Frames, whatever they hold ---- */
+/* ---- Frames with any content ---- */
 
 static coffer_status read_odd_frame(const reader *r, uint64_t values[MEMBERS])
 {
@@ -152,13 +153,15 @@ static coffer_status read_odd_frame(const reader *r, uint64_t values[MEMBERS])
     if (!coffer__mlyze_text_take(r->in, '{')) {
         if (r->in->report)
             coffer__report_add(r->in->report, COFFER_E_BAD_VALUE, COFFER_ERROR, offset_of(r),
-                               "stack %llu: a frame is no object", (unsigned long long)r->stack);
-        if ((status = skip_odd_value(r)))
+                               "stack %" PRIu64 ": a frame is not an object", r->stack);
+        status = skip_odd_value(r);
+        if (status)
             return status;
         seen = (1u << MEMBERS) - 1;
     } else if (!coffer__mlyze_text_take(r->in, '}')) {
         do {
-            if ((status = read_member(r, values, &seen)))
+            status = read_member(r, values, &seen);
+            if (status)
                 return status;
         } while (coffer__mlyze_text_take(r->in, ','));
         if (!coffer__mlyze_text_take(r->in, '}'))
@@ -179,8 +182,10 @@ static coffer_status read_frame(const reader *r)
     coffer__mlyze_text_space(r->in);
     if (!take_usual_frame(values, r->in))
         status = read_odd_frame(r, values);
-    if (status || (status = coffer__array_reserve_one(&stacks->frames, &stacks->frames_capacity,
-                                                      stacks->frame_count, sizeof *stacks->frames, r->err)))
+    if (!status)
+        status = coffer__array_reserve_one(&stacks->frames, &stacks->frames_capacity, stacks->frame_count,
+                                           sizeof *stacks->frames, r->err);
+    if (status)
         return status;
     stacks->frames[stacks->frame_count++] =
         (coffer_mlyze_frame){ values[FILE_ID], values[LINE], values[FUNC_ID] };
@@ -193,13 +198,14 @@ static coffer_status read_frames(const reader *r)
     if (!coffer__mlyze_text_take(r->in, '[')) {
         if (r->in->report)
             coffer__report_add(r->in->report, COFFER_E_BAD_VALUE, COFFER_ERROR, offset_of(r),
-                               "stack %llu is no list of frames", (unsigned long long)r->stack);
+                               "stack %" PRIu64 " is not a list of frames", r->stack);
         return skip_odd_value(r);
     }
     if (coffer__mlyze_text_take(r->in, ']'))
         return COFFER_OK;
     do {
-        if ((status = read_frame(r)))
+        status = read_frame(r);
+        if (status)
             return status;
     } while (coffer__mlyze_text_take(r->in, ','));
     return coffer__mlyze_text_take(r->in, ']') ? COFFER_OK : COFFER_E_BAD_JSON;
@@ -208,12 +214,12 @@ static coffer_status read_frames(const reader *r)
 static coffer_status add_stack(const reader *r)
 {
     coffer__mlyze_stack_table *stacks = r->stacks;
-    coffer_status status;
     if (stacks->ids.count >= r->in->limits->entries)
-        return coffer__fail(r->err, COFFER_E_LIMIT, offset_of(r), "more than %llu stacks",
-                            (unsigned long long)r->in->limits->entries);
-    if ((status = coffer__array_reserve_one(&stacks->ends, &stacks->ends_capacity, stacks->ids.count,
-                                            sizeof *stacks->ends, r->err)))
+        return coffer__fail(r->err, COFFER_E_LIMIT, offset_of(r), "more than %" PRIu64 " stacks",
+                            r->in->limits->entries);
+    coffer_status status = coffer__array_reserve_one(&stacks->ends, &stacks->ends_capacity, stacks->ids.count,
+                                                     sizeof *stacks->ends, r->err);
+    if (status)
         return status;
     stacks->ends[stacks->ids.count] = stacks->frame_count;
     return coffer__mlyze_ids_add(&stacks->ids, r->stack, r->err);
@@ -236,7 +242,7 @@ static coffer_status read_stack(reader *r)
     }
     if (r->in->report)
         coffer__report_add(r->in->report, COFFER_E_BAD_VALUE, COFFER_ERROR, offset_of(r),
-                           "stack_traces: \"%.*s\" is no id", len < 40 ? (int)len : 40, key);
+                           "stack_traces: \"%.*s\" is not an id", len < 40 ? (int)len : 40, key);
     status = check_odd_key(key, len, begin);
     return status ? status : skip_odd_value(r);
 }
@@ -251,7 +257,8 @@ coffer_status coffer__mlyze_stack_table_read(coffer__mlyze_stack_table *out, cof
     if (coffer__mlyze_text_take(in, '}'))
         return COFFER_OK;
     do {
-        if ((status = read_stack(&r)))
+        status = read_stack(&r);
+        if (status)
             return status;
     } while (coffer__mlyze_text_take(in, ','));
     return coffer__mlyze_text_take(in, '}') ? COFFER_OK : COFFER_E_BAD_JSON;

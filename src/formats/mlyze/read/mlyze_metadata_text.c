@@ -1,5 +1,4 @@
-/* Steps through a JSON text. They find the way through valid JSON only; what they pass over unseen is
- * validated by those who parse it. */
+/* Steps through a JSON text, correct for valid JSON only: the parser validates what they skip. */
 #include "formats/mlyze/read/mlyze_metadata.h"
 
 #include <string.h>
@@ -19,7 +18,7 @@ bool coffer__mlyze_text_take(coffer__mlyze_text *in, char c)
     return true;
 }
 
-/* At the quote that opens a string; behind the one that ends it. */
+/* Moves from the opening quote of a string past the closing one. */
 static bool skip_string(coffer__mlyze_text *in, bool *escapes)
 {
     in->at++;
@@ -37,7 +36,7 @@ static bool skip_string(coffer__mlyze_text *in, bool *escapes)
     return false;
 }
 
-/* Puts the characters that the escapes of a whole string stand for into room, as far as there is room. */
+/* Decodes the escapes of a string into `room`, as far as it fits. */
 static bool decode_key(size_t *len, char room[COFFER__MLYZE_KEY_ROOM], const char *text, size_t text_len,
                        const coffer_limits *limits)
 {

@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mlyze/mlyze_check.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>
@@ -31,8 +30,10 @@ coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
         status = coffer__fail_no_memory(err, strlen(index_path) + 1);
         goto out;
     }
-    if ((status = coffer__mlyze_blocks_new(&trace->blocks, err)) ||
-        (status = coffer__mlyze_built_new(&trace->built, err)))
+    status = coffer__mlyze_blocks_new(&trace->blocks, err);
+    if (!status)
+        status = coffer__mlyze_built_new(&trace->built, err);
+    if (status)
         goto out;
     *out = trace;
     return COFFER_OK;
@@ -48,17 +49,22 @@ coffer_status coffer_mlyze_open(coffer_mlyze **out, coffer_source *src, const co
     coffer__mlyze_header header;
     coffer_mlyze *trace = NULL;
     coffer_limits limits;
-    coffer_status status;
     char *text = NULL;
 
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
     limits = coffer__limits(options.limits);
-    if ((status = coffer__mlyze_read_header(&header, src, err)) ||
-        (status = coffer__mlyze_check_header_sum(&header, err)) ||
-        (status = coffer__mlyze_open_events(&trace, src, &header, &limits, options.index_path, err)) ||
-        (status = coffer__mlyze_read_metadata(&text, src, &header, &limits, err)) ||
-        (status = coffer__mlyze_check_metadata_sum(&header, text, err)))
+    status = coffer__mlyze_read_header(&header, src, err);
+    if (!status)
+        status = coffer__mlyze_check_header_sum(&header, err);
+    if (!status)
+        status = coffer__mlyze_open_events(&trace, src, &header, &limits, options.index_path, err);
+    if (!status)
+        status = coffer__mlyze_read_metadata(&text, src, &header, &limits, err);
+    if (!status)
+        status = coffer__mlyze_check_metadata_sum(&header, text, err);
+    if (status)
         goto out;
     status = coffer__mlyze_metadata_load(&trace->metadata, text, header.metadata_len, &limits, NULL, err);
     text = NULL;
@@ -127,7 +133,7 @@ void coffer_mlyze_close(coffer_mlyze *trace)
     coffer__free(trace);
 }
 
-/* ---- What the header says ---- */
+/* ---- Header ---- */
 
 uint32_t coffer_mlyze_version(const coffer_mlyze *trace)
 {
@@ -149,7 +155,7 @@ bool coffer_mlyze_compressed(const coffer_mlyze *trace)
     return coffer__mlyze_has_blocks(&trace->header);
 }
 
-/* ---- What the metadata says ---- */
+/* ---- Metadata ---- */
 
 const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *len)
 {
@@ -238,8 +244,8 @@ size_t coffer_mlyze_frame_text(char *out, size_t size, const coffer_mlyze *trace
 
 /* ---- Known writers ---- */
 
-/* The Python program memlyze writes its metadata before it knows anything, and never again; it knows no
- * address. */
+/* The Python program memlyze writes its metadata once, at the start, when it is empty; it does not know
+ * addresses. */
 bool coffer__mlyze_has_empty_tables(const coffer_mlyze *trace)
 {
     const coffer__mlyze_metadata *metadata = &trace->metadata;

@@ -1,22 +1,23 @@
-/* Reading one block into columns. */
-#include "formats/mlyze/read/mlyze_index.h"
+/* Reads one block into columns. */
 
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
+#include "io/source_fetch.h"
 
+#include <inttypes.h>
 #include <lz4.h>
 
-/* Every block fits into this many rows. */
+/* No block has more events than this. */
 #define ROWS (COFFER__MLYZE_BLOCK_RAW_MAX / COFFER__MLYZE_EVENT_MIN + 1)
 #define STORED_MAX LZ4_COMPRESSBOUND(COFFER__MLYZE_BLOCK_RAW_MAX)
 
 /* ---- Columns ---- */
 
-/* One piece of memory: the columns, the widest first, then the scratch. */
+/* One allocation: the columns, the widest first, then the scratch. */
 coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err)
 {
     const size_t row = 4 * sizeof(uint64_t) + sizeof(uint16_t) + sizeof(uint8_t);
@@ -56,26 +57,12 @@ uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events)
 
 /* ---- Bytes ---- */
 
-static coffer_status fetch(const uint8_t **out, uint8_t *scratch, const coffer_mlyze *trace, uint64_t offset,
-                           size_t len, coffer_error *err)
-{
-    const uint8_t *view = coffer_source_view(trace->source, offset, len);
-    coffer_status status = COFFER_OK;
-    if (!view) {
-        status = coffer_source_read_at(scratch, trace->source, offset, len, err);
-        view = scratch;
-    }
-    if (status == COFFER_OK)
-        *out = view;
-    return status;
-}
-
 static coffer_status fail_block(coffer_error *err, coffer_status status, const coffer__mlyze_block *block,
                                 const char *what)
 {
-    return coffer__fail(err, status, block->offset, "block at offset %llu: %s; events %llu to %llu are lost",
-                        (unsigned long long)block->offset, what, (unsigned long long)block->first_event,
-                        (unsigned long long)block->first_event + block->event_count - 1);
+    return coffer__fail(err, status, block->offset,
+                        "block at offset %" PRIu64 ": %s; events %" PRIu64 " to %" PRIu64 " are lost",
+                        block->offset, what, block->first_event, block->first_event + block->event_count - 1);
 }
 
 static coffer_status fail_changed(coffer_error *err, const coffer_mlyze *trace,
@@ -92,10 +79,11 @@ coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const co
     uint8_t *raw = coffer__mlyze_raw_scratch(scratch);
     const uint8_t *stored = NULL;
     coffer__mlyze_block header;
-    coffer_status status;
-    if ((status = coffer__mlyze_load_block_header(&header, NULL, trace, block->offset, err)) ||
-        (status = fetch(&stored, coffer__mlyze_stored_scratch(scratch), trace,
-                        block->offset + COFFER__MLYZE_BLOCK_HEADER, block->stored_size, err)))
+    coffer_status status = coffer__mlyze_load_block_header(&header, NULL, trace, block->offset, err);
+    if (!status)
+        status = coffer__source_fetch(&stored, trace->source, block->offset + COFFER__MLYZE_BLOCK_HEADER,
+                                      block->stored_size, coffer__mlyze_stored_scratch(scratch), err);
+    if (status)
         return status;
     if (header.stored_size == header.raw_size) {
         *out = stored;
@@ -115,15 +103,16 @@ static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *
     const uint8_t *stored = NULL;
     coffer__mlyze_block header;
     uint32_t crc;
-    coffer_status status;
-    if ((status = coffer__mlyze_read_block_header(&header, &crc, trace, block->offset, err)) ||
-        (status = fetch(&stored, coffer__mlyze_stored_scratch(scratch), trace,
-                        block->offset + COFFER__MLYZE_BLOCK_HEADER, header.stored_size, err)))
+    coffer_status status = coffer__mlyze_read_block_header(&header, &crc, trace, block->offset, err);
+    if (!status)
+        status = coffer__source_fetch(&stored, trace->source, block->offset + COFFER__MLYZE_BLOCK_HEADER,
+                                      header.stored_size, coffer__mlyze_stored_scratch(scratch), err);
+    if (status)
         return status;
     if (header.raw_size != block->raw_size)
         return fail_changed(err, trace, block);
     if (coffer__mlyze_has_sums(&trace->header) && coffer__crc32(0, stored, header.stored_size) != crc)
-        return fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not fit its bytes");
+        return fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not match");
     if (header.stored_size == header.raw_size) {
         *out = stored;
         return COFFER_OK;
@@ -151,13 +140,13 @@ coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const 
     }
     if (coffer__mlyze_has_blocks(&trace->header))
         return decompress(out, scratch, trace, block, err);
-    return fetch(out, coffer__mlyze_raw_scratch(scratch), trace, block->offset, *len, err);
+    return coffer__source_fetch(out, trace->source, block->offset, *len, coffer__mlyze_raw_scratch(scratch),
+                                err);
 }
 
 /* ---- Reading ---- */
 
-/* What the map says of a block, as its header confirms it. A map from an index that is wrong gives way to one
- * from the file. */
+/* A block of the map, confirmed by its header. A map from a wrong index is replaced by one from the file. */
 static coffer_status find_block(coffer__mlyze_block *out, const coffer_mlyze *trace, size_t index,
                                 coffer_error *err)
 {
@@ -172,7 +161,8 @@ static coffer_status find_block(coffer__mlyze_block *out, const coffer_mlyze *tr
             return COFFER_OK;
         if (coffer__mlyze_block_agrees(trace, out))
             return COFFER_OK;
-        if ((status = coffer__mlyze_replace_map(trace, map, err)))
+        status = coffer__mlyze_replace_map(trace, map, err);
+        if (status)
             return status;
     }
     return status;
@@ -191,8 +181,8 @@ static coffer_status check_decoded(const coffer__mlyze_decoder *decoder, coffer_
     if (stop)
         coffer__mlyze_fail_stop(&found, stop, decoder, place, out->count);
     else if (out->count != block->event_count)
-        coffer__fail(&found, COFFER_E_SIZE_MISMATCH, 0, "it says %lu events and holds %zu",
-                     (unsigned long)block->event_count, out->count);
+        coffer__fail(&found, COFFER_E_SIZE_MISMATCH, 0, "it says %" PRIu32 " events and has %zu",
+                     block->event_count, out->count);
     return found.status ? fail_block(err, found.status, block, found.text) : COFFER_OK;
 }
 
@@ -203,11 +193,12 @@ coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze
     const uint8_t *bytes = NULL;
     size_t len = 0;
     coffer__mlyze_stop stop;
-    coffer_status status;
     out->count = 0;
     out->first = block->first_event;
-    if ((status = coffer__mlyze_events_reserve(out, err)) ||
-        (status = coffer__mlyze_block_bytes(&bytes, &len, out, trace, block, err)))
+    coffer_status status = coffer__mlyze_events_reserve(out, err);
+    if (!status)
+        status = coffer__mlyze_block_bytes(&bytes, &len, out, trace, block, err);
+    if (status)
         return status;
     *decoder = (coffer__mlyze_decoder){ .at = bytes,
                                         .end = bytes + len,
@@ -216,8 +207,10 @@ coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze
                                         .extensions = coffer__mlyze_has_extensions(&trace->header),
                                         .out = out };
     stop = with_care ? coffer__mlyze_decode_with_care(decoder) : coffer__mlyze_decode_events(decoder);
-    if ((status = coffer_source_intact(trace->source, err)) ||
-        (status = check_decoded(decoder, stop, trace, block, bytes, err)))
+    status = coffer_source_intact(trace->source, err);
+    if (!status)
+        status = check_decoded(decoder, stop, trace, block, bytes, err);
+    if (status)
         out->count = 0;
     return status;
 }
@@ -227,9 +220,9 @@ coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mly
 {
     coffer__mlyze_decoder decoder;
     coffer__mlyze_block block;
-    coffer_status status;
     out->count = 0;
-    if ((status = find_block(&block, trace, index, err)))
+    coffer_status status = find_block(&block, trace, index, err);
+    if (status)
         return status;
     return coffer__mlyze_decode_block(out, &decoder, trace, &block, false, err);
 }

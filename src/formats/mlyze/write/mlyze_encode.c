@@ -17,8 +17,8 @@ void coffer__mlyze_raw_clear(coffer__mlyze_raw *raw)
     raw->start = raw->time;
 }
 
-/* Spreads the bits in groups of seven over eight bytes, all in registers: how long sizes and stack ids are
- * cannot be foretold, and a wrong guess of the processor costs more than the whole of this. */
+/* Spreads the bits in groups of seven over eight bytes, all in registers: the lengths of sizes and stack ids
+ * are unpredictable, and a mispredicted branch costs more than all of this. */
 static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
     if (value >> 56)
@@ -63,7 +63,7 @@ static uint8_t *put_body(uint8_t *to, const coffer__mlyze_event_row *event)
     }
 }
 
-/* What comes after the delta in events that are neither ALLOC nor FREE. */
+/* The bytes after the delta of events other than ALLOC and FREE. */
 static uint8_t *put_rare(uint8_t *to, const coffer__mlyze_event_row *event)
 {
     if (event->type == COFFER_MLYZE_GC)
@@ -85,8 +85,8 @@ static inline uint8_t *put_event(uint8_t *to, const coffer_mlyze_events *from, s
                                           from->id[i], from->thread[i],  type };
         return put_rare(to, &event);
     }
-    /* Whether the next event is an ALLOC or a FREE nobody can guess: both are written as an ALLOC, and the
-     * end of a FREE is then overwritten. */
+    /* Branch-free: ALLOC and FREE alternate unpredictably, so both are written as an ALLOC, and the end of a
+     * FREE is overwritten. */
     coffer__store_u64(to, from->address[i]);
     to += 8;
     uint8_t *end = put_varint(put_varint(to, from->size[i]), from->id[i]);
@@ -138,7 +138,7 @@ void coffer__mlyze_sealer_free(coffer__mlyze_sealer *sealer)
     *sealer = (coffer__mlyze_sealer){ 0 };
 }
 
-/* How many bytes LZ4 makes of them; 0 when it does not make fewer. */
+/* The compressed size, or 0 when LZ4 does not make it smaller. */
 static size_t compress(coffer__mlyze_sealer *sealer, uint8_t *to, const uint8_t *events, size_t len)
 {
     const char *from = (const char *)events;

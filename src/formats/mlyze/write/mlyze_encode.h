@@ -26,13 +26,13 @@ typedef struct coffer__mlyze_raw {
     uint64_t time;  /* of the last of them */
 } coffer__mlyze_raw;
 
-/* Forgets the events, keeps the time. */
+/* Removes the events, keeps the time. */
 void coffer__mlyze_raw_clear(coffer__mlyze_raw *raw);
-/* Adds the columns from row `from` on, as many as there is room for, and gives how many: fewer than are left
- * only when the next does not fit. Every type is known. */
+/* Adds the columns from row `from` on until one does not fit, and returns how many it added. All types are
+ * known ones. */
 size_t coffer__mlyze_raw_add(coffer__mlyze_raw *raw, const coffer_mlyze_events *events, size_t from);
 
-/* Makes blocks. */
+/* Compresses events into blocks. */
 typedef struct coffer__mlyze_sealer {
     int level;
     void *state;    /* of LZ4 */

@@ -4,17 +4,17 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- Names ---- */
 
 static const coffer__mlyze_pool_name *name_of_id(const coffer__mlyze_name_pool *names, uint64_t id)
 {
-    uint32_t hash = coffer__mlyze_intern_hash(&id, sizeof id);
-    size_t at = hash, found;
     if (id < names->count && names->items[id].id == id)
         return &names->items[id];
-    while ((found = coffer__mlyze_intern_slots_next(&names->by_id, hash, &at)) != SIZE_MAX) {
+    coffer__table_probe probe = coffer__table_begin(&names->by_id, coffer__hash(&id, sizeof id));
+    for (uint32_t found; (found = coffer__table_next(&probe)) != COFFER__TABLE_NONE;) {
         if (names->items[found].id == id)
             return &names->items[found];
     }
@@ -22,10 +22,10 @@ static const coffer__mlyze_pool_name *name_of_id(const coffer__mlyze_name_pool *
 }
 
 static const coffer__mlyze_pool_name *name_of_text(const coffer__mlyze_name_pool *names, const char *text,
-                                                   size_t len, uint32_t hash)
+                                                   size_t len, uint64_t hash)
 {
-    size_t at = hash, found;
-    while ((found = coffer__mlyze_intern_slots_next(&names->by_text, hash, &at)) != SIZE_MAX) {
+    coffer__table_probe probe = coffer__table_begin(&names->by_text, hash);
+    for (uint32_t found; (found = coffer__table_next(&probe)) != COFFER__TABLE_NONE;) {
         const coffer__mlyze_pool_name *name = &names->items[found];
         if (name->len == len && memcmp(name->text, text, len) == 0)
             return name;
@@ -34,30 +34,32 @@ static const coffer__mlyze_pool_name *name_of_text(const coffer__mlyze_name_pool
 }
 
 static coffer_status append_name(coffer__mlyze_name_pool *names, uint64_t id, const char *text, size_t len,
-                                 uint32_t hash, coffer_error *err)
+                                 uint64_t hash, coffer_error *err)
 {
     coffer__mlyze_pool_name name = { id, NULL, len };
-    coffer_status status;
-    if ((status =
-             coffer__array_reserve_one(&names->items, &names->capacity, names->count, sizeof name, err)) ||
-        (status = coffer__mlyze_intern_slots_reserve(&names->by_text, err)) ||
-        (status = coffer__mlyze_intern_slots_reserve(&names->by_id, err)))
+    coffer_status status =
+        coffer__array_reserve_one(&names->items, &names->capacity, names->count, sizeof name, err);
+    if (!status)
+        status = coffer__table_reserve(&names->by_text, names->count + 1, err);
+    if (!status)
+        status = coffer__table_reserve(&names->by_id, names->by_id.count + 1, err);
+    if (status)
         return status;
     name.text = coffer__arena_text(&names->texts, text, len);
     if (!name.text)
         return coffer__fail_no_memory(err, len + 1);
-    coffer__mlyze_intern_slots_insert(&names->by_text, hash, names->count);
-    if (id != names->count)
-        coffer__mlyze_intern_slots_insert(&names->by_id, coffer__mlyze_intern_hash(&id, sizeof id),
-                                          names->count);
-    names->items[names->count++] = name;
-    return COFFER_OK;
+    status = coffer__table_add(&names->by_text, hash, names->count, err);
+    if (!status && id != names->count)
+        status = coffer__table_add(&names->by_id, coffer__hash(&id, sizeof id), names->count, err);
+    if (!status)
+        names->items[names->count++] = name;
+    return status;
 }
 
 coffer_status coffer__mlyze_name_pool_add(uint64_t *id, coffer__mlyze_name_pool *names, const char *text,
                                           size_t len, coffer_error *err)
 {
-    uint32_t hash = coffer__mlyze_intern_hash(text, len);
+    uint64_t hash = coffer__hash(text, len);
     const coffer__mlyze_pool_name *found = name_of_text(names, text, len, hash);
     if (found) {
         *id = found->id;
@@ -66,7 +68,7 @@ coffer_status coffer__mlyze_name_pool_add(uint64_t *id, coffer__mlyze_name_pool 
     while (name_of_id(names, names->next_id))
         names->next_id++;
     coffer_status status = append_name(names, names->next_id, text, len, hash, err);
-    if (status == COFFER_OK)
+    if (!status)
         *id = names->next_id++;
     return status;
 }
@@ -76,29 +78,28 @@ coffer_status coffer__mlyze_name_pool_add_id(coffer__mlyze_name_pool *names, uin
 {
     const coffer__mlyze_pool_name *old = name_of_id(names, id);
     if (!old)
-        return append_name(names, id, text, len, coffer__mlyze_intern_hash(text, len), err);
+        return append_name(names, id, text, len, coffer__hash(text, len), err);
     if (old->len == len && memcmp(old->text, text, len) == 0)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                        "%s %llu is \"%.60s\" and cannot be \"%.60s\" too", what, (unsigned long long)id,
-                        old->text, text);
+                        "%s %" PRIu64 " is \"%.60s\" and cannot be \"%.60s\" too", what, id, old->text, text);
 }
 
 void coffer__mlyze_name_pool_free(coffer__mlyze_name_pool *names)
 {
     coffer__free(names->items);
-    coffer__mlyze_intern_slots_free(&names->by_text);
-    coffer__mlyze_intern_slots_free(&names->by_id);
+    coffer__table_free(&names->by_text);
+    coffer__table_free(&names->by_id);
     coffer__arena_free(&names->texts);
     *names = (coffer__mlyze_name_pool){ 0 };
 }
 
 /* ---- Stacks ---- */
 
-static uint32_t hash_call(uint32_t caller, const coffer_mlyze_frame *frame)
+static uint64_t hash_call(uint32_t caller, const coffer_mlyze_frame *frame)
 {
     uint64_t words[4] = { frame->file_id, frame->line, frame->func_id, caller };
-    return coffer__mlyze_intern_hash(words, sizeof words);
+    return coffer__hash(words, sizeof words);
 }
 
 static bool same_call(const coffer__mlyze_pool_call *call, uint32_t caller, const coffer_mlyze_frame *frame)
@@ -110,23 +111,23 @@ static bool same_call(const coffer__mlyze_pool_call *call, uint32_t caller, cons
 coffer_status coffer__mlyze_stack_pool_call(uint32_t *out, coffer__mlyze_stack_pool *stacks, uint32_t caller,
                                             const coffer_mlyze_frame *frame, coffer_error *err)
 {
-    uint32_t hash = hash_call(caller, frame);
-    size_t at = hash, found;
-    coffer_status status;
-    while ((found = coffer__mlyze_intern_slots_next(&stacks->by_call, hash, &at)) != SIZE_MAX) {
+    uint64_t hash = hash_call(caller, frame);
+    coffer__table_probe probe = coffer__table_begin(&stacks->by_call, hash);
+    for (uint32_t found; (found = coffer__table_next(&probe)) != COFFER__TABLE_NONE;) {
         if (same_call(&stacks->calls[found], caller, frame)) {
-            *out = (uint32_t)found + 1;
+            *out = found + 1;
             return COFFER_OK;
         }
     }
-    if ((status = coffer__array_reserve_one(&stacks->calls, &stacks->call_capacity, stacks->call_count,
-                                            sizeof *stacks->calls, err)) ||
-        (status = coffer__mlyze_intern_slots_reserve(&stacks->by_call, err)))
+    coffer_status status = coffer__array_reserve_one(&stacks->calls, &stacks->call_capacity,
+                                                     stacks->call_count, sizeof *stacks->calls, err);
+    if (!status)
+        status = coffer__table_add(&stacks->by_call, hash, stacks->call_count, err);
+    if (status)
         return status;
     uint32_t depth = caller ? stacks->calls[caller - 1].depth + 1 : 1;
     stacks->calls[stacks->call_count] =
         (coffer__mlyze_pool_call){ .frame = *frame, .caller = caller, .depth = depth };
-    coffer__mlyze_intern_slots_insert(&stacks->by_call, hash, stacks->call_count);
     *out = (uint32_t)++stacks->call_count;
     return COFFER_OK;
 }
@@ -148,9 +149,8 @@ coffer__mlyze_pool_stack *coffer__mlyze_stack_pool_find(const coffer__mlyze_stac
 {
     if (id < stacks->count && stacks->items[id].id == id)
         return &stacks->items[id];
-    uint32_t hash = coffer__mlyze_intern_hash(&id, sizeof id);
-    size_t at = hash, found;
-    while ((found = coffer__mlyze_intern_slots_next(&stacks->by_id, hash, &at)) != SIZE_MAX) {
+    coffer__table_probe probe = coffer__table_begin(&stacks->by_id, coffer__hash(&id, sizeof id));
+    for (uint32_t found; (found = coffer__table_next(&probe)) != COFFER__TABLE_NONE;) {
         if (stacks->items[found].id == id)
             return &stacks->items[found];
     }
@@ -161,17 +161,17 @@ static coffer_status append_stack(coffer__mlyze_stack_pool *stacks, uint64_t id,
                                   coffer_error *err)
 {
     uint32_t *first = call ? &stacks->calls[call - 1].stack : &stacks->empty;
-    coffer_status status;
-    if ((status = coffer__array_reserve_one(&stacks->items, &stacks->capacity, stacks->count,
-                                            sizeof *stacks->items, err)) ||
-        (status = coffer__mlyze_intern_slots_reserve(&stacks->by_id, err)))
+    coffer_status status = coffer__array_reserve_one(&stacks->items, &stacks->capacity, stacks->count,
+                                                     sizeof *stacks->items, err);
+    if (status)
         return status;
-    if (stacks->count >= COFFER__MLYZE_POSITIONS - 1)
+    if (stacks->count >= UINT32_MAX - 1)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "a trace cannot have more than %zu stacks", stacks->count);
     if (id != stacks->count)
-        coffer__mlyze_intern_slots_insert(&stacks->by_id, coffer__mlyze_intern_hash(&id, sizeof id),
-                                          stacks->count);
+        status = coffer__table_add(&stacks->by_id, coffer__hash(&id, sizeof id), stacks->count, err);
+    if (status)
+        return status;
     stacks->items[stacks->count++] = (coffer__mlyze_pool_stack){ id, call, listed };
     stacks->unlisted += !listed;
     if (*first == 0)
@@ -197,7 +197,7 @@ coffer_status coffer__mlyze_stack_pool_id(uint64_t *id, coffer__mlyze_stack_pool
     while (coffer__mlyze_stack_pool_find(stacks, stacks->next_id))
         stacks->next_id++;
     coffer_status status = append_stack(stacks, stacks->next_id, call, listed, err);
-    if (status == COFFER_OK)
+    if (!status)
         *id = stacks->next_id++;
     return status;
 }
@@ -210,7 +210,7 @@ coffer_status coffer__mlyze_stack_pool_add_id(coffer__mlyze_stack_pool *stacks, 
         return append_stack(stacks, id, call, listed, err);
     if (old->call != call)
         return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                            "stack %llu is there already with other frames", (unsigned long long)id);
+                            "stack %" PRIu64 " already exists with other frames", id);
     list(stacks, old, listed);
     return COFFER_OK;
 }
@@ -219,8 +219,8 @@ void coffer__mlyze_stack_pool_free(coffer__mlyze_stack_pool *stacks)
 {
     coffer__free(stacks->calls);
     coffer__free(stacks->items);
-    coffer__mlyze_intern_slots_free(&stacks->by_call);
-    coffer__mlyze_intern_slots_free(&stacks->by_id);
+    coffer__table_free(&stacks->by_call);
+    coffer__table_free(&stacks->by_id);
     *stacks = (coffer__mlyze_stack_pool){ 0 };
 }
 
@@ -229,50 +229,4 @@ void coffer__mlyze_pools_free(coffer__mlyze_pools *tables)
     coffer__mlyze_name_pool_free(&tables->files);
     coffer__mlyze_name_pool_free(&tables->functions);
     coffer__mlyze_stack_pool_free(&tables->stacks);
-}
-
-/* ---- Hash table ---- */
-
-#define FIRST_SIZE 64
-
-static void place(coffer__mlyze_intern_slot *slots, size_t size, coffer__mlyze_intern_slot slot)
-{
-    size_t at = slot.hash & (size - 1);
-    while (slots[at].position)
-        at = (at + 1) & (size - 1);
-    slots[at] = slot;
-}
-
-coffer_status coffer__mlyze_intern_slots_reserve(coffer__mlyze_intern_slots *slots, coffer_error *err)
-{
-    if (slots->used < slots->size / 2)
-        return COFFER_OK;
-    if (slots->used >= COFFER__MLYZE_POSITIONS - 1)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a trace cannot have more than %zu names or frames", slots->used);
-    size_t size = slots->size ? slots->size * 2 : FIRST_SIZE;
-    coffer__mlyze_intern_slot *larger = coffer__calloc(size, sizeof *larger);
-    if (!larger)
-        return coffer__fail_no_memory(err, size * sizeof *larger);
-    for (size_t i = 0; i < slots->size; i++) {
-        if (slots->slots[i].position)
-            place(larger, size, slots->slots[i]);
-    }
-    coffer__free(slots->slots);
-    slots->slots = larger;
-    slots->size = size;
-    return COFFER_OK;
-}
-
-void coffer__mlyze_intern_slots_insert(coffer__mlyze_intern_slots *slots, uint32_t hash, size_t position)
-{
-    coffer__mlyze_intern_slot slot = { hash, (uint32_t)position + 1 };
-    place(slots->slots, slots->size, slot);
-    slots->used++;
-}
-
-void coffer__mlyze_intern_slots_free(coffer__mlyze_intern_slots *slots)
-{
-    coffer__free(slots->slots);
-    *slots = (coffer__mlyze_intern_slots){ 0 };
 }

@@ -15,11 +15,12 @@
 bool coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
                                 const char *magic)
 {
-    if (memcmp(header, magic, 4) != 0 || coffer__load_u32(header + 4) != COFFER__MLYZE_PARTS_VERSION ||
+    if (memcmp(header, magic, 4) != 0 ||
+        coffer__load_u32(header + COFFER__MLYZE_PARTS_VERSION_AT) != COFFER__MLYZE_PARTS_VERSION ||
         coffer__load_u32(header + COFFER__MLYZE_PARTS_CRC_AT) !=
             coffer__crc32(0, header, COFFER__MLYZE_PARTS_CRC_AT))
         return false;
-    *start_time = coffer__load_u64(header + 8);
+    *start_time = coffer__load_u64(header + COFFER__MLYZE_PARTS_START_AT);
     return true;
 }
 
@@ -28,8 +29,8 @@ static coffer_status write_header(int fd, const char *magic, uint64_t start_time
 {
     uint8_t header[COFFER__MLYZE_PARTS_HEADER] = { 0 };
     memcpy(header, magic, 4);
-    coffer__store_u32(header + 4, COFFER__MLYZE_PARTS_VERSION);
-    coffer__store_u64(header + 8, start_time);
+    coffer__store_u32(header + COFFER__MLYZE_PARTS_VERSION_AT, COFFER__MLYZE_PARTS_VERSION);
+    coffer__store_u64(header + COFFER__MLYZE_PARTS_START_AT, start_time);
     coffer__store_u32(header + COFFER__MLYZE_PARTS_CRC_AT,
                       coffer__crc32(0, header, COFFER__MLYZE_PARTS_CRC_AT));
     return coffer__file_write_at(fd, header, sizeof header, 0, name, err);
@@ -72,7 +73,7 @@ static coffer_status create_one(int *fd, const char *part, coffer_error *err)
     return coffer__fail_output(err, coffer__fail_errno(err, "cannot create a file in the folder", errno));
 }
 
-/* Takes back what a failed create made. */
+/* Removes what a failed create made. */
 static void drop(coffer__mlyze_parts *parts)
 {
     if (parts->strings >= 0)
@@ -98,12 +99,17 @@ coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char 
     coffer_status status = name_parts(parts, path, err);
     if (status)
         return status;
-    if ((status = create_one(&parts->part, parts->part_path, err)) ||
-        (status = lock_part(parts, err)) ||
-        (status = create_one(&parts->strings, parts->strings_path, err)) ||
-        (status = write_header(parts->strings, COFFER__MLYZE_STRINGS_MAGIC, start_time, parts->strings_path,
-                               err)) ||
-        (status = write_header(parts->part, COFFER__MLYZE_PART_MAGIC, start_time, parts->part_path, err))) {
+    status = create_one(&parts->part, parts->part_path, err);
+    if (!status)
+        status = lock_part(parts, err);
+    if (!status)
+        status = create_one(&parts->strings, parts->strings_path, err);
+    if (!status)
+        status =
+            write_header(parts->strings, COFFER__MLYZE_STRINGS_MAGIC, start_time, parts->strings_path, err);
+    if (!status)
+        status = write_header(parts->part, COFFER__MLYZE_PART_MAGIC, start_time, parts->part_path, err);
+    if (status) {
         drop(parts);
         return status;
     }
@@ -129,7 +135,8 @@ static coffer_status open_part(coffer__mlyze_parts *parts, coffer_error *err)
     coffer_status status = coffer__lock_open(&parts->part, parts->part_path, err);
     if (status == COFFER_E_LOCKED)
         coffer__fail(err, status, COFFER_OFFSET_NONE, "the recording is still running");
-    return status ? coffer__fail_other(err, status, parts->part_path) : coffer__file_size(&parts->part_size, parts->part, parts->part_path, err);
+    return status ? coffer__fail_other(err, status, parts->part_path)
+                  : coffer__file_size(&parts->part_size, parts->part, parts->part_path, err);
 }
 
 coffer_status coffer__mlyze_parts_open(coffer__mlyze_parts *parts, const char *path, coffer_error *err)
@@ -137,7 +144,10 @@ coffer_status coffer__mlyze_parts_open(coffer__mlyze_parts *parts, const char *p
     coffer_status status = name_parts(parts, path, err);
     if (status)
         return status;
-    if ((status = open_part(parts, err)) || (status = open_strings(parts, err)))
+    status = open_part(parts, err);
+    if (!status)
+        status = open_strings(parts, err);
+    if (status)
         return status;
     if (parts->part < 0 && parts->strings < 0)
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
@@ -150,7 +160,7 @@ coffer_status coffer__mlyze_parts_add_block(coffer__mlyze_parts *parts, const ui
 {
     coffer_status status =
         coffer__file_write_at(parts->part, block, len, parts->part_size, parts->part_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         parts->part_size += len;
     return status;
 }
@@ -160,30 +170,33 @@ coffer_status coffer__mlyze_parts_add_strings(coffer__mlyze_parts *parts, const 
 {
     coffer_status status = coffer__file_write_at(parts->strings, chunks->data, chunks->len,
                                                  parts->strings_size, parts->strings_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         parts->strings_size += chunks->len;
     return status;
 }
 
 coffer_status coffer__mlyze_parts_sync(coffer__mlyze_parts *parts, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__file_sync_data(parts->strings, parts->strings_path, err)) ||
-        (status = coffer__file_sync_data(parts->part, parts->part_path, err)))
+    coffer_status status = coffer__file_sync_data(parts->strings, parts->strings_path, err);
+    if (!status)
+        status = coffer__file_sync_data(parts->part, parts->part_path, err);
+    if (status)
         return status;
-    if (!parts->folder_synced && (status = coffer__file_sync_folder(parts->path, err)))
+    if (!parts->folder_synced)
+        status = coffer__file_sync_folder(parts->path, err);
+    if (status)
         return status;
     parts->folder_synced = true;
     return COFFER_OK;
 }
 
-/* The events first: names without events harm nobody, events without names would be taken for a recording. */
+/* The events first: names without events do no harm, events without names would look like a recording. */
 coffer_status coffer__mlyze_parts_remove(coffer__mlyze_parts *parts, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     if (parts->part >= 0)
         status = coffer__file_unlink(parts->part_path, err);
-    if (status == COFFER_OK && parts->strings >= 0)
+    if (!status && parts->strings >= 0)
         status = coffer__file_unlink(parts->strings_path, err);
     return status ? status : coffer__file_sync_folder(parts->path, err);
 }

@@ -23,8 +23,11 @@
 #define COFFER__MLYZE_STRINGS_MAGIC "MSTR"
 #define COFFER__MLYZE_PARTS_VERSION 1
 #define COFFER__MLYZE_PARTS_HEADER 24
+#define COFFER__MLYZE_PARTS_VERSION_AT 4
+#define COFFER__MLYZE_PARTS_START_AT 8
 #define COFFER__MLYZE_PARTS_CRC_AT 16
 #define COFFER__MLYZE_CHUNK_HEADER 8
+#define COFFER__MLYZE_CHUNK_CRC_AT 4
 
 enum {
     COFFER__MLYZE_ENTRY_FILE = 1,
@@ -38,7 +41,7 @@ enum {
 /* ---- The files ---- */
 
 typedef struct coffer__mlyze_parts {
-    char *path; /* of the trace, behind symbolic links */
+    char *path; /* of the trace, with symbolic links resolved */
     char *part_path, *strings_path;
     int part, strings; /* −1 = not open */
     uint64_t part_size, strings_size;
@@ -50,31 +53,31 @@ typedef struct coffer__mlyze_parts {
         NULL, NULL, NULL, -1, -1, 0, 0, false \
     }
 
-/* Makes and locks both. COFFER_E_EXISTS when those of another recording are there. */
+/* Creates and locks both. COFFER_E_EXISTS when another recording left its parts. */
 coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char *path, uint64_t start_time,
                                          coffer_error *err);
-/* Opens what there is of a recording that has ended; COFFER_E_LOCKED when it has not, COFFER_E_NOT_FOUND when
- * there is none. */
+/* Opens the parts of a recording that has ended; COFFER_E_LOCKED when it is running, COFFER_E_NOT_FOUND
+ * without parts. */
 coffer_status coffer__mlyze_parts_open(coffer__mlyze_parts *parts, const char *path, coffer_error *err);
 coffer_status coffer__mlyze_parts_add_block(coffer__mlyze_parts *parts, const uint8_t *block, size_t len,
                                             coffer_error *err);
 coffer_status coffer__mlyze_parts_add_strings(coffer__mlyze_parts *parts, const coffer__buffer *chunks,
                                               coffer_error *err);
-/* What was added so far survives the death of the machine. */
+/* Makes everything added so far survive a crash of the machine. */
 coffer_status coffer__mlyze_parts_sync(coffer__mlyze_parts *parts, coffer_error *err);
 /* Removes both files. */
 coffer_status coffer__mlyze_parts_remove(coffer__mlyze_parts *parts, coffer_error *err);
 /* Closes and unlocks. */
 void coffer__mlyze_parts_close(coffer__mlyze_parts *parts);
 
-/* ---- What PATH.strings says ---- */
+/* ---- Contents of PATH.strings ---- */
 
 /* How much of the tables has been written. */
 typedef struct coffer__mlyze_logged {
     size_t files, functions, calls, stacks;
 } coffer__mlyze_logged;
 
-/* Chunks with all that is new. */
+/* Appends chunks with all new entries. */
 coffer_status coffer__mlyze_strings_log(coffer__buffer *out, coffer__mlyze_logged *logged,
                                         const coffer__mlyze_pools *tables, coffer_error *err);
 /* A chunk with one entry. */
@@ -89,15 +92,15 @@ typedef struct coffer__mlyze_strings {
     bool has_end;
     uint64_t end_events, end_part_size;
     uint64_t unknown_entries, bad_entries;
-    uint64_t good_size; /* up to where the file is whole */
+    uint64_t good_size; /* end of the last complete chunk */
 } coffer__mlyze_strings;
 
-/* Takes in the chunks of a file (−1 : there is none) up to the first that is not whole. */
+/* Reads the chunks of a file (fd −1 = missing) up to the first incomplete one. */
 coffer_status coffer__mlyze_strings_load(coffer__mlyze_strings *out, int fd, uint64_t size, const char *name,
                                          coffer_error *err);
 void coffer__mlyze_strings_free(coffer__mlyze_strings *strings);
 
-/* The start time that a header says; false when the header is not whole. */
+/* The start time of a header; false when the header is incomplete. */
 bool coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
                                 const char *magic);
 

@@ -1,4 +1,4 @@
-/* The trace of a recording that was killed, or whose last step failed. */
+/* Builds the trace of a recording that was killed, or whose last step failed. */
 #include "formats/mlyze/mlyze_repair_blocks.h"
 
 #include "base/fail.h"
@@ -7,6 +7,7 @@
 #include "io/os.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct recovery {
@@ -16,7 +17,7 @@ typedef struct recovery {
     coffer__mlyze_parts parts;
     coffer__mlyze_strings strings;
     coffer__json *extra;
-    coffer_source *source; /* over PATH.part; NULL when there is nothing in it */
+    coffer_source *source; /* of PATH.part; NULL when it is empty */
     coffer_mlyze part;
     coffer__mlyze_salvage blocks;
     uint64_t start_time;
@@ -33,10 +34,10 @@ static coffer_status parse_extra(recovery *work, coffer_error *err)
     if (text->len == 0)
         return COFFER_OK;
     status = coffer__json_parse(&work->extra, (const char *)text->data, text->len, 0, &work->limits, &found);
-    if (status == COFFER_OK && coffer__json_root(work->extra)->kind != COFFER__JSON_OBJECT)
+    if (!status && coffer__json_root(work->extra)->kind != COFFER__JSON_OBJECT)
         status = coffer__fail(&found, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                              "the additional metadata is no object");
-    if (status == COFFER_OK)
+                              "the additional metadata is not an object");
+    if (!status)
         return COFFER_OK;
     coffer__json_free(work->extra);
     work->extra = NULL;
@@ -54,27 +55,26 @@ static coffer_status load_strings(recovery *work, coffer_error *err)
     if (!strings->has_header)
         coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
                            "names and stacks are missing: %s is %s", parts->strings_path,
-                           parts->strings < 0 ? "not there" : "not begun");
+                           parts->strings < 0 ? "absent" : "empty");
     else if (strings->good_size < parts->strings_size)
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, strings->good_size,
-                           "the last %llu bytes of %s are not whole: names and stacks in them are lost",
-                           (unsigned long long)(parts->strings_size - strings->good_size),
-                           parts->strings_path);
+                           "the last %" PRIu64 " bytes of %s are incomplete: their names and stacks are lost",
+                           (parts->strings_size - strings->good_size), parts->strings_path);
     if (strings->bad_entries)
         coffer__report_add(work->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "entries of %s that make no sense, passed over: %llu", parts->strings_path,
-                           (unsigned long long)strings->bad_entries);
+                           "invalid entries of %s, skipped: %" PRIu64, parts->strings_path,
+                           strings->bad_entries);
     if (strings->unknown_entries)
         coffer__report_add(work->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "entries of %s of kinds that are not known, passed over: %llu",
-                           parts->strings_path, (unsigned long long)strings->unknown_entries);
+                           "entries of %s of unknown kinds, skipped: %" PRIu64, parts->strings_path,
+                           strings->unknown_entries);
     work->start_time = strings->start_time;
     return parse_extra(work, err);
 }
 
 /* ---- PATH.part ---- */
 
-/* A file that is something else is not taken for a recording that had not begun. */
+/* A file of another kind must not be taken for an empty recording. */
 static coffer_status open_part(recovery *work, coffer_error *err)
 {
     const coffer__mlyze_parts *parts = &work->parts;
@@ -89,7 +89,7 @@ static coffer_status open_part(recovery *work, coffer_error *err)
     status = coffer_source_read_at(header, work->source, 0, size < sizeof header ? size : sizeof header, err);
     if (status)
         return status;
-    /* Zeros are what the death of the machine leaves of bytes that were never synced. */
+    /* A crash of the machine leaves zeros where bytes were never synced. */
     if (size >= sizeof header && memcmp(header, zero, sizeof header) != 0 &&
         !coffer__mlyze_parts_header(&work->start_time, header, COFFER__MLYZE_PART_MAGIC))
         return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "%s: not the events of a recording",
@@ -98,7 +98,7 @@ static coffer_status open_part(recovery *work, coffer_error *err)
     return COFFER_OK;
 }
 
-/* The events of a whole block say which stacks are listed, and where the markers are. */
+/* The events of a block tell which stacks to list and where the markers are. */
 static coffer_status take_events(void *context, const coffer_mlyze_events *columns, coffer_error *err)
 {
     recovery *work = context;
@@ -116,17 +116,18 @@ static void report_missing(recovery *work)
     uint64_t whole = work->blocks.whole_end, rest = work->parts.part_size - whole;
     if (rest > 0)
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, whole,
-                           "the last %llu bytes of %s are no whole block, now dropped",
-                           (unsigned long long)rest, work->parts.part_path);
+                           "the last %" PRIu64 " bytes of %s are not a whole block, now dropped", rest,
+                           work->parts.part_path);
     if (!strings->has_end)
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "the recording did not end by itself: %llu events were saved, what was not "
-                           "flushed by then (up to 64 KiB of each thread) is missing",
-                           (unsigned long long)work->blocks.event_count);
+                           "the recording was interrupted: %" PRIu64
+                           " events were saved; events that were not "
+                           "flushed (up to 64 KiB per thread) are missing",
+                           work->blocks.event_count);
     else if (strings->end_events != work->blocks.event_count)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "of %llu recorded events %llu were saved", (unsigned long long)strings->end_events,
-                           (unsigned long long)work->blocks.event_count);
+                           "of %" PRIu64 " recorded events %" PRIu64 " were saved", strings->end_events,
+                           work->blocks.event_count);
 }
 
 static coffer_status load_part(recovery *work, coffer_error *err)
@@ -141,7 +142,7 @@ static coffer_status load_part(recovery *work, coffer_error *err)
     work->blocks.whole_end = work->parts.part_size;
     if (work->parts.part_size > COFFER__MLYZE_PARTS_HEADER)
         status = coffer__mlyze_salvage_blocks(&work->blocks, err);
-    if (status == COFFER_OK)
+    if (!status)
         report_missing(work);
     return status;
 }
@@ -152,9 +153,9 @@ static coffer_status write_events(recovery *work, coffer__sink *sink, uint64_t *
 {
     coffer__mlyze_copy copy = { .keep_packed = work->opts.level == 0, .sorts = true };
     coffer_status status = coffer__mlyze_copy_init(&copy, sink, &work->part, &work->opts, err);
-    for (size_t i = 0; status == COFFER_OK && i < work->blocks.count; i++)
+    for (size_t i = 0; !status && i < work->blocks.count; i++)
         status = coffer__mlyze_copy_block(&copy, &work->blocks.blocks[i], err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mlyze_copy_end(&copy, area_len, err);
     coffer__mlyze_copy_free(&copy);
     return status;
@@ -168,11 +169,12 @@ static coffer_status write_trace(recovery *work, coffer__sink *sink, coffer_erro
                                   .flags = coffer__mlyze_flags_of(&work->opts, work->blocks.extensions,
                                                                   work->strings.has_header),
                                   .event_count = work->blocks.event_count };
-    coffer_status status;
     if (work->extra)
         draft.extra = coffer__json_root(work->extra);
-    if ((status = coffer__mlyze_write_front(sink, &front, &draft, err)) ||
-        (work->blocks.count > 0 && (status = write_events(work, sink, &front.area_len, err))))
+    coffer_status status = coffer__mlyze_write_front(sink, &front, &draft, err);
+    if (!status && work->blocks.count > 0)
+        status = write_events(work, sink, &front.area_len, err);
+    if (status)
         return status;
     if (!coffer__sink_can_patch(sink))
         return COFFER_OK;
@@ -192,12 +194,13 @@ static coffer_status make_trace(recovery *work, const char *path, coffer_error *
         coffer__sink_discard(sink);
         return status;
     }
-    if ((status = coffer__sink_commit(sink, err)))
+    status = coffer__sink_commit(sink, err);
+    if (status)
         return status;
     return coffer__mlyze_parts_remove(&work->parts, err);
 }
 
-/* The events went first when the parts of a finished trace were removed: the names are all that is left. */
+/* The events are removed first after a commit, so names alone are leftovers of a finished trace. */
 static bool is_leftover(const recovery *work, const char *path)
 {
     struct stat st;
@@ -214,14 +217,21 @@ coffer_status coffer_mlyze_recover(coffer_report *out, const char *path, const c
         return status;
     work.opts = options;
     work.limits = coffer__limits(options.limits);
-    if ((status = coffer__mlyze_parts_open(&work.parts, path, err)) || (status = load_strings(&work, err)))
+    status = coffer__mlyze_parts_open(&work.parts, path, err);
+    if (!status)
+        status = load_strings(&work, err);
+    if (status)
         goto out;
     if (is_leftover(&work, path)) {
         status = coffer__mlyze_parts_remove(&work.parts, err);
         goto out;
     }
-    if ((status = load_part(&work, err)) || (status = coffer__report_status(out, err)) ||
-        (status = make_trace(&work, path, err)))
+    status = load_part(&work, err);
+    if (!status)
+        status = coffer__report_status(out, err);
+    if (!status)
+        status = make_trace(&work, path, err);
+    if (status)
         goto out;
     coffer__mlyze_write_index(path, &options);
 out:

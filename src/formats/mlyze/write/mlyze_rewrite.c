@@ -1,19 +1,20 @@
-/* A copy of a trace with other blocks, or with none. The bytes of the metadata and of the events stay. */
+/* Copies a trace with other blocks, or without blocks. Metadata and events stay the same bytes. */
 #include "formats/mlyze/write/mlyze_write_copy.h"
 
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/work.h"
 
 typedef struct rewriting {
     const coffer_mlyze *trace;
     const coffer_mlyze_writer_opts *opts;
     coffer__sink *sink;
     coffer__mlyze_front front;
-    coffer__mlyze_map *map; /* of the file itself, whatever an index says */
+    coffer__mlyze_map *map; /* of the file itself, not of an index */
 } rewriting;
 
-/* Programs that never finish their metadata leave it as they began it. */
+/* Some programs never update the metadata that they write at the start. */
 static bool is_complete(const coffer_mlyze *trace)
 {
     if (coffer__mlyze_has_blocks(&trace->header) || trace->header.flags)
@@ -34,20 +35,20 @@ static coffer_status write_front(rewriting *work, coffer_error *err)
     work->front.metadata_crc = coffer__crc32(0, text, trace->header.metadata_len);
     coffer__mlyze_compose_header(header, &work->front);
     status = coffer__sink_write(work->sink, header, sizeof header, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__sink_write(work->sink, text, trace->header.metadata_len, err);
     coffer__free(text);
     return status;
 }
 
-/* Finds the events; one that is cut off would be missing from the copy without a word. */
+/* Finds the events. A truncated one is an error, since the copy would silently lack it. */
 static coffer_status find_events(rewriting *work, coffer_error *err)
 {
     work->map = coffer__calloc(1, sizeof *work->map);
     if (!work->map)
         return coffer__fail_no_memory(err, sizeof *work->map);
     coffer_status status = coffer__mlyze_walk(work->map, work->trace, err);
-    if (status == COFFER_OK && work->map->damage.status)
+    if (!status && work->map->damage.status)
         status = coffer__fail_copy(err, &work->map->damage);
     work->front.event_count = work->map->event_count;
     return status;
@@ -57,16 +58,15 @@ static coffer_status copy_blocks(rewriting *work, coffer__mlyze_copy *copy, coff
 {
     const coffer__mlyze_map *map = work->map;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < map->count; i++) {
+    for (size_t i = 0; !status && i < map->count; i++) {
         status = coffer__mlyze_copy_block(copy, &map->items[i], err);
-        if (status == COFFER_OK && work->opts->progress &&
-            work->opts->progress->step(work->opts->progress->context, i + 1, map->count) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status = coffer__progress_step(work->opts->progress, i + 1, map->count, err);
     }
     return status;
 }
 
-/* What is known only now: whether extension events were there, and how long the area is. */
+/* Fills in the extension flag and the length of the area, which are known only now. */
 static coffer_status settle_header(rewriting *work, bool extensions, coffer_error *err)
 {
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
@@ -81,14 +81,19 @@ static coffer_status rewrite(rewriting *work, coffer_error *err)
 {
     const coffer_mlyze *trace = work->trace;
     coffer__mlyze_copy copy = { 0 };
-    coffer_status status;
     work->front.start_time = trace->header.start_time;
     work->front.flags =
         coffer__mlyze_flags_of(work->opts, coffer__mlyze_has_extensions(&trace->header), is_complete(trace));
-    if ((status = find_events(work, err)) || (status = write_front(work, err)) ||
-        (status = coffer__mlyze_copy_init(&copy, work->sink, trace, work->opts, err)) ||
-        (status = copy_blocks(work, &copy, err)) ||
-        (status = coffer__mlyze_copy_end(&copy, &work->front.area_len, err)))
+    coffer_status status = find_events(work, err);
+    if (!status)
+        status = write_front(work, err);
+    if (!status)
+        status = coffer__mlyze_copy_init(&copy, work->sink, trace, work->opts, err);
+    if (!status)
+        status = copy_blocks(work, &copy, err);
+    if (!status)
+        status = coffer__mlyze_copy_end(&copy, &work->front.area_len, err);
+    if (status)
         goto out;
     status = settle_header(work, copy.extensions, err);
 out:
@@ -107,14 +112,16 @@ coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_pa
     if (status)
         return status;
     sink_options.exclusive = !options.overwrite;
-    if ((status = coffer__sink_create(&work.sink, out_path, &sink_options, err)))
+    status = coffer__sink_create(&work.sink, out_path, &sink_options, err);
+    if (status)
         return status;
     status = rewrite(&work, err);
     if (status) {
         coffer__sink_discard(work.sink);
         return status;
     }
-    if ((status = coffer__sink_commit(work.sink, err)))
+    status = coffer__sink_commit(work.sink, err);
+    if (status)
         return status;
     coffer__mlyze_write_index(out_path, &options);
     return COFFER_OK;

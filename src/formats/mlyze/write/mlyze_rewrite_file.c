@@ -1,4 +1,4 @@
-/* compress: the trace at a path, written anew there or elsewhere. */
+/* compress: rewrites the trace at a path, in place or to another path. */
 #include "formats/mlyze/mlyze_private.h"
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The index of a compressed trace says nothing about the plain one that took its place. */
+/* The index of the compressed trace does not match the plain one that replaced it. */
 static void drop_index(const char *path)
 {
     size_t len = strlen(path);
@@ -26,7 +26,7 @@ static coffer_status file_size(uint64_t *out, const char *path, coffer_error *er
 {
     coffer_source *src = NULL;
     coffer_status status = coffer_source_open(&src, path, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = coffer_source_size(src);
     coffer_source_close(src);
     return status;
@@ -36,9 +36,10 @@ static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const
                               coffer_error *err)
 {
     uint64_t size = 0, events = 0;
-    coffer_status status;
-    if ((status = coffer_mlyze_event_count(&events, trace, err)) ||
-        (strcmp(written, "-") != 0 && (status = file_size(&size, written, err))))
+    coffer_status status = coffer_mlyze_event_count(&events, trace, err);
+    if (!status && strcmp(written, "-") != 0)
+        status = file_size(&size, written, err);
+    if (status)
         return status;
     coffer__node_u64(out, "size_before", coffer_source_size(trace->source), COFFER_UNIT_BYTES);
     coffer__node_u64(out, "size_after", size, COFFER_UNIT_BYTES);
@@ -56,17 +57,20 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     const char *to = out_path ? out_path : path;
     coffer_source *src = NULL;
     coffer_mlyze *trace = NULL;
-    coffer_status status;
     int lock = -1;
     options.plain = opts->plain;
     options.level = opts->level;
     options.overwrite = opts->overwrite;
     options.progress = opts->progress;
     options.limits = open_options.limits = opts->limits;
-    if ((!out_path && (status = coffer__lock_open(&lock, path, err))) ||
-        (status = coffer_source_open(&src, path, NULL, err)) ||
-        (status = coffer_mlyze_open(&trace, src, &open_options, err)) ||
-        (status = coffer_mlyze_rewrite(trace, to, &options, err)))
+    coffer_status status = !out_path ? coffer__lock_open(&lock, path, err) : COFFER_OK;
+    if (!status)
+        status = coffer_source_open(&src, path, NULL, err);
+    if (!status)
+        status = coffer_mlyze_open(&trace, src, &open_options, err);
+    if (!status)
+        status = coffer_mlyze_rewrite(trace, to, &options, err);
+    if (status)
         goto out;
     if (opts->plain && !out_path)
         drop_index(path);

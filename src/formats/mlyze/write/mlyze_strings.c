@@ -1,4 +1,4 @@
-/* PATH.strings, written: what is new in the tables, in chunks. */
+/* Writes PATH.strings: the new entries of the tables, in chunks. */
 #include "formats/mlyze/write/mlyze_parts.h"
 
 #include "base/bytes.h"
@@ -35,7 +35,7 @@ static void end_chunk(coffer__buffer *out, size_t at)
     uint8_t *header = out->data + at, *entries = header + COFFER__MLYZE_CHUNK_HEADER;
     size_t len = out->len - at - COFFER__MLYZE_CHUNK_HEADER;
     coffer__store_u32(header, (uint32_t)len);
-    coffer__store_u32(header + 4, coffer__crc32(0, entries, len));
+    coffer__store_u32(header + COFFER__MLYZE_CHUNK_CRC_AT, coffer__crc32(0, entries, len));
 }
 
 static void begin_entry(coffer__buffer *out, uint8_t kind, size_t len)
@@ -61,8 +61,7 @@ static void put_name(coffer__buffer *out, uint8_t kind, const coffer__mlyze_pool
     coffer__buffer_append(out, name->text, name->len);
 }
 
-/* One entry of what is new; false when nothing is. Names before the calls that have them, calls before the
- * stacks that end with them. */
+/* The next new entry; false at the end. Names come before their calls, calls before their stacks. */
 static bool put_next(coffer__buffer *out, coffer__mlyze_logged *logged, const coffer__mlyze_pools *tables)
 {
     const coffer__mlyze_stack_pool *stacks = &tables->stacks;

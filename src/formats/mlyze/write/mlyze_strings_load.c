@@ -1,4 +1,4 @@
-/* PATH.strings, read back after the recording has ended, however it did. */
+/* Reads PATH.strings after a recording has ended or was killed. */
 #include "formats/mlyze/write/mlyze_parts.h"
 
 #include "base/bytes.h"
@@ -23,7 +23,8 @@ static bool read_numbers(uint64_t *out, size_t count, const uint8_t **at, const 
     return true;
 }
 
-/* An entry that contradicts one before it is passed over and counted; memory and limits are failures. */
+/* An entry that contradicts an earlier one is skipped and counted; running out of memory or limits is a
+ * failure. */
 static coffer_status take(coffer_status status, const coffer_error *failure, loading *work, coffer_error *err)
 {
     if (status != COFFER_E_DUPLICATE)
@@ -139,17 +140,17 @@ static coffer_status load_entries(loading *work, const uint8_t *at, const uint8_
     return COFFER_OK;
 }
 
-/* *whole is false at the first chunk that is not. */
+/* *whole : false at the first incomplete chunk. */
 static coffer_status load_chunk(loading *work, bool *whole, int fd, uint64_t at, uint64_t left,
                                 const char *name, coffer_error *err)
 {
     uint8_t header[COFFER__MLYZE_CHUNK_HEADER], *entries;
-    coffer_status status;
     uint32_t len;
     *whole = false;
     if (left < sizeof header)
         return COFFER_OK;
-    if ((status = coffer__file_read_at(fd, header, sizeof header, at, name, err)))
+    coffer_status status = coffer__file_read_at(fd, header, sizeof header, at, name, err);
+    if (status)
         return status;
     len = coffer__load_u32(header);
     if (len == 0 || len > left - sizeof header)
@@ -158,7 +159,7 @@ static coffer_status load_chunk(loading *work, bool *whole, int fd, uint64_t at,
     if (!entries)
         return coffer__fail_no_memory(err, len);
     status = coffer__file_read_at(fd, entries, len, at + sizeof header, name, err);
-    if (status == COFFER_OK && coffer__crc32(0, entries, len) == coffer__load_u32(header + 4)) {
+    if (!status && coffer__crc32(0, entries, len) == coffer__load_u32(header + COFFER__MLYZE_CHUNK_CRC_AT)) {
         *whole = true;
         work->out->good_size = at + sizeof header + len;
         status = load_entries(work, entries, entries + len, err);
@@ -177,12 +178,13 @@ coffer_status coffer__mlyze_strings_load(coffer__mlyze_strings *out, int fd, uin
     coffer__buffer_init(&out->extra, SIZE_MAX);
     if (fd < 0 || size < sizeof header)
         return COFFER_OK;
-    if ((status = coffer__file_read_at(fd, header, sizeof header, 0, name, err)))
+    status = coffer__file_read_at(fd, header, sizeof header, 0, name, err);
+    if (status)
         return status;
     out->has_header = coffer__mlyze_parts_header(&out->start_time, header, COFFER__MLYZE_STRINGS_MAGIC);
     out->good_size = out->has_header ? sizeof header : 0;
     whole = out->has_header;
-    while (status == COFFER_OK && whole && out->good_size < size)
+    while (!status && whole && out->good_size < size)
         status = load_chunk(&work, &whole, fd, out->good_size, size - out->good_size, name, err);
     coffer__free(work.calls);
     return status;

@@ -1,4 +1,4 @@
-/* Writing a trace: creating it and adding events. Its end is in mlyze_write_end.c. */
+/* Creates a trace and adds events. mlyze_write_end.c finishes it. */
 #include "formats/mlyze/write/mlyze_write.h"
 
 #include "base/fail.h"
@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/os.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define LEVEL_MAX 12
@@ -22,7 +23,7 @@ coffer_status coffer__mlyze_take_opts(coffer_mlyze_writer_opts *out, const coffe
         return status;
     if (out->level < 0 || out->level > LEVEL_MAX)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "level %d is none of 0 (fast) to %d", out->level, LEVEL_MAX);
+                            "level %d is out of range: 0 (fast) to %d", out->level, LEVEL_MAX);
     return COFFER_OK;
 }
 
@@ -35,7 +36,7 @@ static coffer_status take_extra(coffer_mlyze_writer *writer, const char *text, c
     root = coffer__json_root(writer->extra);
     if (root->kind != COFFER__JSON_OBJECT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "extra_json has to be an object");
+                            "extra_json must be an object");
     for (const coffer__json_value *v = coffer__json_first(root); v; v = coffer__json_next(root, v)) {
         if (coffer__mlyze_is_own_key(v->key, v->key_len))
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -76,9 +77,9 @@ static coffer_status new_writer(coffer_mlyze_writer **out, const char *path,
         status = coffer__fail_no_memory(err, sizeof *writer->raw);
     else
         writer->raw->time = 0;
-    if (status == COFFER_OK && opts->extra_json)
+    if (!status && opts->extra_json)
         status = take_extra(writer, opts->extra_json, err);
-    if (status == COFFER_OK && !(opts->plain && !opts->recording))
+    if (!status && !(opts->plain && !opts->recording))
         status = coffer__mlyze_sealer_init(&writer->sealer, opts->plain ? 0 : opts->level, err);
     if (status) {
         coffer__mlyze_writer_free(writer);
@@ -97,10 +98,10 @@ static coffer_status begin_recording(coffer_mlyze_writer *writer, const char *ex
     coffer_status status;
     if (strcmp(writer->path, "-") == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a recording needs a file: its parts lie beside it");
+                            "a recording must be a file, not standard output");
     if (!writer->opts.overwrite && coffer__os_stat(writer->path, &st) == 0)
-        return coffer__fail_output(
-            err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"));
+        return coffer__fail_output(err,
+                                   coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"));
     status = coffer__mlyze_parts_create(&writer->parts, writer->path, writer->opts.start_time_us, err);
     if (status || !extra_json)
         return status;
@@ -127,9 +128,10 @@ coffer_status coffer_mlyze_writer_create(coffer_mlyze_writer **out, const char *
 {
     coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_mlyze_writer *writer = NULL;
-    coffer_status status;
-    if ((status = coffer__mlyze_take_opts(&options, opts, err)) ||
-        (status = new_writer(&writer, path, &options, err)))
+    coffer_status status = coffer__mlyze_take_opts(&options, opts, err);
+    if (!status)
+        status = new_writer(&writer, path, &options, err);
+    if (status)
         return status;
     status = options.recording ? begin_recording(writer, options.extra_json, err) : begin_file(writer, err);
     if (status) {
@@ -144,12 +146,12 @@ COFFER__INIT_FUNCTION(coffer_mlyze_writer_opts, COFFER_MLYZE_WRITER_OPTS_INIT)
 
 /* ---- Blocks ---- */
 
-/* Names go first: no block is in the file before what it refers to. */
+/* Names go first: a block must not be in the file before the names it refers to. */
 static coffer_status log_strings(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__buffer chunks = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mlyze_strings_log(&chunks, &writer->logged, &writer->pools, err);
-    if (status == COFFER_OK && chunks.len > 0)
+    if (!status && chunks.len > 0)
         status = coffer__mlyze_parts_add_strings(&writer->parts, &chunks, err);
     coffer__buffer_free(&chunks);
     return status;
@@ -163,7 +165,7 @@ static coffer_status add_to_area(coffer_mlyze_writer *writer, const uint8_t *byt
         coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
         uint32_t metadata_len, crc;
         coffer_status status = coffer__mlyze_measure(&metadata_len, &crc, &draft, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__mlyze_area_place(area, metadata_len, err);
         if (status)
             return status;
@@ -211,17 +213,16 @@ static coffer_status check_extensions(const coffer_mlyze_writer *writer, const c
             continue;
         if (writer->opts.plain)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                                "event %llu is an extension of type %u: a plain trace cannot have it",
-                                (unsigned long long)(writer->event_count + i), type);
+                                "event %" PRIu64 " is an extension of type %u: a plain trace cannot have it",
+                                (writer->event_count + i), type);
         if (type > COFFER_MLYZE_RSS)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                                "event %llu is of the unknown type %u: its body is not in the columns",
-                                (unsigned long long)(writer->event_count + i), type);
+                                "event %" PRIu64 " is of the unknown type %u: its body is not in the columns",
+                                (writer->event_count + i), type);
         if (type == COFFER_MLYZE_SNAPSHOT && events->size[i] > 1)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "event %llu: a snapshot has 0 for begin and 1 for end, not %llu",
-                                (unsigned long long)(writer->event_count + i),
-                                (unsigned long long)events->size[i]);
+                                "event %" PRIu64 ": a snapshot has 0 for begin and 1 for end, not %" PRIu64,
+                                (writer->event_count + i), events->size[i]);
     }
     return COFFER_OK;
 }
@@ -243,7 +244,7 @@ static coffer_status add_events(coffer_mlyze_writer *writer, const coffer_mlyze_
     writer->extensions |= highest > COFFER_MLYZE_MARKER;
     if (writer->pools.stacks.unlisted > 0)
         use_stacks(&writer->pools.stacks, events);
-    for (size_t done = 0; status == COFFER_OK && done < events->count;) {
+    for (size_t done = 0; !status && done < events->count;) {
         size_t added = coffer__mlyze_raw_add(writer->raw, events, done);
         done += added;
         writer->event_count += added;
@@ -253,30 +254,18 @@ static coffer_status add_events(coffer_mlyze_writer *writer, const coffer_mlyze_
     return status;
 }
 
-/* A failure in the middle of a change: nothing more is written after it. */
-static coffer_status remember(coffer_mlyze_writer *writer, coffer_status status, const coffer_error *failure,
-                              coffer_error *err)
-{
-    if (status) {
-        writer->failure = *failure;
-        if (err)
-            *err = *failure;
-    }
-    return status;
-}
-
 coffer_status coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer, const coffer_mlyze_events *events,
                                              coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     uint8_t highest = highest_type(events);
-    coffer_status status = writer->failure.status;
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status && highest > COFFER_MLYZE_MARKER)
+        status = check_extensions(writer, events, err);
     if (status)
-        return remember(writer, status, &writer->failure, err);
-    if (highest > COFFER_MLYZE_MARKER && (status = check_extensions(writer, events, err)))
         return status;
     status = add_events(writer, events, highest, &failure);
-    return remember(writer, status, &failure, err);
+    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
 }
 
 static coffer_status put(coffer_mlyze_writer *writer, coffer__mlyze_event_row row, coffer_error *err)
@@ -322,13 +311,11 @@ coffer_status coffer_mlyze_writer_put_marker(coffer_mlyze_writer *writer, uint64
 coffer_status coffer_mlyze_writer_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status = writer->failure.status;
-    if (status)
-        return remember(writer, status, &writer->failure, err);
-    if (!writer->opts.recording)
-        return COFFER_OK; /* nothing survives before the commit */
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status || !writer->opts.recording)
+        return status; /* without a recording, nothing survives before the commit */
     status = coffer__mlyze_close_block(writer, &failure);
-    if (status == COFFER_OK && sync)
+    if (!status && sync)
         status = coffer__mlyze_parts_sync(&writer->parts, &failure);
-    return remember(writer, status, &failure, err);
+    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
 }

@@ -1,8 +1,9 @@
-/* What the files of the writing side share. */
+/* Shared by the files of the writer. */
 #ifndef COFFER_FORMATS_MLYZE_WRITE_H
 #define COFFER_FORMATS_MLYZE_WRITE_H
 
 #include "base/json.h"
+#include "base/sticky.h"
 #include "formats/mlyze/write/mlyze_encode.h"
 #include "formats/mlyze/write/mlyze_parts.h"
 #include "io/sink.h"
@@ -24,8 +25,7 @@ typedef struct coffer__mlyze_marks {
     coffer__mlyze_moments markers, collections;
 } coffer__mlyze_marks;
 
-/* Takes in the markers and collections of some events. first : number of the first of them; time : before it.
- */
+/* Adds the markers and collections of some events. first : number of the first event; time : before it. */
 coffer_status coffer__mlyze_marks_add(coffer__mlyze_marks *marks, const coffer_mlyze_events *events,
                                       uint64_t first, uint64_t time, coffer_error *err);
 void coffer__mlyze_marks_free(coffer__mlyze_marks *marks);
@@ -34,19 +34,19 @@ void coffer__mlyze_marks_free(coffer__mlyze_marks *marks);
 
 typedef struct coffer__mlyze_draft {
     const coffer__mlyze_pools *pools;
-    const coffer__json_value *extra; /* an object, or NULL; keys of ours in it are passed over */
+    const coffer__json_value *extra; /* an object, or NULL; keys that the writer itself writes are skipped */
     const coffer__mlyze_marks *marks;
 } coffer__mlyze_draft;
 
 /* Whether a key of the metadata is written from the tables and marks. */
 bool coffer__mlyze_is_own_key(const char *key, size_t len);
-/* Length and checksum of the metadata. COFFER_E_LIMIT when it passes the 4 GiB that a header can say. */
+/* Length and checksum of the metadata. COFFER_E_LIMIT when it exceeds the 4 GiB of the header field. */
 coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__mlyze_draft *draft,
                                     coffer_error *err);
 
 typedef struct coffer__mlyze_front {
     uint64_t start_time;
-    uint32_t flags; /* 0 = a plain trace: nothing after byte 20 is said */
+    uint32_t flags; /* 0 = a plain trace: the fields after byte 20 stay 0 */
     uint32_t metadata_len, metadata_crc;
     uint64_t event_count, area_len;
 } coffer__mlyze_front;
@@ -57,7 +57,7 @@ uint32_t coffer__mlyze_flags_of(const coffer_mlyze_writer_opts *opts, bool exten
 /* Header and metadata of a draft; the length and checksum of the metadata are filled in. */
 coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
                                         const coffer__mlyze_draft *draft, coffer_error *err);
-/* The same over the spaces that a file begins with: the metadata was measured, and fits. */
+/* The same over the spaces reserved at the start of the file: the measured metadata fits. */
 coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front *front, uint32_t room,
                                         const coffer__mlyze_draft *draft, coffer_error *err);
 
@@ -65,14 +65,14 @@ coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front 
 coffer_status coffer__mlyze_take_opts(coffer_mlyze_writer_opts *out, const coffer_mlyze_writer_opts *given,
                                       coffer_error *err);
 
-/* Writes PATH.idx beside a finished trace, unless the options or the path say otherwise. Derived data: when
- * it cannot be written, the trace is none the worse. */
+/* Writes PATH.idx for a finished trace, unless the options exclude it or the path is not a file. Failures are
+ * ignored: the index is derived data. */
 void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts *opts);
 
 /* ---- The event area, while the metadata before it is not known ---- */
 
-/* Few events wait in memory. When they become too many, the file begins with room for the metadata, and the
- * events go where they will be; or, where nothing can be put in afterwards, into a file without a name. */
+/* Few events stay in memory. When there are too many, the file gets room for the metadata and the events go
+ * to their final offset; a stream, which cannot be patched, uses an unnamed temporary file. */
 typedef struct coffer__mlyze_area {
     coffer__sink *sink; /* borrowed */
     uint8_t *buffer;
@@ -84,7 +84,7 @@ typedef struct coffer__mlyze_area {
 
 coffer_status coffer__mlyze_area_init(coffer__mlyze_area *area, coffer__sink *sink, coffer_error *err);
 void coffer__mlyze_area_free(coffer__mlyze_area *area);
-/* Whether so many bytes more need a decision about the room first. */
+/* Whether adding `len` bytes requires the room to be decided first. */
 bool coffer__mlyze_area_needs_room(const coffer__mlyze_area *area, size_t len);
 coffer_status coffer__mlyze_area_place(coffer__mlyze_area *area, uint64_t metadata_len, coffer_error *err);
 coffer_status coffer__mlyze_area_add(coffer__mlyze_area *area, const uint8_t *bytes, size_t len,
@@ -99,7 +99,7 @@ struct coffer_mlyze_writer {
     char *path;
     coffer_mlyze_writer_opts opts;
     coffer_limits limits;
-    coffer_error failure; /* the first one; sticks */
+    coffer__sticky sticky;
     coffer__json *extra;
     coffer__mlyze_pools pools;
     coffer__mlyze_marks marks;
@@ -107,15 +107,15 @@ struct coffer_mlyze_writer {
     bool extensions;
     coffer__mlyze_raw *raw;
     coffer__mlyze_sealer sealer;
-    coffer__sink *sink;        /* the trace; of a recording, only from its end on */
-    coffer__mlyze_area area;   /* not of a recording */
-    coffer__mlyze_parts parts; /* of a recording */
+    coffer__sink *sink;        /* the trace; of a recording, only during commit */
+    coffer__mlyze_area area;   /* unused by a recording */
+    coffer__mlyze_parts parts; /* used by a recording */
     coffer__mlyze_logged logged;
 };
 
-/* Sends off the events that wait. */
+/* Writes the pending events as a block. */
 coffer_status coffer__mlyze_close_block(coffer_mlyze_writer *writer, coffer_error *err);
-/* What the metadata would say now. */
+/* The metadata as of now. */
 coffer__mlyze_draft coffer__mlyze_draft_of(const coffer_mlyze_writer *writer);
 void coffer__mlyze_writer_free(coffer_mlyze_writer *writer);
 

@@ -3,9 +3,10 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/varint.h"
-#include "formats/mlyze/read/mlyze_cut.h"
+#include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, const coffer_limits *limits)
@@ -73,17 +74,17 @@ static coffer_status seal_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
         return status;
     if (len < block->raw_size || len > COFFER__MLYZE_BLOCK_RAW_MAX)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
-                            "event %llu takes %lu bytes: a block of a compressed trace holds %d",
-                            (unsigned long long)block->first_event, (unsigned long)block->raw_size,
-                            COFFER__MLYZE_BLOCK_RAW_MAX);
+                            "event %" PRIu64 " takes %" PRIu32
+                            " bytes: a block of a compressed trace holds %d",
+                            block->first_event, block->raw_size, COFFER__MLYZE_BLOCK_RAW_MAX);
     coffer__mlyze_seal(&copy->sealer, bytes, len, block->event_count, block->time);
     return coffer__sink_write(copy->sink, copy->sealer.block, copy->sealer.len, err);
 }
 
 /* ---- Into a plain trace ---- */
 
-/* The block counts its times from a later one than that of the event before: the difference goes into the
- * first delta, and every other byte stays. */
+/* The block starts later than the previous event: the difference is added to the first delta, and all other
+ * bytes stay. */
 static coffer_status write_rebased(coffer__mlyze_copy *copy, uint64_t gap, const uint8_t *bytes, size_t len,
                                    coffer_error *err)
 {
@@ -97,13 +98,13 @@ static coffer_status write_rebased(coffer__mlyze_copy *copy, uint64_t gap, const
     return status ? status : coffer__sink_write(copy->sink, rest, (size_t)(bytes + len - rest), err);
 }
 
-/* It counts from an earlier one: its events are written anew, none before the one ahead of it. */
+/* It starts earlier: its events are encoded again, with times that never decrease. */
 static coffer_status write_anew(coffer__mlyze_copy *copy, coffer_error *err)
 {
     coffer__mlyze_raw *raw = copy->raw;
     coffer_status status = flush_run(copy, err);
     raw->time = copy->time;
-    for (size_t done = 0; status == COFFER_OK && done < copy->columns.count;) {
+    for (size_t done = 0; !status && done < copy->columns.count;) {
         const uint8_t *bytes = raw->bytes;
         coffer__mlyze_raw_clear(raw);
         done += coffer__mlyze_raw_add(raw, &copy->columns, done);
@@ -125,8 +126,8 @@ static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer__mlyze_b
     for (size_t i = 0; i < columns->count; i++) {
         if (columns->type[i] > COFFER_MLYZE_MARKER)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
-                                "event %llu is an extension of type %u: a plain trace cannot have it",
-                                (unsigned long long)(block->first_event + i), columns->type[i]);
+                                "event %" PRIu64 " is an extension of type %u: a plain trace cannot have it",
+                                (block->first_event + i), columns->type[i]);
     }
     if (block->time < copy->time)
         return write_anew(copy, err);
@@ -135,7 +136,7 @@ static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer__mlyze_b
     return write_rebased(copy, block->time - copy->time, bytes, len, err);
 }
 
-/* ---- Either ---- */
+/* ---- Both ---- */
 
 static uint8_t highest_type(const coffer_mlyze_events *columns)
 {
@@ -156,7 +157,7 @@ static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
     copy->extensions |= highest > COFFER_MLYZE_MARKER;
     if (copy->opts->plain)
         return write_plain(copy, block, bytes, len, err);
-    /* What the columns do not hold cannot be written from them. */
+    /* Unknown extension events are not in the columns and cannot be encoded from them. */
     if (copy->sorts && block->time < copy->time && highest <= COFFER_MLYZE_RSS)
         return write_anew(copy, err);
     if (coffer__mlyze_has_blocks(&copy->from->header) && !cut &&
@@ -183,7 +184,7 @@ coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__m
 coffer_status coffer__mlyze_copy_end(coffer__mlyze_copy *copy, uint64_t *area_len, coffer_error *err)
 {
     coffer_status status = flush_run(copy, err);
-    if (status == COFFER_OK)
+    if (!status)
         *area_len = coffer__sink_position(copy->sink) - copy->start;
     return status;
 }

@@ -1,4 +1,4 @@
-/* The end of writing: one file of the events and of the metadata that stands before them. */
+/* Finishes a trace: one file with the metadata before the events. */
 #include "formats/mlyze/write/mlyze_write_copy.h"
 
 #include "base/fail.h"
@@ -44,16 +44,17 @@ static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer_source *p
     uint64_t area_len;
     coffer__mlyze_part_as_trace(&trace, part, &writer->limits);
     coffer_status status = coffer__mlyze_copy_init(&copy, writer->sink, &trace, &writer->opts, err);
-    for (uint64_t at = trace.area, event = 0; status == COFFER_OK && at < trace.area_end;) {
+    for (uint64_t at = trace.area, event = 0; !status && at < trace.area_end;) {
         coffer__mlyze_block block;
-        if ((status = coffer__mlyze_read_block_header(&block, NULL, &trace, at, err)))
+        status = coffer__mlyze_read_block_header(&block, NULL, &trace, at, err);
+        if (status)
             break;
         block.first_event = event;
         status = coffer__mlyze_copy_block(&copy, &block, err);
         event += block.event_count;
         at += COFFER__MLYZE_BLOCK_HEADER + block.stored_size;
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mlyze_copy_end(&copy, &area_len, err);
     coffer__mlyze_copy_free(&copy);
     return status;
@@ -75,7 +76,7 @@ static coffer_status copy_part(coffer_mlyze_writer *writer, coffer_error *err)
     return status;
 }
 
-/* From here on the parts are complete, and whoever recovers them knows it. */
+/* From here on the parts are complete, which the END entry tells recovery. */
 static coffer_status end_parts(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__buffer chunk = COFFER__BUFFER_INIT;
@@ -90,25 +91,27 @@ static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
     uint64_t area_len = writer->parts.part_size - COFFER__MLYZE_PARTS_HEADER;
-    coffer_status status;
-    if ((status = end_parts(writer, err)) ||
-        (status = coffer__sink_create(&writer->sink, writer->path, &options, err)) ||
-        (status = write_front(writer, area_len, err)))
+    coffer_status status = end_parts(writer, err);
+    if (!status)
+        status = coffer__sink_create(&writer->sink, writer->path, &options, err);
+    if (!status)
+        status = write_front(writer, area_len, err);
+    if (status)
         return status;
     return copy_part(writer, err);
 }
 
-/* ---- Either ---- */
+/* ---- Both ---- */
 
-/* The metadata outgrew its room: a second file takes the place of the first. */
+/* The metadata outgrew its room: a second file replaces the first. */
 static coffer_status move_area(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
     coffer__sink *first = writer->sink;
     coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = write_front(writer, coffer__mlyze_area_size(&writer->area), err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mlyze_area_copy(writer->sink, &writer->area, err);
     if (writer->sink != first)
         coffer__sink_discard(first);
@@ -123,7 +126,8 @@ static coffer_status join_area(coffer_mlyze_writer *writer, coffer_error *err)
     uint32_t len, crc;
     coffer_status status;
     if (area->room) {
-        if ((status = coffer__mlyze_measure(&len, &crc, &draft, err)))
+        status = coffer__mlyze_measure(&len, &crc, &draft, err);
+        if (status)
             return status;
         return len <= area->room
                    ? coffer__mlyze_patch_front(writer->sink, &front, (uint32_t)area->room, &draft, err)
@@ -144,19 +148,17 @@ static coffer_status finish(coffer_mlyze_writer *writer, coffer_error *err)
     coffer__sink *sink = writer->sink;
     writer->sink = NULL; /* commit frees it */
     status = coffer__sink_commit(sink, err);
-    if (status == COFFER_OK && writer->opts.recording)
+    if (!status && writer->opts.recording)
         status = coffer__mlyze_parts_remove(&writer->parts, err);
     return status;
 }
 
 coffer_status coffer_mlyze_writer_commit(coffer_mlyze_writer *writer, coffer_error *err)
 {
-    coffer_status status = writer->failure.status;
-    if (status && err)
-        *err = writer->failure;
-    if (status == COFFER_OK)
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
         status = finish(writer, err);
-    if (status == COFFER_OK)
+    if (!status)
         coffer__mlyze_write_index(writer->path, &writer->opts);
     coffer__mlyze_writer_free(writer);
     return status;
@@ -189,7 +191,7 @@ void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts 
     options.limits = opts->limits;
     if (coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
         coffer_mlyze_open(&trace, src, &options, NULL) == COFFER_OK)
-        coffer_mlyze_load_index(&count, trace, NULL, NULL); /* keeps it under that name */
+        coffer_mlyze_load_index(&count, trace, NULL, NULL); /* writes index_path */
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     coffer__free(name);
@@ -198,7 +200,7 @@ void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts 
 /* ---- The event area ---- */
 
 #define BUFFER_SIZE ((size_t)1 << 20)
-/* Names and stacks go on to come after the first megabyte of events: room for twice what there is, and some.
+/* More names and stacks follow after the first megabyte of events: room for more than twice the current ones.
  */
 #define ROOM_MIN ((uint64_t)32 << 10)
 #define ROOM_MAX ((uint64_t)64 << 20)
@@ -232,7 +234,7 @@ coffer_status coffer__mlyze_area_place(coffer__mlyze_area *area, uint64_t metada
         room = UINT32_MAX;
     area->room = room > ROOM_MIN ? room : ROOM_MIN;
     status = coffer__sink_fill(area->sink, ' ', COFFER__MLYZE_HEADER_SIZE + area->room, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__sink_write(area->sink, area->buffer, area->buffered, err);
     area->written = area->buffered;
     area->buffered = 0;
@@ -244,7 +246,7 @@ static coffer_status spool(coffer__mlyze_area *area, coffer_error *err)
     coffer_status status = COFFER_OK;
     if (area->fd < 0)
         status = coffer__temporary_unnamed(&area->fd, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_write_at(area->fd, area->buffer, area->buffered, area->written, SPOOL, err);
     area->written += area->buffered;
     area->buffered = 0;
@@ -280,7 +282,7 @@ coffer_status coffer__mlyze_area_copy(coffer__sink *sink, const coffer__mlyze_ar
     int fd = area->fd;
     if (area->room)
         status = coffer__sink_read_back(&fd, area->sink, err);
-    if (status == COFFER_OK && area->written > 0)
+    if (!status && area->written > 0)
         status = coffer__sink_copy_file(sink, fd, from, area->written, SPOOL, err);
     return status ? status : coffer__sink_write(sink, area->buffer, area->buffered, err);
 }

@@ -1,5 +1,4 @@
-/* The metadata of a trace, written from the tables piece by piece: stacks share their frames in memory, in
- * the JSON each has its own. */
+/* Writes the metadata from the tables piece by piece: stacks share frames in memory, but not in the JSON. */
 #include "formats/mlyze/write/mlyze_write.h"
 
 #include "base/array.h"
@@ -9,6 +8,7 @@
 #include "base/json_write.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define PIECE ((size_t)1 << 18)
@@ -20,7 +20,7 @@
 typedef struct composing {
     coffer__buffer text;
     coffer__sink *sink; /* NULL = measure only */
-    uint64_t at;        /* where it is put over what the sink has; 0 = behind that */
+    uint64_t at;        /* where the sink is patched; 0 = append */
     uint64_t len;
     uint32_t crc;
 } composing;
@@ -107,8 +107,8 @@ static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *
                                const coffer__mlyze_pool_stack *stack, bool first, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    coffer__buffer_printf(&work->text, "%s\"%llu\":[", first ? "" : ",", (unsigned long long)stack->id);
-    for (uint32_t call = stack->call; status == COFFER_OK && call;) {
+    coffer__buffer_printf(&work->text, "%s\"%" PRIu64 "\":[", first ? "" : ",", stack->id);
+    for (uint32_t call = stack->call; !status && call;) {
         const coffer__mlyze_pool_call *at = &stacks->calls[call - 1];
         put_frame(&work->text, &at->frame, at->caller == 0);
         call = at->caller;
@@ -118,7 +118,7 @@ static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *
     return status;
 }
 
-/* Deep stacks that share almost everything may be too long to write even once. */
+/* Deep stacks that share most frames can be too large to write out even once. */
 static coffer_status expect_room(const coffer__mlyze_stack_pool *stacks, coffer_error *err)
 {
     uint64_t frames = 0;
@@ -134,7 +134,7 @@ static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool 
     coffer_status status = expect_room(stacks, err);
     bool first = true;
     put(&work->text, "{\"stack_traces\":{");
-    for (size_t i = 0; status == COFFER_OK && i < stacks->count; i++) {
+    for (size_t i = 0; !status && i < stacks->count; i++) {
         if (!stacks->items[i].listed)
             continue;
         status = put_stack(work, stacks, &stacks->items[i], first, err);
@@ -144,7 +144,7 @@ static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool 
     return status;
 }
 
-/* ---- The rest ---- */
+/* ---- Other metadata ---- */
 
 static coffer_status put_names(composing *work, const char *key, const coffer__mlyze_name_pool *names,
                                coffer_error *err)
@@ -152,9 +152,9 @@ static coffer_status put_names(composing *work, const char *key, const coffer__m
     coffer_status status = COFFER_OK;
     coffer__json_writer json;
     coffer__buffer_printf(&work->text, ",\"%s\":{", key);
-    for (size_t i = 0; status == COFFER_OK && i < names->count; i++) {
+    for (size_t i = 0; !status && i < names->count; i++) {
         const coffer__mlyze_pool_name *name = &names->items[i];
-        coffer__buffer_printf(&work->text, "%s\"%llu\":", i ? "," : "", (unsigned long long)name->id);
+        coffer__buffer_printf(&work->text, "%s\"%" PRIu64 "\":", i ? "," : "", name->id);
         coffer__json_writer_init(&json, &work->text, 0);
         coffer__json_string_len(&json, name->text, name->len);
         status = send_when_full(work, err);
@@ -185,10 +185,9 @@ static void put_moments(composing *work, const char *key, const coffer__mlyze_mo
     coffer__buffer_printf(&work->text, ",\"%s\":[", key);
     for (size_t i = 0; i < moments->count; i++) {
         const coffer__mlyze_moment *m = &moments->items[i];
-        coffer__buffer_printf(&work->text, "%s[%llu,%llu", i ? "," : "", (unsigned long long)m->event,
-                              (unsigned long long)m->time);
+        coffer__buffer_printf(&work->text, "%s[%" PRIu64 ",%" PRIu64, i ? "," : "", m->event, m->time);
         if (names)
-            coffer__buffer_printf(&work->text, ",%llu", (unsigned long long)m->id);
+            coffer__buffer_printf(&work->text, ",%" PRIu64, m->id);
         put(&work->text, "]");
     }
     put(&work->text, "]");
@@ -196,10 +195,12 @@ static void put_moments(composing *work, const char *key, const coffer__mlyze_mo
 
 static coffer_status compose(composing *work, const coffer__mlyze_draft *draft, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = put_stacks(work, &draft->pools->stacks, err)) ||
-        (status = put_names(work, "files", &draft->pools->files, err)) ||
-        (status = put_names(work, "functions", &draft->pools->functions, err)))
+    coffer_status status = put_stacks(work, &draft->pools->stacks, err);
+    if (!status)
+        status = put_names(work, "files", &draft->pools->files, err);
+    if (!status)
+        status = put_names(work, "functions", &draft->pools->functions, err);
+    if (status)
         goto out;
     put_extra(work, draft->extra);
     put_moments(work, "markers", &draft->marks->markers, true);
@@ -216,7 +217,7 @@ coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__
 {
     composing work = { .text = COFFER__BUFFER_INIT };
     coffer_status status = compose(&work, draft, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         *len = (uint32_t)work.len;
         *crc = work.crc;
     }
@@ -256,16 +257,16 @@ coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front 
 {
     composing work = { .text = COFFER__BUFFER_INIT, .sink = sink };
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
-    coffer_status status;
-    /* A sink may be a stream: what the header says has to be known before. */
-    if ((status = coffer__mlyze_measure(&front->metadata_len, &front->metadata_crc, draft, err)))
+    /* A sink may be a stream, so the header must be known before anything is written. */
+    coffer_status status = coffer__mlyze_measure(&front->metadata_len, &front->metadata_crc, draft, err);
+    if (status)
         return status;
     coffer__mlyze_compose_header(header, front);
     status = coffer__sink_write(sink, header, sizeof header, err);
     return status ? status : compose(&work, draft, err);
 }
 
-/* The checksum of the metadata with the spaces behind it. */
+/* The checksum of the metadata with the spaces after it. */
 static uint32_t add_spaces(uint32_t crc, uint64_t count)
 {
     uint8_t spaces[4096];
@@ -301,7 +302,7 @@ static coffer_status add(coffer__mlyze_moments *moments, uint64_t event, uint64_
         return COFFER_OK;
     coffer_status status = coffer__array_reserve_one(&moments->items, &moments->capacity, moments->count,
                                                      sizeof *moments->items, err);
-    if (status == COFFER_OK)
+    if (!status)
         moments->items[moments->count++] = (coffer__mlyze_moment){ event, time, id };
     return status;
 }
@@ -310,7 +311,7 @@ coffer_status coffer__mlyze_marks_add(coffer__mlyze_marks *marks, const coffer_m
                                       uint64_t first, uint64_t time, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < events->count; i++) {
+    for (size_t i = 0; !status && i < events->count; i++) {
         if (events->time[i] > time)
             time = events->time[i];
         if (events->type[i] == COFFER_MLYZE_MARKER)

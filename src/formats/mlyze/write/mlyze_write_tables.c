@@ -1,22 +1,16 @@
-/* Adding names and stacks to a trace that is being written. */
+/* Adds names and stacks to a trace that is being written. */
 #include "formats/mlyze/write/mlyze_write.h"
 
 #include "base/fail.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
 #include <string.h>
-
-static coffer_status still_good(const coffer_mlyze_writer *writer, coffer_error *err)
-{
-    if (writer->failure.status && err)
-        *err = writer->failure;
-    return writer->failure.status;
-}
 
 static coffer_status check_name(const coffer_mlyze_writer *writer, const char *what, const char *text,
                                 coffer_error *err)
 {
-    coffer_status status = still_good(writer, err);
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
     size_t len = strlen(text), valid = coffer__utf8_valid_prefix(text, len);
     if (status || valid == len)
         return status;
@@ -61,14 +55,14 @@ coffer_status coffer_mlyze_writer_add_call(uint64_t *id, coffer_mlyze_writer *wr
 {
     coffer__mlyze_stack_pool *stacks = &writer->pools.stacks;
     uint32_t from = 0, call;
-    coffer_status status = still_good(writer, err);
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
     if (status)
         return status;
     if (caller != COFFER_MLYZE_NO_STACK) {
         const coffer__mlyze_pool_stack *stack = coffer__mlyze_stack_pool_find(stacks, caller);
         if (!stack)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                "the calling stack %llu was not added", (unsigned long long)caller);
+                                "the calling stack %" PRIu64 " was not added", caller);
         from = stack->call;
     }
     status = coffer__mlyze_stack_pool_call(&call, stacks, from, frame, err);
@@ -79,8 +73,8 @@ coffer_status coffer_mlyze_writer_add_stack(uint64_t *id, coffer_mlyze_writer *w
                                             const coffer_mlyze_frame *frames, size_t depth, coffer_error *err)
 {
     uint32_t call;
-    coffer_status status = still_good(writer, err);
-    if (status == COFFER_OK)
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
         status = coffer__mlyze_stack_pool_path(&call, &writer->pools.stacks, frames, depth, err);
     return status ? status : coffer__mlyze_stack_pool_id(id, &writer->pools.stacks, call, true, err);
 }
@@ -90,8 +84,8 @@ coffer_status coffer_mlyze_writer_add_stack_id(coffer_mlyze_writer *writer, uint
                                                coffer_error *err)
 {
     uint32_t call;
-    coffer_status status = still_good(writer, err);
-    if (status == COFFER_OK)
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
         status = coffer__mlyze_stack_pool_path(&call, &writer->pools.stacks, frames, depth, err);
     return status ? status : coffer__mlyze_stack_pool_add_id(&writer->pools.stacks, id, call, true, err);
 }
