@@ -168,6 +168,9 @@ coffer_status coffer_format_diff(coffer_node *out, const coffer_format *format, 
         return status;
     if (!format->diff)
         return fail_unsupported(format, "diff", err);
+    if (!(options.tolerance >= 0)) /* also refuses NaN */
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the tolerance is %g, it must be at least 0", options.tolerance);
     return format->diff(out, a, b, &options, err);
 }
 

@@ -3,6 +3,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/work.h"
 #include "io/file.h"
 #include "io/os.h"
 #include "io/sink_private.h"
@@ -39,9 +40,8 @@ static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len
         break;
     case SINK_MEMORY:
         if (!coffer__buffer_append(sink->memory, bytes, len))
-            status =
-                coffer__fail(&failure, COFFER_E_NO_MEMORY, sink->written,
-                             "out of memory for %zu more bytes after %" PRIu64, len, sink->written);
+            status = coffer__fail(&failure, COFFER_E_NO_MEMORY, sink->written,
+                                  "out of memory for %zu more bytes after %" PRIu64, len, sink->written);
         break;
     }
     if (status != COFFER_OK)
@@ -119,10 +119,10 @@ coffer_status coffer__sink_patch(coffer__sink *sink, uint64_t offset, const void
         return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, offset,
                                                      "bytes written to a stream cannot be changed"));
     if (!coffer__range_fits(offset, len, coffer__sink_position(sink)))
-        return coffer__fail_output(
-            err, coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
-                              "cannot change %zu bytes at %" PRIu64 ", %" PRIu64 " are written", len, offset,
-                              coffer__sink_position(sink)));
+        return coffer__fail_output(err, coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
+                                                     "cannot change %zu bytes at %" PRIu64 ", %" PRIu64
+                                                     " are written",
+                                                     len, offset, coffer__sink_position(sink)));
     if (offset < sink->written) {
         size_t out = sink->written - offset < len ? (size_t)(sink->written - offset) : len;
         status = patch_written(sink, offset, from, out, err);
@@ -154,10 +154,10 @@ coffer_status coffer__sink_cut(coffer__sink *sink, uint64_t position, coffer_err
         return coffer__sink_stick(sink, &sink->failure, err);
     if (sink->kind == SINK_STREAM || position > coffer__sink_position(sink))
         return coffer__fail_output(
-            err, coffer__fail(err,
-                              sink->kind == SINK_STREAM ? COFFER_E_UNSUPPORTED : COFFER_E_INVALID_ARGUMENT,
-                              position, "cannot truncate to %" PRIu64 " bytes, %" PRIu64 " are written",
-                              position, coffer__sink_position(sink)));
+            err,
+            coffer__fail(err, sink->kind == SINK_STREAM ? COFFER_E_UNSUPPORTED : COFFER_E_INVALID_ARGUMENT,
+                         position, "cannot truncate to %" PRIu64 " bytes, %" PRIu64 " are written", position,
+                         coffer__sink_position(sink)));
     if (position < sink->written)
         return cut_written(sink, position, err);
     sink->buffered = (size_t)(position - sink->written);
@@ -243,8 +243,8 @@ coffer_status coffer__sink_copy_source(coffer__sink *sink, coffer_source *src, u
         if (status == COFFER_OK)
             status = coffer__sink_write(sink, piece, part, err);
         done += part;
-        if (status == COFFER_OK && progress && progress->step(progress->context, done, len) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status = coffer__progress_step(progress, done, len, err);
     }
     coffer__free(piece);
     return status ? status : coffer_source_intact(src, err);

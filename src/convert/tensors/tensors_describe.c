@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "base/work.h"
 #include "convert/tensors/tensors.h"
 
 #include <string.h>
@@ -151,8 +152,9 @@ static coffer_status check_payload(coffer_report *out, check_pass *pass, size_t 
         if (coffer_tensors_read(pass->chunk, pass->set, tensor, begin, len, &found))
             return coffer__report_take(out, COFFER_ERROR, &found, err);
         pass->done += len;
-        if (pass->progress && pass->progress->step(pass->progress->context, pass->done, pass->total) != 0)
-            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        coffer_status step = coffer__progress_step(pass->progress, pass->done, pass->total, err);
+        if (step)
+            return step;
     }
     return COFFER_OK;
 }

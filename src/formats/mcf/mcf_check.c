@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "formats/rescue.h"
 #include "io/source_private.h"
 
 #include <stdlib.h>
@@ -180,14 +181,6 @@ static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *er
 /* ---- All of it ---- */
 
 /* Header and directory are what an edit changes; payloads and sections that are there stay as they are. */
-static coffer_status expect_settled(const coffer__mcf_checker *check, coffer_error *err)
-{
-    if (coffer__source_settled(check->source))
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "%s changed while it was checked, try again", coffer_source_name(check->source));
-}
-
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type)
 {
     return coffer__mcf_first_section(check->sections, check->section_count, type);
@@ -219,9 +212,7 @@ coffer_status coffer__mcf_check(coffer_report *out, coffer_source *src, const co
     };
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status;
-    if (coffer_source_interrupted_update(src))
-        coffer__report_add(out, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "interrupted update, old state shown");
+    coffer__note_interrupted(out, src);
     if (coffer__mcf_read_header(&check.header, src, &found) != COFFER_OK)
         status = coffer__report_take(out, COFFER_ERROR, &found, err);
     else
@@ -230,7 +221,7 @@ coffer_status coffer__mcf_check(coffer_report *out, coffer_source *src, const co
     coffer__free(check.quants);
     coffer__free(check.quant_of);
     coffer__mcf_index_free(&check.index);
-    if (status || (status = expect_settled(&check, err)))
+    if (status || (status = coffer__expect_settled(src, err)))
         return status;
     return coffer__report_status(out, err);
 }

@@ -7,6 +7,7 @@
 #include "base/report.h"
 #include "formats/mcf/mcf_rewrite.h"
 #include "formats/mcf/mcf_search.h"
+#include "formats/rescue.h"
 
 typedef struct rescue {
     coffer_report *report;
@@ -289,22 +290,6 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
     return coffer_mcf_writer_commit(writer, err);
 }
 
-static coffer_status copy_clean(const rescue *work, const char *path, coffer_error *err)
-{
-    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
-    coffer__sink *sink = NULL;
-    coffer_status status = coffer__sink_create(&sink, path, &options, err);
-    if (status)
-        return status;
-    status = coffer__sink_copy_source(sink, work->source, 0, coffer_source_size(work->source),
-                                      work->opts->progress, err);
-    if (status) {
-        coffer__sink_discard(sink);
-        return status;
-    }
-    return coffer__sink_commit(sink, err);
-}
-
 static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
 {
     bool clean = false;
@@ -313,7 +298,8 @@ static coffer_status rescue_all(rescue *work, const char *path, coffer_error *er
         (status = look(&clean, work, err)))
         return status;
     if (clean)
-        return copy_clean(work, path, err);
+        return coffer__rescue_write(path, work->opts->overwrite, work->source, work->opts->progress, NULL,
+                                    NULL, err);
     if ((status = find_sections(work, err)) || (status = find_index(work, err)) ||
         (status = coffer__mcf_load_quants(work->model, err)) || (status = make_records(work, err)) ||
         (status = judge_tensors(work, err)))

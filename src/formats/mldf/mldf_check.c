@@ -2,6 +2,7 @@
 #include "formats/mldf/mldf_check.h"
 
 #include "base/fail.h"
+#include "formats/rescue.h"
 #include "io/source_private.h"
 
 #include <stdlib.h>
@@ -175,16 +176,13 @@ coffer_status coffer__mldf_check(coffer_report *out, coffer_source *src, const c
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status;
     coffer__mldf_prepare(&check.set, src, opts->limits, opts->key);
-    if (coffer_source_interrupted_update(src))
-        coffer__report_add(out, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "interrupted update, old state shown");
+    coffer__note_interrupted(out, src);
     if (coffer__mldf_read_header(&check.set.header, src, &found) != COFFER_OK)
         status = coffer__report_take(out, COFFER_ERROR, &found, err);
     else
         status = check_all(&check, err);
     coffer__mldf_release(&check.set);
-    if (status == COFFER_OK && !coffer__source_settled(src))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s changed while it was checked, try again", coffer_source_name(src));
+    if (!status)
+        status = coffer__expect_settled(src, err);
     return status ? status : coffer__report_status(out, err);
 }

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "formats/rescue.h"
 
 #include <stdio.h>
 
@@ -37,22 +38,6 @@ static coffer_status look(bool *clean, const coffer__mldf_rescue *work, coffer_e
     *clean = coffer_report_total(report, COFFER_ERROR) == 0 && flags_agree(&work->set);
     coffer_report_free(report);
     return status;
-}
-
-static coffer_status copy_clean(const coffer__mldf_rescue *work, const char *path, coffer_error *err)
-{
-    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
-    coffer__sink *sink = NULL;
-    coffer_status status = coffer__sink_create(&sink, path, &options, err);
-    if (status)
-        return status;
-    status =
-        coffer__sink_copy_source(sink, work->set.source, 0, work->set.file_size, work->opts->progress, err);
-    if (status) {
-        coffer__sink_discard(sink);
-        return status;
-    }
-    return coffer__sink_commit(sink, err);
 }
 
 /* ---- The parts ---- */
@@ -171,7 +156,8 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
         (status = load_fields(work, err)) || (status = look(&clean, work, err)))
         return status;
     if (clean)
-        return copy_clean(work, path, err);
+        return coffer__rescue_write(path, work->opts->overwrite, work->set.source, work->opts->progress, NULL,
+                                    NULL, err);
     if ((status = coffer__mldf_rescue_table(work, err)) || (status = start(work, path, err)))
         return status;
     if (work->opts->copy &&

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "formats/rescue.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -339,8 +340,9 @@ static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t
     return status;
 }
 
-static coffer_status write_repaired(const rescue *work, coffer__sink *sink, coffer_error *err)
+static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_error *err)
 {
+    const rescue *work = context;
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
     coffer__mlyze_front front = { .start_time = work->trace.header.start_time,
                                   .flags = flags_of(work),
@@ -360,23 +362,6 @@ static coffer_status write_repaired(const rescue *work, coffer__sink *sink, coff
     return coffer__sink_patch(sink, 0, header, sizeof header, err);
 }
 
-static coffer_status write_output(const rescue *work, const char *path, coffer_error *err)
-{
-    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
-    coffer__sink *sink = NULL;
-    coffer_status status = coffer__sink_create(&sink, path, &options, err);
-    if (status)
-        return status;
-    status = work->changed ? write_repaired(work, sink, err)
-                           : coffer__sink_copy_source(sink, work->source, 0, coffer_source_size(work->source),
-                                                      work->opts->progress, err);
-    if (status) {
-        coffer__sink_discard(sink);
-        return status;
-    }
-    return coffer__sink_commit(sink, err);
-}
-
 coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                    const coffer_repair_opts *opts, coffer_error *err)
 {
@@ -392,7 +377,8 @@ coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const
         status = coffer__report_status(out, err);
     if (status)
         goto out;
-    status = write_output(&work, out_path, err);
+    status = coffer__rescue_write(out_path, opts->overwrite, src, opts->progress,
+                                  work.changed ? write_repaired : NULL, &work, err);
 out:
     coffer__mlyze_salvage_free(&work.blocks);
     coffer__free(work.metadata);

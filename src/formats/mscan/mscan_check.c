@@ -10,6 +10,7 @@
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_survey.h"
+#include "formats/rescue.h"
 #include "io/source_private.h"
 
 #define IDS_SHOWN 8
@@ -260,15 +261,6 @@ static void check_scales(const checker *check)
 
 /* ---- All of it ---- */
 
-/* Header and metadata are what an append changes in place; records that are there stay as they are. */
-static coffer_status expect_settled(const checker *check, coffer_error *err)
-{
-    if (coffer__source_settled(check->source))
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "%s changed while it was checked, try again", coffer_source_name(check->source));
-}
-
 static coffer_status check_contents(checker *check, coffer_error *err)
 {
     coffer_error found = COFFER_ERROR_INIT;
@@ -282,7 +274,10 @@ static coffer_status check_contents(checker *check, coffer_error *err)
 
     status = coffer__mscan_locate_records(&check->area, check->source, &check->header,
                                           understood ? &check->metadata : NULL, err);
-    if (status || (status = expect_settled(check, err)))
+    /* An append changes header and metadata in place; existing records stay as they are. */
+    if (!status)
+        status = coffer__expect_settled(check->source, err);
+    if (status)
         return status;
     report_area(check);
     if (!understood)
@@ -303,12 +298,10 @@ coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const 
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = coffer__mscan_read_header(&check.header, src, &found);
 
-    if (coffer_source_interrupted_update(src))
-        coffer__report_add(out, COFFER_E_INTERRUPTED_UPDATE, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "interrupted update, old state shown");
+    coffer__note_interrupted(out, src);
     if (coffer__is_about_file(status)) {
         coffer__report_add_error(out, COFFER_ERROR, &found);
-        status = expect_settled(&check, err);
+        status = coffer__expect_settled(src, err);
     } else if (status) {
         return coffer__fail_copy(err, &found);
     } else {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "base/work.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -257,11 +258,8 @@ static coffer_status compare_slab(comparison *cmp, uint64_t a_count, uint64_t b_
     status = merge(cmp, err);
     if (status)
         return status;
-    const coffer_progress *progress = cmp->opts.progress;
-    if (progress && progress->step(progress->context, cmp->a.next + cmp->b.next,
-                                   cmp->a.scan->record_count + cmp->b.scan->record_count) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
+    return coffer__progress_step(cmp->opts.progress, cmp->a.next + cmp->b.next,
+                                 cmp->a.scan->record_count + cmp->b.scan->record_count, err);
 }
 
 static coffer_status token_of(uint64_t *token, const coffer_mscan *scan, uint64_t record, coffer_error *err)
@@ -496,14 +494,6 @@ static void comparison_free(comparison *cmp)
     coffer__free(cmp->shown);
 }
 
-static coffer_status check_tolerance(double tolerance, coffer_error *err)
-{
-    if (tolerance >= 0)
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "the tolerance is %g, it has to be 0 or more", tolerance);
-}
-
 coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_source *b,
                                  const coffer_diff_opts *opts, coffer_error *err)
 {
@@ -515,11 +505,9 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     cmp.limits = coffer__limits(cmp.opts.limits);
     open_opts.limits = &cmp.limits;
     coffer__mscan_id_map *ids = coffer__malloc(sizeof *ids);
-    coffer_status status =
-        ids ? check_tolerance(cmp.opts.tolerance, err) : coffer__fail_no_memory(err, sizeof *ids);
-    if (status)
-        goto out;
-    status = coffer_mscan_open(&scan_a, a, &open_opts, err);
+    coffer_status status = ids ? COFFER_OK : coffer__fail_no_memory(err, sizeof *ids);
+    if (!status)
+        status = coffer_mscan_open(&scan_a, a, &open_opts, err);
     if (status)
         goto out;
     status = coffer_mscan_open(&scan_b, b, &open_opts, err);

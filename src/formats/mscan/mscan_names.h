@@ -2,6 +2,7 @@
 #ifndef COFFER_FORMATS_MSCAN_NAMES_H
 #define COFFER_FORMATS_MSCAN_NAMES_H
 
+#include "base/table.h"
 #include "formats/mscan/mscan_metadata.h"
 
 typedef struct coffer__mscan_name {
@@ -12,7 +13,7 @@ typedef struct coffer__mscan_name {
 
 typedef struct coffer__mscan_names {
     coffer__mscan_name *by_id; /* 65536 */
-    uint32_t *slots;           /* hash table of names: 1 + id, 0 when free */
+    coffer__table table;       /* ids by name */
     uint32_t next_free;        /* no id below it is free */
     uint64_t added;            /* names that are not from the metadata */
 } coffer__mscan_names;

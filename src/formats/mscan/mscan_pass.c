@@ -2,9 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/pool.h"
-
-#include <pthread.h>
+#include "base/work.h"
 
 #define PIECE 16384          /* records that are visited at once: 192 KiB */
 #define CHUNK (8 * PIECE)    /* records that a thread takes at once */
@@ -17,8 +15,7 @@ typedef struct running_pass {
     const coffer__mscan_pass *pass;
     const coffer__mscan_selection *selection;
     uint8_t *scratch; /* a read buffer and a pack buffer, PIECE records each, for each worker */
-    pthread_t caller;
-    _Atomic uint64_t done;
+    coffer__work *work;
 } running_pass;
 
 uint32_t coffer__mscan_pass_threads(const coffer__mscan_selection *selection, uint32_t wanted, uint64_t most)
@@ -72,17 +69,6 @@ static coffer_status chunk_bounds(uint64_t *first, uint64_t *end, const running_
     return status;
 }
 
-static coffer_status report_progress(running_pass *run, uint64_t visited, coffer_error *err)
-{
-    uint64_t done = atomic_fetch_add(&run->done, visited) + visited;
-    const coffer_progress *progress = run->pass->progress;
-    if (!progress || !pthread_equal(pthread_self(), run->caller) ||
-        progress->step(progress->context, done, run->selection->count) == 0)
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "stopped after %llu of %llu records",
-                        (unsigned long long)done, (unsigned long long)run->selection->count);
-}
-
 static coffer_status visit_chunk(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     running_pass *run = context;
@@ -106,7 +92,7 @@ static coffer_status visit_chunk(void *context, uint64_t index, uint32_t worker,
             records = pack_buffer;
         }
         run->pass->visit(run->pass->context, worker, records, kept);
-        status = report_progress(run, count, err);
+        status = coffer__work_advance(run->work, count, err);
         first += count;
     }
     return status;
@@ -114,21 +100,22 @@ static coffer_status visit_chunk(void *context, uint64_t index, uint32_t worker,
 
 coffer_status coffer__mscan_pass_run(const coffer__mscan_pass *pass, coffer_error *err)
 {
-    running_pass run = { .pass = pass, .selection = pass->selection, .caller = pthread_self() };
+    running_pass run = { .pass = pass, .selection = pass->selection };
     uint64_t chunks = (pass->selection->count + CHUNK - 1) / CHUNK;
     size_t scratch_bytes = pass->threads * COFFER__MSCAN_PASS_BYTES;
-    coffer__pool *pool = NULL;
-    coffer_status status;
+    coffer__work_opts opts = { .threads = pass->threads,
+                               .progress = pass->progress,
+                               .total = pass->selection->count };
 
     run.scratch = coffer__malloc(scratch_bytes);
     if (!run.scratch)
         return coffer__fail_no_memory(err, scratch_bytes);
-    if ((status = coffer__pool_new(&pool, pass->threads, err)) ||
-        (status = coffer__pool_run(pool, chunks, visit_chunk, &run, err)))
-        goto out;
-    status = coffer_source_intact(pass->selection->scan->source, err);
-out:
-    coffer__pool_free(pool);
+    coffer_status status = coffer__work_new(&run.work, &opts, err);
+    if (!status)
+        status = coffer__work_run(run.work, chunks, visit_chunk, &run, err);
+    if (!status)
+        status = coffer_source_intact(pass->selection->scan->source, err);
+    coffer__work_free(run.work);
     coffer__free(run.scratch);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/pool.h"
+#include "io/source_fetch.h"
 #include "io/source_private.h"
 
 #include <math.h>
@@ -236,15 +237,7 @@ coffer_status coffer__mscan_fetch(const uint8_t **out, coffer_source *src, uint6
 {
     uint64_t offset = area + first * COFFER__MSCAN_RECORD_SIZE;
     size_t len = count * COFFER__MSCAN_RECORD_SIZE;
-    const uint8_t *view = coffer_source_view(src, offset, len);
-    coffer_status status = COFFER_OK;
-    if (!view) {
-        status = coffer_source_read_at(scratch, src, offset, len, err);
-        view = scratch;
-    }
-    if (status == COFFER_OK)
-        *out = view;
-    return status;
+    return coffer__source_fetch(out, src, offset, len, scratch, err);
 }
 
 static coffer_status check_range(const coffer_mscan *scan, uint64_t first, uint64_t count, coffer_error *err)

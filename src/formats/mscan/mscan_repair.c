@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_survey.h"
+#include "formats/rescue.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -314,8 +315,9 @@ static void settle_extents(rescue *work)
 
 /* ---- Output ---- */
 
-static coffer_status write_repaired(coffer__sink *sink, const rescue *work, coffer_error *err)
+static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_error *err)
 {
+    const rescue *work = context;
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mscan_compose(&json, &work->draft, err);
     uint32_t area = 0;
@@ -328,23 +330,6 @@ static coffer_status write_repaired(coffer__sink *sink, const rescue *work, coff
         return status;
     return coffer__sink_copy_source(sink, work->source, work->area.start,
                                     work->area.count * COFFER__MSCAN_RECORD_SIZE, work->opts->progress, err);
-}
-
-static coffer_status write_output(const rescue *work, const char *path, coffer_error *err)
-{
-    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
-    coffer__sink *sink = NULL;
-    coffer_status status = coffer__sink_create(&sink, path, &options, err);
-    if (status)
-        return status;
-    status = work->changed ? write_repaired(sink, work, err)
-                           : coffer__sink_copy_source(sink, work->source, 0, coffer_source_size(work->source),
-                                                      work->opts->progress, err);
-    if (status) {
-        coffer__sink_discard(sink);
-        return status;
-    }
-    return coffer__sink_commit(sink, err);
 }
 
 static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
@@ -362,7 +347,8 @@ static coffer_status rescue_all(rescue *work, const char *path, coffer_error *er
     settle_extents(work);
     work->draft.base = &work->metadata;
     work->draft.names = &work->names;
-    return write_output(work, path, err);
+    return coffer__rescue_write(path, work->opts->overwrite, work->source, work->opts->progress,
+                                work->changed ? write_repaired : NULL, work, err);
 }
 
 coffer_status coffer__mscan_repair(coffer_report *out, coffer_source *src, const char *out_path,

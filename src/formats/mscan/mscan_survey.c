@@ -2,17 +2,15 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mscan/mscan_private.h"
 
-#define CHUNK 262144         /* records of a task: 3 MiB */
-#define CHUNKS_PER_ROUND 128 /* between two calls of the progress function */
+#define CHUNK 262144 /* records of a task: 3 MiB */
 
 typedef struct surveyor {
     const coffer__mscan_survey_opts *opts;
     uint64_t total_tokens;
-    uint8_t *scratch; /* CHUNK + 1 records for each worker */
-    uint64_t first_chunk;
+    uint8_t *scratch;                         /* CHUNK + 1 records for each worker */
     coffer__mscan_survey *results;            /* one for each worker */
     uint8_t unknown[COFFER__MSCAN_PARAM_IDS]; /* by param_id: 1 when it has no name */
 } surveyor;
@@ -78,7 +76,7 @@ static coffer_status survey_chunk(void *context, uint64_t index, uint32_t worker
     surveyor *work = context;
     const coffer__mscan_survey_opts *opts = work->opts;
     coffer__mscan_survey *out = &work->results[worker];
-    uint64_t first = (work->first_chunk + index) * CHUNK;
+    uint64_t first = index * CHUNK;
     size_t count = opts->count - first < CHUNK ? (size_t)(opts->count - first) : CHUNK;
     size_t lead = first > 0; /* the last record of the chunk before, for the order */
     uint8_t *scratch = work->scratch + (size_t)worker * (CHUNK + 1) * COFFER__MSCAN_RECORD_SIZE;
@@ -119,23 +117,6 @@ static void merge(coffer__mscan_survey *into, const coffer__mscan_survey *from)
         into->unknown_ids[i] |= from->unknown_ids[i];
 }
 
-static coffer_status run_rounds(surveyor *work, coffer__pool *pool, coffer_error *err)
-{
-    const coffer__mscan_survey_opts *opts = work->opts;
-    uint64_t chunks = (opts->count + CHUNK - 1) / CHUNK;
-    while (work->first_chunk < chunks) {
-        uint64_t left = chunks - work->first_chunk;
-        uint64_t now = left < CHUNKS_PER_ROUND ? left : CHUNKS_PER_ROUND;
-        coffer_status status = coffer__pool_run(pool, now, survey_chunk, work, err);
-        if (status)
-            return status;
-        work->first_chunk += now;
-        if (opts->progress && opts->progress->step(opts->progress->context, work->first_chunk, chunks) != 0)
-            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    }
-    return coffer_source_intact(opts->source, err);
-}
-
 static surveyor *new_surveyor(const coffer__mscan_survey_opts *opts, uint32_t threads, coffer_error *err)
 {
     size_t scratch_size = (size_t)threads * (CHUNK + 1) * COFFER__MSCAN_RECORD_SIZE;
@@ -165,29 +146,32 @@ static surveyor *new_surveyor(const coffer__mscan_survey_opts *opts, uint32_t th
 coffer_status coffer__mscan_survey_records(coffer__mscan_survey *out, const coffer__mscan_survey_opts *opts,
                                            coffer_error *err)
 {
-    coffer__pool *pool = NULL;
-    surveyor *work = NULL;
-    coffer_status status = coffer__pool_new(&pool, opts->count < 4 * CHUNK ? 1 : opts->threads, err);
+    uint64_t chunks = (opts->count + CHUNK - 1) / CHUNK;
+    coffer__work_opts work_opts = { .threads = chunks < 4 ? 1 : opts->threads, .progress = opts->progress };
+    coffer__work *work = NULL;
+    coffer_status status = coffer__work_new_pieces(&work, chunks, &work_opts, err);
     if (status)
         return status;
-    work = new_surveyor(opts, coffer__pool_threads(pool), err);
-    if (!work) {
+    surveyor *survey = new_surveyor(opts, coffer__work_threads(work), err);
+    if (!survey) {
         status = COFFER_E_NO_MEMORY;
         goto out;
     }
-    status = run_rounds(work, pool, err);
+    status = coffer__work_run(work, chunks, survey_chunk, survey, err);
+    if (!status)
+        status = coffer_source_intact(opts->source, err);
     if (status)
         goto out;
-    *out = work->results[0];
-    for (uint32_t i = 1; i < coffer__pool_threads(pool); i++)
-        merge(out, &work->results[i]);
+    *out = survey->results[0];
+    for (uint32_t i = 1; i < coffer__work_threads(work); i++)
+        merge(out, &survey->results[i]);
 out:
-    if (work) {
-        coffer__free(work->scratch);
-        coffer__free(work->results);
-        coffer__free(work);
+    if (survey) {
+        coffer__free(survey->scratch);
+        coffer__free(survey->results);
+        coffer__free(survey);
     }
-    coffer__pool_free(pool);
+    coffer__work_free(work);
     return status;
 }
 

@@ -137,26 +137,6 @@ out:
 
 /* ---- Parameters ---- */
 
-/* A failure of disk or memory in the middle of a change: nothing more is written after it. */
-static coffer_status remember(coffer_mscan_writer *writer, coffer_status status, coffer_error *failure,
-                              coffer_error *err)
-{
-    if (status) {
-        writer->failure = *failure;
-        writer->failure.status = status;
-        if (err)
-            *err = writer->failure;
-    }
-    return status;
-}
-
-static coffer_status still_good(const coffer_mscan_writer *writer, coffer_error *err)
-{
-    if (writer->failure.status && err)
-        *err = writer->failure;
-    return writer->failure.status;
-}
-
 static coffer_status check_text(const char *what, const char *text, size_t len, coffer_error *err)
 {
     size_t valid = coffer__utf8_valid_prefix(text, len);
@@ -171,7 +151,7 @@ coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *w
 {
     coffer_status status;
     uint32_t found;
-    if ((status = still_good(writer, err)) ||
+    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
         (status = check_text("parameter name", name, strlen(name), err)))
         return status;
     found = coffer__mscan_names_find(&writer->names, name, strlen(name));
@@ -193,7 +173,7 @@ coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint
 {
     const coffer__mscan_name *old = &writer->names.by_id[id];
     coffer_status status;
-    if ((status = still_good(writer, err)) ||
+    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
         (status = check_text("parameter name", name, strlen(name), err)))
         return status;
     if (!old->text)
@@ -235,7 +215,7 @@ coffer_status coffer_mscan_writer_begin_sequence(coffer_mscan_writer *writer, co
 coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
                                                      size_t source_len, coffer_error *err)
 {
-    coffer_status status = still_good(writer, err);
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
     if (status)
         return status;
     if (writer->in_sequence)
@@ -331,19 +311,20 @@ coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer, const
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status;
-    if ((status = still_good(writer, err)) || (status = check_records(writer, records, count, err)))
+    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
+        (status = check_records(writer, records, count, err)))
         return status;
     for (size_t done = 0; status == COFFER_OK && done < count; done += PACK) {
         size_t n = count - done < PACK ? count - done : PACK;
         status = write_pack(writer, records + done, n, &failure);
     }
-    return remember(writer, status, &failure, err);
+    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
 }
 
 coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
                                                coffer_error *err)
 {
-    coffer_status status = still_good(writer, err);
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
     if (status)
         return status;
     if (!writer->in_sequence)
@@ -453,7 +434,7 @@ static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffe
 coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err)
 {
     coffer__buffer json = COFFER__BUFFER_INIT;
-    coffer_status status = still_good(writer, err);
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
     if (status)
         goto out;
     if (writer->in_sequence) {

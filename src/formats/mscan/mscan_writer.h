@@ -3,6 +3,7 @@
 #ifndef COFFER_FORMATS_MSCAN_WRITER_H
 #define COFFER_FORMATS_MSCAN_WRITER_H
 
+#include "base/sticky.h"
 #include "formats/mscan/mscan_compose.h"
 #include "formats/mscan/mscan_private.h"
 #include "io/journal.h"
@@ -10,7 +11,7 @@
 
 struct coffer_mscan_writer {
     char *path;
-    coffer_error failure; /* the first failure that leaves the file in doubt: every later call gives it */
+    coffer__sticky sticky; /* of a failure that leaves the file in doubt */
 
     coffer__mscan_metadata base; /* of the file appended to, or of an empty one */
     coffer__mscan_names names;

@@ -353,9 +353,6 @@ coffer_status coffer__pycauset_diff(coffer_node *out, coffer_source *a, coffer_s
     coffer_pycauset_open_opts open_opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_pycauset *matrix_a = NULL, *matrix_b = NULL;
     coffer_status status;
-    if (!(opts->tolerance >= 0))
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the tolerance is %g, it must be at least 0", opts->tolerance);
     open_opts.limits = opts->limits;
     if ((status = coffer_pycauset_open(&matrix_a, a, &open_opts, err)) == COFFER_OK &&
         (status = coffer_pycauset_open(&matrix_b, b, &open_opts, err)) == COFFER_OK)

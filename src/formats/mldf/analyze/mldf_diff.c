@@ -167,9 +167,6 @@ coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_sourc
     coffer__mldf_comparison of = { .opts = opts };
     coffer_mldf *set_a = NULL, *set_b = NULL;
     coffer_status status;
-    if (!(opts->tolerance >= 0))
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "the tolerance is %g, it has to be 0 or more", opts->tolerance);
     open_opts.limits = opts->limits;
     open_opts.key = opts->key;
     if ((status = coffer_mldf_open(&set_a, a, &open_opts, err)) == COFFER_OK &&

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/work.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -242,8 +243,8 @@ static coffer_status read_fields(stats_pass *pass, const coffer_progress *progre
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < count && !status; i++) {
         status = read_field(pass, i, err);
-        if (!status && progress && progress->step(progress->context, i + 1, count) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status = coffer__progress_step(progress, i + 1, count, err);
     }
     return status;
 }
