@@ -49,7 +49,7 @@ static coffer_status take_settings(coffer_mldf_pack_opts *opts, coffer_mldf_writ
     opts->zstd = coffer__job_has(job, "zstd");
     opts->encrypt = write->key != NULL;
     write->dedup = coffer__job_has(job, "dedup");
-    write->overwrite = !job->exclusive;
+    write->overwrite = job->overwrite;
     write->limits = &job->limits;
     opts->write = write;
     opts->progress = job->progress;

@@ -8,7 +8,7 @@
 
 const coffer_convert_option coffer__to_mcf_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "align", "SIZE", "tensors begin at multiples of SIZE: 64, 4096 or 2M (64)" },
+    { "align", "SIZE", "align tensors to SIZE: 64, 4096 or 2M", NULL, "64" },
     { "no-dedup", NULL, "write equal tensors again instead of once" },
     { "no-checksums", NULL, "leave the table of checksums out" },
     { "model-name", "NAME", "the model's name (that of the file)" },
@@ -33,7 +33,7 @@ static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_set
     out->align = (uint32_t)align;
     out->no_dedup = coffer__job_has(job, "no-dedup");
     out->no_checksums = coffer__job_has(job, "no-checksums");
-    out->overwrite = !job->exclusive;
+    out->overwrite = job->overwrite;
     out->model_name = coffer__job_setting(job, "model-name");
     out->limits = &job->limits;
     out->progress = job->progress;
