@@ -118,7 +118,7 @@ static coffer_status open_folder_of(int *folder, const coffer__convert_job *job,
     if (!path)
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                               "no file, so there is no folder beside it"),
+                                               "not a file, so its folder is unknown"),
                                   coffer__source_other_name(job->in));
     char *name = coffer__strndup(path, coffer__file_folder_len(path));
     if (!name)
