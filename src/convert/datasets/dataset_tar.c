@@ -105,7 +105,7 @@ static coffer_status fail_twice(const tar_input *input, coffer_error *err)
 {
     return coffer__fail_other(err,
                               coffer__fail(err, COFFER_E_DUPLICATE, input->member->offset,
-                                           "member \"%s\" is there twice", input->member->name),
+                                           "member \"%s\" occurs twice", input->member->name),
                               coffer__source_other_name(input->shards[input->shard]));
 }
 
