@@ -128,7 +128,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     /* Check and repair know the library's own formats, and nothing of those of others. */
     const coffer_format *format;
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
-    if (err.subject == COFFER_SUBJECT_OUTPUT || err.system_error)
+    bool about_arguments = status == COFFER_E_INVALID_ARGUMENT;
+    if (err.system_error || (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
         hint = NULL;
     else if (status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED)
         hint = NULL;

@@ -151,14 +151,14 @@ static coffer_status fail_no_conversion(const char *from, const char *to, coffer
     return COFFER_E_UNSUPPORTED;
 }
 
-static coffer_status fail_no_target(const char *from, const char *out_path, coffer_error *err)
+static coffer_status fail_no_target(const char *from, coffer_error *err)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer__buffer_printf(&text, "the name \"%s\" has no known extension; from %s to: ", out_path, from);
+    coffer__buffer_printf(&text, "the name has no extension of a known format; from %s to: ", from);
     put_reachable(&text, from, true);
     coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
     coffer__buffer_free(&text);
-    return COFFER_E_INVALID_ARGUMENT;
+    return coffer__fail_output(err, COFFER_E_INVALID_ARGUMENT);
 }
 
 static const coffer_convert_option *find_option(const coffer_conversion *conversion, const char *name)
@@ -243,7 +243,7 @@ static coffer_status choose_kinds(const char **from, const char **to, coffer_sou
             return status;
     }
     *to = opts->to ? opts->to : coffer__kind_by_name(out_path);
-    return *to ? COFFER_OK : fail_no_target(*from, out_path, err);
+    return *to ? COFFER_OK : fail_no_target(*from, err);
 }
 
 coffer_status coffer_convert(coffer_source *in, const char *out_path, const coffer_convert_opts *opts,

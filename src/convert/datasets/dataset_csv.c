@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_manifest.h"
+#include "io/source_private.h"
 #include "outside/text/csv.h"
 #include "outside/text/number.h"
 
@@ -34,16 +35,17 @@ static coffer_status read_names(csv_input *input, coffer_error *err)
     const coffer__csv_row *row;
     coffer_status status = coffer__csv_next(&row, input->reader, err);
     if (!status && !row)
-        return coffer__fail(err, COFFER_E_MISSING, 0, "%s: no row of names",
-                            coffer_source_name(input->manifest.src));
+        return coffer__fail_other(err, coffer__fail(err, COFFER_E_MISSING, 0, "no row of names"),
+                                  coffer__source_other_name(input->manifest.src));
     for (size_t i = 0; !status && i < row->count; i++) {
         coffer__column *column;
         size_t before = input->manifest.columns.count;
         status = coffer__columns_get(&column, &input->manifest.columns, row->fields[i].text,
                                      row->fields[i].len, &input->manifest.limits, err);
         if (!status && input->manifest.columns.count == before)
-            status = coffer__fail(err, COFFER_E_DUPLICATE, row->offset, "%s: two columns \"%s\"",
-                                  coffer_source_name(input->manifest.src), column->name);
+            status = coffer__fail_other(
+                err, coffer__fail(err, COFFER_E_DUPLICATE, row->offset, "two columns \"%s\"", column->name),
+                coffer__source_other_name(input->manifest.src));
     }
     input->width = input->manifest.columns.count;
     return status;
@@ -53,9 +55,11 @@ static coffer_status check_width(const csv_input *input, const coffer__csv_row *
 {
     if (row->count == input->width)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INCONSISTENT, row->offset,
-                        "%s: line %" PRIu64 " has %zu cells, the first one %zu",
-                        coffer_source_name(input->manifest.src), row->line, row->count, input->width);
+    return coffer__fail_other(err,
+                              coffer__fail(err, COFFER_E_INCONSISTENT, row->offset,
+                                           "line %" PRIu64 " has %zu cells, the first one %zu", row->line,
+                                           row->count, input->width),
+                              coffer__source_other_name(input->manifest.src));
 }
 
 /* A whole number only when its text can be made from it again: "007" is a text. */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "convert/datasets/mldf_tar.h"
 #include "io/file.h"
+#include "io/source_private.h"
 #include "outside/archives/folder_walk.h"
 
 #include <string.h>
@@ -103,8 +104,9 @@ coffer_status coffer__manifest_judge_path(uint32_t *can, coffer__manifest *manif
 coffer_status coffer__manifest_settle(coffer__manifest *manifest, coffer_error *err)
 {
     if (manifest->columns.count == 0)
-        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "%s: no samples in it",
-                            coffer_source_name(manifest->src));
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "no samples in it"),
+                                  coffer__source_other_name(manifest->src));
     const uint32_t of_files = COFFER__CAN_PATH | COFFER__CAN_IMAGE | COFFER__CAN_AUDIO | COFFER__CAN_ARRAY;
     for (size_t i = 0; i < manifest->columns.count; i++) {
         coffer__column *column = &manifest->columns.items[i];

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "convert/datasets/dataset_columns.h"
+#include "io/source_private.h"
 #include "outside/arrays/npz.h"
 
 #include <inttypes.h>
@@ -38,21 +39,28 @@ static coffer_status add_array(numpy_input *input, array_rows *array, const char
                                                                          : coffer__npy_dtype(&npy->fields[0]);
     coffer_mldf_field *field;
     if (dtype == COFFER_DTYPE_NONE)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: \"%s\" is no array of numbers", coffer_source_name(input->src), name);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                               "\"%s\" is no array of numbers", name),
+                                  coffer__source_other_name(input->src));
     if (npy->dimensions == 0 || npy->dimensions - 1 > COFFER_MLDF_MAX_DIMS)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: \"%s\" has %zu dimensions",
-                            coffer_source_name(input->src), name, npy->dimensions);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                               "\"%s\" has %zu dimensions", name, npy->dimensions),
+                                  coffer__source_other_name(input->src));
     if (npy->fortran_order && npy->dimensions > 1)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s: \"%s\" is stored column by column (Fortran order)",
-                            coffer_source_name(input->src), name);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                               "\"%s\" is stored column by column (Fortran order)", name),
+                                  coffer__source_other_name(input->src));
     if (array == input->arrays)
         input->base.count = npy->shape[0];
     if (npy->shape[0] != input->base.count)
-        return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                            "%s: \"%s\" has %" PRIu64 " rows, others have %" PRIu64,
-                            coffer_source_name(input->src), name, npy->shape[0], input->base.count);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                               "\"%s\" has %" PRIu64 " rows, others have %" PRIu64, name,
+                                               npy->shape[0], input->base.count),
+                                  coffer__source_other_name(input->src));
     uint16_t type = COFFER_MLDF_NDARRAY;
     if (is_plain_row(npy) && (coffer_dtype_is_integer(dtype) || dtype == COFFER_DTYPE_BOOL) &&
         dtype != COFFER_DTYPE_U64)
@@ -65,8 +73,10 @@ static coffer_status add_array(numpy_input *input, array_rows *array, const char
         return status;
     array->row_size = npy->shape[0] ? npy->count / npy->shape[0] * npy->item_size : 0;
     if (array->row_size > input->limits.memory_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s: rows of %" PRIu64 " bytes",
-                            coffer_source_name(input->src), array->row_size);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                               "rows of %" PRIu64 " bytes", array->row_size),
+                                  coffer__source_other_name(input->src));
     if (type == COFFER_MLDF_NDARRAY) {
         field->dtype = dtype;
         field->ndim = (uint32_t)npy->dimensions - 1;

@@ -8,6 +8,7 @@
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/mldf_tar.h"
 #include "formats/mldf/write/mldf_write.h"
+#include "io/source_private.h"
 #include "outside/archives/tar.h"
 #include "outside/text/number.h"
 
@@ -103,8 +104,10 @@ static coffer_status begin_sample(tar_input *input, const member_name *name, cof
 
 static coffer_status fail_twice(const tar_input *input, coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_DUPLICATE, input->member->offset, "%s: member \"%s\" is there twice",
-                        coffer_source_name(input->shards[input->shard]), input->member->name);
+    return coffer__fail_other(err,
+                              coffer__fail(err, COFFER_E_DUPLICATE, input->member->offset,
+                                           "member \"%s\" is there twice", input->member->name),
+                              coffer__source_other_name(input->shards[input->shard]));
 }
 
 /* ---- What there is ---- */
@@ -213,9 +216,10 @@ static coffer_status take_column(tar_input *input, const char *extension, const 
     if (status)
         return status;
     if (column->given_type)
-        return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                            "%s: the extension \"%s\" stands twice in the schema",
-                            coffer_source_name(input->shards[0]), extension);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
+                                               "the extension \"%s\" stands twice in the schema", extension),
+                                  coffer__source_other_name(input->shards[0]));
     column->given_type = field->type;
     column->field_name = coffer__arena_text(&input->columns.arena, field->name, strlen(field->name));
     column->arrays = (coffer__array_facts){ .seen = 1, .dtype = field->dtype, .ndim = field->ndim };
@@ -231,9 +235,11 @@ static coffer_status take_columns(tar_input *input, const coffer__json_value *ro
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < count; i++, value = coffer__json_next(list, value)) {
         if (!value || value->kind != COFFER__JSON_STRING || strlen(value->as.string) != value->string_len)
-            return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                                "%s: no extension for field \"%s\" in the schema",
-                                coffer_source_name(input->shards[0]), fields[i].name);
+            return coffer__fail_other(err,
+                                      coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                                                   "no extension for field \"%s\" in the schema",
+                                                   fields[i].name),
+                                      coffer__source_other_name(input->shards[0]));
         /* The stem is a field of its own when its extension is empty. */
         if (value->string_len == 0 && fields[i].type == COFFER_MLDF_TEXT)
             input->key = i;
@@ -407,8 +413,10 @@ coffer_status coffer__dataset_open_tar(coffer__dataset_input **out, coffer_sourc
     coffer__buffer_init(&input->stem, SIZE_MAX);
     status = survey(input, err);
     if (!status && input->base.count == 0)
-        status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "%s: no samples in it",
-                              coffer_source_name(shards[0]));
+        status =
+            coffer__fail_other(err,
+                               coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "no samples in it"),
+                               coffer__source_other_name(shards[0]));
     if (!status)
         status = tar_rewind(&input->base, err);
     if (status) {

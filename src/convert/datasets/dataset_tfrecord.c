@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
+#include "io/source_private.h"
 #include "outside/records/tfrecord.h"
 
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static coffer_status record_rewind(coffer__dataset_input *base, coffer_error *er
 static coffer_status next_record(const uint8_t **bytes, size_t *size, record_input *input, coffer_error *err)
 {
     coffer_status status =
-        coffer__tfrecord_next(bytes, size, &input->own, input->stream, coffer_source_name(input->src),
+        coffer__tfrecord_next(bytes, size, &input->own, input->stream, coffer__source_other_name(input->src),
                               input->number, &input->limits, err);
     if (!status && *bytes)
         input->number++;
@@ -77,8 +78,11 @@ static uint32_t judge_feature(coffer__column *column, const coffer__tf_feature *
 static coffer_status fail_feature(const record_input *input, coffer_status status,
                                   const coffer__column *column, const char *what, coffer_error *err)
 {
-    return coffer__fail(err, status, COFFER_OFFSET_NONE, "%s: record %" PRIu64 ": feature \"%s\" %s",
-                        coffer_source_name(input->src), input->number - 1, column->name, what);
+    return coffer__fail_other(err,
+                              coffer__fail(err, status, COFFER_OFFSET_NONE,
+                                           "record %" PRIu64 ": feature \"%s\" %s", input->number - 1,
+                                           column->name, what),
+                              coffer__source_other_name(input->src));
 }
 
 static coffer_status survey_example(record_input *input, coffer_error *err)

@@ -116,8 +116,10 @@ static coffer_status open_folder_of(int *folder, const coffer__convert_job *job,
     if (!coffer__job_has(job, "files"))
         return COFFER_OK;
     if (!path)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s: no file, so there is no folder beside it", coffer_source_name(job->in));
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                               "no file, so there is no folder beside it"),
+                                  coffer__source_other_name(job->in));
     char *name = coffer__strndup(path, coffer__file_folder_len(path));
     if (!name)
         return coffer__fail_no_memory(err, strlen(path));

@@ -147,8 +147,8 @@ static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
 static coffer_status finish_open(coffer_mcf **out, coffer_mcf *model, coffer_status status, coffer_error *err)
 {
     if (!coffer__source_settled(model->source))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s changed while it was opened, try again", coffer_source_name(model->source));
+        status =
+            coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was opened, try again");
     if (status) {
         coffer_mcf_close(model);
         return status;

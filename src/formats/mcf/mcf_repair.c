@@ -273,8 +273,7 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
     coffer_status status;
     if (!anything_left(work))
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(work->source),
-                            "%s: no tensor and no section of it can be saved",
-                            coffer_source_name(work->source));
+                            "no tensor and no section of it can be saved");
     options.align = coffer__mcf_common_alignment(work->model);
     options.no_dedup = true;
     options.no_checksums =

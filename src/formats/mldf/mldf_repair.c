@@ -166,8 +166,7 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
     if ((status = coffer__mldf_rescue_samples(work, err)))
         return status;
     if (work->samples > 0 && work->writer->sample == 0)
-        return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size, "%s: no sample of it can be saved",
-                            coffer_source_name(work->set.source));
+        return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size, "no sample of it can be saved");
     tell_end(work);
     coffer_mldf_writer *writer = work->writer;
     work->writer = NULL;

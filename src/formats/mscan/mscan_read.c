@@ -113,8 +113,8 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
 out:
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s changed while it was opened, try again", coffer_source_name(src));
+        status =
+            coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was opened, try again");
     if (status) {
         coffer_mscan_close(scan);
         return status;

@@ -77,10 +77,10 @@ static coffer_status check_child_shape(const coffer_pycauset *child, uint64_t ro
 {
     if (child->info.rows == rows && child->info.cols == cols)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                        "%s has %" PRIu64 " x %" PRIu64 " values, the manifest has room for %" PRIu64
-                        " x %" PRIu64,
-                        coffer_source_name(child->source), child->info.rows, child->info.cols, rows, cols);
+    coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                 "%" PRIu64 " x %" PRIu64 " values, the manifest has room for %" PRIu64 " x %" PRIu64,
+                 child->info.rows, child->info.cols, rows, cols);
+    return coffer__fail_other(err, COFFER_E_INCONSISTENT, coffer_source_name(child->source));
 }
 
 /* The part of a block that the tile has. */

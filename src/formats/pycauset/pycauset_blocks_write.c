@@ -70,11 +70,12 @@ static coffer_status check_grid(const block_writer *writer, coffer_error *err)
         uint64_t rows = writer->blocks[i / writer->cols * writer->cols].matrix->info.rows;
         uint64_t cols = writer->blocks[i % writer->cols].matrix->info.cols;
         if (info->rows != rows || info->cols != cols || rows == 0 || cols == 0)
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s has %" PRIu64 " x %" PRIu64 " values, its position requires %" PRIu64
-                                " x %" PRIu64,
-                                coffer_source_name(writer->blocks[i].source), info->rows, info->cols, rows,
-                                cols);
+            return coffer__fail_other(err,
+                                      coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                                                   "%" PRIu64 " x %" PRIu64
+                                                   " values, its position requires %" PRIu64 " x %" PRIu64,
+                                                   info->rows, info->cols, rows, cols),
+                                      coffer_source_name(writer->blocks[i].source));
     }
     return COFFER_OK;
 }

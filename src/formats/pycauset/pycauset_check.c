@@ -265,7 +265,7 @@ static coffer_status check_file(checker *check, coffer_error *err)
     if ((check->header.slots[0].fault || check->header.slots[1].fault) &&
         !coffer__source_settled(check->source))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s changed during the check: check it again", coffer_source_name(check->source));
+                            "changed during the check: check it again");
     if ((status = check_header(check, err)) || check->header.active < 0 ||
         (status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
         return status;

@@ -187,7 +187,7 @@ coffer_status coffer__pycauset_expect_active(const coffer__pycauset_header *head
     /* Two commits since the source was opened put both slots past the size that it knows. */
     if (!coffer__source_settled(src))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s changed since it was opened: open it again", coffer_source_name(src));
+                            "changed since it was opened: open it again");
     for (int i = 0; i < 2; i++)
         coffer__pycauset_explain_slot(header, i, coffer_source_size(src), &why[i]);
     return coffer__fail(err, why[0].status, why[0].offset, "no valid header slot: %s; %s", why[0].text,

@@ -326,9 +326,8 @@ static coffer_status write_output(rescue *work, const char *path, coffer_error *
         return status;
     status = write_all(sink, work, err);
     if (!status && !coffer__source_settled(work->source))
-        status =
-            coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                         "%s changed during the repair: repair it again", coffer_source_name(work->source));
+        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                              "changed during the repair: repair it again");
     if (status) {
         coffer__sink_discard(sink);
         return status;

@@ -347,8 +347,7 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
                             coffer_pycauset_dtype_name(info->dtype));
     coffer__pycauset_payload_init(&payload, matrix);
     if (!payload.view)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s: not mapped",
-                            coffer_source_name(matrix->source));
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not mapped");
     int64_t element = (int64_t)coffer_dtype_size(info->dtype);
     int64_t line = (int64_t)info->stored_cols * element;
     coffer_pycauset_view view = {

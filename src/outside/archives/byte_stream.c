@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 #include "outside/archives/unpack.h"
 
 #include <inttypes.h>
@@ -138,8 +139,10 @@ coffer_status coffer__byte_stream_skip(coffer__byte_stream *stream, uint64_t len
     }
     if (stream->unpack && stream->position - begin == len)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_TRUNCATED, begin,
-                        "%s: ends %" PRIu64 " bytes after byte %" PRIu64 ", %" PRIu64 " were expected",
-                        coffer_source_name(stream->src), stream->unpack ? stream->position - begin : left,
-                        begin, len);
+    return coffer__fail_other(err,
+                              coffer__fail(err, COFFER_E_TRUNCATED, begin,
+                                           "ends %" PRIu64 " bytes after byte %" PRIu64 ", %" PRIu64
+                                           " were expected",
+                                           stream->unpack ? stream->position - begin : left, begin, len),
+                              coffer__source_other_name(stream->src));
 }

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 struct coffer__tar_reader {
     coffer__byte_stream *stream;
     coffer_limits limits;
-    const char *source_name;
+    const char *source_name; /* NULL where the caller of the library named it */
     coffer__tar_member member;
     coffer__buffer name;      /* of the member */
     coffer__buffer long_name; /* said before its header; empty = not said */
@@ -53,7 +54,7 @@ coffer_status coffer__tar_open(coffer__tar_reader **out, coffer_source *src, con
     if (!reader)
         return coffer__fail_no_memory(err, sizeof *reader);
     reader->limits = coffer__limits(limits);
-    reader->source_name = coffer_source_name(src);
+    reader->source_name = coffer__source_other_name(src);
     reader->pax_size = UINT64_MAX;
     coffer__buffer_init(&reader->name, SIZE_MAX);
     coffer__buffer_init(&reader->long_name, SIZE_MAX);
@@ -79,8 +80,10 @@ void coffer__tar_close(coffer__tar_reader *reader)
 static coffer_status fail_at(const coffer__tar_reader *reader, coffer_status status, const char *what,
                              coffer_error *err)
 {
-    return coffer__fail(err, status, reader->member.offset, "%s: %s in the header at byte %" PRIu64,
-                        reader->source_name, what, reader->member.offset);
+    return coffer__fail_other(err,
+                              coffer__fail(err, status, reader->member.offset,
+                                           "%s in the header at byte %" PRIu64, what, reader->member.offset),
+                              reader->source_name);
 }
 
 /* A number of a header: octal digits, or big-endian bytes behind a set high bit. */
@@ -215,8 +218,10 @@ static bool stays_inside(const char *name, size_t len)
 
 static coffer_status refuse(const coffer__tar_reader *reader, const char *why, coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_UNSAFE_PATH, reader->member.offset, "%s: member \"%s\" %s",
-                        reader->source_name, reader->member.name, why);
+    return coffer__fail_other(err,
+                              coffer__fail(err, COFFER_E_UNSAFE_PATH, reader->member.offset,
+                                           "member \"%s\" %s", reader->member.name, why),
+                              reader->source_name);
 }
 
 /* *is_file is false for what is passed over. */
@@ -291,10 +296,12 @@ static coffer_status take_header(bool *found, coffer__tar_reader *reader, const 
     if (status)
         return status;
     if (size > coffer__byte_stream_left(reader->stream))
-        return coffer__fail(err, COFFER_E_TRUNCATED, reader->member.offset,
-                            "%s: member \"%s\" has %" PRIu64 " bytes, %" PRIu64 " are left",
-                            reader->source_name, reader->member.name, size,
-                            coffer__byte_stream_left(reader->stream));
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_TRUNCATED, reader->member.offset,
+                                               "member \"%s\" has %" PRIu64 " bytes, %" PRIu64 " are left",
+                                               reader->member.name, size,
+                                               coffer__byte_stream_left(reader->stream)),
+                                  reader->source_name);
     reader->member.size = reader->unread = size;
     reader->padding = coffer__tar_padding(size);
     return COFFER_OK;
@@ -336,9 +343,11 @@ coffer_status coffer__tar_contents(const uint8_t **bytes, coffer__buffer *own, c
     uint64_t size = reader->unread;
     size_t got = 0;
     if (size > reader->limits.memory_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, reader->member.offset,
-                            "%s: member \"%s\" has %" PRIu64 " bytes, the limit is %" PRIu64,
-                            reader->source_name, reader->member.name, size, reader->limits.memory_bytes);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_LIMIT, reader->member.offset,
+                                               "member \"%s\" has %" PRIu64 " bytes, the limit is %" PRIu64,
+                                               reader->member.name, size, reader->limits.memory_bytes),
+                                  reader->source_name);
     const uint8_t *view = coffer__byte_stream_view(reader->stream, (size_t)size);
     reader->unread = 0;
     if (view) {
@@ -351,9 +360,11 @@ coffer_status coffer__tar_contents(const uint8_t **bytes, coffer__buffer *own, c
         return coffer__fail_no_memory(err, size);
     coffer_status status = coffer__byte_stream_read(to, (size_t)size, &got, reader->stream, err);
     if (!status && got < size)
-        status = coffer__fail(err, COFFER_E_TRUNCATED, reader->member.offset,
-                              "%s: the archive ends inside member \"%s\"", reader->source_name,
-                              reader->member.name);
+        status =
+            coffer__fail_other(err,
+                               coffer__fail(err, COFFER_E_TRUNCATED, reader->member.offset,
+                                            "the archive ends inside member \"%s\"", reader->member.name),
+                               reader->source_name);
     *bytes = own->data;
     return status;
 }

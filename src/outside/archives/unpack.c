@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
@@ -123,12 +124,13 @@ static coffer_status refill(coffer__unpack *unpack, coffer_error *err)
 static coffer_status fail_damaged(const coffer__unpack *unpack, coffer_status status, const char *what,
                                   coffer_error *err)
 {
-    return coffer__fail(err, status, coffer__unpack_position(unpack),
-                        "%s: the %s stream is damaged near byte %" PRIu64 " (%" PRIu64
-                        " bytes came out before): %s",
-                        coffer_source_name(unpack->src),
-                        unpack->packing == COFFER__PACKING_GZIP ? "gzip" : "zstd",
-                        coffer__unpack_position(unpack), unpack->given, what);
+    return coffer__fail_other(err,
+                              coffer__fail(err, status, coffer__unpack_position(unpack),
+                                           "the %s stream is damaged near byte %" PRIu64 " (%" PRIu64
+                                           " bytes came out before): %s",
+                                           unpack->packing == COFFER__PACKING_GZIP ? "gzip" : "zstd",
+                                           coffer__unpack_position(unpack), unpack->given, what),
+                              coffer__source_other_name(unpack->src));
 }
 
 static coffer_status run_gzip(void *out, size_t len, size_t *got, coffer__unpack *unpack, coffer_error *err)
@@ -186,10 +188,12 @@ static coffer_status run(void *out, size_t len, size_t *got, coffer__unpack *unp
         if (status)
             return status;
         if (exhausted && *got == 0 && unpack->inside)
-            return coffer__fail(err, COFFER_E_TRUNCATED, unpack->size,
-                                "%s: the packed stream breaks off after %" PRIu64 " bytes (%" PRIu64
-                                " came out)",
-                                coffer_source_name(unpack->src), unpack->size, unpack->given);
+            return coffer__fail_other(err,
+                                      coffer__fail(err, COFFER_E_TRUNCATED, unpack->size,
+                                                   "the packed stream breaks off after %" PRIu64
+                                                   " bytes (%" PRIu64 " came out)",
+                                                   unpack->size, unpack->given),
+                                      coffer__source_other_name(unpack->src));
     }
     return COFFER_OK;
 }
@@ -214,9 +218,12 @@ coffer_status coffer__unpack_read(void *out, size_t len, size_t *got, coffer__un
         return status;
     unpack->given += *got;
     if (unpack->given > unpack->max_given)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%s: more than %" PRIu64 " bytes come out of %" PRIu64 ", which is the limit",
-                            coffer_source_name(unpack->src), unpack->max_given, unpack->size);
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                               "more than %" PRIu64 " bytes come out of %" PRIu64
+                                               ", which is the limit",
+                                               unpack->max_given, unpack->size),
+                                  coffer__source_other_name(unpack->src));
     return COFFER_OK;
 }
 
@@ -239,9 +246,10 @@ coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64
         if (!status && got == 0)
             break;
         if (!status && out->len > max)
-            status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                                  "%s: more than %" PRIu64 " bytes, which is the limit",
-                                  coffer_source_name(src), max);
+            status = coffer__fail_other(err,
+                                        coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                                                     "more than %" PRIu64 " bytes, which is the limit", max),
+                                        coffer__source_other_name(src));
     }
     coffer__unpack_close(unpack);
     return status;

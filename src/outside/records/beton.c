@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 #include "outside/arrays/npy.h"
 
 #include <inttypes.h>
@@ -40,8 +41,8 @@ bool coffer__beton_probe(const uint8_t *head, size_t len)
 static coffer_status fail_at(const coffer__beton *beton, coffer_status status, uint64_t offset,
                              const char *what, uint64_t number, coffer_error *err)
 {
-    return coffer__fail(err, status, offset, "%s: %s (%" PRIu64 ")", coffer_source_name(beton->src), what,
-                        number);
+    return coffer__fail_other(err, coffer__fail(err, status, offset, "%s (%" PRIu64 ")", what, number),
+                              coffer__source_other_name(beton->src));
 }
 
 /* ---- Fields ---- */
@@ -283,10 +284,12 @@ coffer_status coffer__beton_value_of(coffer__beton_value *out, const coffer__bet
         break;
     }
     if (!status && !coffer__range_fits(out->place, out->size, coffer_source_size(beton->src)))
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, out->place,
-                            "%s: sample %" PRIu64 ", field \"%s\": %" PRIu64 " bytes at %" PRIu64
-                            ", the file has %" PRIu64,
-                            coffer_source_name(beton->src), sample, facts->name, out->size, out->place,
-                            coffer_source_size(beton->src));
+        return coffer__fail_other(err,
+                                  coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, out->place,
+                                               "sample %" PRIu64 ", field \"%s\": %" PRIu64
+                                               " bytes at %" PRIu64 ", the file has %" PRIu64,
+                                               sample, facts->name, out->size, out->place,
+                                               coffer_source_size(beton->src)),
+                                  coffer__source_other_name(beton->src));
     return status;
 }

@@ -22,8 +22,8 @@ bool coffer__tfrecord_probe(const uint8_t *head, size_t len)
 static coffer_status fail_record(const char *name, uint64_t number, uint64_t offset, coffer_status status,
                                  const char *what, coffer_error *err)
 {
-    return coffer__fail(err, status, offset, "%s: record %" PRIu64 " at byte %" PRIu64 ": %s", name, number,
-                        offset, what);
+    coffer__fail(err, status, offset, "record %" PRIu64 " at byte %" PRIu64 ": %s", number, offset, what);
+    return coffer__fail_other(err, status, name);
 }
 
 static coffer_status read_body(const uint8_t **bytes, size_t size, coffer__buffer *own,

@@ -82,8 +82,8 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
         status = coffer__mldf_settle_fields(set, err);
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
-        status = coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                              "%s changed while it was opened, try again", coffer_source_name(src));
+        status =
+            coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was opened, try again");
     if (status) {
         coffer_mldf_close(set);
         return status;

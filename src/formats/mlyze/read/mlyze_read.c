@@ -65,11 +65,9 @@ static coffer_status fail_block(coffer_error *err, coffer_status status, const c
                         block->offset, what, block->first_event, block->first_event + block->event_count - 1);
 }
 
-static coffer_status fail_changed(coffer_error *err, const coffer_mlyze *trace,
-                                  const coffer__mlyze_block *block)
+static coffer_status fail_changed(coffer_error *err, const coffer__mlyze_block *block)
 {
-    return coffer__fail(err, COFFER_E_CHANGED, block->offset, "%s changed while it was read",
-                        coffer_source_name(trace->source));
+    return coffer__fail(err, COFFER_E_CHANGED, block->offset, "changed while it was read");
 }
 
 coffer_status coffer__mlyze_cut_bytes(const uint8_t **out, size_t *len, const coffer_mlyze_events *scratch,
@@ -110,7 +108,7 @@ static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *
     if (status)
         return status;
     if (header.raw_size != block->raw_size)
-        return fail_changed(err, trace, block);
+        return fail_changed(err, block);
     if (coffer__mlyze_has_sums(&trace->header) && coffer__crc32(0, stored, header.stored_size) != crc)
         return fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not match");
     if (header.stored_size == header.raw_size) {
@@ -136,7 +134,7 @@ coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const 
     *len = block->raw_size < COFFER__MLYZE_BLOCK_RAW_MAX ? block->raw_size : COFFER__MLYZE_BLOCK_RAW_MAX;
     if (cut) {
         status = coffer__mlyze_cut_bytes(out, &have, scratch, trace, block, err);
-        return status || have >= *len ? status : fail_changed(err, trace, block);
+        return status || have >= *len ? status : fail_changed(err, block);
     }
     if (coffer__mlyze_has_blocks(&trace->header))
         return decompress(out, scratch, trace, block, err);
