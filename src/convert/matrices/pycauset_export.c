@@ -100,14 +100,13 @@ static coffer_status check_target(const coffer__pycauset_target *target, coffer_
                                   coffer_error *err)
 {
     if (coffer_dtype_is_complex(dtype) && !target->has_complex)
-        return coffer__fail(
-            err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-            "%s holds no complex numbers; --part real, imag or abs picks one, NumPy's .npy and "
-            ".mtx hold both",
-            target->name);
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s does not support complex numbers; --part real, imag or abs selects one part, "
+                            "NumPy's .npy and .mtx store both",
+                            target->name);
     if (dtype == COFFER_DTYPE_C32 && !target->has_half_complex)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s has no complex numbers of 16 bits; --dtype c64 holds the same values",
+                            "%s has no complex numbers of 16 bits; use --dtype c64 for the same values",
                             target->name);
     return COFFER_OK;
 }

@@ -70,7 +70,8 @@ static coffer_status check_wish(wish wanted, const coffer__pycauset_input *input
                             input->cols);
     if (wanted == WISH_VECTOR && input->rows != 1 && input->cols != 1)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " × %" PRIu64 " is no vector; --type dense", input->rows, input->cols);
+                            "%" PRIu64 " × %" PRIu64 " is not a vector; use --type dense", input->rows,
+                            input->cols);
     if (wanted > WISH_VECTOR && input->rows != input->cols)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " × %" PRIu64 ": a %s matrix is square; --type dense", input->rows,

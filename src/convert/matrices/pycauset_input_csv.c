@@ -121,11 +121,11 @@ static coffer_status fail_field(const lines *from, const char *text, size_t len,
 {
     if (len == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, coffer__text_window_offset(&from->window),
-                            "line %" PRIu64 ", field %" PRIu64 " is empty; write nan for what is not known",
+                            "line %" PRIu64 ", field %" PRIu64 " is empty; write nan for an unknown value",
                             from->line, from->field);
     return coffer__fail(err, COFFER_E_BAD_VALUE, coffer__text_window_offset(&from->window),
                         "line %" PRIu64 ", field %" PRIu64
-                        ": \"%.*s\" is no number (--delimiter says what stands between numbers)",
+                        ": \"%.*s\" is not a number (--delimiter sets the character between numbers)",
                         from->line, from->field, (int)(len < 40 ? len : 40), text);
 }
 

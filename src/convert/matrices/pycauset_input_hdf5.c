@@ -85,7 +85,7 @@ static coffer_status take_shape(coffer__pycauset_input *out, const coffer__hdf5_
                                 coffer_error *err)
 {
     if (!dataset->has_values)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "the dataset holds no values");
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "the dataset has no values");
     if (dataset->dimensions > 2)
         return coffer__fail(
             err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,

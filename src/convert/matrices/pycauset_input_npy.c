@@ -23,7 +23,7 @@ static coffer_status fail_type(const coffer__npy *npy, coffer_error *err)
                             field->size,
                             field->kind == 'f' ? "f8: save a.astype(\"f8\")" : "c16: a.astype(\"c16\")");
     return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                        "elements of type %c%" PRIu64 " are no numbers", field->kind, field->size);
+                        "elements of type %c%" PRIu64 " are not numbers", field->kind, field->size);
 }
 
 static coffer_status take_shape(coffer__pycauset_input *out, const coffer__npy *npy,
@@ -155,14 +155,14 @@ coffer_status coffer__pycauset_input_raw(coffer__pycauset_input *out, const coff
     if (status)
         return status;
     if (dtype == COFFER_DTYPE_NONE)
-        return coffer__fail(
-            err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-            "bytes alone do not say what they are: --dtype does, and --cols how many to a row");
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "raw bytes need --dtype for the element type and --cols for the number per row");
     out->dtype = coffer__pycauset_memory_dtype(dtype);
     uint64_t element = coffer_dtype_size(out->dtype), bytes = size - elements.offset;
     if (bytes % element != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " bytes are no whole number of elements of %" PRIu64, bytes, element);
+                            "%" PRIu64 " bytes are not a multiple of the element size %" PRIu64, bytes,
+                            element);
     out->rows = bytes / element;
     out->cols = 1;
     out->is_vector = true;

@@ -99,7 +99,7 @@ static coffer_status read_banner(coffer__mtx *mtx, coffer_error *err)
         return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "no Matrix Market file: it does not begin with %s",
                             banner);
     if (find_name(&line, objects, 1) != 0)
-        return complain(mtx, COFFER_E_UNSUPPORTED, "no matrix; vectors and graphs have no standard form",
+        return complain(mtx, COFFER_E_UNSUPPORTED, "not a matrix; vectors and graphs have no standard form",
                         err);
     unsigned layout = find_name(&line, layouts, 2);
     unsigned field = find_name(&line, coffer__mtx_field_names, 4);
@@ -172,7 +172,7 @@ static coffer_status read_sizes(coffer__mtx *mtx, coffer_error *err)
     uint64_t left = coffer_source_size(mtx->window.src) - coffer__text_window_offset(&mtx->window);
     if (!coffer__mul_u64(&fewest, mtx->entries, mtx->coordinate ? 4 : 2) || (fewest > 0 && fewest - 1 > left))
         return coffer__fail(err, COFFER_E_TRUNCATED, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " entries do not fit into the %" PRIu64 " bytes behind line %" PRIu64,
+                            "%" PRIu64 " entries do not fit into the %" PRIu64 " bytes after line %" PRIu64,
                             mtx->entries, left, mtx->line);
     return COFFER_OK;
 }
@@ -211,7 +211,7 @@ static coffer_status take_value(coffer__number *out, words *line, const coffer__
         (mtx->field == COFFER__MTX_INTEGER && out->kind == COFFER__NUMBER_F64))
         return coffer__fail(err, COFFER_E_BAD_VALUE, coffer__text_window_offset(&mtx->window),
                             "line %" PRIu64 ": \"%.*s\" is no %s", mtx->line, (int)(len < 40 ? len : 40),
-                            word, mtx->field == COFFER__MTX_INTEGER ? "whole number" : "number");
+                            word, mtx->field == COFFER__MTX_INTEGER ? "integer" : "number");
     return COFFER_OK;
 }
 
@@ -220,7 +220,7 @@ static coffer_status take_index(uint64_t *out, words *line, uint64_t count, cons
 {
     uint64_t index;
     if (!take_count(&index, line))
-        return complain(mtx, COFFER_E_BAD_VALUE, "expected a row and a column, whole numbers", err);
+        return complain(mtx, COFFER_E_BAD_VALUE, "expected a row and a column, two integers", err);
     if (index == 0 || index > count)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, coffer__text_window_offset(&mtx->window),
                             "line %" PRIu64 ": index %" PRIu64 ", the matrix is of %" PRIu64 " × %" PRIu64,
@@ -274,7 +274,7 @@ coffer_status coffer__mtx_next(bool *more, coffer__mtx_entry *out, coffer__mtx *
         return status;
     if (!has_line)
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(mtx->window.src),
-                            "the file ends behind %" PRIu64 " of %" PRIu64 " entries", mtx->read,
+                            "the file ends after %" PRIu64 " of %" PRIu64 " entries", mtx->read,
                             mtx->entries);
     out->line = mtx->line;
     out->real = coffer__number_u64(1);

@@ -100,7 +100,7 @@ static void arrays_that_are_no_matrix_say_what_to_do(void **state)
     put_npy("{'descr': '<f16', 'fortran_order': False, 'shape': (2,), }\n", bytes, 32);
     matrix_must_refuse(COFFER_E_UNSUPPORTED, "a.astype(\"f8\")", "a.npy", "x.pycauset", NULL);
     put_npy("{'descr': '|S4', 'fortran_order': False, 'shape': (2,), }\n", bytes, 8);
-    matrix_must_refuse(COFFER_E_UNSUPPORTED, "are no numbers", "a.npy", "x.pycauset", NULL);
+    matrix_must_refuse(COFFER_E_UNSUPPORTED, "are not numbers", "a.npy", "x.pycauset", NULL);
     put_npy("{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (2,), }\n", bytes, 16);
     matrix_must_refuse(COFFER_E_UNSUPPORTED, "a[\"a\"]", "a.npy", "x.pycauset", NULL);
     put_npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n", bytes, 8);
@@ -187,7 +187,7 @@ static void lines_that_are_not_right_are_refused_with_their_number(void **state)
         coffer_status status;
     } cases[] = {
         { "1,2\n3\n", "line 2 has 1 numbers, those before it 2", COFFER_E_INCONSISTENT },
-        { "1,2\n3,x\n", "line 2, field 2: \"x\" is no number", COFFER_E_BAD_VALUE },
+        { "1,2\n3,x\n", "line 2, field 2: \"x\" is not a number", COFFER_E_BAD_VALUE },
         { "1,2\n3,\n", "line 2, field 2 is empty", COFFER_E_BAD_VALUE },
         { "1;2\n3;4\n", "--delimiter", COFFER_E_BAD_VALUE },
         { "a,b\n", "no line with numbers", COFFER_E_MISSING },
@@ -313,7 +313,7 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "", "m.csv", "x.pycauset", "type", "triangular", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 1, column 0: 2 does not fit a bit; --dtype i64",
                        "m.csv", "x.pycauset", "type", "causal", NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "is no vector", "m.csv", "x.pycauset", "type", "vector",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "is not a vector", "m.csv", "x.pycauset", "type", "vector",
                        NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "there are dense", "m.csv", "x.pycauset", "type", "round",
                        NULL);
@@ -340,8 +340,8 @@ static void raw_bytes_need_to_be_told_what_they_are(void **state)
 {
     (void)state;
     put_file("m.raw", "\0\0\1\0\2\0\3\0\4\0", 10);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--dtype does", "m.raw", "x.pycauset", NULL);
-    matrix_must_refuse(COFFER_E_SIZE_MISMATCH, "10 bytes are no whole number", "m.raw", "x.pycauset", "dtype",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "raw bytes need --dtype", "m.raw", "x.pycauset", NULL);
+    matrix_must_refuse(COFFER_E_SIZE_MISMATCH, "10 bytes are not a multiple", "m.raw", "x.pycauset", "dtype",
                        "i32", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "offset", "m.raw", "x.pycauset", "dtype", "i16", "offset",
                        "11", NULL);

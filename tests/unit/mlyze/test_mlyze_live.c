@@ -141,6 +141,44 @@ static void addresses_that_never_come_again_do_not_grow_the_table(void **state)
     free_table(live);
 }
 
+/* Their homes are the last ones of one part: more of them than fit after the last home. */
+static void blocks_with_neighboring_hashes_are_all_kept(void **state)
+{
+    enum { BLOCKS = 120 };
+    (void)state;
+    coffer__mlyze_live *live = new_table(NULL);
+    coffer__mlyze_held block = { .size = 1 }, old;
+    uint64_t addresses[BLOCKS];
+    size_t count = 0;
+    for (uint64_t address = 16; count < BLOCKS; address += 16) {
+        uint64_t hash = coffer__mlyze_hash(&live->key, address);
+        if (hash % COFFER__MLYZE_PARTS == 0 && (uint32_t)(hash >> 8) >= UINT32_MAX - (UINT32_MAX >> 10))
+            addresses[count++] = address;
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_int_equal(put(live, addresses[i], &block, &old), COFFER__MLYZE_PUT_NEW);
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_true(take(&old, live, addresses[i]));
+    assert_int_equal(coffer__mlyze_live_count(live), 0);
+    free_table(live);
+}
+
+/* With this key and a hash without mixing, addresses at equal distances were neighbors in the table. */
+static void addresses_at_equal_distances_spread_over_the_table(void **state)
+{
+    static const coffer__mlyze_key key = { UINT64_C(0x726CB29218B1D2C3), UINT64_C(0xFD38D93FE9E061A7) };
+    (void)state;
+    coffer__mlyze_live *live = new_table(NULL);
+    coffer__mlyze_held block = { .size = 1 }, old;
+    live->key = key;
+    for (uint64_t count = 1; count <= 60000; count++)
+        assert_int_equal(put(live, count * 16, &block, &old), COFFER__MLYZE_PUT_NEW);
+    assert_true(coffer__mlyze_live_bytes(live) <= 60000 * 64);
+    for (uint64_t count = 1; count <= 60000; count++)
+        assert_true(take(&old, live, count * 16));
+    free_table(live);
+}
+
 static void a_table_stays_within_its_budget(void **state)
 {
     (void)state;
@@ -224,6 +262,8 @@ int main(void)
         cmocka_unit_test(the_table_holds_what_a_plain_array_holds),
         cmocka_unit_test(a_live_block_costs_at_most_64_bytes),
         cmocka_unit_test(addresses_that_never_come_again_do_not_grow_the_table),
+        cmocka_unit_test(blocks_with_neighboring_hashes_are_all_kept),
+        cmocka_unit_test(addresses_at_equal_distances_spread_over_the_table),
         cmocka_unit_test(a_table_stays_within_its_budget),
         cmocka_unit_test(levels_rise_and_fall_with_the_events),
         cmocka_unit_test(a_table_of_the_library_pairs_frees_with_allocations),

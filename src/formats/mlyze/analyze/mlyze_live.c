@@ -186,9 +186,13 @@ static coffer_status make_part(coffer__mlyze_part *out, coffer__mlyze_live *live
     return COFFER_OK;
 }
 
-static coffer_status rebuild(coffer__mlyze_live *live, coffer__mlyze_part *part, coffer_error *err)
+/* least : of the capacity. */
+static coffer_status rebuild(coffer__mlyze_live *live, coffer__mlyze_part *part, uint64_t least,
+                             coffer_error *err)
 {
     uint32_t capacity = capacity_for(live, part);
+    if (capacity < least)
+        capacity = least <= UINT32_MAX / 2 ? (uint32_t)least : 0;
     for (;; capacity = capacity < UINT32_MAX / 2 ? 2 * capacity : 0) {
         coffer__mlyze_part fresh;
         if (capacity == 0)
@@ -215,13 +219,13 @@ coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live
 {
     coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
     if (part->used >= part->max_used) {
-        coffer_status status = rebuild(live, part, err);
+        coffer_status status = rebuild(live, part, 0, err);
         if (status)
             return status;
     }
     coffer__mlyze_slot *slot = coffer__mlyze_find_slot(part, hash, address);
-    if (slot >= part->end) {
-        coffer_status status = rebuild(live, part, err);
+    while (slot >= part->end) { /* blocks must never be at the end: a search would not stop there */
+        coffer_status status = rebuild(live, part, 2 * (uint64_t)part->capacity, err);
         if (status)
             return status;
         slot = coffer__mlyze_find_slot(part, hash, address);

@@ -81,7 +81,9 @@ static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t
 {
     __extension__ typedef unsigned __int128 uint128;
     uint128 product = (uint128)(address ^ key->add) * key->multiply;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    uint64_t folded = (uint64_t)product ^ (uint64_t)(product >> 64);
+    /* The product alone is linear: with some keys, addresses at equal distances would be neighbors. */
+    return (folded ^ folded >> 32) * UINT64_C(0xD6E8FEB86659FD93);
 }
 
 /* Where the search for an address begins. */
