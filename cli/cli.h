@@ -134,6 +134,8 @@ int cli_finish(int status);
 void cli_hold_signals(void);
 bool cli_signal_waits(void); /* whether one is being held back */
 void cli_release_signals(void);
+/* The same once the change is committed: a held signal no longer interrupts anything and is ignored. */
+void cli_finish_signals(void);
 /* Ctrl-C and the like: temporary files are removed, the terminal is left as it was found. */
 void cli_install_signals(void);
 

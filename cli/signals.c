@@ -57,3 +57,12 @@ void cli_release_signals(void)
 {
     mask_signals(SIG_UNBLOCK);
 }
+
+void cli_finish_signals(void)
+{
+    /* Ignoring a signal also discards it while it is pending. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    cli_release_signals();
+}

@@ -15,7 +15,7 @@
 typedef struct field_job {
     const cli_args *args;
     const coffer_mldf *set;
-    char *name; /* of the field; its type is behind the NUL */
+    char *name; /* of the field; its type is after the NUL */
     coffer_mldf_field field;
     coffer_source *values;
     coffer__npy npy;
@@ -50,7 +50,7 @@ static int read_spec(field_job *job)
                          job->name);
     if (!job->field.type)
         return cli_usage(job->args,
-                         "--add-field: there is no type '%s'; int, float, text, json, bytes, ndarray, "
+                         "--add-field: unknown type '%s'; int, float, text, json, bytes, ndarray, "
                          "image-jpeg, image-png and audio are the usual ones",
                          type);
     if (cli_has(job->args, "zstd"))
@@ -70,7 +70,7 @@ static int take_npy(field_job *job)
     bool is_number = job->field.type == COFFER_MLDF_INT || job->field.type == COFFER_MLDF_FLOAT;
     if (npy->structured || npy->fortran_order || npy->dimensions == 0 ||
         npy->dimensions > COFFER_MLDF_MAX_DIMS + 1 || !coffer__npy_is_number(&npy->fields[0]))
-        return cli_usage(job->args, "%s: wants plain numbers, in rows", path);
+        return cli_usage(job->args, "%s: requires plain numbers, in rows", path);
     if (npy->shape[0] != samples)
         return cli_usage(job->args, "%s has %" PRIu64 " rows, the set has %" PRIu64 " samples", path,
                          npy->shape[0], samples);
@@ -238,7 +238,10 @@ static int add(field_job *job, const cli_key *key)
     cli_hold_signals();
     coffer_status status =
         coffer_mldf_update_add_field(cli_operand(job->args, 0), &job->field, fill, job, &opts, &err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     term_progress_end(&bar);
     sample_input_free(&job->input);
     if (status == COFFER_OK)

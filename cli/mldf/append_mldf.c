@@ -14,11 +14,11 @@
 
 static const cli_option options[] = {
     { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
-      "what IN is, when it is no set (by what is there)" },
+      "kind of IN when it is not a set (default: detected)" },
     { "dedup", 0, NULL, NULL, "store equal values of the new samples once" },
-    { "zstd-level", 0, "N", NULL, "of compressed fields: 1 to 22 (3)" },
-    { "keep-going", 'k', NULL, NULL, "leave out files that cannot be read" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "zstd-level", 0, "N", NULL, "level of compressed fields, 1 to 22", "3" },
+    { "keep-going", 'k', NULL, NULL, "skip files that cannot be read" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, samples_added, samples" },
     CLI_KEY_OPTION,
     { 0 },
@@ -42,7 +42,7 @@ typedef struct append_job {
     term_progress bar;
 } append_job;
 
-/* ---- What comes in ---- */
+/* ---- Reading the input ---- */
 
 static bool is_set(const char *path)
 {
@@ -64,7 +64,7 @@ static bool wants_pixels(const coffer_mldf *set)
     return false;
 }
 
-/* Anything but a set becomes one first, under a temporary name beside FILE. */
+/* Anything but a set is packed first, under a temporary name next to FILE. */
 static coffer_status pack_first(append_job *job, coffer_error *err)
 {
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
@@ -135,7 +135,7 @@ static bool is_picture(uint16_t type)
     return type == COFFER_MLDF_IMAGE_RAW || type == COFFER_MLDF_IMAGE_JPEG || type == COFFER_MLDF_IMAGE_PNG;
 }
 
-/* Whether values of one field can be stored in the other as they are. */
+/* True when values of one field can be stored in the other unchanged. */
 static bool agrees(const coffer_mldf_field *old, const coffer_mldf_field *new_field)
 {
     bool numbers = old->type == COFFER_MLDF_FLOAT && new_field->type == COFFER_MLDF_INT;
@@ -229,7 +229,7 @@ static coffer_status copy_samples(append_job *job, coffer_mldf_writer *writer, c
     return status;
 }
 
-/* A signal waits until FILE is as it was, or has all of IN: it leaves no journal behind. */
+/* Signals wait until FILE has its old content or all of IN, so that no journal is left. */
 static coffer_status append(append_job *job, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
@@ -244,7 +244,10 @@ static coffer_status append(append_job *job, coffer_error *err)
             coffer_mldf_writer_discard(writer);
     }
     term_progress_end(&job->bar);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     return status;
 }
 

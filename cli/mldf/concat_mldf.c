@@ -7,11 +7,12 @@
 
 static const cli_option options[] = {
     { "dedup", 0, NULL, NULL, "store equal values once, also of different files" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "of the new file (that of the first)" },
-    { "descriptor-stride", 0, "N", "208|204", "204 for programs built from the tutorial's code (208)" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new file (default: that of the first)" },
+    { "descriptor-stride", 0, "N", "208|204",
+      "size of a field descriptor; 204 for programs based on the tutorial", "208" },
+    { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, size, samples, fields" },
     CLI_KEY_OPTION,
     { 0 },

@@ -35,7 +35,7 @@ static int report(const cli_args *args, uint64_t deleted, uint64_t left)
     return status;
 }
 
-/* A signal waits until the file is what it was, or what it shall be: it leaves no journal behind. */
+/* Signals wait until the file has its old or its new content, so that no journal is left. */
 static int take_out(const cli_args *args, const sample_list *list, uint64_t samples, const cli_key *key)
 {
     coffer_mldf_update_opts opts = COFFER_MLDF_UPDATE_OPTS_INIT;
@@ -44,7 +44,10 @@ static int take_out(const cli_args *args, const sample_list *list, uint64_t samp
     cli_hold_signals();
     coffer_status status =
         coffer_mldf_update_delete(cli_operand(args, 0), list->at, list->count, &opts, &err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     return status == COFFER_OK ? report(args, list->count, samples - list->count)
                                : mldf_fail(cli_operand(args, 0), &err);
 }

@@ -12,11 +12,12 @@ static const cli_option options[] = {
     { "output", 'o', "FILE", NULL,
       "write to FILE; .npy, .png, .jpg and .wav convert arrays, pictures and sound; FOLDER/ gets a file "
       "each" },
-    { "field", 0, "NAME", NULL, "only this field: of the samples named, or of all" },
-    { "as", 0, "KIND", "value|npy|png|jpg|wav|json", "how to write a value (by FILE's extension)" },
-    { "stored", 0, NULL, NULL, "a value's bytes as they are in the file, still compressed and encrypted" },
-    { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as such" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { "field", 0, "NAME", NULL, "only this field, of the given samples or of all" },
+    { "as", 0, "KIND", "value|npy|png|jpg|wav|json",
+      "format of a value (default: by the extension of FILE)" },
+    { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
+    { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
     CLI_KEY_OPTION,
     { 0 },
 };
@@ -117,7 +118,7 @@ static int get_stored(mldf_get *job)
     return cli_write_out(job->output, job->force, bytes->data, bytes->size);
 }
 
-/* Numbers and texts with a line break behind them; a value that is absent or locked is an error, for scripts
+/* Numbers and texts with a line break after them; a value that is absent or locked is an error, for scripts
  * to see. */
 static int get_text(mldf_get *job)
 {

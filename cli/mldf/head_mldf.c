@@ -4,8 +4,8 @@
 #include "term.h"
 
 static const cli_option options[] = {
-    { "count", 'n', "N", NULL, "so many samples (10)" },
-    { "from", 0, "N", NULL, "the first one (0)" },
+    { "count", 'n', "N", NULL, "number of samples", "10" },
+    { "from", 0, "N", NULL, "first sample", "0" },
     { "json", 0, NULL, NULL, "one JSON object per line: sample, and each field by its name" },
     CLI_KEY_OPTION,
     { 0 },

@@ -1,4 +1,4 @@
-/* What the verbs mean for training sets: rows of cli/format_verbs.c. */
+/* The verbs of training sets: rows of cli/format_verbs.c. */
 #ifndef COFFER_CLI_MLDF_VERBS_H
 #define COFFER_CLI_MLDF_VERBS_H
 

@@ -6,19 +6,19 @@
 #include <inttypes.h>
 
 static const cli_option options[] = {
-    { "seed", 0, "N", NULL, "of the shuffling (0)" },
-    { "epoch", 0, "N", NULL, "every epoch has an order of its own (0)" },
+    { "seed", 0, "N", NULL, "seed of the shuffle", "0" },
+    { "epoch", 0, "N", NULL, "epoch; each has its own order", "0" },
     { "sequential", 0, NULL, NULL, "no shuffling: 0, 1, 2 …" },
-    { "window", 0, "N", NULL, "pages in random order, samples at random from N open pages: for slow disks" },
-    { "page-samples", 0, "N", NULL, "with --window: samples to a page (as many as fill one of the file)" },
-    { "rank", 0, "N", NULL, "the part of process N, from 0 (0)" },
-    { "world", 0, "N", NULL, "of so many processes (1)" },
-    { "worker", 0, "N", NULL, "the part of worker N of the process, from 0 (0)" },
-    { "workers", 0, "N", NULL, "of so many workers (1)" },
-    { "drop-last", 0, NULL, NULL, "the same number for every process: the last few are left out" },
-    { "pad", 0, NULL, NULL, "the same number for every process: the first few come again" },
-    { "from", 0, "N", NULL, "begin at this position: to go on where a run stopped (0)" },
-    { "count", 'n', "N", NULL, "so many positions (to the end of the epoch)" },
+    { "window", 0, "N", NULL, "shuffle pages, then draw samples from N open pages: for slow disks" },
+    { "page-samples", 0, "N", NULL, "with --window: samples per page", "by the page size of the file" },
+    { "rank", 0, "N", NULL, "the part of process N, counted from 0", "0" },
+    { "world", 0, "N", NULL, "number of processes", "1" },
+    { "worker", 0, "N", NULL, "the part of worker N of the process, counted from 0", "0" },
+    { "workers", 0, "N", NULL, "number of workers per process", "1" },
+    { "drop-last", 0, NULL, NULL, "the same number for every process: skip the last few samples" },
+    { "pad", 0, NULL, NULL, "the same number for every process: repeat the first few samples" },
+    { "from", 0, "N", NULL, "first position, to resume where a run stopped", "0" },
+    { "count", 'n', "N", NULL, "number of positions", "to the end of the epoch" },
     { "json", 0, NULL, NULL, "one JSON object: samples, length, from, order" },
     { 0 },
 };
@@ -126,7 +126,7 @@ const cli_format_verb cli_mldf_order = {
     .verb = "order",
     .options = options,
     .examples = "  coffer order train.mldf --seed 1 -n 10                      # the first ten of epoch 0\n"
-                "  coffer order train.mldf --seed 1 --epoch 2 --from 5000      # go on in epoch 2\n"
+                "  coffer order train.mldf --seed 1 --epoch 2 --from 5000      # resume in epoch 2\n"
                 "  coffer order train.mldf --seed 1 --rank 3 --world 8 --drop-last\n"
                 "  coffer order train.mldf --seed 1 --window 16                # page by page\n",
     .run = run,

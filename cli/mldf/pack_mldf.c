@@ -12,24 +12,25 @@
 
 static const cli_option options[] = {
     { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
-      "what the input is (by what is there)" },
-    { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100 (as they are)" },
+      "kind of the input (default: detected)" },
+    { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100" },
     { "max-size", 0, "N", NULL, "scale larger pictures down so that no side is longer than N pixels" },
-    { "raw", 0, NULL, NULL, "store decoded pixels: larger, and nothing to decode when training" },
-    { "zstd", 0, NULL, NULL, "compress texts, arrays and what else is not compressed yet, value by value" },
-    { "zstd-level", 0, "N", NULL, "1 to 22 (3)" },
+    { "raw", 0, NULL, NULL, "store decoded pixels: a larger file, no decoding during training" },
+    { "zstd", 0, NULL, NULL, "compress texts, arrays and other values that are not compressed yet" },
+    { "zstd-level", 0, "N", NULL, "compression level, 1 to 22", "3" },
     { "dictionary", 0, "SIZE", NULL,
-      "with --zstd: train a dictionary of at most SIZE (110K) for each text field" },
+      "with --zstd: train a dictionary of at most SIZE, such as 110K, for each text field" },
     { "dedup", 0, NULL, NULL, "store equal values once" },
     { "encrypt", 0, NULL, NULL, "encrypt every value with the key" },
-    { "keep-going", 'k', NULL, NULL, "leave out files that cannot be read, and count them" },
-    { "resume", 0, NULL, NULL, "go on with what an interrupted pack of the same input left" },
-    { "restart", 0, NULL, NULL, "drop what an interrupted pack left" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "of the file (2M)" },
-    { "descriptor-stride", 0, "N", "208|204", "204 for programs built from the tutorial's code (208)" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "keep-going", 'k', NULL, NULL, "skip files that cannot be read, and report them" },
+    { "resume", 0, NULL, NULL, "continue an interrupted pack of the same input" },
+    { "restart", 0, NULL, NULL, "discard an interrupted pack and start again" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the file", "2M" },
+    { "descriptor-stride", 0, "N", "208|204",
+      "size of a field descriptor; 204 for programs based on the tutorial", "208" },
+    { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, format, size, samples, fields, classes, skipped, resumed" },
     CLI_KEY_OPTION,
@@ -61,17 +62,17 @@ static int parse(pack_job *job)
         !cli_size(&dictionary, args, "dictionary", 0))
         return CLI_USAGE;
     if (cli_has(args, "dictionary") && (dictionary < 256 || dictionary > 16U << 20))
-        return cli_usage(args, "--dictionary goes from 256 bytes to 16M; 110K is usual");
+        return cli_usage(args, "--dictionary must be from 256 bytes to 16M; 110K is usual");
     if (dictionary && !cli_has(args, "zstd"))
-        return cli_usage(args, "--dictionary is for --zstd: say that too");
+        return cli_usage(args, "--dictionary requires --zstd");
     if (cli_has(args, "raw") && quality)
         return cli_usage(args, "--raw and --jpeg-quality exclude each other");
     if (cli_has(args, "resume") && cli_has(args, "restart"))
         return cli_usage(args, "--resume and --restart exclude each other");
     if (cli_has(args, "encrypt") && !job->key.at)
-        return cli_usage(args,
-                         "--encrypt needs a key: --key-file FILE or the environment's COFFER_KEY; 'head "
-                         "-c 32 /dev/urandom >FILE' makes one");
+        return cli_usage(
+            args, "--encrypt needs a key: --key-file FILE or the environment variable COFFER_KEY; 'head "
+                  "-c 32 /dev/urandom >FILE' makes one");
     opts->write = &job->write;
     opts->kind =
         cli_has(args, "kind") ? (coffer_dataset_kind)(cli_choice(args, "kind", 0) + 1) : COFFER_DATASET_AUTO;
@@ -87,7 +88,7 @@ static int parse(pack_job *job)
     return CLI_OK;
 }
 
-/* Ctrl-C ends the work between two samples: what is packed stays for --resume. */
+/* Ctrl-C stops between two samples; packed samples are kept for --resume. */
 static int step(void *context, uint64_t done, uint64_t total)
 {
     pack_job *job = context;
@@ -110,7 +111,7 @@ static bool has_partial(const pack_job *job)
     return found;
 }
 
-/* What was packed before an input was refused is of no use: it has to change before another try. */
+/* A refused input has to change before another try, so a partial pack of it is useless. */
 static void drop_useless(const pack_job *job, coffer_status status)
 {
     bool refused = coffer__is_about_file(status) || status == COFFER_E_UNSUPPORTED ||
@@ -119,7 +120,7 @@ static void drop_useless(const pack_job *job, coffer_status status)
         coffer_mldf_writer_drop_partial(job->output, NULL);
 }
 
-/* Of a failure that is that of one sample: the others may do without it. */
+/* For a failure of one sample, which the user may want to skip. */
 static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
 {
     bool about_input = coffer__is_about_file(err->status) || err->status == COFFER_E_IO ||
@@ -127,31 +128,31 @@ static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
     if (!about_input || cli_has(job->args, "keep-going"))
         return "";
     if (has_partial(job))
-        return "--resume goes on there when it can be read, --resume --keep-going without it";
+        return "--resume continues there once it can be read; --resume --keep-going skips it";
     return err->status == COFFER_E_UNSAFE_PATH
-               ? "a set is made of plain files inside the input alone; --keep-going leaves out the others"
-               : "--keep-going leaves out what cannot be read";
+               ? "a set contains only plain files of the input folder; --keep-going skips the others"
+               : "--keep-going skips what cannot be read";
 }
 
-/* 'check' and 'repair', which the usual hints recommend, do not know the files of other programs, and a
- * folder is no mistake here. */
+/* The usual hints recommend 'check' and 'repair', which do not read files of other programs; and a folder is
+ * not a mistake here. */
 static const char *hint_for(const pack_job *job, const char *culprit, const coffer_error *err, bool of_sample)
 {
     bool is_left = has_partial(job);
     if (err->status == COFFER_E_EXISTS)
-        return is_left ? "--resume goes on with it, --restart drops it" : NULL;
+        return is_left ? "--resume continues it, --restart discards it" : NULL;
     if (of_sample)
         return hint_for_sample(job, err);
     if (is_left && err->status == COFFER_E_INCONSISTENT)
-        return "--restart drops what was left";
+        return "--restart discards what was left";
     if (is_left)
-        return "what is packed so far was kept: the same command with --resume goes on";
+        return "packed samples were kept: repeat the command with --resume";
     if (err->status == COFFER_E_UNSAFE_PATH)
-        return "a set is made of plain files inside the input alone";
+        return "a set contains only plain files of the input folder";
     if (err->status == COFFER_E_NOT_FOUND && cli_has(job->args, "kind"))
-        return "without --kind, what most files are is taken";
+        return "without --kind, the most common kind is chosen";
     if (err->status == COFFER_E_NOT_RECOGNISED)
-        return "'coffer convert' takes single files of other formats";
+        return "use 'coffer convert' for single files of other formats";
     return coffer__is_about_file(err->status) || is_folder(culprit) ? "" : NULL;
 }
 
@@ -183,7 +184,7 @@ static void print_left_out(const coffer_node *list, uint64_t skipped)
         printf("    … and %" PRIu64 " more (--json lists up to 1000)\n", skipped - shown);
 }
 
-static void print_for_people(const coffer_node *root, const coffer_node *packed)
+static void print_text(const coffer_node *root, const coffer_node *packed)
 {
     uint64_t skipped = coffer_node_get_u64(coffer_node_find(packed, "skipped"));
     uint64_t resumed = coffer_node_get_u64(coffer_node_find(packed, "resumed"));
@@ -205,10 +206,10 @@ static void print_for_people(const coffer_node *root, const coffer_node *packed)
         return;
     printf("  %snote%s     ", term_on(stdout, TERM_YELLOW), term_off(stdout));
     term_print_text(stdout, name, len, 0);
-    puts(" names files, but is kept as text: they are not all there, or not of one kind");
+    puts(" lists files but is stored as text: some are missing or of different types");
 }
 
-/* What the packer says behind samples and fields. */
+/* The numbers of the packer after samples and fields. */
 static void add_rest(coffer_node *root, const coffer_node *packed)
 {
     static const char *const names[] = { "classes", "skipped", "resumed" };
@@ -229,19 +230,30 @@ static void add_rest(coffer_node *root, const coffer_node *packed)
     }
 }
 
+static void describe(coffer_node *root, const pack_job *job, const coffer_node *packed)
+{
+    coffer__node_text(root, "file", job->output);
+    coffer__node_text(root, "format", "mldf");
+    coffer__node_u64(root, "size", coffer_node_get_u64(coffer_node_find(packed, "size")), COFFER_UNIT_BYTES);
+    coffer__node_u64(root, "samples", coffer_node_get_u64(coffer_node_find(packed, "samples")),
+                     COFFER_UNIT_NONE);
+    coffer__node_u64(root, "fields", coffer_node_get_u64(coffer_node_find(packed, "fields")),
+                     COFFER_UNIT_NONE);
+}
+
 static int report(const pack_job *job, const coffer_node *packed)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     int result = CLI_OK;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
-        status = mldf_describe_set(root, job->output, &err);
-    if (status == COFFER_OK && cli_has(job->args, "json")) {
+    if (!status)
+        describe(root, job, packed);
+    if (!status && cli_has(job->args, "json")) {
         add_rest(root, packed);
         result = cli_print_json(stdout, root);
-    } else if (status == COFFER_OK) {
-        print_for_people(root, packed);
+    } else if (!status) {
+        print_text(root, packed);
     } else {
         result = cli_fail(job->output, &err, NULL);
     }
@@ -262,7 +274,10 @@ static int pack(pack_job *job)
         status = coffer_mldf_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
     term_progress_end(&job->bar);
     int result = status == COFFER_OK ? report(job, packed) : fail(job, packed, &err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     coffer_node_free(packed);
     return result;
 }

@@ -58,7 +58,7 @@ static int fail_no_sample(const cli_args *args, uint64_t sample, uint64_t count)
     term_text shown;
     if (count == 0)
         return cli_usage(args, "%s has no samples", cli_operand(args, 0));
-    return cli_usage(args, "there is no sample %" PRIu64 ": %s has %s, from 0 to %" PRIu64, sample,
+    return cli_usage(args, "no sample %" PRIu64 ": %s has %s, from 0 to %" PRIu64, sample,
                      cli_operand(args, 0), term_count(shown, count), count - 1);
 }
 
@@ -139,7 +139,7 @@ static int add_range(sample_list *list, const cli_args *args, const char *text, 
     sample_place place = { .field = MLDF_ALL_FIELDS };
     const char *at = text;
     if (!read_samples(&place, &at) || *at)
-        return cli_usage(args, "'%s' is no sample: write 3 for one, 7..9 for 7 and 8", text);
+        return cli_usage(args, "'%s' is not a sample: write 3 for one, 7..9 for 7 and 8", text);
     int status = check_samples(&place, args, sample_count);
     if (status)
         return status;

@@ -24,8 +24,8 @@ typedef struct sample_list {
     size_t count;
 } sample_list;
 
-/* Of the operands from `first` on: "3", "7..9". 0, or the exit status after a message; to be freed in both
- * cases. */
+/* Parses the operands from `first` on: "3", "7..9". 0, or the exit status after a message; to be freed in
+ * both cases. */
 int sample_list_read(sample_list *out, const cli_args *args, size_t first, uint64_t sample_count);
 void sample_list_free(sample_list *list);
 

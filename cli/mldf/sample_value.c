@@ -34,7 +34,7 @@ static bool has_array(const coffer_mldf_field *field)
     return field->ndim > 0 || field->dtype != COFFER_DTYPE_NONE;
 }
 
-/* Whether the value cannot be read for want of a key. */
+/* True when the value is encrypted and there is no key. */
 static bool is_locked(const sample_reader *reader, const coffer_mldf_field *field)
 {
     return (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) && !reader->has_key;
@@ -90,7 +90,7 @@ static void put_array(coffer__buffer *out, const coffer_mldf_field *field)
     coffer__buffer_printf(out, "], ");
 }
 
-/* What a payload is, without its bytes. */
+/* Describes a payload without its bytes. */
 static void put_description(coffer__buffer *out, const sample_reader *reader, const coffer_mldf_field *field,
                             const coffer_mldf_entry *entry)
 {
@@ -181,7 +181,7 @@ static void put_audio_members(coffer__json_writer *json, const coffer_mldf_entry
     put_u64(json, "bit_depth", entry->bit_depth);
 }
 
-/* Numbers of any type, one behind the other; a complex one is a pair. */
+/* Numbers of any type, one after the other; a complex one is a pair. */
 static void put_elements(coffer__json_writer *json, const coffer_bytes *bytes, coffer_dtype dtype)
 {
     enum { AT_ONCE = 512 };

@@ -20,7 +20,7 @@ typedef struct sample_reader {
 
 void sample_reader_free(sample_reader *reader);
 
-/* Whether the value is text, or a number: something that reads well in a terminal. */
+/* True for text and numbers, which a terminal can show. */
 bool sample_is_readable(const coffer_mldf_field *field);
 /* "image-jpeg"; "type 99" for one that has no name. */
 typedef char sample_type_text[24];

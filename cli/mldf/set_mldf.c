@@ -13,11 +13,11 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "delete", 'd', "KEY", NULL, "take the value at KEY, such as 42.caption, away" },
+    { "delete", 'd', "KEY", NULL, "delete the value at KEY, such as 42.caption" },
     { "add-field", 0, "NAME:TYPE", NULL,
-      "a new field behind the others: score:float, caption:text, thumb:image-jpeg; text? may be absent" },
+      "add a field after the others: score:float, caption:text, thumb:image-jpeg; text? may be absent" },
     { "values", 0, "FILE", NULL,
-      "with --add-field: its values, an .npy array or a line of JSON for each sample (null = absent)" },
+      "with --add-field: its values, an .npy array or one line of JSON per sample (null = absent)" },
     { "zstd", 0, NULL, NULL, "with --add-field: compress its values" },
     { "encrypt", 0, NULL, NULL, "with --add-field: encrypt its values with the key" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, changes" },
@@ -51,7 +51,7 @@ static int add_change(set_job *job, const char *key, size_t key_len, const char 
         return cli_usage(job->args, "out of memory");
     int result = sample_place_read(&place, job->args, job->set, what);
     if (!result && (!place.is_one || place.field == MLDF_ALL_FIELDS))
-        result = cli_usage(job->args, "'%s' is no value: write SAMPLE.FIELD, such as 42.caption", what);
+        result = cli_usage(job->args, "'%s' is not a value: write SAMPLE.FIELD, such as 42.caption", what);
     coffer__free(what);
     if (result)
         return result;
@@ -74,7 +74,7 @@ static int gather(set_job *job)
         } else if (!word.option && operands++ > 0) {
             const char *equals = strchr(word.value, '=');
             result = equals ? add_change(job, word.value, (size_t)(equals - word.value), equals + 1)
-                            : cli_usage(job->args, "'%s' is no SAMPLE.FIELD=VALUE", word.value);
+                            : cli_usage(job->args, "'%s' is not SAMPLE.FIELD=VALUE", word.value);
         }
     }
     if (!result && job->count == 0)
@@ -134,7 +134,10 @@ static coffer_status replace(set_job *job, coffer_error *err)
     if (status == COFFER_OK)
         status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job,
                                             &opts, err);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     sample_input_free(&job->input);
     coffer__free(samples);
     coffer__free(fields);
@@ -161,7 +164,7 @@ static int report(const set_job *job)
     return status;
 }
 
-/* What is wrong with a value is not wrong with the set. */
+/* A bad value is the fault of the arguments, not of the set. */
 static int fail(const set_job *job, const coffer_error *err)
 {
     bool about_value =

@@ -1,4 +1,4 @@
-/* What was made, in a line or as JSON. */
+/* Reports a new set, as a line or as JSON. */
 #ifndef COFFER_CLI_SET_REPORT_H
 #define COFFER_CLI_SET_REPORT_H
 

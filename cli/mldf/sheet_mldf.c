@@ -11,14 +11,14 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "output", 'o', "FILE", NULL, "the picture, .png or .svg" },
-    { "count", 'n', "N", NULL, "so many samples (24)" },
-    { "columns", 0, "N", NULL, "tiles in a row (6)" },
-    { "size", 0, "N", NULL, "width and height of a tile in pixels (160)" },
-    { "seed", 0, "N", NULL, "of the choice: another seed shows other samples (0)" },
-    { "samples", 0, "A..B", NULL, "these samples in a row instead of random ones, B not included" },
-    { "field", 0, "NAME", NULL, "what to show (the first picture, else sound, else text)" },
-    { "label", 0, "NAME", NULL, "what to write under a tile (label, class or the first whole number)" },
+    { "output", 'o', "FILE", NULL, "output file, .png or .svg" },
+    { "count", 'n', "N", NULL, "number of samples", "24" },
+    { "columns", 0, "N", NULL, "tiles per row", "6" },
+    { "size", 0, "N", NULL, "width and height of a tile in pixels", "160" },
+    { "seed", 0, "N", NULL, "seed of the random choice of samples", "0" },
+    { "samples", 0, "A..B", NULL, "samples A to B - 1 instead of random ones" },
+    { "field", 0, "NAME", NULL, "field to show", "the first picture, sound or text" },
+    { "label", 0, "NAME", NULL, "field to write under a tile", "label, class or the first integer" },
     CLI_KEY_OPTION,
     { 0 },
 };
@@ -40,7 +40,7 @@ typedef struct sheet_job {
     bool is_content; /* the value is whole, but no decoder takes it */
 } sheet_job;
 
-/* ---- What to show ---- */
+/* ---- Choosing samples and fields ---- */
 
 static size_t first_of_kind(const coffer_mldf *set, coffer_mldf_entry_kind kind)
 {

@@ -5,7 +5,7 @@
 #include "draw/picture.h"
 #include "mldf/sample_file.h"
 
-/* What is needed again for each tile. */
+/* State that all tiles share. */
 typedef struct tile_painter {
     picture *canvas;
     sample_reader *reader;

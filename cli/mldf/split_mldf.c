@@ -18,16 +18,17 @@
 enum { PARTS_MAX = 100000 };
 
 static const cli_option options[] = {
-    { "parts", 0, "LIST", NULL, "shares of the samples, named or not: train=0.9,val=0.1 or 0.8,0.1,0.1" },
-    { "every", 0, "N", NULL, "a new file after every N samples" },
-    { "shuffle", 0, "SEED", NULL, "deal the samples in the random order of this seed, not as they lie" },
-    { "output", 'o', "FOLDER", NULL, "where the files go (beside FILE)" },
+    { "parts", 0, "LIST", NULL, "shares of the samples, optionally named: train=0.9,val=0.1 or 0.8,0.1,0.1" },
+    { "every", 0, "N", NULL, "start a new file after every N samples" },
+    { "shuffle", 0, "SEED", NULL, "shuffle the samples with this seed" },
+    { "output", 'o', "FOLDER", NULL, "output folder", "the folder of FILE" },
     { "dedup", 0, NULL, NULL, "store equal values of a part once" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "of the new files (that of FILE)" },
-    { "descriptor-stride", 0, "N", "208|204", "204 for programs built from the tutorial's code (208)" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace files that exist" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new files (default: that of FILE)" },
+    { "descriptor-stride", 0, "N", "208|204",
+      "size of a field descriptor; 204 for programs based on the tutorial", "208" },
+    { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite existing files" },
     { "json", 0, NULL, NULL, "one JSON object per file: file, format, size, samples, fields" },
     CLI_KEY_OPTION,
     { 0 },
@@ -140,7 +141,7 @@ static int plan_every(split_job *job, uint64_t every)
 {
     uint64_t count = coffer__divide_up(job->samples, every);
     if (count > PARTS_MAX)
-        return cli_usage(job->args, "--every %" PRIu64 " would make %" PRIu64 " files; %d are the most",
+        return cli_usage(job->args, "--every %" PRIu64 " would make %" PRIu64 " files; the maximum is %d",
                          every, count, PARTS_MAX);
     for (uint64_t i = 0; i < count; i++) {
         char number[24];
@@ -239,7 +240,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
 static int run(const cli_args *args, coffer_source *src)
 {
     if (strcmp(cli_operand(args, 0), "-") == 0 && !cli_has(args, "output"))
-        return cli_usage(args, "standard input lies nowhere: -o says where the files go");
+        return cli_usage(args, "reading standard input: give an output folder with -o");
     return mldf_with_set(args, src, run_on);
 }
 

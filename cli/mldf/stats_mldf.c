@@ -11,7 +11,7 @@
 
 static const cli_option options[] = {
     { "field", 0, "NAME", NULL, "only this field" },
-    { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all (default: 10)" },
+    { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all", "10" },
     { "json", 0, NULL, NULL,
       "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
     CLI_KEY_OPTION,
@@ -176,7 +176,7 @@ static void add_bytes(term_table *table, double bytes)
     term_table_cell(table, term_bytes(text, (uint64_t)(bytes + 0.5)));
 }
 
-/* Whether a field that is shown has payloads, or numbers. */
+/* True when a shown field has payloads, or numbers. */
 static bool has_any(const stats_view *view, bool payloads)
 {
     for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++) {

@@ -187,7 +187,10 @@ static coffer_status append_sequences(append_job *job, coffer_error *err)
         coffer_mscan_writer_discard(job->writer);
     job->writer = NULL;
     term_progress_end(&job->bar);
-    cli_release_signals();
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     return status;
 }
 

@@ -43,10 +43,10 @@ COFFER_API void coffer_mldf_pack_opts_init(coffer_mldf_pack_opts *out, uint32_t 
 
 /* Packs inputs (folders, shards, manifests; all of one kind) into a set. The samples are sorted by name,
  * independent of the number of threads. An interrupted pack leaves OUT.mldf.partial files that `resume`
- * continues. `out` gets "samples", "fields", "classes", "skipped" and "resumed", and "kept_as_text", the name
- * of a manifest field that lists files of which some are missing or of different types, if there is one; when
- * one sample made it fail, only "failed", the name of that sample. Paths that lead outside the input folder,
- * links and devices are COFFER_E_UNSAFE_PATH. */
+ * continues. `out` gets "samples", "fields", "classes", "skipped", "resumed" and "size" (bytes of the file),
+ * and "kept_as_text", the name of a manifest field that lists files of which some are missing or of different
+ * types, if there is one; when one sample made it fail, only "failed", the name of that sample. Paths that
+ * lead outside the input folder, links and devices are COFFER_E_UNSAFE_PATH. */
 COFFER_API coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
                                           const char *out_path, const coffer_mldf_pack_opts *opts,
                                           coffer_error *err);

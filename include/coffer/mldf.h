@@ -117,6 +117,31 @@ typedef struct coffer_mldf_field {
 
 COFFER_API void coffer_mldf_field_init(coffer_mldf_field *out, uint32_t struct_size);
 
+/* A list of fields parsed from JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true,
+ * "encrypted": true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or
+ * {"fields": […]}. */
+typedef struct coffer_mldf_schema coffer_mldf_schema;
+
+typedef struct coffer_mldf_schema_opts {
+    uint32_t struct_size;
+    const coffer_limits *limits;
+} coffer_mldf_schema_opts;
+
+#define COFFER_MLDF_SCHEMA_OPTS_INIT          \
+    {                                         \
+        sizeof(coffer_mldf_schema_opts), NULL \
+    }
+
+COFFER_API void coffer_mldf_schema_opts_init(coffer_mldf_schema_opts *out, uint32_t struct_size);
+
+/* out : owned by the caller, coffer_mldf_schema_free(). */
+COFFER_API coffer_status coffer_mldf_schema_parse(coffer_mldf_schema **out, const char *text, size_t len,
+                                                  const coffer_mldf_schema_opts *opts, coffer_error *err);
+COFFER_API void coffer_mldf_schema_free(coffer_mldf_schema *schema);
+COFFER_API size_t coffer_mldf_schema_count(const coffer_mldf_schema *schema);
+/* The fields as an array, borrowed from the schema. */
+COFFER_API const coffer_mldf_field *coffer_mldf_schema_fields(const coffer_mldf_schema *schema);
+
 /* ---- Reading ---- */
 
 typedef struct coffer_mldf coffer_mldf;
@@ -190,7 +215,7 @@ COFFER_API coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coff
 
 /* Reads the value of one field of one sample, decrypted and decompressed; for scalars and unknown types the
  * row bytes. An absent value has size 0 and entry->present false. entry : may be NULL.
- * "authentication failed for sample N, field F" is COFFER_E_BAD_CHECKSUM. */
+ * An encrypted value is COFFER_E_KEY_NEEDED without a key and COFFER_E_AUTHENTICATION_FAILED with a wrong one. */
 COFFER_API coffer_status coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
                                           uint64_t sample, size_t field, coffer_error *err);
 /* Reads the payload as it is stored. */
@@ -385,11 +410,12 @@ typedef struct coffer_mldf_writer_opts {
     const coffer_limits *limits; /* rows and table entries past memory_bytes spill to a temporary file */
     bool resumable;              /* see coffer_mldf_writer_resume */
     const char *resume_tag;      /* identifies the input; resuming with another tag is refused; copied */
+    bool borrow; /* do not copy the bytes of values: they stay valid until flush, commit or discard */
 } coffer_mldf_writer_opts;
 
-#define COFFER_MLDF_WRITER_OPTS_INIT                                                              \
-    {                                                                                             \
-        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL \
+#define COFFER_MLDF_WRITER_OPTS_INIT                                                                     \
+    {                                                                                                    \
+        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL, false \
     }
 
 COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint32_t struct_size);
@@ -398,10 +424,7 @@ COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint3
 COFFER_API coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
                                                    const coffer_mldf_field *fields, size_t field_count,
                                                    const coffer_mldf_writer_opts *opts, coffer_error *err);
-/* The same, with the schema as JSON: [{"name": "image", "type": "image-jpeg", "optional": true, "zstd": true,
- * "encrypted": true, "dtype": "f32", "shape": [3, 0], "sample_rate": 16000, "jpeg_quality": 90}, …], or
- * {"fields": […]}.
- */
+/* The same, with the schema as JSON: see coffer_mldf_schema_parse. */
 COFFER_API coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path,
                                                         const char *schema, size_t schema_len,
                                                         const coffer_mldf_writer_opts *opts,
@@ -433,8 +456,8 @@ COFFER_API size_t coffer_mldf_writer_field_count(const coffer_mldf_writer *write
 COFFER_API const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *writer,
                                                                 size_t index);
 /* Set values of the current sample, in any order. A value that is not set is absent (0 for scalars); setting
- * a value again replaces it. Bytes are copied. COFFER_E_INVALID_ARGUMENT when a value does not match its
- * field. */
+ * a value again replaces it. Bytes are copied, unless the writer borrows them. COFFER_E_INVALID_ARGUMENT when
+ * a value does not match its field. */
 COFFER_API coffer_status coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
                                                     coffer_error *err);
 COFFER_API coffer_status coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
@@ -453,6 +476,9 @@ COFFER_API coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer
 /* Discards the values of the current sample. */
 COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
 COFFER_API coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
+/* Writes values whose bytes are borrowed: afterwards the writer no longer uses them. Call it between samples.
+ */
+COFFER_API coffer_status coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer even when it fails: the old file, if any, is
  * then unchanged. */
 COFFER_API coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);

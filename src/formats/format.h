@@ -42,4 +42,9 @@ extern const coffer_format coffer__mcf_format;
 extern const coffer_format coffer__mldf_format;
 extern const coffer_format coffer__pycauset_format;
 
+/* The error of a reader for a file without the magic of its format; says what may have changed the magic.
+ * head : the first bytes of the file. */
+coffer_status coffer__fail_magic(const coffer_format *format, const uint8_t *head, size_t len,
+                                 coffer_error *err);
+
 #endif

@@ -281,6 +281,16 @@ static coffer_status fail_not_recognized(const uint8_t *head, size_t len, coffer
     return status;
 }
 
+coffer_status coffer__fail_magic(const coffer_format *format, const uint8_t *head, size_t len,
+                                 coffer_error *err)
+{
+    const char *cause = mangled_by(format, head, len);
+    if (cause)
+        return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "looks like a damaged %s file: %s", format->name,
+                            cause);
+    return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "not a %s file", format->name);
+}
+
 coffer_status coffer_identify(const coffer_format **out, coffer_source *src, coffer_error *err)
 {
     uint8_t head[HEAD_SIZE];

@@ -85,7 +85,7 @@ static coffer_status probe_flac(coffer_audio_info *out, const uint8_t *bytes, si
         return coffer__fail(err, COFFER_E_TRUNCATED, size, "FLAC: %zu bytes, the header has %d", size,
                             FLAC_HEADER_SIZE);
     if ((bytes[4] & 0x7f) != 0 || bytes[5] != 0 || bytes[6] != 0 || bytes[7] != 34)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, 4, "FLAC: the first block is no STREAMINFO");
+        return coffer__fail(err, COFFER_E_BAD_VALUE, 4, "FLAC: the first block is not STREAMINFO");
     /* 20 bits rate, 3 channels − 1, 5 bits of a sample − 1, 36 samples; big-endian. */
     uint64_t packed = 0;
     for (size_t i = 18; i < 26; i++)

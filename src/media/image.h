@@ -1,4 +1,4 @@
-/* What the picture codecs share. JPEG and PNG are modules. */
+/* Shared by the picture codecs. JPEG and PNG are modules. */
 #ifndef COFFER_MEDIA_IMAGE_H
 #define COFFER_MEDIA_IMAGE_H
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a file may spend on chunks that are no pixels. */
+/* Limit for chunks that are not pixels. */
 #define CHUNK_MAX ((png_alloc_size_t)8 << 20)
 #define CHUNKS_MAX 1000
 

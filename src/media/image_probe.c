@@ -36,7 +36,7 @@ static coffer_status probe_png(coffer_image_info *out, const uint8_t *bytes, siz
     coffer_image_info info = { sizeof(coffer_image_info), COFFER_IMAGE_PNG, big_u32(bytes + 16),
                                big_u32(bytes + 20), png_channels(bytes[25]) };
     if (memcmp(bytes + 12, "IHDR", 4) != 0 || big_u32(bytes + 8) != 13)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, 8, "PNG: the first chunk is no header");
+        return coffer__fail(err, COFFER_E_BAD_VALUE, 8, "PNG: the first chunk is not a header");
     if (info.width == 0 || info.height == 0 || info.width > PNG_SIDE_MAX || info.height > PNG_SIDE_MAX)
         return coffer__fail(err, COFFER_E_BAD_VALUE, 16, "PNG: %" PRIu32 " × %" PRIu32 " pixels", info.width,
                             info.height);
@@ -46,7 +46,7 @@ static coffer_status probe_png(coffer_image_info *out, const uint8_t *bytes, siz
     return COFFER_OK;
 }
 
-/* Markers that have no length behind them. */
+/* Markers that have no length after them. */
 static bool stands_alone(uint8_t marker)
 {
     return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8);

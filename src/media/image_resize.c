@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-/* What a side of the output takes from the same side of the input. */
+/* The weights of one dimension: pixels of the input for each pixel of the output. */
 typedef struct side {
     coffer__taps *taps;
     float *weights;
@@ -35,7 +35,7 @@ static uint32_t area_taps(coffer__taps *taps, float *weights, uint64_t i, uint64
     return taps->count;
 }
 
-/* Between the centers of the two nearest; beyond the outermost centers their value goes on. */
+/* Between the centers of the two nearest; beyond the outermost centers their value continues. */
 static uint32_t linear_taps(coffer__taps *taps, float *weights, uint64_t i, uint64_t in, uint64_t out)
 {
     double center = ((double)i + 0.5) * (double)in / (double)out - 0.5;

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one pixel of the output takes from a line of the input: `count` neighbors from `first` on. */
+/* The `count` neighbors in a line of the input, from `first` on, that make one pixel of the output. */
 typedef struct coffer__taps {
     uint32_t first, count;
     const float *weights;
 } coffer__taps;
 
-/* A row of floats has room for this many behind its end: pixels are loaded four values at a time. */
+/* A row of floats has room for this many after its end: pixels are loaded four values at a time. */
 #define COFFER__RESIZE_SLACK 4
 
 typedef struct coffer__resize_kernels {

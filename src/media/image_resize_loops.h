@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-/* Four values, which is a pixel, or the beginning of the next one behind it. */
+/* Four values, which is a pixel, or the beginning of the next one after it. */
 typedef float pixel_lanes __attribute__((vector_size(16)));
 
 static inline pixel_lanes load_lanes(const float *from)

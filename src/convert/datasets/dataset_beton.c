@@ -38,7 +38,7 @@ static coffer_status row_at(const uint8_t **out, beton_input *input, uint64_t ro
     return COFFER_OK;
 }
 
-/* A field with one raw picture must be one of raw pictures: the mode of each stands in its row. */
+/* A field with one raw picture must be one of raw pictures: the mode of each is in its row. */
 static coffer_status has_raw_pictures(bool *out, beton_input *input, size_t field, coffer_error *err)
 {
     coffer_status status = COFFER_OK;

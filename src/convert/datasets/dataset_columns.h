@@ -1,4 +1,4 @@
-/* What the values of a column have in common, and so which type its field can have. */
+/* Properties that the values of a column share, and the type of field that follows from them. */
 #ifndef COFFER_CONVERT_DATASET_COLUMNS_H
 #define COFFER_CONVERT_DATASET_COLUMNS_H
 
@@ -64,7 +64,7 @@ typedef struct coffer__columns {
     coffer__table table; /* by name */
 } coffer__columns;
 
-/* The column of that name, made when there is none. The pointer is good until the next call. */
+/* The column of that name, made if there is none. The pointer is good until the next call. */
 coffer_status coffer__columns_get(coffer__column **out, coffer__columns *columns, const char *name,
                                   size_t len, const coffer_limits *limits, coffer_error *err);
 coffer__column *coffer__columns_find(const coffer__columns *columns, const char *name, size_t len);
@@ -76,7 +76,7 @@ void coffer__column_see(coffer__column *column, uint64_t sample, uint32_t can);
 coffer_status coffer__columns_settle(coffer__dataset_schema *schema, coffer__columns *columns,
                                      uint64_t samples, coffer_error *err);
 
-/* What the bytes of a file could be: a picture, a sound or an array by their first bytes. */
+/* The kind of a file, picture, sound or array, by its first bytes. */
 uint32_t coffer__column_sniff(coffer__column *column, const uint8_t *bytes, size_t size);
 
 #endif

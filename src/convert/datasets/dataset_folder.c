@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What can be packed, by extension. */
+/* Kinds of files, by extension. */
 typedef struct file_kind {
     coffer_dataset_kind kind;
     const char *field, *title;
@@ -99,7 +99,7 @@ static bool leads_to_folder(int folder, const coffer__folder_file *file)
 }
 
 /* Leaves the files of one kind. Links and devices among them stay, to be refused one by one, and so do links
- * to folders: what is behind them must not be missed unsaid. */
+ * to folders, so that skipped directories are reported. */
 static void keep_kind(coffer__folder_list *list, int folder, size_t kind)
 {
     size_t kept = 0;
@@ -292,8 +292,8 @@ static void folder_close(coffer__dataset_input *base)
 }
 
 coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
-                                          coffer_dataset_kind kind, const coffer_limits *limits,
-                                          coffer_error *err)
+                                          coffer__folder_list *list, coffer_dataset_kind kind,
+                                          const coffer_limits *limits, coffer_error *err)
 {
     folder_input *input = NULL;
     size_t found = OTHER_KIND;
@@ -307,9 +307,9 @@ coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const cha
     input->limits = coffer__limits(limits);
     input->folder = -1;
     input->label = -1;
+    input->list = *list;
+    *list = (coffer__folder_list){ 0 };
     status = coffer__file_open(&input->folder, folder, O_RDONLY | O_DIRECTORY, 0, err);
-    if (!status)
-        status = coffer__folder_list_read(&input->list, folder, &input->limits, err);
     if (!status)
         status = choose_kind(&found, &input->list, kind, err);
     if (!status) {

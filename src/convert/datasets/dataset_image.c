@@ -7,7 +7,7 @@
 
 enum { MODE_RAW = 0, MODE_JPEG = 1, MODE_PNG = 2 };
 
-/* Of pictures that are encoded again only because they were too large. */
+/* Quality of pictures that are encoded again only because they were too large. */
 #define USUAL_QUALITY 90
 
 static uint32_t scaled_side(uint32_t side, uint32_t longest, uint32_t max)

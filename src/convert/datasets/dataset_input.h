@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "coffer/dataset.h"
 #include "coffer/media.h"
+#include "outside/archives/folder_walk.h"
 
 /* ---- Fields ---- */
 
@@ -17,7 +18,7 @@ typedef struct coffer__dataset_schema {
     size_t count, capacity;
 } coffer__dataset_schema;
 
-/* A field behind the others, its name copied; flags and dims are for the caller to fill in. COFFER_E_BAD_TEXT
+/* A field after the others, its name copied; flags and dims are for the caller to fill in. COFFER_E_BAD_TEXT
  * and COFFER_E_LIMIT for a name that cannot be one. Inputs see to it that
  * names are different. */
 coffer_status coffer__dataset_add_field(coffer_mldf_field **out, coffer__dataset_schema *schema,
@@ -73,20 +74,20 @@ typedef struct coffer__dataset_input {
     const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
     bool shares_payloads;     /* the same bytes come again and again */
     coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */
-    /* The next sample, in order: values are absent before. *more is false behind the last. */
+    /* The next sample, in order: values are absent before. *more is false after the last. */
     coffer_status (*next)(bool *more, coffer__dataset_sample *sample, struct coffer__dataset_input *input,
                           coffer_error *err);
     /* Reads what `next` only named; any thread. May be NULL. */
     coffer_status (*load)(coffer__dataset_sample *sample, const struct coffer__dataset_input *input,
                           coffer_error *err);
-    /* Begins anew. */
+    /* Begins again. */
     coffer_status (*rewind)(struct coffer__dataset_input *input, coffer_error *err);
     void (*close)(struct coffer__dataset_input *input);
 } coffer__dataset_input;
 
 /* Zeroed memory for an input of this size, with its digest. */
 coffer_status coffer__dataset_input_new(void *out, size_t size, coffer_error *err);
-/* What all inputs have; for their own close. */
+/* Frees the common part of an input; called by its close. */
 void coffer__dataset_input_free(coffer__dataset_input *input);
 static inline void coffer__dataset_input_close(coffer__dataset_input *input)
 {
@@ -99,9 +100,10 @@ coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const voi
                                          coffer_error *err);
 
 /* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_mldf_pack. */
+/* list : the files of the folder; taken over, and empty afterwards. */
 coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
-                                          coffer_dataset_kind kind, const coffer_limits *limits,
-                                          coffer_error *err);
+                                          coffer__folder_list *list, coffer_dataset_kind kind,
+                                          const coffer_limits *limits, coffer_error *err);
 coffer_status coffer__dataset_open_tar(coffer__dataset_input **out, coffer_source *const *shards,
                                        size_t count, const coffer_limits *limits, coffer_error *err);
 /* folder : a descriptor of the folder that paths are relative to, or −1: no value names a file. */

@@ -11,7 +11,7 @@
 
 #define EXTENSION_MAX 16
 
-/* What stands behind the last dot, in lower case; false when there is nothing like it. */
+/* The part after the last dot, in lower case; false when there is nothing like it. */
 static bool extension_of(char out[EXTENSION_MAX], const char *text, size_t len)
 {
     size_t dot = len;

@@ -1,4 +1,4 @@
-/* What JSONL and CSV manifests share: values that name files. */
+/* Shared by JSONL and CSV manifests: values that name files. */
 #ifndef COFFER_CONVERT_DATASET_MANIFEST_H
 #define COFFER_CONVERT_DATASET_MANIFEST_H
 

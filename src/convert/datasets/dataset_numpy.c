@@ -41,7 +41,7 @@ static coffer_status add_array(numpy_input *input, array_rows *array, const char
     if (dtype == COFFER_DTYPE_NONE)
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                                               "\"%s\" is no array of numbers", name),
+                                               "\"%s\" is not an array of numbers", name),
                                   coffer__source_other_name(input->src));
     if (npy->dimensions == 0 || npy->dimensions - 1 > COFFER_MLDF_MAX_DIMS)
         return coffer__fail_other(err,

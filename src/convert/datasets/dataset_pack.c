@@ -21,6 +21,8 @@ typedef struct pack {
     coffer_mldf_pack_opts opts;
     coffer_mldf_writer_opts write;
     coffer_limits limits;
+    coffer__folder_list list; /* the files of `listed` */
+    const char *listed;       /* a folder of the inputs, or NULL */
     const char *const *inputs;
     size_t input_count;
     /* Shards of tar, or one manifest or array. */
@@ -69,7 +71,7 @@ static coffer_status add_source(pack *work, const char *path, coffer_error *err)
     return COFFER_OK;
 }
 
-/* What tells one state of the files from another. */
+/* Adds names, sizes and times of the files to the digest. */
 static void fingerprint(const pack *work)
 {
     for (size_t i = 0; i < work->source_count; i++) {
@@ -84,28 +86,38 @@ static void fingerprint(const pack *work)
     }
 }
 
-/* The shards of a folder, by name. */
+/* Each folder is walked once. */
+static coffer_status list_files(pack *work, const char *folder, coffer_error *err)
+{
+    if (work->listed == folder)
+        return COFFER_OK;
+    coffer__folder_list_free(&work->list);
+    work->list = (coffer__folder_list){ 0 };
+    work->listed = folder;
+    return coffer__folder_list_read(&work->list, folder, &work->limits, err);
+}
+
+/* Adds the shards of a folder, sorted by name. */
 static coffer_status add_shards_of(pack *work, const char *folder, coffer_error *err)
 {
-    coffer__folder_list list = { 0 };
     coffer__buffer path = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__folder_list_read(&list, folder, &work->limits, err);
-    for (size_t i = 0; !status && i < list.count; i++) {
-        if (!is_shard(list.files[i].path))
+    coffer_status status = list_files(work, folder, err);
+    for (size_t i = 0; !status && i < work->list.count; i++) {
+        const coffer__folder_file *file = &work->list.files[i];
+        if (!is_shard(file->path))
             continue;
         path.len = 0;
-        coffer__buffer_printf(&path, "%s/%s", folder, list.files[i].path);
+        coffer__buffer_printf(&path, "%s/%s", folder, file->path);
         if (path.failed)
             status = coffer__fail_no_memory(err, strlen(folder));
-        else if (list.files[i].irregular)
+        else if (file->irregular)
             status = coffer__fail_other(
                 err, coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "a link or device, not a file"),
-                list.files[i].path);
+                file->path);
         else
             status = add_source(work, coffer__buffer_text(&path), err);
     }
     coffer__buffer_free(&path);
-    coffer__folder_list_free(&list);
     return status;
 }
 
@@ -153,20 +165,18 @@ static coffer_status fail_one(const pack *work, const char *what, coffer_error *
                         work->input_count, what);
 }
 
-/* Whether a folder holds shards and nothing that is packed file by file. */
-static coffer_status holds_shards(bool *out, const pack *work, const char *folder, coffer_error *err)
+/* *out : true when at least half of the files of a folder are shards. */
+static coffer_status holds_shards(bool *out, pack *work, const char *folder, coffer_error *err)
 {
-    coffer__folder_list list = { 0 };
-    coffer_status status = coffer__folder_list_read(&list, folder, &work->limits, err);
+    coffer_status status = list_files(work, folder, err);
     size_t shards = 0;
-    for (size_t i = 0; i < list.count; i++)
-        shards += is_shard(list.files[i].path);
-    *out = shards && 2 * shards >= list.count;
-    coffer__folder_list_free(&list);
+    for (size_t i = 0; i < work->list.count; i++)
+        shards += is_shard(work->list.files[i].path);
+    *out = shards && 2 * shards >= work->list.count;
     return status;
 }
 
-static coffer_status choose_kind(coffer_dataset_kind *kind, const pack *work, coffer_error *err)
+static coffer_status choose_kind(coffer_dataset_kind *kind, pack *work, coffer_error *err)
 {
     const char *first = work->inputs[0];
     bool shards = is_shard(first);
@@ -217,10 +227,13 @@ static coffer_status open_input(pack *work, coffer_error *err)
         return open_manifest(work, err);
     if (kind == COFFER_DATASET_ARRAYS && !is_folder(work->inputs[0]))
         return open_array(work, err);
-    return coffer__dataset_open_folder(&work->input, work->inputs[0], kind, &work->limits, err);
+    status = list_files(work, work->inputs[0], err);
+    return status ? status
+                  : coffer__dataset_open_folder(&work->input, work->inputs[0], &work->list, kind,
+                                                &work->limits, err);
 }
 
-/* What an interrupted pack left is neither taken up nor dropped unasked. */
+/* Leftovers are neither resumed nor deleted unless asked. */
 static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_opts *opts, coffer_error *err)
 {
     coffer__buffer partial = COFFER__BUFFER_INIT;
@@ -233,8 +246,8 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
         status = coffer__fail_no_memory(err, strlen(out_path));
     else if (!opts->resume && coffer__os_stat(coffer__buffer_text(&partial), &st) == 0)
         status = coffer__fail_output(err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                                                       "an interrupted pack left a partial file: resume it, "
-                                                       "or restart without it"));
+                                                       "an interrupted pack left a partial file: resume it or "
+                                                       "restart"));
     coffer__buffer_free(&partial);
     return status;
 }
@@ -242,7 +255,7 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
 static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t input_count, coffer_error *err)
 {
     if (input_count == 0)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "nothing to pack");
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no input to pack");
     if (opts->jpeg_quality > 100)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a JPEG quality of %" PRIu32 " is not in 1 to 100", opts->jpeg_quality);
@@ -295,6 +308,7 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
     for (size_t i = 0; i < work.source_count; i++)
         coffer_source_close(work.sources[i]);
     coffer__free(work.sources);
+    coffer__folder_list_free(&work.list);
     coffer__file_close(work.folder);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What all inputs of samples share. */
+/* Shared by all inputs of samples: schema, values, digests. */
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -25,7 +25,7 @@ coffer_status coffer__dataset_add_field(coffer_mldf_field **out, coffer__dataset
                             "a field \"%.*s\" of %zu bytes: a name has 1 to %d",
                             (int)(name_len < 80 ? name_len : 80), name, name_len, NAME_MAX_LEN);
     if (!coffer__utf8_valid(name, name_len) || memchr(name, 0, name_len))
-        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "the field \"%.*s\" is no UTF-8",
+        return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "the field \"%.*s\" is not UTF-8",
                             (int)name_len, name);
     if (schema->count == FIELDS_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %d fields", FIELDS_MAX);

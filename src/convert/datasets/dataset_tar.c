@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/mldf_tar.h"
-#include "formats/mldf/write/mldf_write.h"
 #include "io/source_private.h"
 #include "outside/archives/tar.h"
 #include "outside/text/number.h"
@@ -66,7 +65,7 @@ static bool split_name(member_name *out, const char *name, size_t len)
     return true;
 }
 
-/* The next member of the shard that carries a value; NULL behind the last one of the shard. */
+/* The next member of the shard that carries a value; NULL after the last one of the shard. */
 static coffer_status next_member(member_name *name, tar_input *input, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -106,11 +105,11 @@ static coffer_status fail_twice(const tar_input *input, coffer_error *err)
 {
     return coffer__fail_other(err,
                               coffer__fail(err, COFFER_E_DUPLICATE, input->member->offset,
-                                           "member \"%s\" is there twice", input->member->name),
+                                           "member \"%s\" occurs twice", input->member->name),
                               coffer__source_other_name(input->shards[input->shard]));
 }
 
-/* ---- What there is ---- */
+/* ---- Surveying the input ---- */
 
 static bool is_canonical_number(const uint8_t *bytes, size_t size)
 {
@@ -218,7 +217,7 @@ static coffer_status take_column(tar_input *input, const char *extension, const 
     if (column->given_type)
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                                               "the extension \"%s\" stands twice in the schema", extension),
+                                               "the extension \"%s\" occurs twice in the schema", extension),
                                   coffer__source_other_name(input->shards[0]));
     column->given_type = field->type;
     column->field_name = coffer__arena_text(&input->columns.arena, field->name, strlen(field->name));
@@ -273,21 +272,21 @@ static coffer_status read_schema(tar_input *input, coffer_error *err)
 {
     coffer__buffer own = COFFER__BUFFER_INIT;
     coffer__json *json = NULL;
-    coffer__mldf_field_list *list = NULL;
+    coffer_mldf_schema_opts opts = COFFER_MLDF_SCHEMA_OPTS_INIT;
+    coffer_mldf_schema *schema = NULL;
     const uint8_t *bytes;
-    size_t count = 0;
     uint64_t size = input->member->size;
+    opts.limits = &input->limits;
     coffer_status status = coffer__tar_contents(&bytes, &own, input->reader, err);
     if (!status)
         status = coffer__json_parse(&json, (const char *)bytes, (size_t)size, 0, &input->limits, err);
     if (!status)
-        status = coffer__mldf_parse_fields(&list, (const char *)bytes, (size_t)size, &input->limits, err);
-    if (!status) {
-        const coffer_mldf_field *fields = coffer__mldf_listed_fields(list, &count);
-        status = settle_schema(input, coffer__json_root(json), fields, count, err);
-    }
+        status = coffer_mldf_schema_parse(&schema, (const char *)bytes, (size_t)size, &opts, err);
+    if (!status)
+        status = settle_schema(input, coffer__json_root(json), coffer_mldf_schema_fields(schema),
+                               coffer_mldf_schema_count(schema), err);
     input->has_schema = true;
-    coffer__mldf_field_list_free(list);
+    coffer_mldf_schema_free(schema);
     coffer__json_free(json);
     coffer__buffer_free(&own);
     return status;

@@ -45,7 +45,7 @@ static coffer_status next_record(const uint8_t **bytes, size_t *size, record_inp
     return status;
 }
 
-/* ---- What there is ---- */
+/* ---- Surveying the input ---- */
 
 static uint32_t judge_bytes(coffer__column *column, const coffer__tf_feature *feature)
 {
@@ -102,7 +102,7 @@ static coffer_status survey_example(record_input *input, coffer_error *err)
         uint32_t can = judge_feature(column, feature);
         if (can == 0 || (column->can & can) == 0)
             return fail_feature(input, COFFER_E_UNSUPPORTED, column,
-                                "has values of different kinds, or several that are no text", err);
+                                "has values of different kinds, or several that are not text", err);
         coffer__column_see(column, input->number, can);
     }
     return status;
@@ -215,7 +215,7 @@ static coffer_status take_feature(coffer__dataset_value *value, const coffer_mld
     return coffer__dataset_value_copy(value, bytes, size, err);
 }
 
-/* Whether the feature is what the survey saw: the file may have changed since. */
+/* Compares a feature with the survey: the file may have changed since. */
 static bool still_fits(const coffer_mldf_field *field, const coffer__tf_feature *feature)
 {
     switch (field->type) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zdict.h>
 
-/* What is looked at: as much as the library's own tool takes, a hundred times the dictionary. */
+/* As much as the zstd command reads: a hundred times the size of the dictionary. */
 #define TRAINING_FACTOR 100
 #define TRAINING_SAMPLES 4096
 #define VALUE_MAX ((size_t)128 << 10)
@@ -65,7 +65,7 @@ static coffer_status collect_all(trainer *trainers, coffer__dataset_input *input
         clear(&sample, input->schema.count);
         status = input->next(&more, &sample, input, err);
         if (!status && more && i % step == 0 && collect(trainers, &sample, input, budget, NULL))
-            continue; /* what cannot be read is told when it is packed */
+            continue; /* what cannot be read is reported when it is packed */
     }
     for (size_t f = 0; f < input->schema.count; f++)
         coffer__buffer_free(&sample.values[f].own);
@@ -83,7 +83,7 @@ static coffer_status train_one(coffer__dataset_schema *schema, coffer_mldf_field
     if (!dictionary)
         return coffer__fail_no_memory(err, size);
     size_t got = ZDICT_trainFromBuffer(dictionary, size, from->texts.data, from->sizes, from->count);
-    /* Text that has nothing in common is none to build a dictionary from. */
+    /* Texts that have nothing in common cannot train a dictionary. */
     if (ZDICT_isError(got))
         return COFFER_OK;
     field->dictionary = dictionary;

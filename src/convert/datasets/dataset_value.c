@@ -82,7 +82,7 @@ static coffer_status take_audio(coffer__dataset_value *value, coffer_error *err)
                                         .codec = info.flac ? CODEC_FLAC : CODEC_PCM };
     if (!info.flac && !strip_wav(value, &info))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "WAV: samples that are no whole numbers of whole bytes; FLAC and arrays can be "
+                            "WAV: samples that are not integers of whole bytes; FLAC and arrays can be "
                             "stored");
     return COFFER_OK;
 }
@@ -222,9 +222,9 @@ static coffer_status take_scalar(coffer__dataset_value *value, bool whole, coffe
     value->form = COFFER__DATASET_SCALAR;
     if (!coffer__number_parse(&number, (const char *)value->bytes, len) ||
         (whole && !coffer__number_as_i64(&value->i64, &number)))
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%.*s\" is no %s",
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%.*s\" is not %s",
                             (int)(len < 40 ? len : 40), (const char *)value->bytes,
-                            whole ? "whole number" : "number");
+                            whole ? "an integer" : "a number");
     if (!whole)
         value->f64 = coffer__number_as_f64(&number);
     return COFFER_OK;

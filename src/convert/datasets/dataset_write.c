@@ -1,17 +1,18 @@
-/* Samples of any input into a set: read and encoded on all threads a batch at a time, and written in order
- * while the next batch is read. */
+/* Samples of any input into a set: a batch is loaded on all threads while the one before is encoded and
+ * written, in order and without another copy. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "base/work.h"
 #include "convert/datasets/dataset_input.h"
+#include "io/os.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* A batch has at most this many samples, and about this many bytes: sizes are known only after reading, so
- * it is told by the batch before, and the first one is small. */
+ * the batch before decides, and the first one is small. */
 #define BATCH_SAMPLES 256
 #define FIRST_BATCH 8
 #define BATCH_BYTES ((size_t)64 << 20)
@@ -55,6 +56,8 @@ static void packing_free(packing *work)
 {
     uint32_t threads = work->takers ? coffer__work_threads(work->work) : 0;
     size_t fields = work->input->schema.count;
+    /* First: it may still write values that it borrows from the batches. */
+    coffer_mldf_writer_discard(work->writer);
     for (uint32_t i = 0; i < threads; i++) {
         coffer_image_decoder_free(work->takers[i].decoder);
         coffer_free(work->takers[i].pixels.data);
@@ -64,7 +67,6 @@ static void packing_free(packing *work)
         batch_free(&work->batches[i], fields);
     coffer__free(work->takers);
     coffer__work_free(work->work);
-    coffer_mldf_writer_discard(work->writer);
 }
 
 static coffer_status make_takers(packing *work, coffer_error *err)
@@ -213,7 +215,7 @@ static coffer_status fail_sample(const packing *work, const coffer__dataset_samp
                                (const char *)sample->name.data);
 }
 
-/* Whether the rest of a set can do without a sample that failed like this. */
+/* True when a sample that failed with this status may be skipped. */
 static bool can_go_without(const packing *work, coffer_status status)
 {
     return work->opts->keep_going && (coffer__is_about_file(status) || status == COFFER_E_IO ||
@@ -253,7 +255,8 @@ static coffer_status write_batch(void *context, size_t slot, coffer_error *err)
         if (status)
             return status;
     }
-    return COFFER_OK;
+    /* The writer borrows the values, and the batch is filled again. */
+    return coffer_mldf_writer_flush(work->writer, err);
 }
 
 static coffer_status end_turn(void *context, size_t slot, coffer_error *err)
@@ -284,7 +287,7 @@ static coffer_status write_all(packing *work, coffer_error *err)
     return status ? status : coffer__work_run_pipeline(work->work, &pipeline, work, err);
 }
 
-/* ---- Fields as they are asked for ---- */
+/* ---- Types and flags of the fields ---- */
 
 static bool is_packed_already(const coffer_mldf_field *field)
 {
@@ -308,8 +311,8 @@ static void settle_fields(coffer__dataset_schema *schema, const coffer_mldf_pack
     }
 }
 
-/* What must be the same when an interrupted pack goes on. Not whether it keeps going: a pack that a file has
- * stopped can go on without it. */
+/* Settings that must be the same when an interrupted pack is resumed. keep_going is not one of them: a pack
+ * that stopped at a file can be resumed without that file. */
 static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_input *input,
                      const coffer_mldf_pack_opts *opts)
 {
@@ -324,6 +327,7 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
     coffer_mldf_writer_opts opts = *work->opts->write;
     char tag[COFFER__DIGEST_HEX + 1];
     make_tag(tag, work->input, work->opts);
+    opts.borrow = true;
     opts.resumable = resumable;
     opts.resume_tag = resumable ? tag : NULL;
     opts.dedup = opts.dedup || (work->input->shares_payloads && !work->opts->encrypt);
@@ -348,6 +352,13 @@ static void describe(coffer_node *out, const packing *work)
     coffer__node_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
     if (work->input->kept_as_text)
         coffer__node_text(out, "kept_as_text", work->input->kept_as_text);
+}
+
+static void describe_size(coffer_node *out, const char *path)
+{
+    struct stat st;
+    if (coffer__os_stat(path, &st) == 0)
+        coffer__node_u64(out, "size", (uint64_t)st.st_size, COFFER_UNIT_BYTES);
 }
 
 static coffer_status prepare(packing *work, coffer_error *err)
@@ -383,7 +394,9 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
         status = coffer_mldf_writer_commit(work.writer, err);
         work.writer = NULL;
     }
-    /* There is nothing to go on with. */
+    if (!status && out)
+        describe_size(out, out_path);
+    /* Nothing to resume. */
     bool empty = opened && work.writer && coffer_mldf_writer_sample(work.writer) == 0;
     packing_free(&work);
     if (status && resumable && empty)

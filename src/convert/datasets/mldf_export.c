@@ -44,7 +44,7 @@ static coffer_status open_set(coffer__mldf_export *export, coffer_error *err)
     return status;
 }
 
-/* Whether a name is one of a list with commas. */
+/* True when a comma-separated list contains the name. */
 static bool is_listed(const char *list, const char *name)
 {
     size_t len = strlen(name);
@@ -67,8 +67,8 @@ static coffer_status check_listed(const coffer__mldf_export *export, const char 
         bool found = coffer_mldf_find_field(export->set, name) != SIZE_MAX;
         coffer__free(name);
         if (!found)
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "there is no field \"%.*s\"", (int)(part < 80 ? part : 80), at);
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no field \"%.*s\"",
+                                (int)(part < 80 ? part : 80), at);
         at += part + (at[part] == ',');
     }
     return COFFER_OK;
@@ -159,7 +159,7 @@ static void set_dims(coffer__mldf_export *export, coffer_dtype dtype, uint32_t n
     export->ndim = ndim;
 }
 
-/* What has the form of an array though its type does not say so. */
+/* Values that are arrays although their type does not say so. */
 static void see_array(coffer__mldf_export *export, const coffer_mldf_field *field)
 {
     const coffer_mldf_entry *entry = &export->entry;

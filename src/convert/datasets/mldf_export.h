@@ -1,4 +1,4 @@
-/* What all conversions from a training set share: the set, which fields and samples of it, their values. */
+/* Shared by all conversions from a training set: the set, the chosen fields and samples, their values. */
 #ifndef COFFER_CONVERT_MLDF_EXPORT_H
 #define COFFER_CONVERT_MLDF_EXPORT_H
 

@@ -14,7 +14,7 @@
 coffer_status coffer__mldf_json_put(coffer__json_writer *writer, const coffer_mldf_field *field,
                                     const coffer_mldf_entry *entry, const uint64_t *dims,
                                     const uint8_t *bytes, size_t size, coffer_error *err);
-/* Whether a JSON value is such an object. */
+/* True when a JSON value is such an object. */
 bool coffer__mldf_json_is(const coffer__json_value *value);
 /* Its type, and what its array looks like, for the survey of a column. */
 coffer_status coffer__mldf_json_survey(coffer__column *column, const coffer__json_value *object,

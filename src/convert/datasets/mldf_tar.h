@@ -24,7 +24,7 @@ typedef struct coffer__tar_extension {
     bool is_first; /* PNG among pictures, FLAC among sounds */
 } coffer__tar_extension;
 
-/* By what stands behind the last dot ("seg.png"), or all of it; NULL when it is not known. */
+/* By the part after the last dot ("seg.png"), or all of it; NULL when it is unknown. */
 const coffer__tar_extension *coffer__tar_extension_of(const char *extension);
 
 #endif

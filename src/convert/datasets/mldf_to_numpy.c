@@ -86,7 +86,7 @@ static coffer_status put_array_value(numpy_export *export, size_t index, uint64_
     if (!common->entry.present)
         return fail_shape(common, index, sample, "has no value", err);
     if (!common->has_dims)
-        return fail_shape(common, index, sample, "is no array", err);
+        return fail_shape(common, index, sample, "is not an array", err);
     if (memcmp(dims, common->dims, common->ndim * sizeof *dims) != 0)
         return fail_shape(common, index, sample, "has another shape", err);
     status = put(export, common->bytes.data, common->bytes.size, err);
@@ -103,7 +103,7 @@ static coffer_status put_arrays(numpy_export *export, size_t index, coffer_error
     uint64_t dims[COFFER_MLDF_MAX_DIMS] = { 0 };
     if (common->begin == common->end) {
         if (!coffer__dataset_is_array(field->type))
-            return fail_shape(common, index, common->begin, "is not there", err);
+            return fail_shape(common, index, common->begin, "does not exist", err);
         return put_header(export, field->dtype, field->dims, field->ndim, err);
     }
     coffer_status status = coffer__mldf_export_read(common, common->begin, index, err);
@@ -111,7 +111,7 @@ static coffer_status put_arrays(numpy_export *export, size_t index, coffer_error
         return status;
     if (!common->entry.present || !common->has_dims)
         return fail_shape(common, index, common->begin,
-                          common->entry.present ? "is no array" : "has no value", err);
+                          common->entry.present ? "is not an array" : "has no value", err);
     memcpy(dims, common->dims, sizeof dims);
     status = put_header(export, common->dtype, dims, common->ndim, err);
     for (uint64_t i = common->begin; !status && i < common->end; i++)

@@ -1,4 +1,4 @@
-/* Whether a set is what the format says: the header and where the parts lie here, the rest in the parts. */
+/* Checking a set: the header and the bounds of its parts. The parts have files of their own. */
 #include "formats/mldf/mldf_check.h"
 
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-/* A check under way: what its parts share. Each part adds findings and fails only when it cannot go on. */
+/* A check under way: what its parts share. Each part adds findings and fails only when it cannot continue. */
 #ifndef COFFER_FORMATS_MLDF_CHECK_H
 #define COFFER_FORMATS_MLDF_CHECK_H
 
@@ -14,14 +14,14 @@ typedef struct coffer__mldf_checker {
     bool table_in_order; /* sorted, inside the data region, nothing overlaps */
 } coffer__mldf_checker;
 
-/* What stands in the descriptors; the flags of the file against those of the fields. */
+/* Checks the descriptors, and the flags of the file against those of the fields. */
 coffer_status coffer__mldf_check_fields(coffer__mldf_checker *check, coffer_error *err);
 /* Every entry of the allocation table, and whether payloads share bytes with the other parts. */
 coffer_status coffer__mldf_check_allocations(coffer__mldf_checker *check, coffer_error *err);
-/* Sums of the tables, and, when all is looked at or it costs next to nothing, of the payloads. */
+/* Sums of the tables, and, when all is read or it costs next to nothing, of the payloads. */
 coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coffer__mldf_checker *check,
                                       coffer_error *err);
-/* Every row, and with `full` the values. sums : NULL when they are not known. */
+/* Every row, and with `full` the values. sums : NULL when they are unknown. */
 coffer_status coffer__mldf_check_samples(coffer__mldf_checker *check, const coffer__mldf_sums *sums,
                                          coffer_error *err);
 

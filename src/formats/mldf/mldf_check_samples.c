@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define LOOKED_AT_ANYWAY ((uint64_t)1 << 20) /* bytes behind the beginning of the data */
+#define LOOKED_AT_ANYWAY ((uint64_t)1 << 20) /* bytes after the beginning of the data */
 
 typedef struct sample_pass {
     coffer__mldf_checker *check;
@@ -40,7 +40,7 @@ static void note_padding(sample_pass *pass, uint64_t place)
     atomic_fetch_add(&pass->padded, 1);
 }
 
-/* What is odd but can be read all the same. */
+/* Oddities that do not prevent reading. */
 static coffer_severity severity_of(coffer_status status)
 {
     return status == COFFER_E_INCONSISTENT ? COFFER_WARNING : COFFER_ERROR;
@@ -119,7 +119,8 @@ static coffer_status run_pass(sample_pass *pass, coffer_error *err)
     uint64_t pieces = coffer__mldf_row_pieces(&check->set);
     coffer_status status;
     if ((status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status = coffer__mldf_run(check->pool, pieces, look_at_piece, pass, check->opts->progress, err)) ||
+        (status =
+             coffer__mldf_run_pieces(check->pool, pieces, look_at_piece, pass, check->opts->progress, err)) ||
         (status = report_pieces(pass, pieces, err)) ||
         (status = coffer_source_intact(check->set.source, err)))
         return status;
@@ -139,7 +140,7 @@ static bool any_payload(const coffer__mldf_schema *schema)
     return false;
 }
 
-/* What is soon read is looked at even without `full`. */
+/* Small files are read completely even without `full`. */
 static bool is_small(const coffer_mldf *set)
 {
     return set->header.data <= set->file_size && set->file_size - set->header.data <= LOOKED_AT_ANYWAY;

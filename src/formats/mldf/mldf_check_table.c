@@ -13,7 +13,7 @@ typedef struct range {
     uint64_t from, to;
 } range;
 
-/* A pass over the table. Of each kind of mistake the first is told, and how many there are. */
+/* A pass over the table. The first mistake of each kind is reported, with their number. */
 typedef struct table_pass {
     coffer__mldf_checker *check;
     coffer__mldf_allocation last;
@@ -154,7 +154,7 @@ static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_e
     return status;
 }
 
-/* Some writers count the padding behind the last payload as data. */
+/* Some writers count the padding after the last payload as data. */
 static void report_data_sum(const coffer__mldf_checker *check, const coffer__mldf_sums *sums)
 {
     const coffer__mldf_header *header = &check->set.header;

@@ -1,4 +1,4 @@
-/* What the files of the MLDF format share. */
+/* Shared by the files of the MLDF format. */
 #ifndef COFFER_FORMATS_MLDF_PRIVATE_H
 #define COFFER_FORMATS_MLDF_PRIVATE_H
 
@@ -25,7 +25,7 @@ typedef struct coffer__mldf_header {
 coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err);
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE]);
 
-/* The parts that the header points to. Each check says whether the part lies inside a file of that size. */
+/* The parts that the header points to. Each check says whether the part is inside a file of that size. */
 coffer_status coffer__mldf_check_descriptors(const coffer__mldf_header *header, uint64_t file_size,
                                              coffer_error *err);
 coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_t row_size,
@@ -35,13 +35,13 @@ coffer_status coffer__mldf_check_data(const coffer__mldf_header *header, uint64_
 coffer_status coffer__mldf_check_table(const coffer__mldf_header *header, uint64_t file_size,
                                        coffer_error *err);
 
-/* ---- Types (mldf_types.c) ---- */
+/* ---- Types (mldf_format.c) ---- */
 
 typedef struct coffer__mldf_type_info {
     uint16_t type;
     const char *name;
     coffer_mldf_entry_kind kind;
-    bool has_array; /* an array descriptor stands in the arguments */
+    bool has_array; /* an array descriptor is in the arguments */
 } coffer__mldf_type_info;
 
 /* NULL for a number that is no type. */
@@ -81,7 +81,7 @@ bool coffer__mldf_lay_out_row(uint32_t *row_size, coffer_mldf_field *fields, siz
  * header above `offset`, or the size of the file. */
 uint64_t coffer__mldf_next_part(const coffer__mldf_header *header, uint64_t offset, uint64_t file_size);
 
-/* ---- Payloads (mldf_payload.c) ---- */
+/* ---- Payloads (mldf_payload.c, mldf_decrypt.c) ---- */
 
 typedef struct coffer__mldf_dictionary coffer__mldf_dictionary;
 typedef struct coffer__mldf_decoder coffer__mldf_decoder;
@@ -117,7 +117,7 @@ typedef struct coffer__mldf_room {
     uint8_t *data;
     size_t capacity;
     coffer_bytes *grows; /* NULL = it does not */
-    size_t spare;        /* bytes to be had behind the value */
+    size_t spare;        /* bytes to be had after the value */
     bool too_small;      /* the value did not fit, and the memory does not grow */
 } coffer__mldf_room;
 
@@ -150,12 +150,20 @@ coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer_
 #define COFFER__MLDF_FRAME_HEAD 18
 bool coffer__mldf_decoded_size(uint64_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
                                const uint8_t *head, size_t head_len);
+/* Decrypts into the room. */
+coffer_status coffer__mldf_decrypt(coffer__mldf_room *room, const coffer_mldf *set,
+                                   const coffer__mldf_value *value, const uint8_t *stored, coffer_error *err);
+/* Fails when a payload of a field without the flag is encrypted: removing a flag must not make ciphertext
+ * pass for a value. With the key it is tried; without it, a file that is marked as encrypted needs a field
+ * that is. */
+coffer_status coffer__mldf_expect_not_sealed(const coffer_mldf *set, const coffer__mldf_value *value,
+                                             const uint8_t *stored, coffer_error *err);
 /* The key stream and tag alone. stored : nonce, ciphertext, tag. False when it is not authentic. out : size −
  * COFFER__MLDF_SEAL_SIZE bytes, not overlapping stored; NULL = only look. */
 #define COFFER__MLDF_SEAL_SIZE (COFFER__MLDF_NONCE_SIZE + COFFER__MLDF_TAG_SIZE)
 bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
                               uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE]);
-/* What a payload is authenticated with beside itself: "MLDF", sample, field. */
+/* Additional data that a payload is authenticated with: "MLDF", sample, field. */
 #define COFFER__MLDF_BINDING_SIZE 14
 void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field);
 
@@ -177,14 +185,14 @@ static inline uint64_t coffer__mldf_entry_place(const coffer_mldf *set, uint64_t
 }
 coffer_status coffer__mldf_check_index(const coffer_mldf *set, uint64_t sample, size_t field,
                                        coffer_error *err);
-/* An absent value, or one whose payload lies in the data region and, with verify, stands in the table; *crc
+/* An absent value, or one whose payload is in the data region and, with verify, is in the table; *crc
  * (may be NULL) is then the table's. */
 coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, uint64_t sample, size_t field,
                                        const coffer_mldf_entry *entry, coffer_error *err);
 /* Compares stored bytes with the sum of the table, where the file has them. */
 coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_value *value,
                                      const uint8_t *stored, uint32_t crc, coffer_error *err);
-/* Reads a value, or its stored bytes, with `spare` bytes to be had behind it. */
+/* Reads a value, or its stored bytes, with `spare` bytes to be had after it. */
 coffer_status coffer__mldf_read_with_spare(coffer_bytes *out, coffer_mldf_entry *entry,
                                            const coffer_mldf *set, uint64_t sample, size_t field, bool stored,
                                            size_t spare, coffer_error *err);
@@ -206,23 +214,23 @@ static inline coffer__mldf_allocation coffer__mldf_load_allocation(const uint8_t
 /* Entries [first, first + count) as bytes: borrowed from the source, or read into scratch. */
 coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *set, uint64_t first,
                                        size_t count, uint8_t *scratch, coffer_error *err);
-/* The number of the first entry at or behind a place; the number of entries when there is none. */
+/* The number of the first entry at or after a place; the number of entries if there is none. */
 coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, uint64_t offset,
                                        coffer_error *err);
-/* The entry of exactly this payload, and its number (may be NULL); *found is false when there is none. */
+/* The entry of exactly this payload, and its number (may be NULL); *found is false if there is none. */
 coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
                                            const coffer_mldf *set, uint64_t offset, uint32_t size,
                                            coffer_error *err);
-/* Whether `crc`, the sum of descriptors, rows and table, is that of the header. */
+/* *out : true when `crc`, the checksum of descriptors, rows and table, is that of the header. */
 coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
                                             coffer_error *err);
 /* Goes on with the CRC-32 of a part of the file. scratch : for sources that cannot be looked at. */
 #define COFFER__MLDF_SUM_BLOCK ((size_t)1 << 20)
 coffer_status coffer__mldf_sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t offset, uint64_t len,
                                      uint8_t *scratch, coffer_error *err);
-/* What table_crc32 of the header says: the sum of descriptors, rows and allocation table. */
+/* The checksum of descriptors, rows and allocation table, table_crc32 of the header. */
 coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, coffer_error *err);
-/* Where the data region ends: behind the last payload of the table, or where it begins when there is none. */
+/* Where the data region ends: after the last payload of the table, or where it begins if there is none. */
 coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err);
 
 /* ---- Contents (mldf_typed.c) ---- */

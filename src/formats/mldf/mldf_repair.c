@@ -1,4 +1,4 @@
-/* What can be saved of a damaged set: header and fields must be there, everything else may be missing. */
+/* Repairing a damaged set: header and fields must be readable, everything else may be missing. */
 #include "formats/mldf/mldf_repair.h"
 
 #include "base/fail.h"
@@ -135,10 +135,10 @@ static void tell_end(coffer__mldf_rescue *work)
     uint64_t kept = work->writer->sample;
     if (!work->table_in_order)
         coffer__report_add(work->report, COFFER_E_NOT_SORTED, COFFER_WARNING, work->set.header.table,
-                           "the allocation table is damaged; it is made anew from the rows");
+                           "the allocation table is damaged; it is rebuilt from the rows");
     if (work->lost == 0 && work->fetched == 0 && work->table_in_order)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLDF_HEADER_AT,
-                           "every sample is whole; header, tables and sums are made anew");
+                           "every sample is intact; header, tables and checksums are rewritten");
     char from_copy[48] = "";
     if (work->opts->copy)
         snprintf(from_copy, sizeof from_copy, ", %llu of them from the copy",

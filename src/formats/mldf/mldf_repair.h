@@ -12,7 +12,7 @@ typedef struct coffer__mldf_rescue {
     coffer_mldf set;  /* as much of it as is there; its samples are those whose rows are */
     uint64_t samples; /* that the header says */
     bool *renamed;    /* fields whose names could not stay */
-    /* What the allocation table says, sorted by place. */
+    /* The allocation table, sorted by offset. */
     coffer__mldf_allocation *table;
     size_t table_count;
     bool table_in_order; /* nothing of it is plainly wrong */

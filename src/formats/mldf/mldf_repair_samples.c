@@ -3,6 +3,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_repair.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static void take_entries(coffer__mldf_rescue *work, const uint8_t *bytes, size_t
     }
 }
 
-/* Whether descriptors, rows and table have the sum that the header says. */
+/* True when descriptors, rows and table have the checksum of the header. */
 static coffer_status check_sum(coffer__mldf_rescue *work, coffer_error *err)
 {
     const coffer_mldf *set = &work->set;
@@ -142,7 +143,7 @@ static coffer_status judge_value(coffer__mldf_rescue *work, uint64_t sample, siz
 
 /* ---- The second copy ---- */
 
-/* Whether what the rows say is the same, but for where payloads are. */
+/* True when the rows agree, apart from the offsets of payloads. */
 static bool rows_agree(const coffer_mldf *set, const uint8_t *a, const uint8_t *b)
 {
     for (size_t i = 0; i < set->schema.count; i++) {
@@ -346,7 +347,7 @@ coffer_status coffer__mldf_rescue_samples(coffer__mldf_rescue *work, coffer_erro
     for (uint64_t i = 0; i < work->set.header.samples && status == COFFER_OK; i++) {
         status = rescue_sample(work, i, err);
         if (status == COFFER_OK && (i + 1) % STEP == 0)
-            status = coffer__mldf_step(work->opts->progress, i + 1, work->samples, err);
+            status = coffer__progress_step(work->opts->progress, i + 1, work->samples, err);
     }
     return status ? status : rescue_lost_rows(work, err);
 }

@@ -13,9 +13,9 @@
 
 struct coffer__byte_stream {
     coffer_source *src;
-    coffer__unpack *unpack; /* NULL: the bytes are as they stand in the source */
+    coffer__unpack *unpack; /* NULL: the bytes are as they are in the source */
     uint64_t position;
-    size_t window_at, window_len; /* of the source, behind the position */
+    size_t window_at, window_len; /* of the source, after the position */
     uint8_t window[WINDOW];
 };
 

@@ -14,7 +14,7 @@ coffer_status coffer__byte_stream_open(coffer__byte_stream **out, coffer_source 
 void coffer__byte_stream_close(coffer__byte_stream *stream);
 /* How many bytes were taken or skipped; a place in the source when nothing is undone. */
 uint64_t coffer__byte_stream_position(const coffer__byte_stream *stream);
-/* Bytes of the source behind the position; UINT64_MAX when they are packed and so cannot be known. */
+/* Bytes of the source after the position; UINT64_MAX when they are packed and so cannot be known. */
 uint64_t coffer__byte_stream_left(const coffer__byte_stream *stream);
 /* The next bytes, as many as asked for unless the stream ends: *got is then less. */
 coffer_status coffer__byte_stream_read(void *out, size_t len, size_t *got, coffer__byte_stream *stream,

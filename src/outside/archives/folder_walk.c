@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What a first read asks for; a file that fills it is read on. */
+/* Size of the first read; a file that fills it is read further. */
 #define FIRST_READ ((size_t)128 << 10)
 
 typedef struct walk {
@@ -183,7 +183,7 @@ coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, 
     int at = -1;
     struct stat st;
     if (path[0] == '/' || !path[0])
-        return fail_unsafe(path, "is no path below the folder", err);
+        return fail_unsafe(path, "is not a path below the folder", err);
     for (const char *name = path; *name && !status;) {
         size_t len = strcspn(name, "/"), slashes = strspn(name + len, "/");
         bool last = !name[len + slashes];
@@ -202,7 +202,7 @@ coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, 
         name += len + slashes;
     }
     if (!status && (coffer__os_fstat(at, &st) != 0 || !S_ISREG(st.st_mode)))
-        status = fail_unsafe(path, "is no regular file", err);
+        status = fail_unsafe(path, "is not a regular file", err);
     if (status) {
         coffer__file_close(at);
         return status;

@@ -1,4 +1,4 @@
-/* The files below a folder, by name, and opening what lies inside it. Symbolic links are never followed. */
+/* The files below a folder, by name, and opening what is inside it. Symbolic links are never followed. */
 #ifndef COFFER_CONVERT_FOLDER_WALK_H
 #define COFFER_CONVERT_FOLDER_WALK_H
 

@@ -20,7 +20,7 @@ struct coffer__tar_reader {
     coffer__buffer long_name; /* said before its header; empty = not said */
     uint64_t pax_size;        /* UINT64_MAX = not said */
     uint64_t unread;          /* of the member's contents */
-    size_t padding;           /* behind them */
+    size_t padding;           /* after them */
     bool ended;
 };
 
@@ -86,7 +86,7 @@ static coffer_status fail_at(const coffer__tar_reader *reader, coffer_status sta
                               reader->source_name);
 }
 
-/* A number of a header: octal digits, or big-endian bytes behind a set high bit. */
+/* A number of a header: octal digits, or big-endian bytes after a set high bit. */
 static bool parse_number(uint64_t *out, const uint8_t *at, size_t len)
 {
     uint64_t value = 0;
@@ -121,7 +121,7 @@ static coffer_status read_extra(coffer__buffer *out, coffer__tar_reader *reader,
         return coffer__fail_no_memory(err, size);
     coffer_status status = coffer__byte_stream_read(to, (size_t)size, &got, reader->stream, err);
     if (!status && got < size)
-        status = fail_at(reader, COFFER_E_TRUNCATED, "the archive ends behind a long name", err);
+        status = fail_at(reader, COFFER_E_TRUNCATED, "the archive ends after a long name", err);
     return status ? status : coffer__byte_stream_skip(reader->stream, coffer__tar_padding(size), err);
 }
 
@@ -148,7 +148,7 @@ static coffer_status take_pax_record(size_t *used, coffer__tar_reader *reader, c
     } else if (key_len == 4 && memcmp(key, "size", 4) == 0) {
         for (const char *digit = equals + 1; digit < end; digit++) {
             if (*digit < '0' || *digit > '9' || size > UINT64_MAX / 16)
-                return fail_at(reader, COFFER_E_BAD_VALUE, "a pax size that is no number", err);
+                return fail_at(reader, COFFER_E_BAD_VALUE, "a pax size that is not a number", err);
             size = 10 * size + (uint64_t)(*digit - '0');
         }
         reader->pax_size = size;
@@ -276,7 +276,7 @@ static coffer_status take_header(bool *found, coffer__tar_reader *reader, const 
     uint64_t size;
     *found = false;
     if (!parse_number(&size, block + 124, 12))
-        return fail_at(reader, COFFER_E_BAD_VALUE, "a size that is no number", err);
+        return fail_at(reader, COFFER_E_BAD_VALUE, "a size that is not a number", err);
     if (type == 'x')
         return take_pax(reader, size, err);
     if (type == 'L')

@@ -44,7 +44,7 @@ coffer_status coffer__tar_contents(const uint8_t **bytes, coffer__buffer *own, c
 /* Appends the header of a file, with pax records before it where name or size do not fit. Time, owner and
  * mode are fixed: same input, same bytes. */
 void coffer__tar_put_header(coffer__buffer *out, const char *name, uint64_t size);
-/* Zeros behind contents of this size. */
+/* Zeros after contents of this size. */
 static inline size_t coffer__tar_padding(uint64_t size)
 {
     return (size_t)((COFFER__TAR_BLOCK - size % COFFER__TAR_BLOCK) % COFFER__TAR_BLOCK);

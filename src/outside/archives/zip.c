@@ -72,7 +72,7 @@ static coffer_status read_end64(directory *out, coffer_source *src, uint64_t end
     uint64_t at = coffer__load_u64(locator + 8);
     if (!coffer__range_fits(at, END64_SIZE, end_at - LOCATOR_SIZE))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, end_at - LOCATOR_SIZE,
-                            "ZIP64 end record at %" PRIu64 ", behind its locator at %" PRIu64, at,
+                            "ZIP64 end record at %" PRIu64 ", after its locator at %" PRIu64, at,
                             end_at - LOCATOR_SIZE);
     status = coffer_source_read_at(record, src, at, END64_SIZE, err);
     if (status)
@@ -95,7 +95,7 @@ static coffer_status read_end(directory *out, coffer_source *src, coffer_error *
     coffer_status status;
     if (size < END_SIZE)
         return coffer__fail(err, COFFER_E_TRUNCATED, COFFER_OFFSET_NONE,
-                            "a file of %" PRIu64 " bytes is no ZIP archive", size);
+                            "a file of %" PRIu64 " bytes is not a ZIP archive", size);
     uint8_t *tail = coffer__malloc(len);
     if (!tail)
         return coffer__fail_no_memory(err, len);
@@ -138,7 +138,7 @@ static coffer_status check_directory(const directory *dir, const coffer_limits *
 
 /* ---- Members ---- */
 
-/* Sizes and place that need 64 bits stand in an extra field, those only that do. */
+/* Sizes and place that need 64 bits are in an extra field, those only that do. */
 static bool take_zip64(coffer__zip_member *member, uint64_t *header_at, const uint8_t *extra, size_t len)
 {
     uint64_t *const wide[] = { &member->size, &member->packed, header_at };
@@ -208,7 +208,7 @@ static coffer_status place_member(coffer__zip_member *member, const coffer__zip 
     return status;
 }
 
-/* One central header; *at moves behind it. Names go to *names. */
+/* One central header; *at moves after it. Names go to *names. */
 static coffer_status take_member(coffer__zip *zip, const uint8_t **at, const uint8_t *end, char **names,
                                  const directory *dir, coffer_error *err)
 {
@@ -223,12 +223,12 @@ static coffer_status take_member(coffer__zip *zip, const uint8_t **at, const uin
     size_t total = CENTRAL_SIZE + name_len + extra_len + coffer__load_u16(header + 32);
     if (total > left)
         return coffer__fail(err, COFFER_E_TRUNCATED, place,
-                            "ZIP directory: member %zu ends %zu bytes behind the directory", zip->count + 1,
+                            "ZIP directory: member %zu ends %zu bytes after the directory", zip->count + 1,
                             total - left);
     const char *name = (const char *)header + CENTRAL_SIZE;
     if (name_len == 0 || !coffer__utf8_valid(name, name_len) || memchr(name, '\0', name_len))
-        return coffer__fail(err, COFFER_E_BAD_TEXT, place, "ZIP directory: the name of member %zu is no text",
-                            zip->count + 1);
+        return coffer__fail(err, COFFER_E_BAD_TEXT, place,
+                            "ZIP directory: the name of member %zu is not text", zip->count + 1);
     coffer__zip_member *member = &zip->members[zip->count];
     uint64_t header_at = coffer__load_u32(header + 42);
     *member = (coffer__zip_member){ *names,

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* What is kept of what was read last: steps back within it cost nothing. */
+/* Size of the window of recent bytes: seeking back within it is free. */
 #define WINDOW_SIZE ((size_t)1 << 16)
 
 /* ---- Forward: through a stream ---- */

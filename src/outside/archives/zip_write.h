@@ -1,5 +1,5 @@
 /* ZIP archives of stored members, written from front to back. Sizes are always said in 64 bits; the CRC-32
- * stands behind the contents, and in the directory. */
+ * is after the contents, and in the directory. */
 #ifndef COFFER_CONVERT_ZIP_WRITE_H
 #define COFFER_CONVERT_ZIP_WRITE_H
 

@@ -3,7 +3,7 @@
  *   header, 24 bytes      0 u16 version, 2   2 u16 fields   4 u32 page size   8 u64 samples
  *                         16 u64 allocation table
  *   field, 1041 bytes     0 u8 type   1 16 bytes name   17 1024 bytes arguments
- *   rows, one per sample  the entries below one behind the other; numbers and pointers aligned to 8, the row
+ *   rows, one per sample  the entries below one after the other; numbers and pointers aligned to 8, the row
  *                         padded to that when there is one
  *     0 float   f64                    3 bytes   u64 place, u64 size
  *     1 int     i64                    4 array   u64 place; arguments: u64 shape[32], u64 length of a NumPy

@@ -20,7 +20,7 @@ bool coffer__tfrecord_probe(const uint8_t *head, size_t len);
 coffer_status coffer__tfrecord_next(const uint8_t **bytes, size_t *size, coffer__buffer *own,
                                     coffer__byte_stream *stream, const char *name, uint64_t number,
                                     const coffer_limits *limits, coffer_error *err);
-/* Appends what stands before a record of these bytes, or behind it. */
+/* Appends the header, or the trailer, of a record of these bytes. */
 void coffer__tfrecord_put_front(coffer__buffer *out, uint64_t size);
 void coffer__tfrecord_put_back(coffer__buffer *out, const void *bytes, size_t size);
 
@@ -51,7 +51,7 @@ typedef struct coffer__tf_example {
 coffer_status coffer__tf_parse(coffer__tf_example *out, const uint8_t *bytes, size_t size, coffer_error *err);
 void coffer__tf_free(coffer__tf_example *example);
 
-/* One value after the other: *at begins as feature->list. False behind the last. */
+/* One value after the other: *at begins as feature->list. False after the last. */
 bool coffer__tf_next_bytes(const uint8_t **bytes, size_t *size, const uint8_t **at,
                            const coffer__tf_feature *feature);
 /* All values; room for feature->count of them. */

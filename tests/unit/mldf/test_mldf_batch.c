@@ -66,7 +66,7 @@ static void assert_small(const uint8_t *found, uint32_t size, uint64_t sample, s
     assert_memory_equal(found, expected, size);
 }
 
-/* Every field of the samples, scalars contiguous, payloads one behind the other or with a stride. */
+/* Every field of the samples, scalars contiguous, payloads one after the other or with a stride. */
 static void assert_batch(fixture *of, const uint64_t *samples, size_t count, bool strided)
 {
     static uint8_t data[SMALL_FIELDS][ROOM];
@@ -188,7 +188,7 @@ static void samples_and_fields_that_are_not_there_are_errors(void **state)
     coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_LABEL, data, sizeof data, 0, NULL, NULL };
     assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 2, &target, 1, &of.err),
                      COFFER_E_OUT_OF_BOUNDS);
-    assert_string_equal(of.err.text, "sample 300 is not there: the set has 300");
+    assert_string_equal(of.err.text, "sample 300 requested, the set has 300");
     target.field = 5;
     assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL), COFFER_E_OUT_OF_BOUNDS);
     close_fixture(&of);

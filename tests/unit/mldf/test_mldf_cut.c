@@ -50,7 +50,7 @@ static void a_set_cut_under_its_mapping_is_an_error_wherever_it_is_cut(void **st
         if (child == 0)
             _exit(read_what_was_cut(path, sizes[i]));
         assert_int_equal(waitpid(child, &result, 0), child);
-        /* Inside its last page only what lies there can be seen to be gone. */
+        /* Inside its last page only what is there can be seen to be gone. */
         uint64_t last_page = (len - 1) / page * page;
         assert_true(result == 0 || (sizes[i] > last_page && WIFEXITED(result) && WEXITSTATUS(result) == 4));
     }

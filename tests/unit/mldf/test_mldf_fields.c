@@ -72,7 +72,7 @@ static void one_field_alone_is_the_tutorials_when_its_rows_follow(void **state)
     close_made(&b);
 }
 
-/* Moves the rows so that they begin `gap` bytes behind a descriptor of 204. */
+/* Moves the rows so that they begin `gap` bytes after a descriptor of 204. */
 static uint32_t stride_with_rows_at(uint32_t gap)
 {
     dataset_opts opts = { .stride = 204 };

@@ -99,7 +99,7 @@ static void other_magics_are_told_apart(void **state)
     file[0] &= 0x7f;
     assert_open(COFFER_E_BAD_MAGIC, "transferred as 7-bit text");
     memcpy(file, "MCF\0", 4);
-    assert_open(COFFER_E_NOT_RECOGNISED, "this is a mcf file");
+    assert_open(COFFER_E_NOT_RECOGNISED, "not a mldf file");
 }
 
 static void other_versions_are_refused_with_the_reason(void **state)

@@ -305,7 +305,7 @@ static void frames_that_are_none_are_errors_that_name_the_sample(void **state)
             fixture of;
             if (cut == 0 || cut == len)
                 continue;
-            frame[len] = 0; /* one byte behind the end */
+            frame[len] = 0; /* one byte after the end */
             make_frame(&of, frame, cut);
             open_with(&of, NULL, NULL);
             assert_int_not_equal(read_value(&of, 0, 0), COFFER_OK);

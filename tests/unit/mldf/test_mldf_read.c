@@ -146,9 +146,9 @@ static void what_is_not_there_is_told_with_its_numbers(void **state)
     (void)state;
     open_fixture(&of, NULL, false, false);
     assert_int_equal(coffer_mldf_entry_at(&entry, of.set, SAMPLES, 0, &err), COFFER_E_OUT_OF_BOUNDS);
-    assert_string_equal(err.text, "sample 40 is not there: the set has 40");
+    assert_string_equal(err.text, "sample 40 requested, the set has 40");
     assert_int_equal(coffer_mldf_entry_at(&entry, of.set, 0, 9, &err), COFFER_E_OUT_OF_BOUNDS);
-    assert_string_equal(err.text, "field 9 is not there: the set has 5");
+    assert_string_equal(err.text, "field 9 requested, the set has 5");
     close_fixture(&of);
 }
 

@@ -1,4 +1,4 @@
-/* Writers that were cut off and go on. */
+/* Writers that were cut off and continue. */
 #include "support/dataset_write.h"
 
 #include <stdlib.h>

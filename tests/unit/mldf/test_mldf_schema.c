@@ -123,7 +123,7 @@ static void what_the_format_cannot_hold_is_refused(void **state)
         "[{\"name\": \"a\", \"type\": \"ndarray\", \"dtype\": \"f32\", \"shape\": [65536, 65536]}]",
         COFFER_E_LIMIT, "shape");
     snprintf(json, sizeof json, "[{\"name\": \"%064d\", \"type\": \"int\"}]", 1);
-    expect_refused(json, COFFER_E_INVALID_ARGUMENT, "64 bytes, 63 are the most");
+    expect_refused(json, COFFER_E_INVALID_ARGUMENT, "64 bytes, the maximum is 63");
     snprintf(json, sizeof json, "[{\"name\": \"%063d\", \"type\": \"int\"}]", 1);
     assert_int_equal(create(json, NULL), COFFER_OK);
     temp_empty(temp_folder);

@@ -193,7 +193,7 @@ static void a_field_is_added_with_its_values(void **state)
         dataset_expect(path(), NULL, 50);
         expect_squares(50);
         dataset_expect_clean(path());
-        /* The descriptors lie behind the data now. */
+        /* The descriptors are after the data now. */
         append(50, 10);
         dataset_expect(path(), NULL, 60);
         dataset_expect_clean(path());

@@ -1,4 +1,4 @@
-/* Whether a decoded value is what the type of its field says. */
+/* Checking a decoded value against the type of its field. */
 #include "formats/mldf/analyze/mldf_survey.h"
 
 #include "base/checked.h"
@@ -32,7 +32,7 @@ static coffer_status check_text(const content *of, coffer_error *err)
         return check_utf8(of->bytes, of->size, err);
     if (of->size % width != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%zu bytes are no whole number of ids of %zu", of->size, width);
+                            "%zu bytes are not a multiple of the id size, %zu", of->size, width);
     if (says != COFFER_MLDF_TOKENS_BY_SIZE && says != count)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "the row says %u tokens, there are %zu", says, count);

@@ -18,7 +18,7 @@ typedef struct damage_pass {
     _Atomic(uint64_t) count;
 } damage_pass;
 
-/* Whether payloads can be looked up in the table and summed by it. */
+/* True when the table is sorted and inside the file, so that payloads can be looked up. */
 static coffer_status table_in_order(bool *out, const coffer_mldf *set, coffer_error *err)
 {
     uint8_t *scratch = coffer__alloc_array(ENTRIES_AT_ONCE, COFFER__MLDF_TABLE_ENTRY);
@@ -108,7 +108,8 @@ static coffer_status run_pass(damage_pass *pass, coffer__mldf_sums *sums, coffer
         pass->survey.sums = sums;
     }
     if (status || (status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status = coffer__mldf_run(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err)))
+        (status =
+             coffer__mldf_run_pieces(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err)))
         return status;
     return coffer_source_intact(set->source, err);
 }

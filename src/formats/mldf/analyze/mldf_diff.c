@@ -76,7 +76,7 @@ static const char *shape_text(char out[320], const coffer_mldf_field *field)
     return out;
 }
 
-/* Whether the values of both can be compared. */
+/* True when the values of both can be compared. */
 static bool compare_field(coffer_node *list, const coffer_mldf_field *a, const coffer_mldf_field *b)
 {
     char type_a[16], type_b[16], shape_a[320], shape_b[320];

@@ -8,7 +8,7 @@
 typedef struct coffer__mldf_pair {
     size_t field[2];
     uint64_t differing;
-    uint64_t first; /* sample; UINT64_MAX when there is none */
+    uint64_t first; /* sample; UINT64_MAX if there is none */
     double largest; /* of numbers: |a − b| */
 } coffer__mldf_pair;
 

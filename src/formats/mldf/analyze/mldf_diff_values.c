@@ -14,7 +14,7 @@
 #define PIECE ((uint64_t)1024) /* samples */
 #define SHOWN 60               /* bytes of a text in the list */
 
-/* What one thread needs. */
+/* State of one thread. */
 typedef struct comparer {
     coffer_bytes bytes[2];
     coffer__mldf_pair *pairs; /* what it has found */
@@ -54,7 +54,7 @@ static bool same_facts(const coffer_mldf_entry *a, const coffer_mldf_entry *b)
            a->num_tokens == b->num_tokens && a->encoding == b->encoding;
 }
 
-/* A view where there is one, else read and decoded. Without a key encrypted values are what is stored. */
+/* A view if there is one, otherwise read and decoded. Without a key encrypted values are what is stored. */
 static coffer_status fetch(two_values *values, int side, const coffer_mldf *set, uint64_t sample,
                            size_t field, comparer *with, coffer_error *err)
 {
@@ -237,7 +237,7 @@ static coffer_status run(values_job *job, coffer__pool *pool, coffer_error *err)
 {
     const coffer__mldf_comparison *of = job->of;
     uint64_t pieces = coffer__divide_up(of->samples, PIECE);
-    coffer_status status = coffer__mldf_run(pool, pieces, count_piece, job, of->opts->progress, err);
+    coffer_status status = coffer__mldf_run_pieces(pool, pieces, count_piece, job, of->opts->progress, err);
     for (uint64_t i = 0; status == COFFER_OK && i < pieces; i++) {
         if (coffer_node_count(job->listed) >= of->opts->max_shown)
             break;

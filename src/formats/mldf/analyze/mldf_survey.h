@@ -11,17 +11,17 @@
 coffer_status coffer__mldf_check_content(const coffer_mldf_field *field, const coffer_mldf_entry *entry,
                                          const uint8_t *bytes, size_t size, const coffer_limits *limits,
                                          coffer_error *err);
-/* Whether there is anything that the bytes of its values must be. */
+/* True when the type constrains the bytes of its values. */
 bool coffer__mldf_has_content_rule(const coffer_mldf_field *field);
 /* The numbers in a row entry that only have a few values. */
 coffer_status coffer__mldf_check_entry_values(const coffer_mldf_field *field, const coffer_mldf_entry *entry,
                                               coffer_error *err);
 
-/* ---- Work in pieces (mldf_survey.c) ---- */
+/* ---- Work in pieces (mldf_survey_values.c) ---- */
 
 /* Runs task for [0, count), a batch at a time, with a call of the progress in between. */
-coffer_status coffer__mldf_run(coffer__pool *pool, uint64_t count, coffer__pool_task task, void *context,
-                               const coffer_progress *progress, coffer_error *err);
+coffer_status coffer__mldf_run_pieces(coffer__pool *pool, uint64_t count, coffer__pool_task task,
+                                      void *context, const coffer_progress *progress, coffer_error *err);
 
 /* Rows in memory: those of samples [first, first + count). */
 typedef struct coffer__mldf_rows {
@@ -44,7 +44,7 @@ typedef struct coffer__mldf_sums {
     _Atomic(uint64_t) *bad;
     uint64_t bad_count;
     uint32_t data_crc;              /* of the data region up to the end of the last payload */
-    uint32_t data_crc_to_next_part; /* the same with the padding behind it */
+    uint32_t data_crc_to_next_part; /* the same with the padding after it */
 } coffer__mldf_sums;
 
 /* The table is sorted and inside the file. Without checksums in the file nothing is bad. */
@@ -66,7 +66,7 @@ typedef struct coffer__mldf_survey {
     _Atomic(uint32_t) *seen;
 } coffer__mldf_survey;
 
-/* What one thread needs. Zeros to begin with. */
+/* State of one thread; zeros to begin with. */
 typedef struct coffer__mldf_surveyor {
     uint64_t hint; /* the allocation after the one that was looked up last */
     coffer__mldf_decoder *decoder;

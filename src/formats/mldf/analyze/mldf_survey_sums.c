@@ -9,7 +9,7 @@
 #define PIECE ((uint64_t)1 << 20) /* of the data region: small enough to stay in the cache for both sums */
 #define ENTRIES_AT_ONCE ((size_t)512)
 
-/* What one piece adds to the sum of the region. */
+/* The part of one piece in the checksum of the region. */
 typedef struct piece_sum {
     uint32_t crc;
     uint64_t len;
@@ -111,7 +111,7 @@ coffer_status coffer__mldf_survey_sums(coffer__mldf_sums *out, const coffer_mldf
     of.scratch = coffer__alloc_array(coffer__pool_threads(pool), COFFER__MLDF_SUM_BLOCK);
     if (!sums.bad || !of.pieces || !of.scratch)
         status = coffer__fail_no_memory(err, count * sizeof *of.pieces);
-    else if (!(status = coffer__mldf_run(pool, count, sum_piece, &of, progress, err)))
+    else if (!(status = coffer__mldf_run_pieces(pool, count, sum_piece, &of, progress, err)))
         status = finish(&of, count, err);
     coffer__free(of.pieces);
     coffer__free(of.scratch);

@@ -1,10 +1,78 @@
 /* Single values: where they lie, their sums, and what they hold. */
+#include "base/work.h"
 #include "formats/mldf/analyze/mldf_survey.h"
+#include "io/source_fetch.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
+
+/* ---- Work in pieces ---- */
+
+#define PIECE_BYTES ((size_t)256 << 10)
+#define BATCH 64 /* pieces for each thread between two calls of a progress */
+
+typedef struct part_of_run {
+    coffer__pool_task task;
+    void *context;
+    uint64_t first;
+} part_of_run;
+
+static coffer_status run_one(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const part_of_run *part = context;
+    return part->task(part->context, part->first + index, worker, err);
+}
+
+coffer_status coffer__mldf_run_pieces(coffer__pool *pool, uint64_t count, coffer__pool_task task,
+                                      void *context, const coffer_progress *progress, coffer_error *err)
+{
+    uint64_t batch = progress ? (uint64_t)BATCH * coffer__pool_threads(pool) : count;
+    part_of_run part = { task, context, 0 };
+    coffer_status status = COFFER_OK;
+    while (status == COFFER_OK && part.first < count) {
+        uint64_t left = count - part.first, n = left < batch ? left : batch;
+        status = coffer__pool_run(pool, n, run_one, &part, err);
+        part.first += n;
+        if (!status)
+            status = coffer__progress_step(progress, part.first, count, err);
+    }
+    return status;
+}
+
+size_t coffer__mldf_rows_per_piece(const coffer_mldf *set)
+{
+    size_t row_size = set->schema.row_size ? set->schema.row_size : 1;
+    return row_size < PIECE_BYTES ? PIECE_BYTES / row_size : 1;
+}
+
+uint64_t coffer__mldf_row_pieces(const coffer_mldf *set)
+{
+    return coffer__divide_up(set->header.samples, coffer__mldf_rows_per_piece(set));
+}
+
+coffer_status coffer__mldf_fetch_rows(coffer__mldf_rows *out, const coffer_mldf *set, uint64_t piece,
+                                      coffer_bytes *scratch, coffer_error *err)
+{
+    size_t per_piece = coffer__mldf_rows_per_piece(set), row_size = set->schema.row_size;
+    uint64_t first = piece * per_piece, left = set->header.samples - first;
+    coffer__mldf_rows rows = { NULL, first, left < per_piece ? (size_t)left : per_piece };
+    uint64_t place = set->header.metadata + first * row_size;
+    size_t len = rows.count * row_size;
+    coffer_status status = COFFER_OK;
+    rows.bytes = coffer_source_view(set->source, place, len);
+    if (!rows.bytes) {
+        status = coffer__mldf_bytes_reserve(scratch, len, err);
+        if (!status)
+            status = coffer__source_fetch(&rows.bytes, set->source, place, len, scratch->data, err);
+    }
+    if (!status)
+        *out = rows;
+    return status;
+}
+
+/* ---- Values ---- */
 
 #define NEAR 16 /* allocations after the last one that are tried before searching */
 
@@ -94,7 +162,7 @@ static bool is_encrypted(const coffer_mldf_field *field)
     return (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
 }
 
-/* Whether the bytes of the value have to be looked at. */
+/* True when the bytes of the value have to be read. */
 static bool wants_bytes(const coffer__mldf_survey *survey, const coffer_mldf_field *field)
 {
     bool coded = (field->flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) != 0;

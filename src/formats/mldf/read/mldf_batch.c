@@ -173,15 +173,14 @@ static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_m
     size_t needed, width;
     if (target->field >= batch->set->schema.count)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                            "field %zu is not there: the set has %zu", target->field,
-                            batch->set->schema.count);
+                            "field %zu requested, the set has %zu", target->field, batch->set->schema.count);
     field = &batch->set->schema.fields[target->field];
     width = target->stride;
     if (width == 0 && !coffer__mldf_has_payload(field->kind))
         width = field->row_size;
     else if (width == 0 && !target->offsets)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %s: values one behind the other need room for their offsets", field->name);
+                            "field %s: a target without a stride needs room for offsets", field->name);
     if (!coffer__mul_size(&needed, batch->count, width) || needed > target->data_size)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "field %s: %zu values of %zu bytes do not fit into %zu", field->name,
@@ -189,9 +188,9 @@ static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_m
     return COFFER_OK;
 }
 
-/* ---- What came out ---- */
+/* ---- Results ---- */
 
-/* After damage there are holes between values that lie one behind the other. */
+/* After damage there are holes between contiguous values. */
 static void close_holes(const coffer_mldf_batch *batch, size_t target)
 {
     const coffer_mldf_target *of = &batch->targets[target];

@@ -1,7 +1,7 @@
 /* A batch being read: what the files of the batch reader share.
  *
  * A call goes through these steps, each on all threads: the rows of the samples give the place of every
- * value; where values lie one behind the other, their sizes give the place they go to (a frame that does not
+ * value; where values are contiguous, their sizes give the place they go to (a frame that does not
  * tell is decoded at once and waits); values are read in the order of their places in the file. */
 #ifndef COFFER_FORMATS_MLDF_BATCH_H
 #define COFFER_FORMATS_MLDF_BATCH_H
@@ -58,7 +58,7 @@ struct coffer_mldf_batch {
     coffer__mldf_batch_worker *workers;
     bool mapped; /* views are to be had */
 
-    /* Of the call. */
+    /* Arguments of the call. */
     const uint64_t *samples;
     size_t count;
     size_t target_count;
@@ -77,7 +77,7 @@ struct coffer_mldf_batch {
 /* Sorts by key; equal keys keep their order. spare : as many. */
 void coffer__mldf_sort_keys(coffer__mldf_key *keys, coffer__mldf_key *spare, size_t count);
 
-/* mldf_batch_rows.c: fills `wanted` from the rows, and the targets whose values stand in the row. */
+/* mldf_batch_rows.c: fills `wanted` from the rows, and the targets whose values are in the row. */
 coffer_status coffer__mldf_batch_rows(coffer_mldf_batch *batch, coffer_error *err);
 /* mldf_batch_sizes.c: value sizes of the targets without a stride. */
 coffer_status coffer__mldf_batch_sizes(coffer_mldf_batch *batch, coffer_error *err);

@@ -1,4 +1,4 @@
-/* The rows of a batch: where every value lies, and those that stand in the row itself. */
+/* The rows of a batch: where every value is, and those that are in the row itself. */
 #include "formats/mldf/read/mldf_batch.h"
 
 #include "base/fail.h"
@@ -7,7 +7,7 @@
 #define GAP_MAX ((uint64_t)4096) /* bytes between two rows that are read rather than a second read made */
 #define READ_MAX ((uint64_t)256 << 10) /* bytes of rows in one read */
 
-/* What one sample's row has for the targets. */
+/* Takes the values of one row for all targets. */
 static void take_row(coffer_mldf_batch *batch, size_t index, const uint8_t *row)
 {
     const coffer__mldf_schema *schema = &batch->set->schema;

@@ -1,4 +1,4 @@
-/* How many bytes the values of a batch have, and where they go when they lie one behind the other. */
+/* How many bytes the values of a batch have, and where they go when they are contiguous. */
 #include "formats/mldf/read/mldf_batch.h"
 
 #include "base/fail.h"

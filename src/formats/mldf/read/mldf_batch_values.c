@@ -61,7 +61,7 @@ static coffer_status put_value(coffer_mldf_batch *batch, coffer__mldf_batch_work
     return COFFER_OK;
 }
 
-/* Whether it may be read, and, when it is stored as it is, whether it fits. */
+/* Fails for a value that must not be read, or that is stored unencoded and does not fit. */
 static coffer_status check_value(uint32_t *crc, const coffer_mldf_batch *batch,
                                  const coffer__mldf_wanted *wanted, coffer_error *err)
 {
@@ -153,7 +153,7 @@ static coffer_status read_run(void *context, uint64_t index, uint32_t number, co
 
 /* ---- All of them ---- */
 
-/* Values that do not lie in the data region are told of at once: a run never reaches outside of it. */
+/* Values outside the data region fail at once, so that a run never reaches outside of it. */
 static coffer_status collect(coffer_mldf_batch *batch, coffer_error *err)
 {
     size_t values = batch->count * batch->target_count;

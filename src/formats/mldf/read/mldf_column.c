@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "io/source_fetch.h"
 
 #define PIECE_BYTES ((size_t)1 << 20) /* of rows, for each piece of work */
 #define AHEAD 16                      /* rows between the one that is copied and the one that is fetched */
@@ -45,14 +46,11 @@ static coffer_status gather_piece(void *context, uint64_t index, uint32_t worker
     size_t count = left < job->per_piece ? (size_t)left : job->per_piece;
     size_t len = (count - 1) * job->stride + sizeof(uint64_t);
     uint64_t place = job->place + first * job->stride;
-    const uint8_t *rows = coffer_source_view(job->set->source, place, len);
-    coffer_status status = COFFER_OK;
-    if (!rows) {
-        uint8_t *scratch = job->scratch + worker * (PIECE_BYTES + job->stride);
-        if ((status = coffer_source_read_at(scratch, job->set->source, place, len, err)))
-            return status;
-        rows = scratch;
-    }
+    uint8_t *scratch = job->scratch ? job->scratch + worker * (PIECE_BYTES + job->stride) : NULL;
+    const uint8_t *rows = NULL;
+    coffer_status status = coffer__source_fetch(&rows, job->set->source, place, len, scratch, err);
+    if (status)
+        return status;
     gather(job->out + first * sizeof(uint64_t), rows, job->stride, count);
     return COFFER_OK;
 }
@@ -64,8 +62,8 @@ static coffer_status check_column(const coffer_mldf *set, size_t field, uint64_t
         return coffer__mldf_check_index(set, 0, field, err);
     const coffer_mldf_field *of = &set->schema.fields[field];
     if (of->kind != COFFER_MLDF_ENTRY_INT && of->kind != COFFER_MLDF_ENTRY_FLOAT)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s holds no scalars",
-                            of->name);
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "field %s does not contain scalars", of->name);
     if (!coffer__range_fits(first, count, set->header.samples))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                             "%llu samples from %llu on are not there: the set has %llu",

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "formats/format.h"
 
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE])
 {
@@ -23,17 +24,6 @@ coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADE
     };
 }
 
-/* What it is instead, in the words of the table of formats. */
-static coffer_status fail_magic(coffer_source *src, coffer_error *err)
-{
-    const coffer_format *format = NULL;
-    coffer_status status = coffer_identify(&format, src, err);
-    if (status)
-        return status;
-    return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "not a training set: this is a %s file",
-                        coffer_format_name(format));
-}
-
 coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err)
 {
     uint64_t size = coffer_source_size(src);
@@ -44,7 +34,7 @@ coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *
     if (status)
         return status;
     if (have < COFFER__MLDF_MAGIC_SIZE || memcmp(bytes, COFFER__MLDF_MAGIC, COFFER__MLDF_MAGIC_SIZE) != 0)
-        return fail_magic(src, err);
+        return coffer__fail_magic(&coffer__mldf_format, bytes, have, err);
     if (have < sizeof bytes)
         return coffer__fail(err, COFFER_E_TRUNCATED, size, "magic and header take %d bytes, file has %llu",
                             COFFER__MLDF_HEAD_SIZE, (unsigned long long)size);

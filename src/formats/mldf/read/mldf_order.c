@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "formats/mldf/read/mldf_shuffle.h"
 
-/* What makes the order of pages another one than that inside a window. */
+/* Makes the order of pages differ from the order inside a window. */
 #define PAGES 0x7061676573u
 
 COFFER__INIT_FUNCTION(coffer_mldf_order, COFFER_MLDF_ORDER_INIT)

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#include <sodium.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -94,83 +93,6 @@ void coffer__mldf_decoder_free(coffer__mldf_decoder *decoder)
     coffer__free(decoder);
 }
 
-/* ---- Encryption ---- */
-
-void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field)
-{
-    memcpy(out, "MLDF", 4);
-    coffer__store_u64(out + 4, sample);
-    coffer__store_u16(out + 12, field);
-}
-
-bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
-                              uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE])
-{
-    uint8_t binding[COFFER__MLDF_BINDING_SIZE];
-    if (size < COFFER__MLDF_SEAL_SIZE)
-        return false;
-    coffer__mldf_store_binding(binding, sample, field);
-    return crypto_aead_xchacha20poly1305_ietf_decrypt_detached(out, NULL, stored + COFFER__MLDF_NONCE_SIZE,
-                                                               size - COFFER__MLDF_SEAL_SIZE,
-                                                               stored + size - COFFER__MLDF_TAG_SIZE, binding,
-                                                               sizeof binding, stored, key) == 0;
-}
-
-static bool is_encrypted(const coffer_mldf *set, size_t field)
-{
-    return (set->schema.fields[field].flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
-}
-
-static coffer_status fail_authentication(const coffer_mldf *set, const coffer__mldf_value *value,
-                                         const char *why, coffer_error *err)
-{
-    return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, value->offset,
-                        "authentication failed for sample %llu, field %s: %s",
-                        (unsigned long long)value->sample, set->schema.fields[value->field].name, why);
-}
-
-/* A flag that was taken away must not make ciphertext pass for a value. With the key at hand it is tried;
- * without it, a file that says it is encrypted has to say where. */
-static coffer_status expect_not_sealed(const coffer_mldf *set, const coffer__mldf_value *value,
-                                       const uint8_t *stored, coffer_error *err)
-{
-    if ((set->header.flags & COFFER_MLDF_ENCRYPTED) && !set->any_encrypted)
-        return fail_authentication(set, value, "the file is encrypted, but no field says so", err);
-    if (set->has_key &&
-        coffer__mldf_open_sealed(NULL, stored, value->size, value->sample, (uint16_t)value->field, set->key))
-        return fail_authentication(set, value, "it is encrypted, but the field does not say so", err);
-    return COFFER_OK;
-}
-
-static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
-{
-    if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
-        return fail_authentication(set, value, "the file does not say that it is encrypted", err);
-    if (!set->has_key)
-        return coffer__mldf_fail_value(err, COFFER_E_KEY_NEEDED, value->offset, set, value->sample,
-                                       value->field, "encrypted, and no key was given");
-    return COFFER_OK;
-}
-
-static coffer_status decrypt(coffer__mldf_room *room, const coffer_mldf *set, const coffer__mldf_value *value,
-                             const uint8_t *stored, coffer_error *err)
-{
-    size_t plain = value->size < COFFER__MLDF_SEAL_SIZE ? 0 : value->size - COFFER__MLDF_SEAL_SIZE;
-    coffer_status status;
-    if ((status = expect_key(set, value, err)) || (status = coffer__mldf_reserve(room, plain, err)))
-        return status;
-    if (!coffer__mldf_open_sealed(room->data, stored, value->size, value->sample, (uint16_t)value->field,
-                                  set->key))
-        return fail_authentication(set, value, "another key, or the bytes were changed", err);
-    return COFFER_OK;
-}
-
-bool coffer__mldf_is_plain(const coffer_mldf *set, size_t field)
-{
-    return !(set->schema.fields[field].flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) &&
-           !set->has_key && (set->any_encrypted || !(set->header.flags & COFFER_MLDF_ENCRYPTED));
-}
-
 /* ---- Compression ---- */
 
 void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary)
@@ -208,7 +130,7 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
                                               err)) &&
              !(dictionary->ready = ZSTD_createDDict(bytes, of->dictionary_size)))
         status = coffer__fail(err, COFFER_E_BAD_VALUE, of->dictionary_offset,
-                              "field %s: its dictionary of %lu bytes is none", of->name,
+                              "field %s: %lu bytes are not a zstd dictionary", of->name,
                               (unsigned long)of->dictionary_size);
     coffer__free(bytes);
     if (status)
@@ -218,7 +140,7 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
     return status;
 }
 
-/* Of several threads that need it at the same time the first one's stays. *out is NULL when there is none. */
+/* When several threads load it at the same time, the first one wins. *out is NULL if there is none. */
 static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *set, size_t field,
                                    coffer_error *err)
 {
@@ -253,7 +175,7 @@ static coffer_status fail_trailing(const coffer_mldf *set, const coffer__mldf_va
                                    coffer_error *err)
 {
     return coffer__mldf_fail_value(err, COFFER_E_TRAILING_BYTES, value->offset, set, value->sample,
-                                   value->field, "%zu bytes behind the zstd frame", count);
+                                   value->field, "%zu bytes after the zstd frame", count);
 }
 
 static coffer_status fail_cut(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
@@ -344,7 +266,7 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
     size_t result, whole;
     if (says == ZSTD_CONTENTSIZE_ERROR)
         return coffer__mldf_fail_value(err, COFFER_E_BAD_VALUE, value->offset, set, value->sample,
-                                       value->field, "its %zu bytes are no zstd frame", frame_len);
+                                       value->field, "its %zu bytes are not a zstd frame", frame_len);
     if ((status = prepare_zstd(decoder, set, value->field, err)))
         return status;
     if (says == ZSTD_CONTENTSIZE_UNKNOWN)
@@ -366,13 +288,19 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
     return COFFER_OK;
 }
 
-/* ---- Both ---- */
+/* ---- Decoding ---- */
+
+bool coffer__mldf_is_plain(const coffer_mldf *set, size_t field)
+{
+    return !(set->schema.fields[field].flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED)) &&
+           !set->has_key && (set->any_encrypted || !(set->header.flags & COFFER_MLDF_ENCRYPTED));
+}
 
 coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer__mldf_decoder *decoder,
                                   const coffer_mldf *set, const coffer__mldf_value *value,
                                   const uint8_t *stored, coffer_error *err)
 {
-    bool sealed = is_encrypted(set, value->field);
+    bool sealed = (set->schema.fields[value->field].flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0;
     /* A value of length 0 has no payload, and so no frame. */
     bool zstd =
         set->schema.fields[value->field].flags & COFFER_MLDF_FIELD_ZSTD && (sealed || value->size > 0);
@@ -380,11 +308,11 @@ coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer_
     size_t plain = value->size;
     coffer_status status;
     if (sealed) {
-        if ((status = decrypt(zstd ? &frame : room, set, value, stored, err)))
+        if ((status = coffer__mldf_decrypt(zstd ? &frame : room, set, value, stored, err)))
             return status;
         plain -= COFFER__MLDF_SEAL_SIZE;
         stored = zstd ? frame.data : room->data;
-    } else if ((status = expect_not_sealed(set, value, stored, err))) {
+    } else if ((status = coffer__mldf_expect_not_sealed(set, value, stored, err))) {
         return status;
     }
     if (zstd)

@@ -56,7 +56,7 @@ coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_
                                    (unsigned long)found, (unsigned long)crc);
 }
 
-/* The row bytes of a scalar or of a type that is not known. */
+/* The row bytes of a scalar or of a type that is unknown. */
 static coffer_status read_row_bytes(coffer_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
                                     size_t spare, coffer_error *err)
 {
@@ -70,7 +70,7 @@ static coffer_status read_row_bytes(coffer_bytes *out, const coffer_mldf *set, u
     return COFFER_OK;
 }
 
-/* Bytes as they are stored. */
+/* Bytes as stored. */
 static coffer_status read_payload(coffer_bytes *out, const coffer_mldf *set, const coffer__mldf_value *value,
                                   uint32_t crc, size_t spare, coffer_error *err)
 {
@@ -87,7 +87,7 @@ static coffer_status read_payload(coffer_bytes *out, const coffer_mldf *set, con
     return status;
 }
 
-/* Through a decoder: from the mapping where there is one, else by way of memory. */
+/* Through a decoder: from the mapping if there is one, otherwise by way of memory. */
 static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, const coffer__mldf_value *value,
                                   uint32_t crc, size_t spare, coffer_error *err)
 {
@@ -111,7 +111,7 @@ static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, con
     return status;
 }
 
-/* Of a field that has payloads: by way of the mapping where there is one. */
+/* Loads the entry of a field with payloads, from the mapping if there is one. */
 static coffer_status look_at_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
                                    size_t field, coffer_error *err)
 {
@@ -124,7 +124,7 @@ static coffer_status look_at_entry(coffer_mldf_entry *out, const coffer_mldf *se
     return COFFER_OK;
 }
 
-/* Whether what was seen of row and payload was there: asked once, when all is done. */
+/* Fails when the file was truncated while row and payload were read; called once, at the end. */
 static coffer_status expect_intact(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
 {
     uint64_t row_end = coffer__mldf_entry_place(set, value->sample, value->field) +
@@ -135,7 +135,7 @@ static coffer_status expect_intact(const coffer_mldf *set, const coffer__mldf_va
     return coffer_source_intact(set->source, err);
 }
 
-/* What is wrong with a value may be that the file was cut under it. */
+/* The cause of a bad value may be a truncated file. */
 static coffer_status explain(const coffer_mldf *set, coffer_status status, coffer_error *err)
 {
     coffer_error cut = COFFER_ERROR_INIT;

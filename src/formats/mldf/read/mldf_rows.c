@@ -1,4 +1,4 @@
-/* Row entries: what stands in the row of a sample. */
+/* Row entries: what is in the row of a sample. */
 #include "formats/mldf/mldf_private.h"
 
 #include "base/fail.h"
@@ -28,9 +28,9 @@ static coffer_status fail_index(const coffer_mldf *set, uint64_t sample, size_t 
 {
     if (field >= set->schema.count)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                            "field %zu is not there: the set has %zu", field, set->schema.count);
+                            "field %zu requested, the set has %zu", field, set->schema.count);
     return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                        "sample %llu is not there: the set has %llu", (unsigned long long)sample,
+                        "sample %llu requested, the set has %llu", (unsigned long long)sample,
                         (unsigned long long)set->header.samples);
 }
 

@@ -19,7 +19,7 @@ static coffer_status check_name(const char *name, size_t index, coffer_error *er
                             index);
     if (len >= COFFER__MLDF_NAME_SIZE)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %zu: its name has %zu bytes, %d are the most (%.80s)", index, len,
+                            "field %zu: its name has %zu bytes, the maximum is %d (%.80s)", index, len,
                             COFFER__MLDF_NAME_SIZE - 1, name);
     if (!coffer__utf8_valid(name, len))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -27,7 +27,7 @@ static coffer_status check_name(const char *name, size_t index, coffer_error *er
     return COFFER_OK;
 }
 
-/* Elements whose size is known lie one behind the other; an array that varies is checked with each value. */
+/* Elements of a known size are contiguous; an array that varies is checked with each value. */
 static coffer_status check_array(const coffer_mldf_field *field, coffer_error *err)
 {
     uint64_t size = coffer_dtype_size(field->dtype);
@@ -37,7 +37,7 @@ static coffer_status check_array(const coffer_mldf_field *field, coffer_error *e
                             coffer_dtype_name(field->dtype));
     if (field->ndim > COFFER_MLDF_MAX_DIMS)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %s: %u dimensions, %d are the most", field->name, field->ndim,
+                            "field %s: %u dimensions, the maximum is %d", field->name, field->ndim,
                             COFFER_MLDF_MAX_DIMS);
     for (uint32_t i = 0; i < field->ndim; i++) {
         uint64_t dim = field->dims[i] ? field->dims[i] : 1;
@@ -56,7 +56,7 @@ static coffer_status check_options(const coffer_mldf_field *field, coffer_error 
     if (field->flags & ~KNOWN_FLAGS)
         wrong = "has a flag that is not known";
     else if (!payload && field->flags & (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED))
-        wrong = "stands in the row: it cannot be compressed or encrypted";
+        wrong = "is stored in the row: it cannot be compressed or encrypted";
     else if (field->dictionary && !(field->flags & COFFER_MLDF_FIELD_ZSTD))
         wrong = "has a dictionary but is not compressed";
     else if (field->dictionary && field->dictionary_size == 0)
@@ -76,10 +76,10 @@ static coffer_status check_field(coffer_mldf_field *field, size_t index, coffer_
         return status;
     if (!info && field->row_size == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %s: %u is no type of a training set", field->name, field->type);
+                            "field %s: %u is not a type of a training set", field->name, field->type);
     if (info && field->row_size == 0)
         field->row_size = coffer__mldf_entry_size(info->kind);
-    /* Of another size it is carried along as it stands. */
+    /* An entry of another size is copied unchanged. */
     field->kind = info && field->row_size == coffer__mldf_entry_size(info->kind) ? info->kind
                                                                                  : COFFER_MLDF_ENTRY_OPAQUE;
     if (field->kind != COFFER_MLDF_ENTRY_OPAQUE && info && info->has_array)

@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_fetch.h"
 
 #define BLOCK 32 /* entries looked at in one step */
 
@@ -13,16 +14,10 @@ coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *s
 {
     uint64_t place = set->header.table + first * COFFER__MLDF_TABLE_ENTRY;
     size_t len = count * COFFER__MLDF_TABLE_ENTRY;
-    const uint8_t *view = coffer_source_view(set->source, place, len);
-    coffer_status status = COFFER_OK;
-    if (!view && !(status = coffer_source_read_at(scratch, set->source, place, len, err)))
-        view = scratch;
-    if (status == COFFER_OK)
-        *out = view;
-    return status;
+    return coffer__source_fetch(out, set->source, place, len, scratch, err);
 }
 
-/* A search under way: the first entry at or behind the offset is one of [low, high], and those of [low, high)
+/* A search under way: the first entry at or after the offset is one of [low, high], and those of [low, high)
  * begin in [from, to]. */
 typedef struct search {
     uint64_t low, high, from, to;
@@ -81,7 +76,7 @@ coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, ui
     return COFFER_OK;
 }
 
-/* Of two that begin at one place the first is empty. */
+/* When two begin at the same offset, the first is empty. */
 coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
                                            const coffer_mldf *set, uint64_t offset, uint32_t size,
                                            coffer_error *err)
@@ -125,7 +120,7 @@ coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffe
     return COFFER_OK;
 }
 
-/* One descriptor alone does not show whether the four zeros behind it are its own: both sums are right then.
+/* One descriptor alone does not show whether the four zeros after it are its own: both sums are right then.
  * The other is found without summing again: that of what follows the descriptor is the same. */
 coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
                                             coffer_error *err)

@@ -145,7 +145,7 @@ static void widen_ids(coffer_bytes *bytes)
     bytes->size *= 2;
 }
 
-/* As many bytes behind the ids as they take themselves. */
+/* As many bytes after the ids as they take themselves. */
 static coffer_status double_room(coffer_bytes *bytes, coffer_error *err)
 {
     uint8_t *data;
@@ -179,7 +179,8 @@ coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *s
         return status;
     if (out_u32->size % width != 0)
         return coffer__mldf_fail_value(err, COFFER_E_SIZE_MISMATCH, entry.offset, set, sample, field,
-                                       "%zu bytes are no whole number of ids of %zu", out_u32->size, width);
+                                       "%zu bytes are not a multiple of the id size, %zu", out_u32->size,
+                                       width);
     if (width == sizeof(uint16_t) && !(status = double_room(out_u32, err)))
         widen_ids(out_u32);
     return status;

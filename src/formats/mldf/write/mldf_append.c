@@ -1,5 +1,5 @@
-/* Changing a set in place: new payloads behind the old end, then all rows and the whole allocation table, and
- * the header last, under the rollback journal. What the old tables took stays behind as dead bytes. */
+/* Changing a set in place: new payloads after the old end, then all rows and the whole allocation table, and
+ * the header last, under the rollback journal. The old tables remain as dead bytes. */
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
@@ -99,7 +99,7 @@ static bool descriptors_stay(const coffer_mldf_writer *writer)
            descriptors_size(writer) <= old->data - old->descriptors;
 }
 
-/* Other writers may have counted the padding behind the last payload in. In a small set that is found out,
+/* Other writers may have counted the padding after the last payload in. In a small set that is found out,
  * and data_crc is then the sum without it; a large one is taken for ours. */
 static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const coffer_mldf *set,
                                      uint8_t *piece, coffer_error *err)
@@ -121,7 +121,7 @@ static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const co
     return COFFER_OK;
 }
 
-/* The sum of the data goes on behind the last payload: the old tables are inside from now on. */
+/* The sum of the data continues after the last payload: the old tables are inside from now on. */
 static coffer_status sum_dead_bytes(coffer_mldf_writer *writer, coffer_error *err)
 {
     const coffer_mldf *set = writer->base->set;
@@ -244,7 +244,7 @@ static coffer_status write_tables(copying *work, coffer__mldf_header *head, coff
     return status;
 }
 
-/* Descriptors either keep their place or go behind the data, with the rest. */
+/* Descriptors either keep their place or go after the data, with the rest. */
 static coffer_status place_descriptors(coffer_mldf_writer *writer, coffer__mldf_header *head,
                                        const uint8_t *fields, size_t len, coffer_error *err)
 {

@@ -25,7 +25,7 @@ coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *
     const coffer_mldf *set = base->set;
     uint8_t scratch[ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY];
     coffer_status status = COFFER_OK;
-    /* What does not fit is done without, as with payloads that are new. */
+    /* Payloads that do not fit are not shared. */
     if (!writer->dedup || !writer->checksums ||
         set->table_count > writer->limits.memory_bytes / 4 / sizeof *base->payloads)
         return COFFER_OK;

@@ -1,4 +1,4 @@
-/* What a new set takes over from another: fields with their dictionaries, rows, payloads as they are stored.
+/* Copying from one set to another: fields with their dictionaries, rows, payloads as stored.
  */
 #include "base/checked.h"
 #include "base/fail.h"
@@ -35,7 +35,7 @@ static coffer_status load_dictionary(coffer_mldf_field *field, const coffer_mldf
     return COFFER_OK;
 }
 
-/* The arguments of a type that is not known say something to others. */
+/* The arguments of a type that is unknown say something to others. */
 static coffer_status load_arguments(coffer_mldf_writer *writer, const coffer_mldf *set, const size_t *fields,
                                     size_t count, coffer_error *err)
 {
@@ -224,12 +224,4 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
             status = coffer__mldf_copy_payload(copier, sample, from, to, err);
     }
     return status ? status : coffer__mldf_end_row(writer, err);
-}
-
-coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
-                                coffer_error *err)
-{
-    if (!progress || !progress->step || progress->step(progress->context, done, total) == 0)
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
 }

@@ -1,4 +1,4 @@
-/* Which payloads stand in the file already. */
+/* Which payloads are in the file already. */
 #ifndef COFFER_FORMATS_MLDF_DEDUP_H
 #define COFFER_FORMATS_MLDF_DEDUP_H
 

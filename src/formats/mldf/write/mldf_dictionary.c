@@ -8,7 +8,7 @@
 
 #include <zdict.h>
 
-/* What helps: many values, a hundred times the size of the dictionary in all. */
+/* Training works best with many values, a hundred times the size of the dictionary in all. */
 #define VALUES_MAX ((uint64_t)100000)
 #define BYTES_PER_DICTIONARY_BYTE 100
 #define SMALLEST 256
@@ -17,7 +17,7 @@
 COFFER__INIT_FUNCTION(coffer_mldf_train_opts, COFFER_MLDF_TRAIN_OPTS_INIT)
 
 typedef struct lesson {
-    coffer__buffer bytes; /* values, one behind the other */
+    coffer__buffer bytes; /* values, one after the other */
     size_t *sizes;
     unsigned count;
 } lesson;

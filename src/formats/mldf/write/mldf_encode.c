@@ -138,7 +138,7 @@ static coffer_status encode_item(void *context, uint64_t index, uint32_t worker,
     }
     if (size > COFFER__MLDF_PAYLOAD_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s: %zu bytes to be stored, %lu are the most",
+                            "sample %llu, field %s: %zu bytes to store, the maximum is %lu",
                             (unsigned long long)item->sample, writer->columns[item->field].name, size,
                             (unsigned long)COFFER__MLDF_PAYLOAD_MAX);
     item->stored = bytes;

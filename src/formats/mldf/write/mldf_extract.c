@@ -3,6 +3,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/report.h"
+#include "base/work.h"
 #include "formats/mldf/write/mldf_write.h"
 
 #include <inttypes.h>
@@ -76,7 +78,7 @@ static coffer_status copy_samples(copying *job, const coffer_mldf *set,
         status = coffer__mldf_copy_sample(&copier, chosen->samples ? chosen->samples[i] : i, err);
         job->done++;
         if (!status && (i + 1) % STEP == 0)
-            status = coffer__mldf_step(job->progress, job->done, job->total, err);
+            status = coffer__progress_step(job->progress, job->done, job->total, err);
     }
     coffer__mldf_copier_free(&copier);
     return status;
@@ -231,4 +233,44 @@ coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set,
     everything.write = &write;
     everything.progress = progress;
     return coffer_mldf_extract(out_path, set, &everything, err);
+}
+
+/* ---- Compacting ---- */
+
+static coffer_status describe_sizes(coffer_node *out, const coffer_mldf *set, const char *out_path,
+                                    coffer_error *err)
+{
+    uint64_t before = set->file_size, after;
+    coffer_source *written = NULL;
+    coffer_status status = coffer_source_open(&written, out_path, NULL, err);
+    if (status)
+        return status;
+    after = coffer_source_size(written);
+    coffer__node_u64(out, "size_before", before, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "size_after", after, COFFER_UNIT_BYTES);
+    coffer__node_i64(out, "dropped", (int64_t)before - (int64_t)after, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "samples", set->header.samples, COFFER_UNIT_NONE);
+    coffer_source_close(written);
+    return coffer__node_status(out, err);
+}
+
+coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const char *out_path,
+                                   const coffer_compact_opts *opts, coffer_error *err)
+{
+    const char *target = out_path ? out_path : path;
+    coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer__update *update = NULL;
+    coffer_mldf *set = NULL;
+    coffer_status status;
+    open_options.limits = opts->limits;
+    /* The lock keeps writers out until the new file has the name. */
+    if ((status = coffer__update_open(&update, path, NULL, err)) ||
+        (status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err)) ||
+        (status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err)))
+        goto out;
+    status = describe_sizes(out, set, target, err);
+out:
+    coffer_mldf_close(set);
+    coffer__update_close(update);
+    return status;
 }

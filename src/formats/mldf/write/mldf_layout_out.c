@@ -40,7 +40,7 @@ coffer_status coffer__mldf_out_align(coffer__mldf_output *out, uint64_t alignmen
 {
     uint64_t end;
     if (!coffer__align_up(&end, out->position, alignment))
-        return coffer__fail(err, COFFER_E_LIMIT, out->position, "no room behind %llu bytes",
+        return coffer__fail(err, COFFER_E_LIMIT, out->position, "no room after %llu bytes",
                             (unsigned long long)out->position);
     return coffer__mldf_out_zeros(out, end - out->position, err);
 }

@@ -1,4 +1,4 @@
-/* Where a set is written: into a new file, or behind the end of one that is changed in place. */
+/* Where a set is written: into a new file, or after the end of one that is changed in place. */
 #ifndef COFFER_FORMATS_MLDF_OUTPUT_H
 #define COFFER_FORMATS_MLDF_OUTPUT_H
 
@@ -28,7 +28,7 @@ coffer_status coffer__mldf_out_patch(coffer__mldf_output *out, uint64_t offset, 
 /* Magic and header. */
 void coffer__mldf_compose_head(uint8_t out[COFFER__MLDF_HEAD_SIZE], const coffer__mldf_header *head);
 /* The descriptor of a field, without the bytes that only one of the strides has. arguments : of a type that
- * is not known; may be NULL. */
+ * is unknown; may be NULL. */
 void coffer__mldf_compose_field(uint8_t out[COFFER__MLDF_STRIDE_TUTORIAL], const coffer_mldf_field *field,
                                 const uint8_t *arguments);
 

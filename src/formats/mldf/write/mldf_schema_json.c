@@ -1,4 +1,4 @@
-/* A schema written as JSON. */
+/* Parsing a schema from JSON. */
 #include "base/arena.h"
 #include "base/fail.h"
 #include "base/json.h"
@@ -7,11 +7,13 @@
 #include "base/options.h"
 #include "formats/mldf/write/mldf_write.h"
 
-struct coffer__mldf_field_list {
+struct coffer_mldf_schema {
     coffer_mldf_field *fields;
     size_t count;
     coffer__arena names;
 };
+
+COFFER__INIT_FUNCTION(coffer_mldf_schema_opts, COFFER_MLDF_SCHEMA_OPTS_INIT)
 
 /* "field 3 (image): …" */
 static coffer_status fail_field(coffer_error *err, size_t index, const coffer_mldf_field *field,
@@ -26,7 +28,7 @@ static coffer_status take_number(uint32_t *out, const coffer__json_value *value,
 {
     uint64_t number;
     if (!coffer__json_u64(&number, value) || number > most)
-        return fail_field(err, index, field, value->key, "a whole number that is not too large");
+        return fail_field(err, index, field, value->key, "an integer that is not too large");
     *out = (uint32_t)number;
     return COFFER_OK;
 }
@@ -48,7 +50,7 @@ static coffer_status take_type(coffer_mldf_field *field, const coffer__json_valu
         field->type = coffer_mldf_type_by_name(value->as.string);
     if (field->type == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                            "field %zu (%s): \"%s\" is no type (int, float, bytes, text, image-jpeg …)",
+                            "field %zu (%s): \"%s\" is not a type (int, float, bytes, text, image-jpeg …)",
                             index, field->name ? field->name : "without a name",
                             value->kind == COFFER__JSON_STRING ? value->as.string : "this");
     return COFFER_OK;
@@ -118,7 +120,7 @@ static coffer_status take_field(coffer_mldf_field *field, coffer__arena *names,
     const coffer__json_value *name = coffer__json_find(value, "name");
     coffer_status status;
     if (value->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "field %zu is no object", index);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "field %zu is not an object", index);
     if (!name || !coffer__json_find(value, "type"))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "field %zu has no \"%s\"", index,
                             name ? "type" : "name");
@@ -136,8 +138,7 @@ static const coffer__json_value *list_in(const coffer__json_value *root)
     return list && list->kind == COFFER__JSON_ARRAY ? list : NULL;
 }
 
-static coffer_status take_fields(coffer__mldf_field_list *list, const coffer__json_value *root,
-                                 coffer_error *err)
+static coffer_status take_fields(coffer_mldf_schema *list, const coffer__json_value *root, coffer_error *err)
 {
     static const coffer_mldf_field unset = COFFER_MLDF_FIELD_INIT;
     const coffer__json_value *values = list_in(root);
@@ -159,39 +160,46 @@ static coffer_status take_fields(coffer__mldf_field_list *list, const coffer__js
     return status;
 }
 
-coffer_status coffer__mldf_parse_fields(coffer__mldf_field_list **out, const char *text, size_t len,
-                                        const coffer_limits *limits, coffer_error *err)
+coffer_status coffer_mldf_schema_parse(coffer_mldf_schema **out, const char *text, size_t len,
+                                       const coffer_mldf_schema_opts *opts, coffer_error *err)
 {
-    coffer_limits known = coffer__limits(limits);
-    coffer__mldf_field_list *list = coffer__calloc(1, sizeof *list);
+    coffer_mldf_schema_opts options = COFFER_MLDF_SCHEMA_OPTS_INIT;
+    coffer_mldf_schema *list = coffer__calloc(1, sizeof *list);
     coffer__json *json = NULL;
     coffer_status status;
     if (!list)
         return coffer__fail_no_memory(err, sizeof *list);
-    if ((status = coffer__json_parse(&json, text, len, 0, &known, err)) ||
+    if ((status = coffer__take_options(&options, sizeof options, opts, err)))
+        goto out;
+    coffer_limits limits = coffer__limits(options.limits);
+    if ((status = coffer__json_parse(&json, text, len, 0, &limits, err)) ||
         (status = take_fields(list, coffer__json_root(json), err)))
         goto out;
     *out = list;
     list = NULL;
 out:
     coffer__json_free(json);
-    coffer__mldf_field_list_free(list);
+    coffer_mldf_schema_free(list);
     return status;
 }
 
-const coffer_mldf_field *coffer__mldf_listed_fields(const coffer__mldf_field_list *list, size_t *count)
+size_t coffer_mldf_schema_count(const coffer_mldf_schema *schema)
 {
-    *count = list->count;
-    return list->fields;
+    return schema->count;
 }
 
-void coffer__mldf_field_list_free(coffer__mldf_field_list *list)
+const coffer_mldf_field *coffer_mldf_schema_fields(const coffer_mldf_schema *schema)
 {
-    if (!list)
+    return schema->fields;
+}
+
+void coffer_mldf_schema_free(coffer_mldf_schema *schema)
+{
+    if (!schema)
         return;
-    coffer__arena_free(&list->names);
-    coffer__free(list->fields);
-    coffer__free(list);
+    coffer__arena_free(&schema->names);
+    coffer__free(schema->fields);
+    coffer__free(schema);
 }
 
 coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path, const char *schema,
@@ -199,15 +207,14 @@ coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const cha
                                              coffer_error *err)
 {
     coffer_mldf_writer_opts options = COFFER_MLDF_WRITER_OPTS_INIT;
-    coffer__mldf_field_list *list = NULL;
-    const coffer_mldf_field *fields;
-    size_t count;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = coffer__mldf_parse_fields(&list, schema, schema_len, options.limits, err)))
-        return status;
-    fields = coffer__mldf_listed_fields(list, &count);
-    status = coffer_mldf_writer_create(out, path, fields, count, &options, err);
-    coffer__mldf_field_list_free(list);
+    coffer_mldf_schema_opts parsing = COFFER_MLDF_SCHEMA_OPTS_INIT;
+    coffer_mldf_schema *parsed = NULL;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    parsing.limits = options.limits;
+    if (!status)
+        status = coffer_mldf_schema_parse(&parsed, schema, schema_len, &parsing, err);
+    if (!status)
+        status = coffer_mldf_writer_create(out, path, parsed->fields, parsed->count, &options, err);
+    coffer_mldf_schema_free(parsed);
     return status;
 }

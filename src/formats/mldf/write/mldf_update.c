@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/work.h"
 #include "formats/mldf/write/mldf_write.h"
 
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static coffer_status carry_row(set_change *change, uint64_t sample, coffer_error
 
 static coffer_status report_progress(const set_change *change, uint64_t done, coffer_error *err)
 {
-    return done % STEP == 0 ? coffer__mldf_step(change->progress, done, change->set->header.samples, err)
+    return done % STEP == 0 ? coffer__progress_step(change->progress, done, change->set->header.samples, err)
                             : COFFER_OK;
 }
 

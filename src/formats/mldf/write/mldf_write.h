@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/pool.h"
+#include "base/sticky.h"
 #include "formats/mldf/mldf_private.h"
 #include "formats/mldf/write/mldf_dedup.h"
 #include "formats/mldf/write/mldf_output.h"
@@ -16,7 +17,7 @@
 typedef struct coffer__mldf_column {
     coffer_mldf_field field; /* its name and dictionary are below */
     char name[COFFER__MLDF_NAME_SIZE];
-    uint8_t *arguments; /* of a type that is not known, as they stood in another file; else NULL */
+    uint8_t *arguments; /* of a type that is unknown, as in another file; else NULL */
     uint8_t *dictionary;
     ZSTD_CDict *prepared; /* of the dictionary */
     uint64_t set_in;      /* 1 + the number of the sample in which it was set last */
@@ -27,13 +28,6 @@ typedef struct coffer__mldf_column {
 coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t *row_size,
                                         const coffer_mldf_field *fields, size_t count, coffer_error *err);
 void coffer__mldf_columns_free(coffer__mldf_column *columns, size_t count);
-/* Fields out of JSON; the caller frees the array and, with it, the names (one arena). */
-typedef struct coffer__mldf_field_list coffer__mldf_field_list;
-coffer_status coffer__mldf_parse_fields(coffer__mldf_field_list **out, const char *text, size_t len,
-                                        const coffer_limits *limits, coffer_error *err);
-const coffer_mldf_field *coffer__mldf_listed_fields(const coffer__mldf_field_list *list, size_t *count);
-void coffer__mldf_field_list_free(coffer__mldf_field_list *list);
-
 /* ---- Values that wait to be encoded (mldf_encode.c) ---- */
 
 enum { COFFER__MLDF_STEP_ZSTD = 1, COFFER__MLDF_STEP_SEAL = 2, COFFER__MLDF_STEP_HASH = 4 };
@@ -43,7 +37,7 @@ typedef struct coffer__mldf_item {
     size_t row; /* in the batch */
     uint16_t field;
     uint8_t steps;
-    const uint8_t *outside; /* a large value stays with the caller */
+    const uint8_t *outside; /* borrowed from the caller; NULL = in the batch */
     size_t at, size;        /* of the value, in the batch unless it is outside */
     size_t room_at;         /* of what is made of it */
     /* Set by encoding. */
@@ -60,8 +54,10 @@ typedef struct coffer__mldf_batch_out {
     size_t item_count, item_capacity;
     uint8_t *encoded;
     size_t encoded_capacity;
-    size_t limit; /* of the values: then they are written */
-    bool heavy;   /* some item is to be compressed or encrypted */
+    size_t value_bytes; /* of all items */
+    size_t limit;       /* of value_bytes: then the batch is written */
+    bool borrows;       /* some item is outside */
+    bool heavy;         /* some item is to be compressed or encrypted */
 } coffer__mldf_batch_out;
 
 typedef struct coffer__mldf_encoder coffer__mldf_encoder; /* of one thread */
@@ -85,7 +81,7 @@ typedef struct coffer__mldf_base {
     size_t payload_count;
 } coffer__mldf_base;
 
-/* Of a writer that can be resumed: the file PATH.partial-rows, and what is not in it yet. */
+/* State of a resumable writer: the file PATH.partial-rows, and rows and entries that are not in it yet. */
 typedef struct coffer__mldf_checkpoint {
     char *path;
     int fd;
@@ -101,7 +97,7 @@ struct coffer_mldf_writer {
     uint8_t key[COFFER_MLDF_KEY_SIZE];
     char *path;
     coffer__mldf_output out;
-    coffer_error failure; /* the first of a write; sticks */
+    coffer__sticky sticky; /* the first failed write */
 
     coffer__mldf_column *columns;
     size_t column_count;
@@ -114,6 +110,7 @@ struct coffer_mldf_writer {
     uint64_t mark, next_mark;
     bool begun_on_disk; /* payloads of this sample were written already */
     size_t only_field;  /* that may be set; SIZE_MAX = any */
+    bool copies;        /* the next value, although bytes are borrowed */
     coffer__mldf_batch_out batch;
     coffer__mldf_spill rows, table;
     bool dedup;
@@ -127,7 +124,12 @@ struct coffer_mldf_writer {
     coffer__mldf_checkpoint *checkpoint; /* NULL when not resumable */
 };
 
-/* ---- mldf_write.c ---- */
+/* ---- mldf_write.c, mldf_write_batch.c, mldf_write_sample.c ---- */
+
+/* Bytes of plain values, or of rows, that are written together. */
+#define COFFER__MLDF_PLAIN_BATCH ((size_t)1 << 20)
+
+coffer_status coffer__mldf_fail_without_key(const coffer__mldf_column *column, coffer_error *err);
 
 /* A writer with fields and memory, but nothing to write to. opts : taken, checked. */
 coffer_status coffer__mldf_writer_new(coffer_mldf_writer **out, const char *path,
@@ -140,9 +142,6 @@ coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *e
 coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err);
 /* Head, room for the descriptors, and the dictionaries as the first payloads. */
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err);
-/* Sticks. */
-coffer_status coffer__mldf_writer_fail(coffer_mldf_writer *writer, coffer_status status,
-                                       const coffer_error *failure, coffer_error *err);
 coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset, uint32_t size, uint32_t crc,
                                      coffer_error *err);
 /* A payload that belongs to no sample. */
@@ -153,7 +152,7 @@ coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t f
 /* Encodes and writes what waits, and hands the finished rows on. */
 coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err);
 coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err);
-/* No payload of the sample that is being written stands in the file or is about to. */
+/* No payload of the sample that is being written is in the file or about to be written. */
 bool coffer__mldf_between_samples(const coffer_mldf_writer *writer);
 /* Puts a row in the place of the one that is being written; places of payloads in it are those of another
  * file until they are put. */
@@ -166,24 +165,24 @@ coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field,
 
 /* ---- mldf_write_value.c ---- */
 
-/* Whether a value fits its field; entry, which the caller may have given, is completed. */
+/* Checks a value against its field, and completes the entry. given : the entry is the caller's. */
 coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffer_mldf_field *field,
                                            const uint8_t *bytes, size_t size, bool given, coffer_error *err);
-/* What the row says about the value, but not where it is. */
+/* Stores the description of a value in the row, without its offset and size. */
 void coffer__mldf_store_entry(uint8_t *at, coffer_mldf_entry_kind kind, const coffer_mldf_entry *entry);
 
 /* ---- mldf_write_end.c ---- */
 
 uint32_t coffer__mldf_file_flags(const coffer_mldf_writer *writer);
-/* The descriptors as they stand in the file; the caller frees them. */
+/* The descriptors as they are in the file; the caller frees them. */
 coffer_status coffer__mldf_compose_fields(uint8_t **out, size_t *len, const coffer_mldf_writer *writer,
                                           coffer_error *err);
-/* Rows, table, descriptors and header; the file is then whole but has not got its name. */
+/* Rows, table, descriptors and header; the file is then whole but does not have its name. */
 coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err);
 
 /* ---- mldf_append.c ---- */
 
-/* Opens the set at writer->path to change it; the writer stands behind its last sample. */
+/* Opens the set at writer->path to change it; the writer continues after its last sample. */
 coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *err);
 /* The fields of the set, and one more or NULL. */
 coffer_status coffer__mldf_base_fields(coffer_mldf_writer *writer, const coffer_mldf_field *added,
@@ -196,13 +195,13 @@ void coffer__mldf_base_free(coffer__mldf_base *base);
 /* ---- mldf_append_dedup.c ---- */
 
 coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *err);
-/* Where an encoded payload stands in the set that is changed; 0 when it does not. */
+/* Offset of an equal payload in the set that is changed; 0 if there is none. */
 coffer_status coffer__mldf_base_find(uint64_t *offset, const coffer_mldf_writer *writer,
                                      const coffer__mldf_item *item, coffer_error *err);
 
 /* ---- mldf_copy.c ---- */
 
-/* Gives the writer the fields of a set (those of the list; NULL = all, and then perhaps one more behind
+/* Gives the writer the fields of a set (those of the list; NULL = all, and then perhaps one more after
  * them), with their dictionaries. */
 coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_mldf *set,
                                        const size_t *fields, size_t count, const coffer_mldf_field *added,
@@ -232,7 +231,7 @@ typedef struct coffer__mldf_stored {
 } coffer__mldf_stored;
 
 /* Puts it into the current sample as it is. One that is encrypted for another sample or field is encrypted
- * anew: the numbers are part of what is authenticated. */
+ * again: the numbers are part of what is authenticated. */
 coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
                                       coffer_bytes *scratch, coffer_error *err);
 
@@ -254,8 +253,6 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
 /* The payload of one value, compared with its checksum. */
 coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
                                         coffer_error *err);
-coffer_status coffer__mldf_step(const coffer_progress *progress, uint64_t done, uint64_t total,
-                                coffer_error *err);
 
 /* ---- mldf_extract.c ---- */
 
@@ -274,7 +271,7 @@ coffer_status coffer__mldf_rewrite(const char *out_path, const coffer_mldf *set,
                                    const coffer_limits *limits, const coffer_progress *progress,
                                    coffer_error *err);
 
-/* ---- mldf_write_resume.c ---- */
+/* ---- mldf_checkpoint.c ---- */
 
 /* A new one; what stood in PATH.partial is cut off. */
 coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_error *err);

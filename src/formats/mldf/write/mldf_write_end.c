@@ -1,4 +1,4 @@
-/* What comes behind the data: rows, allocation table, and then the front of the file. */
+/* The parts after the data, rows and allocation table, and then the front of the file. */
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
@@ -93,10 +93,8 @@ static coffer_status commit_new(coffer_mldf_writer *writer, coffer_error *err)
 
 coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err)
 {
-    coffer_status status = writer->failure.status;
-    if (status)
-        status = coffer__mldf_writer_fail(writer, status, &writer->failure, err);
-    if (status == COFFER_OK) {
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status) {
         coffer_mldf_writer_cancel_sample(writer);
         status = coffer__mldf_flush(writer, err);
     }

@@ -1,4 +1,4 @@
-/* Whether a value is what its field says, and what the row says about it. */
+/* Checking new values against their fields, and their row entries. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@ static coffer_status fail_value(coffer_error *err, const coffer_mldf_field *fiel
                         what);
 }
 
-/* What the row says follows from the type and the size where the caller leaves it open. */
+/* Where the caller leaves the entry open, it follows from the type and the size. */
 static void complete_entry(coffer_mldf_entry *entry, const coffer_mldf_field *field, size_t size, bool given)
 {
     size_t tokens;
@@ -101,7 +101,7 @@ coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t fi
     of = &writer->columns[field].field;
     info = coffer__mldf_type_info_of(of->type);
     if (!info || !info->has_array)
-        return fail_value(err, of, "it holds no arrays");
+        return fail_value(err, of, "it does not contain arrays");
     for (uint32_t i = 0; i < of->ndim; i++) {
         if (of->dims[i] != 0 && dims[i] != of->dims[i])
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -120,7 +120,9 @@ coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t fi
         coffer__store_u64(value + 8 * (size_t)i, dims[i]);
     if (size > 0)
         memcpy(value + front, elements, size);
+    writer->copies = true;
     status = coffer_mldf_writer_set_bytes(writer, field, value, front + size, NULL, err);
+    writer->copies = false;
     coffer__free(value);
     return status;
 }

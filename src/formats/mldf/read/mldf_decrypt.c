@@ -1,0 +1,69 @@
+/* Encrypted payloads. */
+#include "formats/mldf/mldf_private.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+
+void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field)
+{
+    memcpy(out, "MLDF", 4);
+    coffer__store_u64(out + 4, sample);
+    coffer__store_u16(out + 12, field);
+}
+
+bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
+                              uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE])
+{
+    uint8_t binding[COFFER__MLDF_BINDING_SIZE];
+    if (size < COFFER__MLDF_SEAL_SIZE)
+        return false;
+    coffer__mldf_store_binding(binding, sample, field);
+    return crypto_aead_xchacha20poly1305_ietf_decrypt_detached(out, NULL, stored + COFFER__MLDF_NONCE_SIZE,
+                                                               size - COFFER__MLDF_SEAL_SIZE,
+                                                               stored + size - COFFER__MLDF_TAG_SIZE, binding,
+                                                               sizeof binding, stored, key) == 0;
+}
+
+static coffer_status fail_authentication(const coffer_mldf *set, const coffer__mldf_value *value,
+                                         const char *why, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, value->offset,
+                        "authentication failed for sample %" PRIu64 ", field %s: %s", value->sample,
+                        set->schema.fields[value->field].name, why);
+}
+
+coffer_status coffer__mldf_expect_not_sealed(const coffer_mldf *set, const coffer__mldf_value *value,
+                                             const uint8_t *stored, coffer_error *err)
+{
+    if ((set->header.flags & COFFER_MLDF_ENCRYPTED) && !set->any_encrypted)
+        return fail_authentication(set, value, "the file is encrypted, but no field says so", err);
+    if (set->has_key &&
+        coffer__mldf_open_sealed(NULL, stored, value->size, value->sample, (uint16_t)value->field, set->key))
+        return fail_authentication(set, value, "it is encrypted, but the field does not say so", err);
+    return COFFER_OK;
+}
+
+static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
+{
+    if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
+        return fail_authentication(set, value, "the file does not say that it is encrypted", err);
+    if (!set->has_key)
+        return coffer__mldf_fail_value(err, COFFER_E_KEY_NEEDED, value->offset, set, value->sample,
+                                       value->field, "encrypted, and no key was given");
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_decrypt(coffer__mldf_room *room, const coffer_mldf *set,
+                                   const coffer__mldf_value *value, const uint8_t *stored, coffer_error *err)
+{
+    size_t plain = value->size < COFFER__MLDF_SEAL_SIZE ? 0 : value->size - COFFER__MLDF_SEAL_SIZE;
+    coffer_status status;
+    if ((status = expect_key(set, value, err)) || (status = coffer__mldf_reserve(room, plain, err)))
+        return status;
+    if (!coffer__mldf_open_sealed(room->data, stored, value->size, value->sample, (uint16_t)value->field,
+                                  set->key))
+        return fail_authentication(set, value, "another key, or the bytes were changed", err);
+    return COFFER_OK;
+}
