@@ -15,8 +15,7 @@ coffer_status coffer__expect_settled(const coffer_source *src, coffer_error *err
 {
     if (coffer__source_settled(src))
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                        "the file changed while it was read, try again");
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "changed while it was checked, try again");
 }
 
 coffer_status coffer__rescue_write(const char *path, bool overwrite, coffer_source *src,

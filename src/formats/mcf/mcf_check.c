@@ -180,7 +180,6 @@ static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *er
 
 /* ---- All of it ---- */
 
-/* Header and directory are what an edit changes; payloads and sections that are there stay as they are. */
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type)
 {
     return coffer__mcf_first_section(check->sections, check->section_count, type);
