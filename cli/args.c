@@ -16,11 +16,16 @@ const cli_option cli_global_options[] = {
     { 0 },
 };
 
+const cli_option *cli_verb_options(const cli_verb *verb)
+{
+    return verb->make_options ? verb->make_options() : verb->options;
+}
+
 void cli_tables_of(cli_tables *out, const cli_verb *verb, const cli_format_verb *row)
 {
     out->count = 0;
-    if (verb->options)
-        out->at[out->count++] = verb->options;
+    if (cli_verb_options(verb))
+        out->at[out->count++] = cli_verb_options(verb);
     for (size_t i = 0; cli_format_verbs[i] && out->count < CLI_TABLES_MAX - 1; i++) {
         const cli_format_verb *other = cli_format_verbs[i];
         if (other->options && strcmp(other->verb, verb->name) == 0 && (!row || row == other))
@@ -230,7 +235,7 @@ int cli_check_operands(const cli_args *args)
     if (verb->max_operands == 0 && args->operand_count > 0)
         return cli_usage(args, "takes options only, not '%s'", args->operands[0]);
     if (args->operand_count > verb->max_operands)
-        return cli_usage(args, "'%s' is one too many; usage: coffer %s %s",
+        return cli_usage(args, "unexpected argument '%s'; usage: coffer %s %s",
                          args->operands[verb->max_operands], verb->name, verb->usage);
     return CLI_OK;
 }
@@ -255,7 +260,7 @@ int cli_bind(cli_args *args, const cli_format_verb *row)
 
 int cli_check_row(const cli_args *args, const cli_format_verb *row, const char *kind)
 {
-    cli_tables tables = { .at = { args->verb->options, cli_global_options }, .count = 2 };
+    cli_tables tables = { .at = { cli_verb_options(args->verb), cli_global_options }, .count = 2 };
     if (row)
         tables.at[tables.count++] = row->options;
     for (size_t i = 0; i < args->given_count; i++) {

@@ -8,7 +8,7 @@
 typedef struct cli_given {
     const cli_option *option;
     const char *value;      /* NULL for a switch */
-    size_t operands_before; /* how many operands stand before it */
+    size_t operands_before; /* number of operands before it */
 } cli_given;
 
 struct cli_args {

@@ -1,4 +1,4 @@
-/* What verbs ask of the parsed command line. */
+/* The values of options, for verbs. */
 #include "args.h"
 
 #include "base/quantity.h"

@@ -1,4 +1,4 @@
-/* What every verb is made of: a table of options, a page of help, and a function. The parser, the help, the
+/* A verb is a table of options, a page of help, and a function. The parser, the help, the
  * man pages, the shell completions and docs/cli all come from the same tables. */
 #ifndef COFFER_CLI_H
 #define COFFER_CLI_H
@@ -44,6 +44,8 @@ typedef struct cli_verb {
     const char *description; /* a paragraph or two */
     const char *examples;    /* lines "  coffer stats scan.mscan --by param   # what it does" */
     const cli_option *options;
+    /* Builds the options where they come from the library; used instead of `options` when not NULL. */
+    const cli_option *(*make_options)(void);
     size_t min_operands, max_operands;
     /* NULL: the verb means something else for each format; the row of cli_format_verbs for the format of the
      * first operand runs. Its options are those of all rows together; one that the format at hand does not
@@ -70,6 +72,9 @@ typedef struct cli_format_verb {
     bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
 
+/* The verb's own options; NULL when it has none. */
+const cli_option *cli_verb_options(const cli_verb *verb);
+
 extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */
 extern const cli_format_verb *const cli_format_verbs[]; /* NULL-terminated */
 
@@ -79,8 +84,7 @@ size_t cli_operand_count(const cli_args *args);
 const char *cli_operand(const cli_args *args, size_t index); /* NULL past the end */
 bool cli_has(const cli_args *args, const char *option);
 const char *cli_value(const cli_args *args, const char *option); /* the last one given, or NULL */
-/* Options and operands one after the other, as they stand in the command line: for verbs to whom the order
- * means something. *place begins zeroed; false past the end. */
+/* Options and operands in the order of the command line, for verbs to which the order matters. *place begins zeroed; false past the end. */
 typedef struct cli_word {
     const char *option; /* NULL: an operand */
     const char *value;
@@ -99,7 +103,7 @@ bool cli_duration(uint64_t *out, const cli_args *args, const char *option, uint6
 bool cli_real(double *out, const cli_args *args, const char *option, double default_value);
 /* "A..B" (B exclusive), "A..", "..B", or "A" for that one alone. Untouched when the option is not there. */
 bool cli_range(uint64_t *begin, uint64_t *end, const cli_args *args, const char *option);
-/* Decimal digits at *text, and moves past them; false when there are none or they are too many. */
+/* Decimal digits at *text, and moves past them; false without digits, or when they are too many. */
 bool cli_read_digits(uint64_t *out, const char **text);
 /* Index of the value among the option's choices; default_index when it is not there. */
 size_t cli_choice(const cli_args *args, const char *option, size_t default_index);

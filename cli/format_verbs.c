@@ -1,4 +1,4 @@
-/* What the verbs mean for each format: the second table of the command. */
+/* The verbs that differ by format: the second table of the command. */
 #include "mcf/mcf_verbs.h"
 #include "mldf/mldf_verbs.h"
 #include "mlyze/mlyze_verbs.h"

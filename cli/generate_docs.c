@@ -74,7 +74,7 @@ void cli_docs_verb(FILE *out, const cli_verb *verb)
             fputc('\n', out);
     }
     fputc('\n', out);
-    options(out, "Options", verb->options);
+    options(out, "Options", cli_verb_options(verb));
     for (size_t i = 0; cli_format_verbs[i]; i++) {
         char heading[64];
         snprintf(heading, sizeof heading, "Options for %s files", cli_format_verbs[i]->format);

@@ -97,8 +97,8 @@ static bool is_row_of(const cli_format_verb *row, const cli_verb *verb)
 static void all_options(FILE *out, const cli_verb *verb)
 {
     fputs(".SH OPTIONS\n", out);
-    if (verb->options)
-        options(out, verb->options);
+    if (cli_verb_options(verb))
+        options(out, cli_verb_options(verb));
     for (size_t i = 0; cli_format_verbs[i]; i++)
         if (is_row_of(cli_format_verbs[i], verb) && cli_format_verbs[i]->options) {
             fprintf(out, ".SS For %s files\n", cli_format_verbs[i]->format);

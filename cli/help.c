@@ -183,7 +183,7 @@ void cli_help_verb(FILE *out, const cli_verb *verb, const char *kind)
     fprintf(out, "%scoffer %s%s: %s\n\n", term_on(out, TERM_BOLD), verb->name, term_off(out), verb->summary);
     fprintf(out, "usage: coffer %s [options]%s%s\n\n", verb->name, *verb->usage ? " " : "", verb->usage);
     print_paragraphs(out, verb->description);
-    print_options(out, "Options", verb->options);
+    print_options(out, "Options", cli_verb_options(verb));
     print_format_options(out, verb, kind);
     print_options(out, "Options of every verb", cli_global_options);
     print_all_examples(out, verb, kind);

@@ -7,7 +7,7 @@
 
 typedef struct cli_key {
     uint8_t bytes[COFFER_MLDF_KEY_SIZE];
-    const uint8_t *at; /* bytes, or NULL when there is no key */
+    const uint8_t *at; /* bytes, or NULL without a key */
 } cli_key;
 
 #define CLI_KEY_OPTION                                                                               \

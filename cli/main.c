@@ -1,7 +1,7 @@
 /* How a command line finds its way to a verb, and a verb to the format of its file. */
-#include "any_file.h"
 #include "args.h"
 #include "help.h"
+#include "input_file.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -20,7 +20,7 @@ static const char *kinds_of(char out[160], const cli_verb *verb)
     return out;
 }
 
-/* What a verb takes out of a file never takes the file's place, not even with --force. */
+/* The output of a verb never replaces its input, not even with --force. */
 static int run_row(cli_args *args, const cli_format_verb *row, coffer_source *src)
 {
     int status = cli_bind(args, row);
@@ -35,21 +35,22 @@ static int run_by_format(cli_args *args)
 {
     const char *path = cli_operand(args, 0);
     char known[160];
-    cli_file file;
+    coffer_file *file = NULL;
     int status = cli_file_open_known(&file, path);
     if (status)
         return status;
-    const cli_format_verb *row = cli_find_format_verb(args->verb->name, file.kind);
+    const cli_format_verb *row = cli_find_format_verb(args->verb->name, coffer_file_kind(file));
     if (row && row->opens_file) {
-        cli_file_close(&file);
+        coffer_file_close(file);
         return run_row(args, row, NULL);
     }
     if (row)
-        status = run_row(args, row, file.src);
+        status = run_row(args, row, coffer_file_source(file));
     else
-        status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s", path,
-                           file.kind, args->verb->name, kinds_of(known, args->verb));
-    cli_file_close(&file);
+        status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s%s", path,
+                           coffer_file_kind(file), args->verb->name, kinds_of(known, args->verb),
+                           cli_file_can_be_converted(file) ? "; 'coffer convert' can make one of it" : "");
+    coffer_file_close(file);
     return status;
 }
 
@@ -79,16 +80,15 @@ static int run_by_row(cli_args *args)
 static void show_help(const cli_args *args)
 {
     const char *path = cli_operand(args, 0);
-    cli_file file;
+    coffer_file *file = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     bool open =
-        path && strcmp(path, "-") != 0 && !args->verb->makes_file && !cli_file_open(&file, path, &err);
-    const char *kind = open ? file.kind : NULL;
+        path && strcmp(path, "-") != 0 && !args->verb->makes_file && !coffer_file_open(&file, path, &err);
+    const char *kind = open ? coffer_file_kind(file) : NULL;
     if (kind && !cli_find_format_verb(args->verb->name, kind))
         kind = NULL;
     cli_help_verb(stdout, args->verb, kind);
-    if (open)
-        cli_file_close(&file);
+    coffer_file_close(file);
 }
 
 static int run_verb(const cli_verb *verb, int count, char *const *words)

@@ -83,7 +83,8 @@ static const char *hint_for_system_error(const char *path, const coffer_error *e
     } hints[] = {
         { ENOSPC, "free some space, or write to another disk; no incomplete file was left" },
         { EDQUOT, "free some space, or write to another disk; no incomplete file was left" },
-        { EFBIG, "the file is larger than a limit (ulimit -f) or the disk allows; no incomplete file was left" },
+        { EFBIG,
+          "the file is larger than a limit (ulimit -f) or the disk allows; no incomplete file was left" },
         { EROFS, "the disk is mounted read-only; copy the file, or write to another folder" },
         { ENOTDIR, "a part of the path is a file, not a folder" },
         { ENAMETOOLONG, "the path or a name in it is too long for this system" },
@@ -93,7 +94,8 @@ static const char *hint_for_system_error(const char *path, const coffer_error *e
         if (err->system_error == hints[i].number)
             return hints[i].hint;
     if (!path || err->subject == COFFER_SUBJECT_OTHER)
-        return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder" : NULL;
+        return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder"
+                                           : NULL;
     return err->subject == COFFER_SUBJECT_OUTPUT ? hint_for_output(path, err->system_error)
                                                  : hint_for_path(path);
 }
@@ -199,7 +201,8 @@ const char *cli_open_hint(const coffer_error *err)
     /* Opening reads no content except that of the journal. */
     bool bad_journal = coffer__is_about_file(err->status) && err->status != COFFER_E_UNSUPPORTED_VERSION &&
                        err->status != COFFER_E_LIMIT;
-    return bad_journal ? "'%-journal' does not belong to the file; without it the file is read unchanged" : NULL;
+    return bad_journal ? "'%-journal' does not belong to the file; without it the file is read unchanged"
+                       : NULL;
 }
 
 int cli_open(coffer_source **out, const char *path)

@@ -16,7 +16,7 @@ static bool is_scalar(const coffer_node *node)
     return coffer_node_get_kind(node) < COFFER_NODE_LIST;
 }
 
-/* "total_tokens" reads as "total tokens", "duration_us" with "4 ms" behind it as "duration"; keys that come
+/* "total_tokens" reads as "total tokens", "duration_us" followed by "4 ms" as "duration"; keys that come
  * from a file, such as "llama.block_count", stay. */
 static void readable_name(char *out, size_t size, const coffer_node *node)
 {
@@ -57,7 +57,7 @@ static void format_u64(char *out, size_t size, uint64_t value, coffer_unit unit)
     }
 }
 
-/* What may be negative, such as a difference: "20.0 KiB", "-3 bytes", "-1,200", "-1.5 s". */
+/* Numbers that may be negative, such as differences: "20.0 KiB", "-3 bytes", "-1,200", "-1.5 s". */
 static void format_i64(char *out, size_t size, int64_t value, coffer_unit unit)
 {
     term_text text;
@@ -68,7 +68,7 @@ static void format_i64(char *out, size_t size, int64_t value, coffer_unit unit)
                                                 : term_count(text, amount));
 }
 
-/* What is no text, as text. */
+/* Formats any value but a text. */
 static void format_scalar(char *out, size_t size, const coffer_node *node)
 {
     term_text text;
@@ -194,7 +194,7 @@ static bool is_number_list(const coffer_node *node)
     return true;
 }
 
-/* What has children, on one line. */
+/* Adds a map or a list on one line. */
 static void add_json_cell(term_table *table, const coffer_node *cell)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;

@@ -23,7 +23,7 @@ void cli_install_signals(void)
         sigaddset(&action.sa_mask, fatal_signals[i]);
     for (int i = 0; i < FATAL_SIGNALS; i++) {
         struct sigaction old;
-        /* What the parent chose to ignore (nohup) stays ignored. */
+        /* A signal that the parent ignores (nohup) stays ignored. */
         if (sigaction(fatal_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(fatal_signals[i], &action, NULL);
     }

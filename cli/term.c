@@ -9,7 +9,7 @@
 
 typedef enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_mode;
 static color_mode color = COLOR_AUTO;
-/* What term_restore has to put right. */
+/* The changes that term_restore has to undo. */
 static volatile sig_atomic_t color_used, line_shown;
 
 void term_set_color(const char *when)

@@ -27,7 +27,7 @@ bool term_has_color(FILE *out);
 bool term_is_terminal(FILE *out);
 unsigned term_width(FILE *out);  /* columns; 80 when unknown; COLUMNS respected */
 unsigned term_height(FILE *out); /* lines; 24 when unknown; LINES respected */
-/* Escape sequences, or "" where there is no color. */
+/* Escape sequences, or "" without color. */
 const char *term_on(FILE *out, term_style style);
 const char *term_off(FILE *out);
 /* 24-bit colors for heat maps, 256 colors where the terminal has no more. */
@@ -35,10 +35,10 @@ void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 
 #define TERM_CLEAR_LINE "\r\033[K"
-/* What does not fit a line is not shown: lines that are drawn over must be as many as were counted. */
+/* Cuts long lines off: only then is the number of lines to draw over known. */
 #define TERM_NO_WRAP "\033[?7l"
 #define TERM_WRAP "\033[?7h"
-/* Tells that a line without a line break stands on stderr, so that term_restore can clear it. */
+/* Remembers that stderr has a line without a line break, for term_restore to clear. */
 void term_line_shown(bool shown);
 /* Puts color, cursor and that line right again. Async-signal-safe. */
 void term_restore(void);
@@ -63,7 +63,7 @@ typedef struct term_table term_table;
 typedef enum term_align { TERM_LEFT, TERM_RIGHT } term_align;
 enum { TERM_COLUMNS_MAX = 32 };
 term_table *term_table_new(void); /* NULL when out of memory; the other calls accept NULL */
-/* title : borrowed; when all are NULL there is no title line. */
+/* title : borrowed; all NULL: without a title line. */
 void term_table_column(term_table *table, const char *title, term_align align);
 void term_table_cell(term_table *table, const char *text);
 void term_table_cell_len(term_table *table, const char *text, size_t len); /* may hold NULs */

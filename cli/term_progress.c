@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEAST_WHAT = 10 }; /* columns of what is going on that the rate must leave */
+enum { LEAST_WHAT = 10 }; /* columns of the activity that are always shown */
 static const double first_seconds = 1.0, between_seconds = 0.1;
 
 static bool quiet;

@@ -66,6 +66,7 @@ static void must_be_clean(const char *path)
 static coffer_status convert(coffer_source *in, const char *to, coffer_error *err)
 {
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     opts.limits = limits();
     coffer_status status = coffer_convert(in, to, &opts, err);
     MUST(status == COFFER_OK || (err->text[0] != 0 && access(to, F_OK) != 0));

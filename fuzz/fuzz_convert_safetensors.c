@@ -55,6 +55,7 @@ static void must_be_same(const coffer_tensors *a, const coffer_tensors *b)
 static coffer_status convert(const char *from, coffer_source *in, const char *to, coffer_error *err)
 {
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = in;
     if (!src)
         MUST(coffer_source_open(&src, from, NULL, NULL) == COFFER_OK);

@@ -35,6 +35,7 @@ static inline int fuzz_import(const char *kind, const uint8_t *data, size_t size
 {
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *source = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     char path[64];

@@ -38,6 +38,7 @@ static inline void import_any(const uint8_t *data, size_t size, const char *kind
     static const coffer_setting partial = { "partial", NULL };
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *source = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     char path[64], index[80];

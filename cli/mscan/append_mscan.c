@@ -50,6 +50,7 @@ static coffer_status convert(append_job *job, coffer_error *err)
     coffer__os_close(fd);
     opts.from = cli_value(job->args, "from");
     opts.to = "mscan";
+    opts.overwrite = true;
     opts.settings = &setting;
     opts.setting_count = tokens ? 1 : 0;
     status = coffer_convert(job->in, job->temporary, &opts, err);

@@ -76,7 +76,7 @@ static int get_records(const get_job *job)
     if (is_column(job->what))
         settings[opts.setting_count++] = (coffer_setting){ "only", job->what };
     opts.to = as_names[as];
-    opts.exclusive = !job->force;
+    opts.overwrite = job->force;
     opts.settings = settings;
     term_progress_start(&bar, "writing", "records");
     opts.progress = &bar.progress;

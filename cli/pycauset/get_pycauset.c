@@ -232,7 +232,7 @@ static int convert(const get_job *job, coffer_source *src, const char *rows, con
             settings[opts.setting_count++] =
                 (coffer_setting){ value_options[i], cli_value(job->args, value_options[i]) };
     opts.settings = settings;
-    opts.exclusive = !job->force;
+    opts.overwrite = job->force;
     term_progress_start(&bar, "writing", NULL);
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(src, job->output ? job->output : "-", &opts, &err);

@@ -6,7 +6,5 @@
 
 /* By path, since a model may consist of several files; src : the spooled standard input when path is "-". */
 coffer_status tensors_open(coffer_tensors **out, const char *path, coffer_source *src, coffer_error *err);
-coffer_status tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
-                           const coffer_diff_opts *opts, coffer_error *err);
 
 #endif

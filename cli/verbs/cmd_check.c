@@ -1,9 +1,9 @@
-/* Is a file whole? */
+/* check: the findings of a file. */
 #include "verbs.h"
 
-#include "any_file.h"
 #include "base/report.h"
 #include "findings.h"
+#include "input_file.h"
 #include "key.h"
 #include "term.h"
 
@@ -28,9 +28,9 @@ static int print_as_json(const char *path, const char *kind, const coffer_report
     coffer_node *root = NULL;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(path, &err, NULL);
-    coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", kind);
-    coffer__node_bool(root, "ok", is_ok(report));
+    coffer_node_add_text(root, "file", path);
+    coffer_node_add_text(root, "format", kind);
+    coffer_node_add_bool(root, "ok", is_ok(report));
     cli_add_findings(root, report);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
@@ -73,7 +73,7 @@ static coffer_status check_against(coffer_report *report, const check_run *run, 
     return coffer_mcf_quantize_check(report, path, run->original, &opts, err);
 }
 
-static int check_open(check_run *run, const char *path, const cli_file *file)
+static int check_open(check_run *run, const char *path, const coffer_file *file)
 {
     coffer_report *report = NULL;
     coffer_error err = COFFER_ERROR_INIT;
@@ -82,9 +82,9 @@ static int check_open(check_run *run, const char *path, const cli_file *file)
     coffer_status checked = coffer_report_new(&report, run->limits.findings, &err);
     if (checked == COFFER_OK) {
         term_progress_start(&bar, path, NULL);
-        bar.amount = cli_file_size(file);
+        bar.amount = coffer_file_size(file);
         run->opts.progress = &bar.progress;
-        checked = cli_file_check(report, file, &run->opts, &err);
+        checked = coffer_file_check(report, file, &run->opts, &err);
         if (checked == COFFER_OK && run->original && is_ok(report))
             checked = check_against(report, run, path, &err);
         term_progress_end(&bar);
@@ -95,9 +95,9 @@ static int check_open(check_run *run, const char *path, const cli_file *file)
         goto out;
     }
     if (run->json)
-        status = print_as_json(path, file->kind, report);
+        status = print_as_json(path, coffer_file_kind(file), report);
     else
-        print_for_people(path, file->kind, report);
+        print_for_people(path, coffer_file_kind(file), report);
     if (!is_ok(report) || (run->strict && coffer_report_total(report, COFFER_WARNING) > 0))
         status = cli_worse(status, CLI_FINDINGS);
 out:
@@ -107,12 +107,12 @@ out:
 
 static int check_file(check_run *run, const char *path)
 {
-    cli_file file;
+    coffer_file *file = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     int status;
-    if (cli_file_open(&file, path, &err) == COFFER_OK) {
-        status = check_open(run, path, &file);
-        cli_file_close(&file);
+    if (coffer_file_open(&file, path, &err) == COFFER_OK) {
+        status = check_open(run, path, file);
+        coffer_file_close(file);
     } else {
         status = fail_to_read(run, path, &err, cli_open_hint(&err));
     }

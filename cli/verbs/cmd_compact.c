@@ -1,7 +1,6 @@
 /* Dropping what nothing refers to any more. */
 #include "verbs.h"
 
-#include "base/report.h"
 #include "term.h"
 
 #include <string.h>
@@ -12,8 +11,8 @@ static coffer_status begin_report(coffer_node **out, const char *path, const cha
     coffer_status status = coffer_node_new(out, err);
     if (status != COFFER_OK)
         return status;
-    coffer__node_text(*out, "file", path);
-    coffer__node_text(*out, "output", output ? output : path);
+    coffer_node_add_text(*out, "file", path);
+    coffer_node_add_text(*out, "output", output ? output : path);
     return COFFER_OK;
 }
 
@@ -42,14 +41,14 @@ static int run(const cli_args *args)
     const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
     if (strcmp(path, "-") == 0)
         return cli_usage(args, "a file is compacted where it is: standard input cannot be");
-    opts.exclusive = output && !cli_has(args, "force");
+    opts.overwrite = cli_has(args, "force");
     opts.progress = &bar.progress;
     term_progress_start(&bar, "compacting", NULL);
     coffer_status status = begin_report(&root, path, output, &err);
     if (status == COFFER_OK)
         status = coffer_compact(root, path, output, &opts, &err);
     if (status == COFFER_OK)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     term_progress_end(&bar);
     int result = CLI_OK;
     if (status != COFFER_OK)

@@ -1,7 +1,6 @@
 /* Smaller on disk, or as plain as other programs want it; the content stays. */
 #include "verbs.h"
 
-#include "base/report.h"
 #include "term.h"
 
 #include <string.h>
@@ -11,8 +10,8 @@ static coffer_status begin_report(coffer_node **out, const char *path, const cha
     coffer_status status = coffer_node_new(out, err);
     if (status != COFFER_OK)
         return status;
-    coffer__node_text(*out, "file", path);
-    coffer__node_text(*out, "output", output ? output : path);
+    coffer_node_add_text(*out, "file", path);
+    coffer_node_add_text(*out, "output", output ? output : path);
     return COFFER_OK;
 }
 
@@ -44,7 +43,7 @@ static int run(const cli_args *args)
         return cli_usage(args, "--plain and --level exclude each other");
     opts.plain = cli_has(args, "plain");
     opts.level = (int)level;
-    opts.exclusive = output && !cli_has(args, "force");
+    opts.overwrite = cli_has(args, "force");
     opts.progress = &bar.progress;
     term_progress_start(&bar, opts.plain ? "unpacking" : "compressing", NULL);
     coffer_status status = begin_report(&root, path, output, &err);

@@ -1,9 +1,8 @@
-/* Two files of the same format, compared by what they hold. */
+/* diff: the differences of two files by content. */
 #include "verbs.h"
 
-#include "any_file.h"
 #include "args.h"
-#include "base/report.h"
+#include "input_file.h"
 #include "key.h"
 #include "term.h"
 
@@ -11,7 +10,7 @@
 
 typedef struct two_files {
     const char *path[2];
-    cli_file file[2];
+    coffer_file *file[2];
 } two_files;
 
 /* In diff, 1 means "different": a file that cannot be compared is 3. */
@@ -29,7 +28,7 @@ static size_t file_at_fault(const two_files *pair)
         coffer_report *report = NULL;
         if (coffer_report_new(&report, 0, NULL) != COFFER_OK)
             break;
-        bool good = cli_file_check(report, &pair->file[i], &opts, NULL) == COFFER_OK &&
+        bool good = coffer_file_check(report, pair->file[i], &opts, NULL) == COFFER_OK &&
                     coffer_report_total(report, COFFER_ERROR) == 0;
         coffer_report_free(report);
         if (!good)
@@ -43,11 +42,11 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     term_progress_start(&bar, "comparing", NULL);
-    bar.amount = cli_file_size(&pair->file[0]) + cli_file_size(&pair->file[1]);
+    bar.amount = coffer_file_size(pair->file[0]) + coffer_file_size(pair->file[1]);
     opts->progress = &bar.progress;
-    coffer_status status = cli_file_diff(root, &pair->file[0], &pair->file[1], opts, &err);
+    coffer_status status = coffer_file_diff(root, pair->file[0], pair->file[1], opts, &err);
     if (status == COFFER_OK)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     term_progress_end(&bar);
     opts->progress = NULL;
     if (status == COFFER_OK)
@@ -66,7 +65,7 @@ static int print(const coffer_node *root, const two_files *pair, bool json)
         term_print_text(stdout, pair->path[0], strlen(pair->path[0]), 0);
         fputs(" and ", stdout);
         term_print_text(stdout, pair->path[1], strlen(pair->path[1]), 0);
-        puts(are_equal ? " hold the same" : " differ");
+        puts(are_equal ? " have the same content" : " differ");
         if (!are_equal)
             cli_print_nodes(stdout, coffer_node_next(equal));
     }
@@ -81,15 +80,15 @@ static int open_both(two_files *pair)
     return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 
-/* What is compared in the same way for every format. */
+/* For formats without a diff verb of their own. */
 static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_opts *opts)
 {
     coffer_node *root = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return fail(pair->path[0], &err);
-    coffer__node_text(root, "file_a", pair->path[0]);
-    coffer__node_text(root, "file_b", pair->path[1]);
+    coffer_node_add_text(root, "file_a", pair->path[0]);
+    coffer_node_add_text(root, "file_b", pair->path[1]);
     cli_key key;
     int status = cli_key_read(&key, args);
     opts->key = key.at;
@@ -116,16 +115,16 @@ static int run(const cli_args *args)
     opts.threads = (uint32_t)threads;
     int status = open_both(&pair);
     if (!status) {
-        const char *kind = pair.file[0].kind;
-        bool alike = strcmp(kind, pair.file[1].kind) == 0;
+        const char *kind = coffer_file_kind(pair.file[0]);
+        bool alike = strcmp(kind, coffer_file_kind(pair.file[1])) == 0;
         const cli_format_verb *row = alike ? cli_find_format_verb("diff", kind) : NULL;
         if (alike)
             status = cli_check_row(args, row, kind);
         if (!status)
-            status = row ? row->run(args, pair.file[0].src) : run_generic(args, &pair, &opts);
+            status = row ? row->run(args, coffer_file_source(pair.file[0])) : run_generic(args, &pair, &opts);
     }
-    cli_file_close(&pair.file[0]);
-    cli_file_close(&pair.file[1]);
+    coffer_file_close(pair.file[0]);
+    coffer_file_close(pair.file[1]);
     return status;
 }
 
@@ -144,9 +143,10 @@ const cli_verb cli_verb_diff = {
     .summary = "compare two files",
     .group = CLI_GROUP_LOOK,
     .description =
-        "Compares what the files hold, not their bytes: two files that were laid out differently can hold "
-        "the "
-        "same.\nThe exit status is 0 when they hold the same, 1 when they differ, 3 when one cannot be read.",
+        "Compares the content of the files, not their bytes: files with different layouts can have the same "
+        "content.\nThe exit status is 0 when the content is the same, 1 when it differs, 3 when a file "
+        "cannot "
+        "be read.",
     .examples = "  coffer diff monday.mscan tuesday.mscan\n"
                 "  coffer diff a.mscan b.mscan --tolerance 2   # forgive rounding\n",
     .options = options,

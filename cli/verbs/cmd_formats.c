@@ -1,8 +1,6 @@
 /* The formats, and which verbs work with each. */
 #include "verbs.h"
 
-#include "base/report.h"
-#include "formats/format.h"
 #include "term.h"
 
 #include <string.h>
@@ -21,19 +19,23 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
         const char *name;
         bool available;
     } generic[] = {
-        { "info", format->describe != NULL },  { "check", format->check != NULL },
-        { "ls", format->list != NULL },        { "diff", format->diff != NULL || format->holds_tensors },
-        { "repair", format->repair != NULL },  { "compact", format->compact != NULL },
-        { "convert", converts(format->name) },
+        { "info", coffer_format_can(format, COFFER_CAN_DESCRIBE) },
+        { "check", coffer_format_can(format, COFFER_CAN_CHECK) },
+        { "ls", coffer_format_can(format, COFFER_CAN_LIST) },
+        { "diff", coffer_format_can(format, COFFER_CAN_DIFF) ||
+                      coffer_format_can(format, COFFER_CAN_OPEN_AS_TENSORS) },
+        { "repair", coffer_format_can(format, COFFER_CAN_REPAIR) },
+        { "compact", coffer_format_can(format, COFFER_CAN_COMPACT) },
+        { "convert", converts(coffer_format_name(format)) },
     };
     for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
         if (generic[i].available)
-            coffer__node_text(list, NULL, generic[i].name);
+            coffer_node_add_text(list, NULL, generic[i].name);
     /* A verb of every format that has a row as well is in the list already. */
     for (size_t i = 0; cli_format_verbs[i]; i++)
-        if (cli_row_is_for(cli_format_verbs[i], format->name) &&
+        if (cli_row_is_for(cli_format_verbs[i], coffer_format_name(format)) &&
             !cli_find_verb(cli_format_verbs[i]->verb)->run)
-            coffer__node_text(list, NULL, cli_format_verbs[i]->verb);
+            coffer_node_add_text(list, NULL, cli_format_verbs[i]->verb);
 }
 
 static int print_json(void)
@@ -45,10 +47,10 @@ static int print_json(void)
         coffer_node *root = NULL;
         if (coffer_node_new(&root, &err) != COFFER_OK)
             return cli_fail("formats", &err, NULL);
-        coffer__node_text(root, "name", format->name);
-        coffer__node_text(root, "extension", format->extension);
-        coffer__node_text(root, "title", format->title);
-        add_verbs(coffer__node_list(root, "verbs"), format);
+        coffer_node_add_text(root, "name", coffer_format_name(format));
+        coffer_node_add_text(root, "extension", coffer_format_extension(format));
+        coffer_node_add_text(root, "title", coffer_format_title(format));
+        add_verbs(coffer_node_add_list(root, "verbs"), format);
         status = cli_print_json_line(stdout, root);
         coffer_node_free(root);
     }
@@ -82,9 +84,9 @@ static int run(const cli_args *args)
     term_table_column(table, "verbs", TERM_LEFT);
     for (size_t i = 0; i < coffer_format_count(); i++) {
         const coffer_format *format = coffer_format_at(i);
-        term_table_cell(table, format->name);
-        term_table_cell(table, format->extension);
-        term_table_cell(table, format->title);
+        term_table_cell(table, coffer_format_name(format));
+        term_table_cell(table, coffer_format_extension(format));
+        term_table_cell(table, coffer_format_title(format));
         print_verbs(table, format);
     }
     term_table_print(table, stdout);

@@ -1,7 +1,6 @@
 /* Shell completions for users; man pages and docs for the build. */
 #include "generate.h"
 
-#include "any_file.h"
 #include "args.h"
 #include "base/fail.h"
 #include "term.h"
@@ -87,14 +86,14 @@ static bool is_one_line(const char *text, size_t len)
 /* Prints the names inside a file (tensors, fields, parameters), one per line, for the completions. */
 static int print_names(const char *path)
 {
-    cli_file file;
+    coffer_file *file = NULL;
     coffer_node *root = NULL;
     coffer_error err = COFFER_ERROR_INIT;
-    if (cli_file_open(&file, path, &err))
+    if (coffer_file_open(&file, path, &err))
         return CLI_FAILED;
     coffer_status status = coffer_node_new(&root, &err);
     if (!status)
-        status = cli_file_list(root, &file, NULL, &err);
+        status = coffer_file_list(root, file, NULL, &err);
     const coffer_node *list = status ? NULL : coffer_node_find(root, "entries");
     for (const coffer_node *entry = list ? coffer_node_first(list) : NULL; entry;
          entry = coffer_node_next(entry)) {
@@ -105,7 +104,7 @@ static int print_names(const char *path)
             puts(text);
     }
     coffer_node_free(root);
-    cli_file_close(&file);
+    coffer_file_close(file);
     return status ? CLI_FAILED : CLI_OK;
 }
 

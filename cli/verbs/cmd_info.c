@@ -1,27 +1,27 @@
-/* What is in a file. */
+/* info: a summary of a file. */
 #include "verbs.h"
 
-#include "any_file.h"
-#include "base/report.h"
+#include "input_file.h"
 #include "term.h"
 
 #include <string.h>
 
 typedef struct file_info {
-    cli_file file;
+    const char *path;
+    coffer_file *file;
     coffer_node *root;
     coffer_error err; /* status 0 when all could be read */
 } file_info;
 
 static void add_error(coffer_node *root, const coffer_error *err)
 {
-    coffer_node *map = coffer__node_map(root, "error");
-    coffer__node_text(map, "code", coffer_status_name(err->status));
+    coffer_node *map = coffer_node_add_map(root, "error");
+    coffer_node_add_text(map, "code", coffer_status_name(err->status));
     if (err->offset == COFFER_OFFSET_NONE)
-        coffer__node_null(map, "offset");
+        coffer_node_add_null(map, "offset");
     else
-        coffer__node_u64(map, "offset", err->offset, COFFER_UNIT_OFFSET);
-    coffer__node_text(map, "text", err->text);
+        coffer_node_add_u64(map, "offset", err->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_text(map, "text", err->text);
 }
 
 static int print_as_json(const file_info *info)
@@ -30,7 +30,7 @@ static int print_as_json(const file_info *info)
         add_error(info->root, &info->err);
     int status = cli_print_json(stdout, info->root);
     if (info->err.status)
-        status = cli_worse(status, cli_fail(info->file.path, &info->err, cli_file_hint(&info->file)));
+        status = cli_worse(status, cli_fail(info->path, &info->err, cli_file_hint(info->file)));
     return status;
 }
 
@@ -38,45 +38,47 @@ static int print_for_people(const file_info *info)
 {
     term_text size;
     fputs(term_on(stdout, TERM_BOLD), stdout);
-    term_print_text(stdout, info->file.path, strlen(info->file.path), 0);
-    printf("%s: %s, %s\n", term_off(stdout), cli_file_title(&info->file),
-           term_bytes(size, cli_file_size(&info->file)));
-    /* File, format and size stand in the first line. */
+    term_print_text(stdout, info->path, strlen(info->path), 0);
+    printf("%s: %s, %s\n", term_off(stdout), coffer_file_title(info->file),
+           term_bytes(size, coffer_file_size(info->file)));
+    /* The first line has file, format and size. */
     cli_print_nodes(stdout, coffer_node_next(coffer_node_find(info->root, "size")));
-    if (info->file.src && coffer_source_interrupted_update(info->file.src))
+    coffer_source *src = coffer_file_source(info->file);
+    if (src && coffer_source_interrupted_update(src))
         printf("  %shint: 'coffer repair' rolls the update back%s\n", term_on(stdout, TERM_DIM),
                term_off(stdout));
-    return info->err.status ? cli_fail(info->file.path, &info->err, cli_file_hint(&info->file)) : CLI_OK;
+    return info->err.status ? cli_fail(info->path, &info->err, cli_file_hint(info->file)) : CLI_OK;
 }
 
 static void describe(file_info *info, const coffer_describe_opts *how)
 {
     coffer_describe_opts opts = *how;
     term_progress bar;
-    term_progress_start(&bar, "hashing", NULL);
-    opts.progress = &bar.progress;
-    cli_file_describe(info->root, &info->file, &opts, &info->err);
-    term_progress_end(&bar);
+    /* Everything but the hash is read at once. */
+    if (opts.hash) {
+        term_progress_start(&bar, "hashing", NULL);
+        opts.progress = &bar.progress;
+    }
+    coffer_file_describe(info->root, info->file, &opts, &info->err);
+    if (opts.hash)
+        term_progress_end(&bar);
 }
 
 static int show(const char *path, const coffer_describe_opts *how, bool json)
 {
-    file_info info = { .err = COFFER_ERROR_INIT };
+    file_info info = { .path = path, .err = COFFER_ERROR_INIT };
     int status = CLI_OK;
-    if (cli_file_open(&info.file, path, &info.err) != COFFER_OK)
+    if (coffer_file_open(&info.file, path, &info.err) != COFFER_OK)
         return cli_fail(path, &info.err, cli_open_hint(&info.err));
     if (coffer_node_new(&info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
         goto out;
     }
-    coffer__node_text(info.root, "file", path);
-    coffer__node_text(info.root, "format", info.file.kind);
-    coffer__node_u64(info.root, "size", cli_file_size(&info.file), COFFER_UNIT_BYTES);
-    if (info.file.unknown.status)
-        info.err = info.file.unknown;
-    else
-        describe(&info, how);
-    if (coffer__node_status(info.root, &info.err) != COFFER_OK) {
+    coffer_node_add_text(info.root, "file", path);
+    coffer_node_add_text(info.root, "format", coffer_file_kind(info.file));
+    coffer_node_add_u64(info.root, "size", coffer_file_size(info.file), COFFER_UNIT_BYTES);
+    describe(&info, how);
+    if (coffer_node_status(info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
         goto out;
     }
@@ -85,7 +87,7 @@ static int show(const char *path, const coffer_describe_opts *how, bool json)
         status = cli_worse(status, CLI_FINDINGS);
 out:
     coffer_node_free(info.root);
-    cli_file_close(&info.file);
+    coffer_file_close(info.file);
     return status;
 }
 

@@ -1,8 +1,7 @@
-/* The entries of a file. */
+/* ls: the entries of a file. */
 #include "verbs.h"
 
-#include "any_file.h"
-#include "base/report.h"
+#include "input_file.h"
 #include "term.h"
 
 #include <string.h>
@@ -52,8 +51,8 @@ static int sort_entries(const cli_args *args, coffer_node *root)
         return CLI_OK;
     const coffer_node *cell = coffer_node_find(first, order.column);
     if (!cell || coffer_node_get_kind(cell) >= COFFER_NODE_LIST)
-        return cli_usage(args, "--sort %s: there is no such column to sort by here", order.column);
-    coffer__node_sort(root, "entries", compare_entries, &order);
+        return cli_usage(args, "--sort %s: the list does not have this column", order.column);
+    coffer_node_sort(root, "entries", compare_entries, &order);
     return CLI_OK;
 }
 
@@ -92,7 +91,7 @@ static int print_entries(const coffer_node *entries, bool json)
     return status;
 }
 
-static int list(const cli_args *args, const cli_file *file)
+static int list(const cli_args *args, const char *path, const coffer_file *file)
 {
     coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
     coffer_node *root = NULL;
@@ -100,9 +99,9 @@ static int list(const cli_args *args, const cli_file *file)
     int status;
     opts.glob = cli_operand(args, 1);
     opts.what = cli_value(args, "what");
-    if (coffer_node_new(&root, &err) != COFFER_OK || cli_file_list(root, file, &opts, &err) != COFFER_OK ||
-        coffer__node_status(root, &err) != COFFER_OK) {
-        status = cli_fail(file->path, &err, NULL);
+    if (coffer_node_new(&root, &err) != COFFER_OK || coffer_file_list(root, file, &opts, &err) != COFFER_OK ||
+        coffer_node_status(root, &err) != COFFER_OK) {
+        status = cli_fail(path, &err, NULL);
     } else {
         status = sort_entries(args, root);
         if (!status)
@@ -114,24 +113,44 @@ static int list(const cli_args *args, const cli_file *file)
 
 static int run(const cli_args *args)
 {
-    cli_file file;
-    int status = cli_file_open_known(&file, cli_operand(args, 0));
+    const char *path = cli_operand(args, 0);
+    coffer_file *file = NULL;
+    int status = cli_file_open_known(&file, path);
     if (status)
         return status;
-    status = list(args, &file);
-    cli_file_close(&file);
+    status = list(args, path, file);
+    coffer_file_close(file);
     return status;
 }
 
-static const cli_option options[] = {
-    { "what", 0, "LIST", NULL,
-      "which of the format's lists; mscan: sequences (default) or params; mcf: tensors (default) or "
-      "sections" },
+/* "which list; mcf: tensors (default), sections; mscan: …" */
+static const char *describe_lists(void)
+{
+    static char text[512] = "which list";
+    size_t len = strlen(text);
+    for (size_t i = 0; i < coffer_format_count(); i++) {
+        const coffer_format *format = coffer_format_at(i);
+        for (size_t j = 0; j < coffer_format_list_count(format) && len < sizeof text; j++)
+            len += (size_t)snprintf(text + len, sizeof text - len, j == 0 ? "; %s: %s (default)" : ", %.0s%s",
+                                    coffer_format_name(format), coffer_format_list_at(format, j));
+    }
+    return text;
+}
+
+static cli_option options[] = {
+    { "what", 0, "LIST", NULL, NULL },
     { "sort", 0, "COLUMN", NULL, "order by a column, sizes with the largest first" },
     { "reverse", 'r', NULL, NULL, "with --sort: the other way round" },
     { "json", 0, NULL, NULL, "one JSON object per line" },
     { 0 },
 };
+
+static const cli_option *make_options(void)
+{
+    if (!options[0].help)
+        options[0].help = describe_lists();
+    return options;
+}
 
 const cli_verb cli_verb_ls = {
     .name = "ls",
@@ -146,7 +165,7 @@ const cli_verb cli_verb_ls = {
         "  coffer ls scan.mscan '*.mlp.*' --what params   # parameters by name\n"
         "  coffer ls model.mcf '*.q_proj.*' --sort size   # tensors: name, dtype, shape, offset, size\n"
         "  coffer ls folder/                              # those of a Hugging Face folder\n",
-    .options = options,
+    .make_options = make_options,
     .min_operands = 1,
     .max_operands = 2,
     .run = run,

@@ -7,6 +7,7 @@
 #include "coffer/dataset.h"
 #include "coffer/dtype.h"
 #include "coffer/error.h"
+#include "coffer/file.h"
 #include "coffer/format.h"
 #include "coffer/limits.h"
 #include "coffer/mcf.h"

@@ -9,15 +9,16 @@
 COFFER_BEGIN_DECLS
 
 /* Conversions between the library's formats and those of others. Each is a row of a table: from one kind of
- * file to another, with options of its own. A program that knows no format can list them all and offer them.
- */
+ * file to another, with its own options. A program can list all of them without knowing any format. */
 typedef struct coffer_conversion coffer_conversion;
 
-/* An option that a conversion understands. */
+/* An option of a conversion. Belongs to the library; may get members at its end. */
 typedef struct coffer_convert_option {
-    const char *name;     /* "param" */
-    const char *argument; /* "GLOB"; NULL for a switch, whose value is then not looked at */
-    const char *help;     /* one line */
+    const char *name;          /* "param" */
+    const char *argument;      /* "GLOB"; NULL for a switch, whose value is ignored */
+    const char *help;          /* one line */
+    const char *choices;       /* "real|imag|abs": the accepted values; NULL = any */
+    const char *default_value; /* NULL = none, or one that depends on the file */
 } coffer_convert_option;
 
 COFFER_API size_t coffer_conversion_count(void);
@@ -28,13 +29,13 @@ COFFER_API size_t coffer_conversion_option_count(const coffer_conversion *conver
 COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer_conversion *conversion,
                                                                     size_t index); /* NULL past the end */
 
-/* The kind of a file, "mcf" or "safetensors": by its content, and by its name for kinds without a magic. As
- * coffer_identify when it is none. */
+/* The kind of a file, "mcf" or "safetensors": by its content, and by its name for kinds without a magic.
+ * Fails as coffer_identify does. */
 COFFER_API coffer_status coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err);
-/* Whether files of a kind ("csv") are text that a terminal can show; false for a kind that is not known. */
+/* Whether files of a kind ("csv") are text that a terminal can show; false for an unknown kind. */
 COFFER_API bool coffer_convert_is_text(const char *kind);
 
-/* One option with its value. */
+/* One option with its value. Never gets more members, so that arrays of it are safe. */
 typedef struct coffer_setting {
     const char *name;
     const char *value; /* may be NULL for a switch */
@@ -45,7 +46,7 @@ typedef struct coffer_convert_opts {
     const char
         *from;      /* kind of the input; NULL = by its content, and by its name for kinds without a magic */
     const char *to; /* kind of the output; NULL = by the extension of its name */
-    bool exclusive; /* fail with COFFER_E_EXISTS instead of replacing a file */
+    bool overwrite; /* replace a file that exists; else COFFER_E_EXISTS */
     const coffer_setting *settings;
     size_t setting_count;
     const coffer_limits *limits;
@@ -58,10 +59,12 @@ typedef struct coffer_convert_opts {
         sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL, NULL \
     }
 
-/* Converts a file. in : borrowed.     opts : NULL = defaults. Every output appears whole or not at all; "-"
- * is standard output. COFFER_E_UNSUPPORTED when there is no such conversion, with those that there are from
- * the input's kind or to the output's in the text; COFFER_E_INVALID_ARGUMENT for a setting that the
- * conversion does not have. */
+COFFER_API void coffer_convert_opts_init(coffer_convert_opts *opts, uint32_t struct_size);
+
+/* Converts a file. in : borrowed.     opts : NULL = defaults. Every output appears complete or not at all;
+ * "-" is standard output. COFFER_E_UNSUPPORTED when the table does not have the conversion; the text lists the
+ * conversions from the input's kind and to the output's. COFFER_E_INVALID_ARGUMENT for a setting that the
+ * conversion does not have, or a value that is not one of its choices. */
 COFFER_API coffer_status coffer_convert(coffer_source *in, const char *out_path,
                                         const coffer_convert_opts *opts, coffer_error *err);
 

@@ -77,6 +77,8 @@ static const coffer_conversion conversions[] = {
 
 #define CONVERSION_COUNT (sizeof conversions / sizeof *conversions)
 
+COFFER__INIT_FUNCTION(coffer_convert_opts, COFFER_CONVERT_OPTS_INIT)
+
 size_t coffer_conversion_count(void)
 {
     return CONVERSION_COUNT;
@@ -119,7 +121,7 @@ static const coffer_conversion *find_conversion(const char *from, const char *to
     return NULL;
 }
 
-/* "npy, csv": what can be made of `kind`, or what `kind` can be made of. */
+/* "npy, csv": the kinds that `kind` can be converted to, or from. */
 static void put_reachable(coffer__buffer *out, const char *kind, bool from_kind)
 {
     const char *separator = "";
@@ -143,7 +145,7 @@ static coffer_status fail_no_conversion(const char *from, const char *to, coffer
     coffer__buffer_printf(&text, "; to %s from: ", to);
     put_reachable(&text, to, false);
     if (strcmp(from, "arrow") == 0 || strcmp(to, "arrow") == 0)
-        coffer__buffer_printf(&text, " (no C library for Parquet and Arrow is at hand; pyarrow reads JSONL)");
+        coffer__buffer_printf(&text, " (Parquet and Arrow are not supported; pyarrow reads JSONL)");
     coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
     coffer__buffer_free(&text);
     return COFFER_E_UNSUPPORTED;
@@ -172,11 +174,38 @@ static coffer_status fail_unknown_setting(const coffer_conversion *conversion, c
                                           coffer_error *err)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer__buffer_printf(&text, "from %s to %s there is no option \"%s\"; there are:", conversion->from,
+    coffer__buffer_printf(&text,
+                          "the conversion from %s to %s has no option \"%s\"; it has:", conversion->from,
                           conversion->to, name);
     for (const coffer_convert_option *option = conversion->options; option->name; option++)
         coffer__buffer_printf(&text, " %s", option->name);
     coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
+    return COFFER_E_INVALID_ARGUMENT;
+}
+
+/* Whether `value` is one of "a|b|c". */
+static bool is_choice(const char *choices, const char *value)
+{
+    size_t len = strlen(value);
+    for (;;) {
+        const char *end = strchr(choices, '|');
+        size_t choice_len = end ? (size_t)(end - choices) : strlen(choices);
+        if (choice_len == len && memcmp(choices, value, len) == 0)
+            return true;
+        if (!end)
+            return false;
+        choices = end + 1;
+    }
+}
+
+static coffer_status fail_no_choice(const coffer_convert_option *option, const char *value, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    for (const char *letter = option->choices; *letter; letter++)
+        coffer__buffer_append(&text, *letter == '|' ? ", " : letter, *letter == '|' ? 2 : 1);
+    coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s must be one of %s, not \"%s\"",
+                 option->name, coffer__buffer_text(&text), value);
     coffer__buffer_free(&text);
     return COFFER_E_INVALID_ARGUMENT;
 }
@@ -191,7 +220,9 @@ static coffer_status check_settings(const coffer_conversion *conversion, const c
             return fail_unknown_setting(conversion, setting->name, err);
         if (option->argument && !setting->value)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "the option \"%s\" wants a value: %s", option->name, option->argument);
+                                "the option \"%s\" requires a value: %s", option->name, option->argument);
+        if (option->choices && !is_choice(option->choices, setting->value))
+            return fail_no_choice(option, setting->value, err);
     }
     return COFFER_OK;
 }
@@ -203,7 +234,7 @@ static coffer_status choose_kinds(const char **from, const char **to, coffer_sou
     for (size_t i = 0; i < 2; i++) {
         if (given[i] && !coffer__kind_find(given[i]))
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "\"%s\" is no kind of file that can be converted", given[i]);
+                                "\"%s\" is not a kind of file that can be converted", given[i]);
     }
     *from = opts->from;
     if (!*from) {
@@ -235,7 +266,7 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     job.in = in;
     job.key = options.key;
     job.out_path = out_path;
-    job.exclusive = options.exclusive;
+    job.overwrite = options.overwrite;
     job.settings = options.settings;
     job.setting_count = options.setting_count;
     job.limits = coffer__limits(options.limits);

@@ -1,15 +1,18 @@
-/* What a conversion is inside the library: a row of the table in conversions.c, and the job it is given. */
+/* Conversions inside the library: a row of the table in conversions.c, and its job. */
 #ifndef COFFER_CONVERT_CONVERT_H
 #define COFFER_CONVERT_CONVERT_H
 
 #include "coffer/convert.h"
+
+/* Most options have neither choices nor a default, and their rows leave both out. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 /* The settings have been checked against the options of the row. */
 typedef struct coffer__convert_job {
     coffer_source *in;
     const char *out_path;
     const char *from, *to;
-    bool exclusive;
+    bool overwrite;
     const coffer_setting *settings;
     size_t setting_count;
     coffer_limits limits;

@@ -1,4 +1,4 @@
-/* What conversions ask their job: settings with their types, and progress. */
+/* The calls of conversions on their job: typed settings, and progress. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/work.h"

@@ -52,7 +52,7 @@ static const outside_kind outside_kinds[] = {
       true,
       NULL },
     { "beton", { ".beton" }, coffer__beton_probe, false, false, NULL },
-    /* Known, to say that it cannot be converted. */
+    /* Listed so that an error can say that it is not supported. */
     { "arrow", { ".parquet", ".arrow" }, probe_arrow, false, false, NULL },
     { "tar", { ".tar", ".tar.gz", ".tgz", ".tar.zst" }, coffer__tar_probe, false, true, NULL },
     { "csv", { ".csv" }, NULL, true, false, NULL },
@@ -123,7 +123,7 @@ bool coffer_convert_is_text(const char *kind)
     return false;
 }
 
-/* Of a packed file of which not a byte comes out, because it was cut off early, the name must do. */
+/* The name decides for a compressed file that is cut off before its first byte of content. */
 static const char *packed_kind_by_name(const char *path)
 {
     const char *kind = coffer__kind_by_name(path);
@@ -154,7 +154,7 @@ static coffer_status probe_outside(const char **kind, coffer_source *src, coffer
     return status;
 }
 
-/* A name says nothing about a file that should have a magic. */
+/* Only for kinds without a magic: a name does not make a file one of the others. */
 static const char *bare_kind_by_name(const char *path)
 {
     const char *kind = coffer__kind_by_name(path);

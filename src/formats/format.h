@@ -1,4 +1,4 @@
-/* What the rest of the library knows about a format: one row of a table. */
+/* A format as the rest of the library sees it: one row of a table. */
 #ifndef COFFER_FORMATS_FORMAT_H
 #define COFFER_FORMATS_FORMAT_H
 
@@ -9,10 +9,12 @@ struct coffer_format {
     /* The bytes a file of this format begins with; also used to guess what mangled them. */
     const uint8_t *magic;
     size_t magic_len;
-    bool has_generations;   /* older states can be looked at and gone back to */
-    bool has_hash;          /* describe can hash the content */
-    bool repairs_from_copy; /* repair can take what is lost from a second copy */
-    bool holds_tensors;     /* coffer_tensors_open reads it, so it compares with every other model */
+    bool has_generations;     /* keeps older states, which describe and repair can show and restore */
+    bool has_hash;            /* describe can hash the content */
+    bool repairs_from_copy;   /* repair can replace lost parts from a second copy */
+    bool holds_tensors;       /* coffer_tensors_open reads it, so it compares with every other model */
+    const char *const *lists; /* names for coffer_list_opts.what, the default first; ends with NULL */
+    const char *const *part_suffixes; /* of the files a recording writes, ends with NULL; NULL = none */
     /* Recognizes a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
     bool (*probe)(const uint8_t *head, size_t len);
     coffer_status (*describe)(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
@@ -29,7 +31,7 @@ struct coffer_format {
                              const coffer_compact_opts *opts, coffer_error *err);
     coffer_status (*compress)(coffer_node *out, const char *path, const char *out_path,
                               const coffer_compress_opts *opts, coffer_error *err);
-    /* From the parts of a recording. COFFER_E_NOT_FOUND when they are not this format's. */
+    /* From the parts of a recording. COFFER_E_NOT_FOUND when they do not belong to this format. */
     coffer_status (*recover)(coffer_report *out, const char *path, const coffer_repair_opts *opts,
                              coffer_error *err);
 };

@@ -1,4 +1,4 @@
-/* What a file is, by its first bytes; and when it is nothing known, what may have happened to it. */
+/* Recognizes a file by its first bytes, and guesses what happened to a file that is not recognized. */
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "formats/format.h"
@@ -15,7 +15,7 @@ static bool begins_with(const uint8_t *head, size_t len, const void *start, size
     return len >= start_len && memcmp(head, start, start_len) == 0;
 }
 
-/* ---- What transfers do to a magic: each gives the bytes it would have become ---- */
+/* ---- Damage to a magic in transfer: each function gives the bytes that it becomes ---- */
 
 static size_t strip_high_bit(uint8_t *out, const uint8_t *magic, size_t len)
 {
@@ -165,7 +165,7 @@ static const char *mangled_by(const coffer_format *format, const uint8_t *head, 
     return NULL;
 }
 
-/* ---- What else it may be ---- */
+/* ---- Other kinds of file ---- */
 
 static const struct known_start {
     const char *bytes;

@@ -45,19 +45,86 @@ const char *coffer_format_title(const coffer_format *format)
     return format->title;
 }
 
+bool coffer_format_can(const coffer_format *format, coffer_capability what)
+{
+    switch (what) {
+    case COFFER_CAN_DESCRIBE:
+        return format->describe != NULL;
+    case COFFER_CAN_CHECK:
+        return format->check != NULL;
+    case COFFER_CAN_LIST:
+        return format->list != NULL;
+    case COFFER_CAN_DIFF:
+        return format->diff != NULL;
+    case COFFER_CAN_REPAIR:
+        return format->repair != NULL;
+    case COFFER_CAN_COMPACT:
+        return format->compact != NULL;
+    case COFFER_CAN_COMPRESS:
+        return format->compress != NULL;
+    case COFFER_CAN_RECOVER:
+        return format->recover != NULL;
+    case COFFER_CAN_HASH:
+        return format->has_hash;
+    case COFFER_CAN_SHOW_GENERATIONS:
+        return format->has_generations;
+    case COFFER_CAN_REPAIR_FROM_COPY:
+        return format->repairs_from_copy;
+    case COFFER_CAN_OPEN_AS_TENSORS:
+        return format->holds_tensors;
+    }
+    return false;
+}
+
+static size_t name_count(const char *const *names)
+{
+    size_t count = 0;
+    while (names && names[count])
+        count++;
+    return count;
+}
+
+size_t coffer_format_list_count(const coffer_format *format)
+{
+    return name_count(format->lists);
+}
+
+const char *coffer_format_list_at(const coffer_format *format, size_t index)
+{
+    return index < name_count(format->lists) ? format->lists[index] : NULL;
+}
+
+size_t coffer_format_part_suffix_count(const coffer_format *format)
+{
+    return name_count(format->part_suffixes);
+}
+
+const char *coffer_format_part_suffix_at(const coffer_format *format, size_t index)
+{
+    return index < name_count(format->part_suffixes) ? format->part_suffixes[index] : NULL;
+}
+
+COFFER__INIT_FUNCTION(coffer_check_opts, COFFER_CHECK_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_describe_opts, COFFER_DESCRIBE_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_list_opts, COFFER_LIST_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_diff_opts, COFFER_DIFF_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_repair_opts, COFFER_REPAIR_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_compact_opts, COFFER_COMPACT_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_compress_opts, COFFER_COMPRESS_OPTS_INIT)
+
+/* ---- Calls on a file whose format is known ---- */
+
 static coffer_status fail_unsupported(const coffer_format *format, const char *verb, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s has no %s", format->name, verb);
 }
 
-coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
-                              coffer_error *err)
+coffer_status coffer_format_describe(coffer_node *out, const coffer_format *format, coffer_source *src,
+                                     const coffer_describe_opts *opts, coffer_error *err)
 {
     coffer_describe_opts options = COFFER_DESCRIBE_OPTS_INIT;
-    const coffer_format *format;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = coffer_identify(&format, src, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
     if (!format->describe)
         return fail_unsupported(format, "description", err);
@@ -68,54 +135,37 @@ coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer
     return format->describe(out, src, &options, err);
 }
 
-coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
-                           coffer_error *err)
+coffer_status coffer_format_check(coffer_report *out, const coffer_format *format, coffer_source *src,
+                                  const coffer_check_opts *opts, coffer_error *err)
 {
     coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
-    coffer_error found = COFFER_ERROR_INIT;
-    const coffer_format *format;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
-    status = coffer_identify(&format, src, &found);
-    if (status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC) {
-        coffer__report_add_error(out, COFFER_ERROR, &found);
-        return coffer__report_status(out, err);
-    }
-    if (status)
-        return coffer__fail_copy(err, &found);
     if (!format->check)
         return fail_unsupported(format, "check", err);
     return format->check(out, src, &options, err);
 }
 
-coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
-                          coffer_error *err)
+coffer_status coffer_format_list(coffer_node *out, const coffer_format *format, coffer_source *src,
+                                 const coffer_list_opts *opts, coffer_error *err)
 {
     coffer_list_opts options = COFFER_LIST_OPTS_INIT;
-    const coffer_format *format;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = coffer_identify(&format, src, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
     if (!format->list)
         return fail_unsupported(format, "list", err);
     return format->list(out, src, &options, err);
 }
 
-coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, const coffer_diff_opts *opts,
-                          coffer_error *err)
+coffer_status coffer_format_diff(coffer_node *out, const coffer_format *format, coffer_source *a,
+                                 coffer_source *b, const coffer_diff_opts *opts, coffer_error *err)
 {
     coffer_diff_opts options = COFFER_DIFF_OPTS_INIT;
-    const coffer_format *format, *other;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = coffer_identify(&format, a, err)) || (status = coffer_identify(&other, b, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
-    if (format != other)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is %s, %s is %s: only files of one format can be compared",
-                            coffer_source_name(a), format->name, coffer_source_name(b), other->name);
     if (!format->diff)
         return fail_unsupported(format, "diff", err);
     if (!(options.tolerance >= 0)) /* also refuses NaN */
@@ -124,26 +174,26 @@ coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, 
     return format->diff(out, a, b, &options, err);
 }
 
-coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
-                            const coffer_repair_opts *opts, coffer_error *err)
+coffer_status coffer_format_repair(coffer_report *out, const coffer_format *format, coffer_source *src,
+                                   const char *out_path, const coffer_repair_opts *opts, coffer_error *err)
 {
     coffer_repair_opts options = COFFER_REPAIR_OPTS_INIT;
-    const coffer_format *format;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = coffer_identify(&format, src, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
     if (!format->repair)
         return fail_unsupported(format, "repair", err);
     if (options.to_generation && !format->has_generations)
         return fail_unsupported(format, "older states", err);
     if (options.copy && !format->repairs_from_copy)
-        return fail_unsupported(format, "way to take parts from a copy", err);
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%s does not support repair from a copy", format->name);
     return format->repair(out, src, out_path, &options, err);
 }
 
-/* The format of the file at a path. */
-static coffer_status identify_path(const coffer_format **out, const char *path, coffer_error *err)
+/* ---- Calls on any file ---- */
+
+coffer_status coffer_identify_path(const coffer_format **out, const char *path, coffer_error *err)
 {
     coffer_source *src = NULL;
     coffer_status status = coffer_source_open(&src, path, NULL, err);
@@ -154,17 +204,74 @@ static coffer_status identify_path(const coffer_format **out, const char *path, 
     return status;
 }
 
+coffer_status coffer_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                              coffer_error *err)
+{
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, err);
+    return status ? status : coffer_format_describe(out, format, src, opts, err);
+}
+
+coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                           coffer_error *err)
+{
+    const coffer_format *format;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer_identify(&format, src, &found);
+    if (!status)
+        return coffer_format_check(out, format, src, opts, err);
+    if (status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC) {
+        coffer__report_add_error(out, COFFER_ERROR, &found);
+        return coffer__report_status(out, err);
+    }
+    return coffer__fail_copy(err, &found);
+}
+
+coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                          coffer_error *err)
+{
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, err);
+    return status ? status : coffer_format_list(out, format, src, opts, err);
+}
+
+coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, const coffer_diff_opts *opts,
+                          coffer_error *err)
+{
+    const coffer_format *format, *other;
+    coffer_status status = coffer_identify(&format, a, err);
+    if (!status)
+        status = coffer_identify(&other, b, err);
+    if (status)
+        return status;
+    if (format != other)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s is %s, %s is %s: only files of one format can be compared",
+                            coffer_source_name(a), format->name, coffer_source_name(b), other->name);
+    return coffer_format_diff(out, format, a, b, opts, err);
+}
+
+coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                            const coffer_repair_opts *opts, coffer_error *err)
+{
+    const coffer_format *format;
+    coffer_status status = coffer_identify(&format, src, err);
+    return status ? status : coffer_format_repair(out, format, src, out_path, opts, err);
+}
+
 coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
                              const coffer_compact_opts *opts, coffer_error *err)
 {
     coffer_compact_opts options = COFFER_COMPACT_OPTS_INIT;
     const coffer_format *format;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = identify_path(&format, path, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = coffer_identify_path(&format, path, err);
+    if (status)
         return status;
     if (!format->compact)
         return fail_unsupported(format, "dead bytes to drop", err);
+    options.overwrite = options.overwrite || !out_path;
     return format->compact(out, path, out_path, &options, err);
 }
 
@@ -173,32 +280,13 @@ coffer_status coffer_compress(coffer_node *out, const char *path, const char *ou
 {
     coffer_compress_opts options = COFFER_COMPRESS_OPTS_INIT;
     const coffer_format *format;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = identify_path(&format, path, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = coffer_identify_path(&format, path, err);
+    if (status)
         return status;
     if (!format->compress)
         return fail_unsupported(format, "compressed form of its own", err);
+    options.overwrite = options.overwrite || !out_path;
     return format->compress(out, path, out_path, &options, err);
-}
-
-coffer_status coffer_recover(const coffer_format **format, coffer_report *out, const char *path,
-                             const coffer_repair_opts *opts, coffer_error *err)
-{
-    coffer_repair_opts options = COFFER_REPAIR_OPTS_INIT;
-    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        if (!formats[i]->recover)
-            continue;
-        status = formats[i]->recover(out, path, &options, err);
-        if (status == COFFER_E_NOT_FOUND)
-            continue;
-        if (status == COFFER_OK && format)
-            *format = formats[i];
-        return status;
-    }
-    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                        "%s: no recording left its parts beside it", path);
 }

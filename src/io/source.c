@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "io/source_private.h"
+#include "io/source_struct.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
-#include "io/source_private.h"
+#include "io/source_struct.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/os.h"
-#include "io/source_private.h"
+#include "io/source_struct.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "io/file.h"
 #include "io/guard.h"
 #include "io/os.h"
-#include "io/source_private.h"
+#include "io/source_struct.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "io/file.h"
 #include "io/os.h"
-#include "io/source_private.h"
+#include "io/source_struct.h"
 #include "io/temporary.h"
 
 #include <errno.h>
@@ -233,9 +233,19 @@ const char *coffer__source_path(const coffer_source *src)
     return src->facts.path;
 }
 
+int coffer__source_descriptor(const coffer_source *src)
+{
+    return src->interrupted ? -1 : src->fd;
+}
+
+bool coffer__source_is_open_as(const coffer_source *src, int fd)
+{
+    struct stat read, other;
+    return src->fd >= 0 && fd >= 0 && coffer__os_fstat(src->fd, &read) == 0 &&
+           coffer__os_fstat(fd, &other) == 0 && same_file(&read, &other);
+}
+
 bool coffer__source_same_file(const coffer_source *a, const coffer_source *b)
 {
-    struct stat of_a, of_b;
-    return a->fd >= 0 && b->fd >= 0 && coffer__os_fstat(a->fd, &of_a) == 0 &&
-           coffer__os_fstat(b->fd, &of_b) == 0 && same_file(&of_a, &of_b);
+    return coffer__source_is_open_as(a, b->fd);
 }

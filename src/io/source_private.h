@@ -1,30 +1,9 @@
-/* What the kinds of source and the update code share. */
+/* Calls on sources that the other folders of the library may use. The struct is in source_struct.h. */
 #ifndef COFFER_IO_SOURCE_PRIVATE_H
 #define COFFER_IO_SOURCE_PRIVATE_H
 
 #include "coffer/source.h"
 #include "io/journal.h"
-
-#include <sys/stat.h>
-
-/* What a file was when it was opened, to tell whether it still is. */
-typedef struct coffer__file_facts {
-    char *path; /* behind symbolic links; NULL for what is no file */
-    struct stat file;
-    coffer__journal_mark journal;
-} coffer__file_facts;
-
-struct coffer_source {
-    coffer_source_ops ops;
-    void *context;
-    uint64_t size;
-    char *name;
-    int fd; /* borrowed from the context, or −1 */
-    bool interrupted;
-    bool watches_journal;
-    bool other; /* not the file that the caller named: errors name it */
-    coffer__file_facts facts;
-};
 
 /* A source over an open descriptor. The descriptor is closed with the source when owns_fd. journal : may be
  * NULL; laid over the file, whose size is then the old one. Descriptor and journal pass to the source on
@@ -48,7 +27,12 @@ coffer_status coffer__source_open_other(coffer_source **out, const char *path, c
 const char *coffer__source_other_name(const coffer_source *src);
 /* Where a file that was opened by its path is, behind symbolic links; NULL for other sources. */
 const char *coffer__source_path(const coffer_source *src);
-/* Whether both are the same file on disk. */
+/* The descriptor of a file whose bytes are exactly those the source shows, for copies by the kernel; -1 for
+ * other sources and for a file under a journal. Borrowed. */
+int coffer__source_descriptor(const coffer_source *src);
+/* Whether the source and the descriptor are the same file on disk. */
+bool coffer__source_is_open_as(const coffer_source *src, int fd);
+/* The same for two sources. */
 bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
 /* The same past the page cache, or through it where the file system refuses; the descriptor is always owned.
  */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/lock.h"
-#include "io/source_private.h"
+#include "io/source_struct.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-# Compressed and plain hold the same.
+# Compressed and plain have the same content.
 exec 2>&1
 cp "$DATA/vectors/mlyze/mixed.mlyze" t.mlyze
 coffer compress t.mlyze -o packed.mlyze

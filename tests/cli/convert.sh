@@ -1,7 +1,7 @@
 # Out and back again, by the table of conversions.
 scan=$DATA/vectors/mscan/two-sequences.mscan
 coffer convert "$scan" scan.csv --metadata scan.json && head -2 scan.csv
-coffer convert scan.csv back.mscan --metadata scan.json && coffer diff "$scan" back.mscan | sed 's/.* hold/hold/'
+coffer convert scan.csv back.mscan --metadata scan.json && coffer diff "$scan" back.mscan | sed 's/.* have/have/'
 coffer convert "$scan" - --to jsonl --tokens 0 --param '*.0.*' --names
 coffer convert - --from csv --to mscan piped.mscan <scan.csv && coffer get piped.mscan params --as csv
 coffer convert "$scan" columns.npy --columns && ls columns.*

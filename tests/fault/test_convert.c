@@ -33,6 +33,7 @@ static coffer_status run(const char *folder, void *context, coffer_error *err)
     const scenario *of = context;
     coffer_source *src = NULL;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_setting settings[4];
     /* Settings that name a file get the folder in front. */
     for (size_t i = 0; i < of->setting_count; i++) {

@@ -24,6 +24,7 @@ static coffer_status convert(const char *folder, void *context, coffer_error *er
 {
     const char *const *files = context;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     coffer_status status = coffer_source_open(&src, temp_path(folder, files[0]), NULL, err);
     if (!status)

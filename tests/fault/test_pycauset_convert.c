@@ -54,6 +54,7 @@ static coffer_status run(const char *folder, void *context, coffer_error *err)
     coffer_source *src = NULL;
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_setting settings[3];
     for (size_t i = 0; i < of->setting_count; i++) {
         settings[i] = of->settings[i];

@@ -40,6 +40,7 @@ static coffer_status export(const char *folder, const char *out, const coffer_se
 {
     coffer_source *src = NULL;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     opts.settings = setting;
     opts.setting_count = setting != NULL;
     coffer_status status = coffer_source_open(&src, temp_path(folder, "in.mcf"), NULL, err);

@@ -17,6 +17,7 @@ coffer_status matrix_convert(coffer_error *err, const char *in, const char *out,
 {
     coffer_setting settings[8];
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     va_list arguments;
     va_start(arguments, out);

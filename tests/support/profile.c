@@ -16,6 +16,7 @@ coffer_status profile_convert(coffer_error *err, const coffer_limits *limits, co
 {
     coffer_setting settings[8];
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     va_list arguments;
     va_start(arguments, out);

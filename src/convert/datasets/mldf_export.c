@@ -133,7 +133,7 @@ void coffer__mldf_export_close(coffer__mldf_export *export)
 
 coffer_status coffer__mldf_export_create(coffer__mldf_export *export, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = export->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     return coffer__sink_create(&export->sink, export->job->out_path, &opts, err);
 }
 

@@ -49,7 +49,7 @@ static coffer_status take_settings(coffer_mldf_pack_opts *opts, coffer_mldf_writ
     opts->zstd = coffer__job_has(job, "zstd");
     opts->encrypt = write->key != NULL;
     write->dedup = coffer__job_has(job, "dedup");
-    write->overwrite = !job->exclusive;
+    write->overwrite = job->overwrite;
     write->limits = &job->limits;
     opts->write = write;
     opts->progress = job->progress;
@@ -118,7 +118,7 @@ static coffer_status open_folder_of(int *folder, const coffer__convert_job *job,
     if (!path)
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                               "no file, so there is no folder beside it"),
+                                               "not a file, so its folder is unknown"),
                                   coffer__source_other_name(job->in));
     char *name = coffer__strndup(path, coffer__file_folder_len(path));
     if (!name)

@@ -17,7 +17,7 @@
 
 #define COMMON_OPTIONS                                                                          \
     { "dtype", "TYPE", "the values as bit, i8 to i64, u8 to u64, f16, f32, f64, c64 or c128" }, \
-        { "part", "PART", "of complex numbers: real, imag or abs" },                            \
+        { "part", "PART", "part of complex numbers", "real|imag|abs", NULL },                   \
         { "rows", "A..B", "only these rows, B not included" },                                  \
         { "cols", "A..B", "only these columns, B not included" },                               \
         { "stored", NULL, "the values as they are stored, without the view" },                  \
@@ -39,13 +39,13 @@ const coffer_convert_option coffer__pycauset_to_csv_options[] = {
 
 const coffer_convert_option coffer__pycauset_to_mtx_options[] = {
     COMMON_OPTIONS,
-    { "layout", "LAYOUT", "coordinate or array, whatever suits the matrix better" },
+    { "layout", "LAYOUT", "default: the one that suits the matrix better", "coordinate|array", NULL },
     { NULL, NULL, NULL },
 };
 
 const coffer_convert_option coffer__pycauset_to_hdf5_options[] = {
     COMMON_OPTIONS,
-    { "dataset", "NAME", "what the dataset is called (data)" },
+    { "dataset", "NAME", "name of the dataset", NULL, "data" },
     { NULL, NULL, NULL },
 };
 
@@ -261,7 +261,7 @@ coffer_status coffer__pycauset_export_next(const uint8_t **values, coffer_pycaus
 static coffer_status create_sink(coffer__sink **out, const coffer__pycauset_export *export, const char *path,
                                  coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = export->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     return coffer__sink_create(out, path, &opts, err);
 }
 

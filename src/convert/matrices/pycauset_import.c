@@ -13,7 +13,8 @@
 
 #define COMMON_OPTIONS                                                                                     \
     { "dtype", "TYPE", "store the values as bit, i8 to i64, u8 to u64, f16, f32, f64, c32, c64 or c128" }, \
-        { "type", "TYPE", "dense, vector, triangular, symmetric, antisymmetric or causal" },               \
+        { "type", "TYPE", "kind of matrix (default: by the values)",                                       \
+          "dense|vector|triangular|symmetric|antisymmetric|causal", NULL },                                \
         { "diagonal", NULL, "a triangular matrix also has its diagonal" },                                 \
         { "checksum", NULL, "keep checksums of the values" },                                              \
         { "metadata", "FILE", "properties and other metadata out of a JSON file" },                        \
@@ -152,7 +153,7 @@ static coffer_status run(import *state, coffer__pycauset_opener open, coffer_err
 {
     const coffer__convert_job *job = state->job;
     coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
-    opts.overwrite = !job->exclusive;
+    opts.overwrite = job->overwrite;
     opts.checksums = coffer__job_has(job, "checksum");
     coffer_status status = open(&state->input, job, err);
     if (status)

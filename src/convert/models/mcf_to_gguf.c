@@ -268,7 +268,7 @@ static coffer_status prepare(gguf_job *of, coffer_error *err)
 
 coffer_status coffer__to_gguf(const coffer__convert_job *job, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !job->overwrite };
     gguf_job of = { .job = job };
     coffer_status status = prepare(&of, err);
     if (!status)

@@ -229,7 +229,7 @@ coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export 
 coffer_status coffer__mscan_export_create(coffer__sink **out, const coffer__mscan_export *export,
                                           const char *path, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = export->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     return coffer__sink_create(out, path, &opts, err);
 }
 

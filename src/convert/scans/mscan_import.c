@@ -207,7 +207,7 @@ static coffer_status load_target(coffer__mscan_import *import, const coffer__buf
 
 static coffer_status write_scan(coffer__mscan_import *import, const coffer__buffer *json, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = import->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !import->job->overwrite };
     coffer__sink *sink = NULL;
     coffer__mscan_input input = { 0 };
     uint32_t area = 0;

@@ -65,8 +65,10 @@ coffer_status coffer__tensor_settings_open(coffer_tensors **out, const coffer__c
     coffer_status status = COFFER_OK;
     opts.limits = &job->limits;
     opts.access = COFFER_ACCESS_READ;
-    if (in->fd >= 0 && !in->interrupted)
-        status = coffer__source_over_fd(&unmapped, in->fd, false, in->size, in->name, NULL, err);
+    int fd = coffer__source_descriptor(in);
+    if (fd >= 0)
+        status = coffer__source_over_fd(&unmapped, fd, false, coffer_source_size(in), coffer_source_name(in),
+                                        NULL, err);
     if (status)
         return status;
     status = coffer__tensors_open_with(out, reader, unmapped ? unmapped : in, unmapped != NULL, &opts, err);

@@ -51,7 +51,7 @@ coffer_status coffer__tensor_to_array(const coffer__convert_job *job, coffer_err
     coffer_status status = coffer__tensor_settings_open(&set, job, err);
     if (status)
         return status;
-    coffer__tensor_out out = { .set = set, .path = job->out_path, .replace = !job->exclusive };
+    coffer__tensor_out out = { .set = set, .path = job->out_path, .replace = job->overwrite };
     out.as = strcmp(job->to, "npy") == 0 ? COFFER__TENSOR_NPY : COFFER__TENSOR_CSV;
     if (!(status = choose_tensor(&out, job, err)) && !(status = choose_rows(&out, job, err))) {
         const coffer_tensor *tensor = coffer_tensors_at(set, out.index);

@@ -8,10 +8,10 @@
 
 const coffer_convert_option coffer__to_mcf_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "align", "SIZE", "alignment of tensors: 64, 4096 or 2M (default: 64)" },
+    { "align", "SIZE", "align tensors to SIZE: 64, 4096 or 2M", NULL, "64" },
     { "no-dedup", NULL, "store equal tensors again instead of sharing them" },
     { "no-checksums", NULL, "write no checksums" },
-    { "model-name", "NAME", "name of the model (default: that of the file)" },
+    { "model-name", "NAME", "name of the model", NULL, "that of the file" },
     { NULL, NULL, NULL },
 };
 
@@ -33,7 +33,7 @@ static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_set
     out->align = (uint32_t)align;
     out->no_dedup = coffer__job_has(job, "no-dedup");
     out->no_checksums = coffer__job_has(job, "no-checksums");
-    out->overwrite = !job->exclusive;
+    out->overwrite = job->overwrite;
     out->model_name = coffer__job_setting(job, "model-name");
     out->limits = &job->limits;
     out->progress = job->progress;

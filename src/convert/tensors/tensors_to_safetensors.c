@@ -231,14 +231,15 @@ static coffer_status write_payload(tensor_export *of, coffer__sink *sink, const 
                                    coffer_error *err)
 {
     coffer_source *src = chosen->as_is ? coffer__tensors_place(chosen->set, chosen->index) : NULL;
-    if (!src || src->fd < 0 || src->interrupted)
+    int fd = src ? coffer__source_descriptor(src) : -1;
+    if (fd < 0)
         return coffer__tensor_stream_run(of->stream, chosen, put, sink, err);
-    return copy_payload(of, sink, chosen->tensor, src->fd, err);
+    return copy_payload(of, sink, chosen->tensor, fd, err);
 }
 
 static coffer_status write_shard(tensor_export *of, output_shard *shard, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = of->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !of->job->overwrite };
     coffer__buffer header = COFFER__BUFFER_INIT;
     coffer_status status = make_header(&header, of, shard, err);
     if (!status)
@@ -277,7 +278,7 @@ static void put_index(coffer__buffer *out, const tensor_export *of)
 
 static coffer_status create_index(coffer__sink **out, tensor_export *of, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = of->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !of->job->overwrite };
     coffer__buffer path = COFFER__BUFFER_INIT, text = COFFER__BUFFER_INIT;
     coffer__buffer_printf(&path, "%s.index.json%c", of->job->out_path, 0);
     put_index(&text, of);

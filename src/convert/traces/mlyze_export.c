@@ -15,8 +15,8 @@
         "partial", NULL, "take what can be read of a damaged trace"                                 \
     }
 
-#define PROFILE_OPTIONS                                                \
-    { "what", "WHAT", "peak (default), leaks, total or temporaries" }, \
+#define PROFILE_OPTIONS                                                                 \
+    { "what", "WHAT", "which bytes to count", "peak|leaks|total|temporaries", "peak" }, \
         { "at", "MOMENT", "what is live at a moment: a time (1.5s), an event or a marker" }, WINDOW_OPTIONS
 
 const coffer_convert_option coffer__mlyze_profile_options[] = {
@@ -32,9 +32,9 @@ const coffer_convert_option coffer__mlyze_collapsed_options[] = {
 
 const coffer_convert_option coffer__mlyze_massif_options[] = {
     WINDOW_OPTIONS,
-    { "snapshots", "N", "how many snapshots (default 100)" },
-    { "threshold", "PERCENT", "smaller parts of a tree are summed up (default 1)" },
-    { "depth", "N", "frames of a stack in a tree, at most (default 30)" },
+    { "snapshots", "N", "number of snapshots", NULL, "100" },
+    { "threshold", "PERCENT", "combine smaller parts of a tree", NULL, "1" },
+    { "depth", "N", "frames of a stack in a tree, at most", NULL, "30" },
     { NULL, NULL, NULL },
 };
 
@@ -163,7 +163,7 @@ static coffer_status find_blocks(coffer__mlyze_export *export, coffer_error *err
 
 static coffer_status create_output(coffer__mlyze_export *export, coffer__packing packing, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = export->job->exclusive };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     coffer_status status = coffer__sink_create(&export->sink, export->job->out_path, &opts, err);
     return status ? status : coffer__pack_open(&export->pack, export->sink, packing, err);
 }

@@ -52,7 +52,7 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
     coffer__json_close_object(&import->json);
     opts.plain = coffer__job_has(import->job, "plain");
     opts.level = (int)level;
-    opts.overwrite = !import->job->exclusive;
+    opts.overwrite = import->job->overwrite;
     opts.start_time_us = start_time_us;
     opts.limits = &import->job->limits;
     opts.extra_json = coffer__buffer_text(&import->metadata);

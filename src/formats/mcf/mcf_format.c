@@ -7,6 +7,8 @@ static bool probe(const uint8_t *head, size_t len)
     return len >= COFFER__MCF_MAGIC_SIZE && memcmp(head, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE) == 0;
 }
 
+static const char *const lists[] = { "tensors", "sections", "keys", NULL };
+
 const coffer_format coffer__mcf_format = {
     .name = "mcf",
     .extension = ".mcf",
@@ -15,6 +17,7 @@ const coffer_format coffer__mcf_format = {
     .magic_len = COFFER__MCF_MAGIC_SIZE,
     .has_hash = true,
     .holds_tensors = true,
+    .lists = lists,
     .probe = probe,
     .describe = coffer__mcf_describe,
     .check = coffer__mcf_check,

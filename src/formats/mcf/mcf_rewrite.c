@@ -221,7 +221,7 @@ static coffer_status write_compact(const coffer_mcf *model, const char *out_path
     options.no_dedup = true;
     options.no_checksums = !coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
     options.flags = model->header.flags;
-    options.overwrite = !opts->exclusive;
+    options.overwrite = opts->overwrite;
     if ((status = coffer_mcf_writer_create(&writer, out_path, &options, err)))
         return status;
     if ((status = coffer__mcf_take_over(writer, &from, err))) {
@@ -252,17 +252,15 @@ coffer_status coffer__mcf_compact(coffer_node *out, const char *path, const char
                                   const coffer_compact_opts *opts, coffer_error *err)
 {
     const char *target = out_path ? out_path : path;
-    coffer_compact_opts options = *opts;
     coffer_mcf_open_opts open_options = COFFER_MCF_OPEN_OPTS_INIT;
     coffer__update *update = NULL;
     coffer_mcf *model = NULL;
     coffer_status status;
     open_options.limits = opts->limits;
-    options.exclusive = opts->exclusive && out_path;
     /* The lock keeps editors out until the new file has the name. */
     if ((status = coffer__update_open(&update, path, NULL, err)) ||
         (status = coffer_mcf_open(&model, coffer__update_source(update), &open_options, err)) ||
-        (status = write_compact(model, target, &options, err)))
+        (status = write_compact(model, target, opts, err)))
         goto out;
     status = describe(out, model, target, err);
 out:

@@ -127,9 +127,10 @@ coffer_status coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_sou
                             "%llu bytes at %llu requested, the file has %llu", (unsigned long long)len,
                             (unsigned long long)offset, (unsigned long long)coffer_source_size(src));
     /* Under a journal the file's own bytes are not those that the source shows. */
-    if (src->fd < 0 || src->interrupted)
+    int fd = coffer__source_descriptor(src);
+    if (fd < 0)
         return write_piecewise(writer, src, offset, len, err);
-    status = coffer__mcf_copy_in(writer, src->fd, offset, len, coffer__source_other_name(src), err);
+    status = coffer__mcf_copy_in(writer, fd, offset, len, coffer__source_other_name(src), err);
     if (status == COFFER_OK)
         writer->written += len;
     return status;

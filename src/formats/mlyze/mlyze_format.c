@@ -8,12 +8,17 @@ static bool probe(const uint8_t *head, size_t len)
            memcmp(head, COFFER__MLYZE_MAGIC, COFFER__MLYZE_MAGIC_SIZE) == 0;
 }
 
+static const char *const lists[] = { "stacks", "files", "functions", "threads", "markers", "blocks", NULL };
+static const char *const part_suffixes[] = { ".part", ".strings", NULL };
+
 const coffer_format coffer__mlyze_format = {
     .name = "mlyze",
     .extension = ".mlyze",
     .title = "memory-allocation trace",
     .magic = (const uint8_t *)COFFER__MLYZE_MAGIC,
     .magic_len = COFFER__MLYZE_MAGIC_SIZE,
+    .lists = lists,
+    .part_suffixes = part_suffixes,
     .probe = probe,
     .describe = coffer__mlyze_describe,
     .check = coffer__mlyze_check,

@@ -68,7 +68,7 @@ static coffer_status write_new(coffer__sink *sink, const job *work, coffer_error
 /* The new file is locked from its first moment: no writer can slip in between the old and the new. */
 static coffer_status write_output(job *work, const char *out_path, coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = work->opts->exclusive && out_path };
+    coffer__sink_opts options = { .exclusive = !work->opts->overwrite };
     coffer__sink *sink = NULL;
     int fd = -1;
     coffer_status status = coffer__sink_create(&sink, out_path ? out_path : work->path, &options, err);

@@ -8,6 +8,8 @@ static bool probe(const uint8_t *head, size_t len)
            memcmp(head, COFFER__PYCAUSET_MAGIC, COFFER__PYCAUSET_MAGIC_SIZE) == 0;
 }
 
+static const char *const lists[] = { "metadata", "generations", "blocks", NULL };
+
 const coffer_format coffer__pycauset_format = {
     .name = "pycauset",
     .extension = ".pycauset",
@@ -15,6 +17,7 @@ const coffer_format coffer__pycauset_format = {
     .magic = (const uint8_t *)COFFER__PYCAUSET_MAGIC,
     .magic_len = COFFER__PYCAUSET_MAGIC_SIZE,
     .has_generations = true,
+    .lists = lists,
     .probe = probe,
     .describe = coffer__pycauset_describe,
     .check = coffer__pycauset_check,

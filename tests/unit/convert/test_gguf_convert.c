@@ -18,6 +18,7 @@
 static coffer_status convert(const char *from, const char *to, const char *cast, coffer_error *err)
 {
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_setting settings[] = { { "cast", cast } };
     coffer_source *src = NULL;
     coffer_status status = coffer_source_open(&src, from, NULL, err);
@@ -433,6 +434,7 @@ static void the_input_cannot_be_the_output(void **state)
 {
     const char *path = temp_path(temp_folder, "same.gguf");
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     size_t len;
     (void)state;

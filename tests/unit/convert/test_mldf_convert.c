@@ -22,6 +22,7 @@ static coffer_status convert(const char *in, const char *out, const coffer_setti
 {
     coffer_source *source = NULL;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     opts.settings = settings;
     opts.setting_count = count;
     assert_int_equal(coffer_source_open(&source, temp_path(temp_folder, in), NULL, err), COFFER_OK);

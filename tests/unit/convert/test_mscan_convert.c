@@ -42,6 +42,7 @@ static coffer_status try_convert(const char *in, const char *out, const char *co
                                  coffer_error *err)
 {
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     return convert_with(in, out, &opts, settings, err);
 }
 
@@ -555,7 +556,7 @@ static void a_pair_that_is_not_in_the_table_names_those_that_are(void **state)
     assert_fails(TWO_SEQUENCES, in_folder("b.npy"), WITH("quantize"), COFFER_E_INVALID_ARGUMENT,
                  "\"quantize\"");
     assert_fails(TWO_SEQUENCES, in_folder("b.npy"), WITH("param"), COFFER_E_INVALID_ARGUMENT,
-                 "wants a value");
+                 "requires a value");
     assert_fails(write_text("c.dat", "no such thing"), in_folder("b.mscan"), NULL, COFFER_E_NOT_RECOGNISED,
                  "");
 }
@@ -564,6 +565,7 @@ static void kinds_can_be_forced_and_a_name_never_beats_the_content(void **state)
 {
     (void)state;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_error err = COFFER_ERROR_INIT;
     temp_empty(temp_folder);
     temp_copy(TWO_SEQUENCES, in_folder("scan.csv"));
@@ -593,14 +595,13 @@ static void every_row_of_the_table_declares_its_options(void **state)
 
 /* ---- Outputs ---- */
 
-static void an_output_that_exists_is_kept_when_asked_for(void **state)
+static void an_output_that_exists_is_kept_unless_overwrite_is_set(void **state)
 {
     (void)state;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     temp_empty(temp_folder);
     const char *out = write_text("a.csv", "mine");
-    opts.exclusive = true;
     assert_int_equal(convert_with(TWO_SEQUENCES, out, &opts, NULL, &err), COFFER_E_EXISTS);
     assert_text(out, "mine");
     temp_assert_only(temp_folder, "a.csv", NULL);
@@ -619,6 +620,7 @@ static void a_conversion_that_is_stopped_leaves_nothing(void **state)
     static const char *const kinds[] = { "a.npy", "a.csv", "a.jsonl", "a.raw" };
     coffer_progress progress = { sizeof progress, stop_at_once, NULL };
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_error err = COFFER_ERROR_INIT;
     temp_empty(temp_folder);
     opts.progress = &progress;
@@ -656,7 +658,7 @@ int main(void)
         cmocka_unit_test(a_pair_that_is_not_in_the_table_names_those_that_are),
         cmocka_unit_test(kinds_can_be_forced_and_a_name_never_beats_the_content),
         cmocka_unit_test(every_row_of_the_table_declares_its_options),
-        cmocka_unit_test(an_output_that_exists_is_kept_when_asked_for),
+        cmocka_unit_test(an_output_that_exists_is_kept_unless_overwrite_is_set),
         cmocka_unit_test(a_conversion_that_is_stopped_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

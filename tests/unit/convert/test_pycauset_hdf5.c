@@ -132,6 +132,7 @@ static void hdf5_does_not_go_to_a_stream(void **state)
     (void)state;
     coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     shape.rows = shape.cols = 2;
     matrix_make("m.pycauset", &shape);

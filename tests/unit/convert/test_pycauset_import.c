@@ -58,6 +58,7 @@ static void a_large_array_in_fortran_order_goes_through_small_memory(void **stat
     put_npy("{'descr': '<f8', 'fortran_order': True, 'shape': (300, 211), }\n", columns, sizeof columns);
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     limits.memory_bytes = 30000;
     opts.limits = &limits;
@@ -284,6 +285,7 @@ static void many_entries_are_sorted_outside_memory(void **state)
     coffer__buffer_free(&text);
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     limits.memory_bytes = 100000;
     opts.limits = &limits;
@@ -356,7 +358,6 @@ static void a_new_matrix_does_not_replace_a_file_unless_told(void **state)
     coffer_source *src = NULL;
     put_text("m.csv", "1,2\n");
     put_text("m.pycauset", "precious");
-    opts.exclusive = true;
     assert_int_equal(coffer_source_open(&src, temp_path(temp_folder, "m.csv"), NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_convert(src, temp_path(temp_folder, "m.pycauset"), &opts, NULL), COFFER_E_EXISTS);
     coffer_source_close(src);

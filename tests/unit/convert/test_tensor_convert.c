@@ -27,6 +27,7 @@ static coffer_status convert(const char *from, const char *to, const coffer_sett
                              coffer_error *err)
 {
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    opts.overwrite = true;
     coffer_source *src = NULL;
     opts.settings = settings;
     opts.setting_count = count;

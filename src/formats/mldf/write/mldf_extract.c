@@ -266,8 +266,7 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
     /* The lock keeps writers out until the new file has the name. */
     if ((status = coffer__update_open(&update, path, NULL, err)) ||
         (status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err)) ||
-        (status = coffer__mldf_rewrite(target, set, !out_path || !opts->exclusive, opts->limits,
-                                       opts->progress, err)))
+        (status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err)))
         goto out;
     status = describe_sizes(out, set, target, err);
 out:

@@ -60,7 +60,7 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     int lock = -1;
     options.plain = opts->plain;
     options.level = opts->level;
-    options.overwrite = !(opts->exclusive && out_path);
+    options.overwrite = opts->overwrite;
     options.progress = opts->progress;
     options.limits = open_options.limits = opts->limits;
     coffer_status status = !out_path ? coffer__lock_open(&lock, path, err) : COFFER_OK;

@@ -1,0 +1,280 @@
+/* Files of any kind: one of the library's formats, a set of tensors, or another kind of file that the
+ * conversions read. */
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "coffer/convert.h"
+#include "coffer/file.h"
+#include "convert/outside_files.h"
+#include "io/os.h"
+
+#include <string.h>
+
+struct coffer_file {
+    char *path;
+    coffer_source *src;          /* NULL for a folder */
+    const coffer_format *format; /* NULL: not of the library */
+    coffer_tensors *set;         /* of a file without a format; else NULL */
+    const coffer__outside_file *outside;
+    const char *kind;     /* NULL when not recognized */
+    coffer_error unknown; /* status 0 when the file is recognized */
+};
+
+static bool is_unknown(coffer_status status)
+{
+    return status == COFFER_E_NOT_RECOGNISED || status == COFFER_E_BAD_MAGIC;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return coffer__os_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A model may consist of several files, which only its path leads to. */
+static coffer_status open_tensors(coffer_tensors **out, const coffer_file *file, coffer_error *err)
+{
+    if (file->src && strcmp(file->path, "-") == 0)
+        return coffer_tensors_open(out, file->src, NULL, err);
+    return coffer_tensors_open_path(out, file->path, NULL, err);
+}
+
+/* Opening a folder without a model fails as a folder. All models that are folders are of one kind, also those
+ * that cannot be read. */
+static coffer_status open_folder(coffer_file *file, coffer_error *err)
+{
+    coffer_status status = coffer_tensors_open_path(&file->set, file->path, NULL, &file->unknown);
+    if (is_unknown(status))
+        return coffer_source_open(&file->src, file->path, NULL, err);
+    file->kind = status ? "safetensors" : coffer_tensors_kind(file->set);
+    return COFFER_OK;
+}
+
+/* For a damaged model, its own error says more than the one that lists the known formats. */
+static void look_outside(coffer_file *file)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    const char *kind = NULL;
+    coffer_status status = open_tensors(&file->set, file, &err);
+    if (!status) {
+        file->kind = coffer_tensors_kind(file->set);
+        file->unknown = (coffer_error)COFFER_ERROR_INIT;
+        return;
+    }
+    if (coffer_convert_kind(&kind, file->src, NULL) != COFFER_OK)
+        kind = NULL;
+    if (!is_unknown(status)) {
+        file->kind = kind;
+        file->unknown = err;
+        return;
+    }
+    file->outside = kind ? coffer__outside_file_find(kind) : NULL;
+    if (file->outside) {
+        file->kind = kind;
+        file->unknown = (coffer_error)COFFER_ERROR_INIT;
+    }
+}
+
+static coffer_status open_any(coffer_file *file, coffer_error *err)
+{
+    if (is_folder(file->path))
+        return open_folder(file, err);
+    coffer_status status = coffer_source_open(&file->src, file->path, NULL, err);
+    if (status)
+        return status;
+    status = coffer_identify(&file->format, file->src, &file->unknown);
+    if (!status)
+        file->kind = coffer_format_name(file->format);
+    else if (is_unknown(status))
+        look_outside(file);
+    return COFFER_OK;
+}
+
+coffer_status coffer_file_open(coffer_file **out, const char *path, coffer_error *err)
+{
+    coffer_file *file = coffer__calloc(1, sizeof *file);
+    if (!file)
+        return coffer__fail_no_memory(err, sizeof *file);
+    file->unknown = (coffer_error)COFFER_ERROR_INIT;
+    file->path = coffer__strdup(path);
+    coffer_status status = file->path ? open_any(file, err) : coffer__fail_no_memory(err, strlen(path) + 1);
+    if (status) {
+        coffer_file_close(file);
+        return status;
+    }
+    *out = file;
+    return COFFER_OK;
+}
+
+void coffer_file_close(coffer_file *file)
+{
+    if (!file)
+        return;
+    coffer_tensors_close(file->set);
+    coffer_source_close(file->src);
+    coffer__free(file->path);
+    coffer__free(file);
+}
+
+const coffer_error *coffer_file_unknown(const coffer_file *file)
+{
+    return file->unknown.status ? &file->unknown : NULL;
+}
+
+const char *coffer_file_kind(const coffer_file *file)
+{
+    return file->kind;
+}
+
+const char *coffer_file_title(const coffer_file *file)
+{
+    if (file->format)
+        return coffer_format_title(file->format);
+    if (file->outside)
+        return file->outside->title;
+    return file->set ? coffer_tensors_title(file->set) : "format not recognized";
+}
+
+uint64_t coffer_file_size(const coffer_file *file)
+{
+    /* The index of a model in several files does not count. */
+    if (file->set && (!file->src || coffer_tensors_is_sharded(file->set)))
+        return coffer_tensors_size(file->set);
+    return file->src ? coffer_source_size(file->src) : 0;
+}
+
+coffer_source *coffer_file_source(const coffer_file *file)
+{
+    return file->src;
+}
+
+const coffer_format *coffer_file_format(const coffer_file *file)
+{
+    return file->format;
+}
+
+const coffer_tensors *coffer_file_tensors(const coffer_file *file)
+{
+    return file->set;
+}
+
+static coffer_status fail_unknown(const coffer_file *file, coffer_error *err)
+{
+    return coffer__fail_copy(err, &file->unknown);
+}
+
+static coffer_status fail_unsupported(const coffer_file *file, const char *what, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s has no %s", file->kind, what);
+}
+
+coffer_status coffer_file_describe(coffer_node *out, const coffer_file *file,
+                                   const coffer_describe_opts *opts, coffer_error *err)
+{
+    coffer_describe_opts options = COFFER_DESCRIBE_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    if (file->unknown.status)
+        return fail_unknown(file, err);
+    if (file->format)
+        return coffer_format_describe(out, file->format, file->src, &options, err);
+    if (options.hash)
+        return fail_unsupported(file, "hash of its content; 'coffer pack' makes a file that has one", err);
+    if (options.generation)
+        return fail_unsupported(file, "older states", err);
+    if (file->set)
+        return coffer_tensors_describe(out, file->set, err);
+    return file->outside->describe(out, file->src, options.limits, err);
+}
+
+coffer_status coffer_file_check(coffer_report *out, const coffer_file *file, const coffer_check_opts *opts,
+                                coffer_error *err)
+{
+    coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    if (file->unknown.status) {
+        coffer__report_add_error(out, COFFER_ERROR, &file->unknown);
+        return coffer__report_status(out, err);
+    }
+    if (file->format)
+        return coffer_format_check(out, file->format, file->src, &options, err);
+    if (file->set)
+        return coffer_tensors_check(out, file->set, &options, err);
+    status = file->outside->check(file->src, &options, &found);
+    if (status)
+        status = coffer__report_take(out, COFFER_ERROR, &found, err);
+    return status ? status : coffer__report_status(out, err);
+}
+
+coffer_status coffer_file_list(coffer_node *out, const coffer_file *file, const coffer_list_opts *opts,
+                               coffer_error *err)
+{
+    coffer_list_opts options = COFFER_LIST_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    if (file->unknown.status)
+        return fail_unknown(file, err);
+    if (file->format)
+        return coffer_format_list(out, file->format, file->src, &options, err);
+    if (file->set)
+        return coffer_tensors_list(out, file->set, &options, err);
+    if (options.what)
+        return fail_unsupported(file, "lists to choose from", err);
+    if (!file->outside->list)
+        return fail_unsupported(file, "list", err);
+    return file->outside->list(out, file->src, &options, err);
+}
+
+/* opened : to be closed by the caller; stays NULL where the file is open as a set already. */
+static coffer_status set_of(const coffer_tensors **out, coffer_tensors **opened, const coffer_file *file,
+                            coffer_error *err)
+{
+    coffer_status status = file->set ? COFFER_OK : open_tensors(opened, file, err);
+    if (!status)
+        *out = file->set ? file->set : *opened;
+    return status;
+}
+
+static coffer_status diff_sets(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
+                               const coffer_diff_opts *opts, coffer_error *err)
+{
+    coffer_tensors_diff_opts options = COFFER_TENSORS_DIFF_OPTS_INIT;
+    options.threads = opts->threads;
+    options.tolerance = opts->tolerance;
+    options.max_shown = opts->max_shown;
+    options.progress = opts->progress;
+    return coffer_tensors_diff(out, a, b, &options, err);
+}
+
+coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const coffer_file *b,
+                               const coffer_diff_opts *opts, coffer_error *err)
+{
+    coffer_diff_opts options = COFFER_DIFF_OPTS_INIT;
+    const coffer_tensors *set_a, *set_b;
+    coffer_tensors *opened_a = NULL, *opened_b = NULL;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    if (a->unknown.status || b->unknown.status)
+        return fail_unknown(a->unknown.status ? a : b, err);
+    if (a->format && a->format == b->format && coffer_format_can(a->format, COFFER_CAN_DIFF))
+        return coffer_format_diff(out, a->format, a->src, b->src, &options, err);
+    status = set_of(&set_a, &opened_a, a, err);
+    if (!status)
+        status = set_of(&set_b, &opened_b, b, err);
+    if (!status)
+        status = diff_sets(out, set_a, set_b, &options, err);
+    else if (is_unknown(status))
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "%s is %s, %s is %s: only files with the same kind of content can be compared",
+                              a->path, a->kind, b->path, b->kind);
+    coffer_tensors_close(opened_a);
+    coffer_tensors_close(opened_b);
+    return status;
+}

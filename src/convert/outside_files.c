@@ -1,0 +1,246 @@
+/* The table of other programs' files that can be described; here those with matrices. */
+#include "convert/outside_files.h"
+
+#include "base/buffer.h"
+#include "base/fail.h"
+#include "base/glob.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "convert/outside_profiles.h"
+#include "outside/arrays/hdf5.h"
+#include "outside/arrays/mtx.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static coffer_status step(const coffer_progress *progress, uint64_t done, uint64_t total, coffer_error *err)
+{
+    if (progress && progress->step(progress->context, done, total) != 0)
+        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    return COFFER_OK;
+}
+
+/* ---- Matrix Market ---- */
+
+static coffer_status describe_mtx(coffer_node *out, coffer_source *src, const coffer_limits *given,
+                                  coffer_error *err)
+{
+    const coffer_limits limits = coffer__limits(given);
+    coffer__mtx mtx;
+    coffer_status status = coffer__mtx_open(&mtx, src, &limits, err);
+    if (status)
+        return status;
+    coffer_node_add_text(out, "layout", mtx.coordinate ? "coordinate" : "array");
+    coffer_node_add_text(out, "values", coffer__mtx_field_names[mtx.field]);
+    coffer_node_add_text(out, "symmetry", coffer__mtx_symmetry_names[mtx.symmetry]);
+    coffer_node_add_u64(out, "rows", mtx.rows, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "cols", mtx.cols, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "entries", mtx.entries, COFFER_UNIT_NONE);
+    coffer__mtx_close(&mtx);
+    return coffer_node_status(out, err);
+}
+
+static coffer_status check_mtx(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+{
+    enum { ENTRIES_A_STEP = 1 << 16 };
+    const coffer_limits limits = coffer__limits(opts->limits);
+    coffer__mtx mtx;
+    coffer__mtx_entry entry;
+    bool more = opts->full;
+    coffer_status status = coffer__mtx_open(&mtx, src, &limits, err);
+    if (status)
+        return status;
+    for (uint64_t done = 0; !status && more; done++) {
+        if (done % ENTRIES_A_STEP == 0)
+            status = step(opts->progress, done, mtx.entries, err);
+        if (!status)
+            status = coffer__mtx_next(&more, &entry, &mtx, err);
+    }
+    coffer__mtx_close(&mtx);
+    return status;
+}
+
+/* ---- HDF5 ---- */
+
+typedef struct hdf5_file {
+    const coffer__hdf5_module *module;
+    coffer__hdf5 *handle;
+    coffer__buffer names; /* of the datasets, each with its NUL */
+    uint64_t datasets, matrices;
+} hdf5_file;
+
+static void add_dataset(void *context, const char *name, bool is_matrix)
+{
+    hdf5_file *file = context;
+    coffer__buffer_append(&file->names, name, strlen(name) + 1);
+    file->datasets++;
+    file->matrices += is_matrix;
+}
+
+static void close_hdf5(hdf5_file *file)
+{
+    if (file->handle)
+        file->module->close(file->handle, NULL);
+    coffer__buffer_free(&file->names);
+}
+
+static coffer_status open_hdf5(hdf5_file *file, coffer_source *src, coffer_error *err)
+{
+    const coffer__hdf5_bytes bytes = coffer__hdf5_bytes_of_source(src);
+    *file = (hdf5_file){ .names = COFFER__BUFFER_INIT };
+    file->module = coffer__hdf5_load(err);
+    if (!file->module)
+        return COFFER_E_UNSUPPORTED;
+    coffer_status status = file->module->open(&file->handle, &bytes, err);
+    if (!status)
+        status = file->module->list(file->handle, add_dataset, file, err);
+    if (!status && file->names.failed)
+        status = coffer__fail_no_memory(err, file->names.len);
+    if (status)
+        close_hdf5(file);
+    return status;
+}
+
+static coffer_status describe_hdf5(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                   coffer_error *err)
+{
+    hdf5_file file;
+    (void)limits;
+    coffer_status status = open_hdf5(&file, src, err);
+    if (status)
+        return status;
+    coffer_node_add_u64(out, "datasets", file.datasets, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "matrices", file.matrices, COFFER_UNIT_NONE);
+    close_hdf5(&file);
+    return coffer_node_status(out, err);
+}
+
+/* Calls visit for each dataset, chosen and described. */
+static coffer_status each_dataset(hdf5_file *file,
+                                  coffer_status (*visit)(void *context, hdf5_file *file, const char *name,
+                                                         const coffer__hdf5_dataset *dataset,
+                                                         coffer_error *err),
+                                  void *context, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    const char *names = coffer__buffer_text(&file->names);
+    for (size_t at = 0; !status && at < file->names.len; at += strlen(names + at) + 1) {
+        coffer__hdf5_dataset dataset;
+        status = file->module->choose(file->handle, names + at, err);
+        if (!status)
+            status = file->module->describe(&dataset, file->handle, err);
+        if (!status)
+            status = visit(context, file, names + at, &dataset, err);
+    }
+    return status;
+}
+
+typedef struct hdf5_list {
+    coffer_node *entries;
+    const char *glob;
+} hdf5_list;
+
+static coffer_status list_dataset(void *context, hdf5_file *file, const char *name,
+                                  const coffer__hdf5_dataset *dataset, coffer_error *err)
+{
+    const hdf5_list *list = context;
+    (void)file, (void)err;
+    if (list->glob && !coffer__glob_match(list->glob, name, strlen(name)))
+        return COFFER_OK;
+    coffer_node *entry = coffer_node_add_map(list->entries, NULL);
+    coffer_node_add_text(entry, "name", name);
+    coffer_node_add_text(entry, "dtype",
+                         dataset->dtype == COFFER_DTYPE_NONE ? NULL : coffer_dtype_name(dataset->dtype));
+    coffer_node_add_i64(entry, "dimensions", dataset->dimensions, COFFER_UNIT_NONE);
+    /* The sizes of further dimensions are not known here. */
+    coffer_node *shape = coffer_node_add_list(entry, "shape");
+    for (int i = 0; i < dataset->dimensions && dataset->dimensions <= 2; i++)
+        coffer_node_add_u64(shape, NULL, dataset->size[i], COFFER_UNIT_NONE);
+    coffer_node_add_bool(entry, "chunked", dataset->is_chunked);
+    coffer_node_add_u64(entry, "stored", dataset->stored_bytes, COFFER_UNIT_BYTES);
+    return COFFER_OK;
+}
+
+static coffer_status list_hdf5(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                               coffer_error *err)
+{
+    hdf5_file file;
+    hdf5_list list = { .glob = opts->glob };
+    coffer_status status = open_hdf5(&file, src, err);
+    if (status)
+        return status;
+    list.entries = coffer_node_add_list(out, "entries");
+    status = each_dataset(&file, list_dataset, &list, err);
+    close_hdf5(&file);
+    return status ? status : coffer_node_status(out, err);
+}
+
+typedef struct hdf5_check {
+    const coffer_check_opts *opts;
+    coffer_limits limits;
+    uint64_t done, total; /* datasets */
+} hdf5_check;
+
+/* Reads a matrix in pieces of whole rows. */
+static coffer_status read_dataset(void *context, hdf5_file *file, const char *name,
+                                  const coffer__hdf5_dataset *dataset, coffer_error *err)
+{
+    enum { PIECE_BYTES = 1 << 22 };
+    hdf5_check *check = context;
+    coffer_status status = step(check->opts->progress, check->done++, check->total, err);
+    if (status || !check->opts->full || !dataset->has_values || dataset->is_elsewhere ||
+        dataset->dimensions < 1 || dataset->dimensions > 2)
+        return status;
+    coffer_dtype dtype = dataset->is_wide ? COFFER_DTYPE_F64 : dataset->dtype;
+    uint64_t rows = dataset->size[0], cols = dataset->size[1], size = coffer_dtype_size(dtype);
+    if (dtype == COFFER_DTYPE_NONE || size == 0 || rows == 0 || cols == 0)
+        return COFFER_OK;
+    if (cols > check->limits.memory_bytes / size)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%s: a row of %" PRIu64 " elements exceeds the limit of %" PRIu64 " bytes", name,
+                            cols, check->limits.memory_bytes);
+    uint64_t piece = PIECE_BYTES / (cols * size) + 1;
+    if (piece > rows)
+        piece = rows;
+    void *values = coffer__alloc_array((size_t)piece, (size_t)(cols * size));
+    if (!values)
+        return coffer__fail_no_memory(err, piece * cols * size);
+    for (uint64_t row = 0; !status && row < rows; row += piece)
+        status = file->module->read_rows(values, file->handle, dtype, row,
+                                         piece < rows - row ? piece : rows - row, err);
+    coffer__free(values);
+    return status;
+}
+
+static coffer_status check_hdf5(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+{
+    hdf5_file file;
+    hdf5_check check = { .opts = opts, .limits = coffer__limits(opts->limits) };
+    coffer_status status = open_hdf5(&file, src, err);
+    if (status)
+        return status;
+    check.total = file.datasets;
+    status = each_dataset(&file, read_dataset, &check, err);
+    close_hdf5(&file);
+    return status;
+}
+
+/* ---- The table ---- */
+
+static const coffer__outside_file outside_files[] = {
+    { "mtx", "Matrix Market file", describe_mtx, check_mtx, NULL },
+    { "hdf5", "HDF5 file", describe_hdf5, check_hdf5, list_hdf5 },
+    { "massif", "Massif profile", coffer__massif_describe, coffer__massif_check, coffer__massif_list },
+    { "dhat", "DHAT profile", coffer__dhat_describe, coffer__dhat_check, coffer__dhat_list },
+    { "heaptrack", "heaptrack recording", coffer__heaptrack_describe, coffer__heaptrack_check, NULL },
+    { "pprof", "pprof profile", coffer__pprof_describe, coffer__pprof_check, coffer__pprof_list },
+};
+
+const coffer__outside_file *coffer__outside_file_find(const char *kind)
+{
+    for (size_t i = 0; i < sizeof outside_files / sizeof *outside_files; i++) {
+        if (strcmp(outside_files[i].kind, kind) == 0)
+            return &outside_files[i];
+    }
+    return NULL;
+}
