@@ -87,7 +87,9 @@ static void it_is_kept_by_pack_and_compact_also_when_tensors_are_renumbered(void
     assert_true(quality_of(&after, other_path, "tall.weight"));
     assert_true(before.snr_db == after.snr_db && before.max_error == after.max_error);
     assert_int_equal(coffer_node_new(&node, NULL), COFFER_OK);
-    assert_int_equal(coffer_compact(node, out_path, other_path, NULL, NULL), COFFER_OK);
+    coffer_compact_opts compact_opts = COFFER_COMPACT_OPTS_INIT;
+    compact_opts.overwrite = true;
+    assert_int_equal(coffer_compact(node, out_path, other_path, &compact_opts, NULL), COFFER_OK);
     coffer_node_free(node);
     model_assert_clean(other_path);
     assert_true(quality_of(&after, other_path, "tall.weight"));
