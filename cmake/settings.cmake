@@ -39,6 +39,7 @@ endif()
 
 if(COFFER_SANITIZE)
     string(REPLACE "+" "," sanitizers "${COFFER_SANITIZE}")
-    add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    # gcc warns about conversions that its own instrumentation adds.
+    add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-conversion -Wno-sign-conversion)
     add_link_options(-fsanitize=${sanitizers})
 endif()
