@@ -13,6 +13,12 @@
 /* Exit status of the command. */
 enum { CLI_OK = 0, CLI_FINDINGS = 1, CLI_USAGE = 2, CLI_FAILED = 3 };
 
+/* A spelling of an earlier version, accepted with a note on stderr, and absent from help and completion. */
+typedef struct cli_old_spelling {
+    const char *was; /* "--measure", "-m", or a value; NULL ends a table */
+    const char *now; /* for a value: its new spelling */
+} cli_old_spelling;
+
 typedef struct cli_option {
     const char *name;     /* without the dashes; NULL ends a table */
     char letter;          /* one-letter form, or 0 */
@@ -20,6 +26,7 @@ typedef struct cli_option {
     const char *choices;  /* "param|block|token", checked by the parser; NULL = anything */
     const char *help;     /* one line */
     const char *initial;  /* what holds when it is not given; NULL = nothing to say */
+    const cli_old_spelling *old; /* NULL = none */
 } cli_option;
 
 typedef struct cli_args cli_args;
@@ -145,6 +152,14 @@ void cli_install_signals(void);
 void cli_print_nodes(FILE *out, const coffer_node *first);
 /* A list of maps as a table. */
 void cli_print_table(FILE *out, const coffer_node *list);
+/* The same list as comma-separated values (RFC 4180, with line feeds): a header line, then whole values
+ * without units. A map inside a row gives one column for each of its members, "map.member"; a list is
+ * JSON in one cell. */
+int cli_print_csv(FILE *out, const coffer_node *list);
+/* A cell of comma-separated values, quoted where it must be. */
+void cli_print_csv_cell(FILE *out, const char *text, size_t len);
+/* --csv, beside --json. */
+#define CLI_CSV_OPTION { "csv", 0, NULL, NULL, "print comma-separated values with a header line" }
 /* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */

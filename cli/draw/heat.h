@@ -10,14 +10,14 @@
 #define HEAT_OUTPUT_OPTION                                                                    \
     {                                                                                         \
         "output", 'o', "FILE", NULL,                                                          \
-            "picture to write or replace, .png or .svg; without it the terminal shows blocks" \
+            "picture to write or overwrite, .png or .svg", "blocks of text on standard output" \
     }
 #define HEAT_OPTIONS                                                                 \
-    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },                   \
-        { "height", 0, "PIXELS", NULL, "height of the picture (as the rows need)" }, \
+    { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },                   \
+        { "height", 0, "PIXELS", NULL, "height of the picture", "as the rows need" }, \
         { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                        \
-        { "low", 0, "X", NULL, "value of the first color (the smallest mean)" },     \
-        { "high", 0, "X", NULL, "value of the last color (the largest mean)" },      \
+        { "low", 0, "X", NULL, "value of the first color", "the smallest mean" },     \
+        { "high", 0, "X", NULL, "value of the last color", "the largest mean" },      \
     {                                                                                \
         "log", 0, NULL, NULL, "logarithmic colors"                                   \
     }

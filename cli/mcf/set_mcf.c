@@ -9,12 +9,12 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "input", 'i', "FILE", NULL, "where a section comes from (standard input)" },
-    { "delete", 'd', "KEY", NULL, "take a section, a field or a kv.KEY away; may be given again" },
+    { "input", 'i', "FILE", NULL, "file with the content of a section", "standard input" },
+    { "delete", 'd', "KEY", NULL, "delete a section, a field or a kv.KEY; repeatable" },
     { "string", 0, NULL, NULL, "the next kv.KEY=VALUE is a text" },
-    { "uint", 0, NULL, NULL, "the next kv.KEY=VALUE is a whole number from 0 to 4294967295" },
+    { "uint", 0, NULL, NULL, "the next kv.KEY=VALUE is an integer from 0 to 4294967295" },
     { "float", 0, NULL, NULL, "the next kv.KEY=VALUE is a floating-point number" },
-    { "checksum", 0, NULL, NULL, "add or renew the sums that 'check --full' compares; reads every tensor" },
+    { "checksum", 0, NULL, NULL, "store the checksums that 'check --full' compares; reads every tensor" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, changes, size_before, size_after" },
     { 0 },
 };
@@ -181,8 +181,11 @@ static int commit(set_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     cli_hold_signals();
     coffer_status status = coffer_mcf_editor_commit(job->editor, &err);
-    cli_release_signals();
-    return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
+    return status ? cli_fail(job->path, &err, NULL) : CLI_OK;
 }
 
 static int run(const cli_args *args, coffer_source *src)

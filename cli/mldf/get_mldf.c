@@ -14,7 +14,7 @@ static const cli_option options[] = {
       "each" },
     { "field", 0, "NAME", NULL, "only this field, of the given samples or of all" },
     { "as", 0, "KIND", "value|npy|png|jpg|wav|json",
-      "format of a value (default: by the extension of FILE)" },
+      "format of a value", "by the extension of FILE" },
     { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
     { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },

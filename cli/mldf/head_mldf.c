@@ -4,7 +4,7 @@
 #include "term.h"
 
 static const cli_option options[] = {
-    { "count", 'n', "N", NULL, "number of samples", "10" },
+    { "max", 'n', "N", NULL, "number of samples", "10", mldf_max_old },
     { "from", 0, "N", NULL, "first sample", "0" },
     { "json", 0, NULL, NULL, "one JSON object per line: sample, and each field by its name" },
     CLI_KEY_OPTION,
@@ -15,7 +15,7 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
 {
     sample_reader reader = SAMPLE_READER_INIT(set, key->at != NULL);
     uint64_t samples = coffer_mldf_sample_count(set), count, from;
-    if (!cli_number(&count, args, "count", 10, 0, UINT64_MAX) ||
+    if (!cli_number(&count, args, "max", 10, 0, UINT64_MAX) ||
         !cli_number(&from, args, "from", 0, 0, UINT64_MAX))
         return CLI_USAGE;
     if (from > samples)

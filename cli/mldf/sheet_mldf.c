@@ -12,7 +12,7 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "output file, .png or .svg" },
-    { "count", 'n', "N", NULL, "number of samples", "24" },
+    { "max", 'n', "N", NULL, "number of samples", "24", mldf_max_old },
     { "columns", 0, "N", NULL, "tiles per row", "6" },
     { "size", 0, "N", NULL, "width and height of a tile in pixels", "160" },
     { "seed", 0, "N", NULL, "seed of the random choice of samples", "0" },
@@ -90,7 +90,7 @@ static int read_options(sheet_job *job)
     uint64_t samples = coffer_mldf_sample_count(job->set), begin = 0, end = UINT64_MAX;
     if (!job->output || !picture_can_write(job->output))
         return cli_usage(job->args, "-o must name a picture: a file that ends in .png or .svg");
-    if (!cli_number(&job->count, job->args, "count", 24, 1, 10000) ||
+    if (!cli_number(&job->count, job->args, "max", 24, 1, 10000) ||
         !cli_number(&job->columns, job->args, "columns", 6, 1, 200) ||
         !cli_number(&job->size, job->args, "size", 160, 32, 2048) ||
         !cli_number(&job->seed, job->args, "seed", 0, 0, UINT64_MAX) ||
@@ -103,7 +103,7 @@ static int read_options(sheet_job *job)
     if (job->is_range) {
         job->first = begin;
         uint64_t in_range = (end < samples ? end : samples) - begin;
-        if (!cli_has(job->args, "count") || job->count > in_range)
+        if (!cli_has(job->args, "max") || job->count > in_range)
             job->count = in_range < 10000 ? in_range : 10000;
     }
     if (job->count > samples)

@@ -7,9 +7,9 @@
 
 static const cli_option options[] = {
     { "by", 0, "WHAT", "stack|function|file", "list the largest of these", "function" },
-    { "measure", 'm', "WHAT", "peak|live|total|temporary", "bytes to sort by", "total" },
+    { "what", 0, "WHAT", TRACE_WHAT_CHOICES, "bytes to sort by", "total", trace_what_old },
     { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks", "bytes" },
-    { "top", 'n', "K", NULL, "number of entries; 0 shows all", "10" },
+    { "top", 'n', "N", NULL, "number of entries, the largest first; 0 = all", "10" },
     { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },
     TRACE_WINDOW_OPTION,
     TRACE_WORK_OPTIONS,
@@ -48,7 +48,7 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (!stack_report_read(&top, args) || !cli_number(&top.top, args, "top", STATS_TRACE_TOP, 0, UINT64_MAX))
         return CLI_USAGE;
     top.by = (coffer_mlyze_by)cli_choice(args, "by", COFFER_MLYZE_BY_FUNCTION);
-    top.measure = (coffer_mlyze_measure)cli_choice(args, "measure", COFFER_MLYZE_MEASURE_TOTAL);
+    top.measure = (coffer_mlyze_measure)cli_choice(args, "what", COFFER_MLYZE_MEASURE_TOTAL);
     int result = trace_query_init(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
@@ -71,7 +71,7 @@ const cli_format_verb cli_mlyze_stats = {
     .options = options,
     .examples =
         "  coffer stats run.mlyze                          # totals, histograms, the largest functions\n"
-        "  coffer stats run.mlyze --by stack --measure peak --top 3\n"
+        "  coffer stats run.mlyze --by stack --what peak --top 3\n"
         "  coffer stats run.mlyze --json | jq .peak_bytes\n"
         "  coffer stats run.mlyze --window 1s..2s          # one second of it\n",
     .run = run,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "max", 'n', "N", NULL, "show only the newest N" },
+    { "max", 'n', "N", NULL, "number of generations, the newest first", "all" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, generations with their changes, newest first" },
     { 0 },
 };

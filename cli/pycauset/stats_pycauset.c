@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "threads", 0, "N", NULL, "number of threads (default: one per core)" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL,
       "one JSON object: rows, cols, elements, nonzero, density, min, max, mean, std, frobenius, nans, "
       "infinities" },

@@ -14,10 +14,10 @@ static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetenso
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
-    { "as", 0, "KIND", "npy|safetensors|csv|raw", "how to write a tensor (by FILE's extension, else csv)" },
-    { "rows", 0, "A..B", NULL, "only these along the first dimension, B not included" },
-    { "dequantize", 0, NULL, NULL, "values as float32, decoded where they are quantized" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { "as", 0, "KIND", "npy|safetensors|csv|raw", "format of the output", "by the extension of FILE, else csv" },
+    { "rows", 0, "A..B", NULL, "only rows A to B - 1 of the first dimension" },
+    { "dequantize", 0, NULL, NULL, "decode quantized values to f32" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { 0 },
 };
 

@@ -12,12 +12,12 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "include", 0, "GLOB", NULL, "only tensors whose name matches" },
-    { "exclude", 0, "GLOB", NULL, "no tensors whose name matches" },
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches; repeatable" },
+    { "exclude", 0, "GLOB", NULL, "skip tensors whose name matches; repeatable" },
     { "sort", 0, "KEY", "name|elements|min|max|mean|std|zeros|nan|inf|outliers",
-      "order of the lines, names from a to z, numbers with the largest first" },
-    { "top", 'n', "K", NULL, "only the first K; 0 shows all" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+      "sort names from a to z, numbers with the largest first", "the order of the file" },
+    { "top", 'n', "N", NULL, "number of tensors; 0 = all", "0" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
     { 0 },
 };

@@ -221,30 +221,31 @@ static int run(const cli_args *args)
     return result;
 }
 
+/* -n is the number of rows in every other verb. */
+static const cli_old_spelling dry_run_old[] = { { "-n", NULL }, { 0 } };
+
 static const cli_option options[] = {
     { "type", 't', "[GLOB=]TYPE", NULL,
-      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16 or keep; may be given again, the last that matches "
-      "counts" },
+      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16 or keep; repeatable, the last match counts" },
     { "method", 0, "NAME", "fit|absmax|exact",
-      "how scales are found: the least error, the first program's "
-      "way, everything tried (fit)" },
+      "search for the scales (least error, from the largest value, exhaustive)", "fit" },
     { "weights", 'w', "FILE", NULL,
-      "how much each column counts: .npy for all tensors, .npz or safetensors by name, or an imatrix" },
-    { "target-bpw", 0, "X", NULL, "choose a type for each tensor, so that all have X bits per weight" },
-    { "domain", 0, "WHAT", "weights|activations", "int8 and int4: around 0, or with a zero point (weights)" },
+      "weight of each column: .npy for all tensors, .npz or safetensors by name, or an imatrix" },
+    { "target-bpw", 0, "X", NULL, "choose a type for each tensor, with X bits per weight on average" },
+    { "domain", 0, "WHAT", "weights|activations", "int8 and int4: symmetric around 0, or with a zero point", "weights" },
     { "clip", 0, "minmax|P", NULL,
-      "int8 and int4: what lies beyond the P-th percentile is cut off (minmax)" },
-    { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; may be given again" },
-    { "exclude", 0, "GLOB", NULL, "tensors whose name matches are copied; may be given again" },
-    { "requantize", 0, NULL, NULL, "tensors that are quantized already too, instead of copying them" },
-    { "nan", 0, "WHAT", "error|zero", "what NaN and infinities are: an error, or 0 (error)" },
-    { "dry-run", 'n', NULL, NULL, "show what would come out and write nothing" },
-    { "align", 0, "SIZE", "64|4K|2M", "where tensors start: multiples of this (64)" },
-    { "no-dedup", 0, NULL, NULL, "write equal tensors again instead of once" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "name", 0, "NAME", NULL, "the model's name (that of the folder or file)" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+      "int8 and int4: clip values beyond the P-th percentile", "minmax" },
+    { "include", 0, "GLOB", NULL, "quantize only tensors whose name matches, copy the others; repeatable" },
+    { "exclude", 0, "GLOB", NULL, "copy tensors whose name matches; repeatable" },
+    { "requantize", 0, NULL, NULL, "also quantize tensors that are already quantized, instead of copying them" },
+    { "nan", 0, "WHAT", "error|zero", "treat NaN and infinities as an error, or as 0", "error" },
+    { "dry-run", 0, NULL, NULL, "print the result and write nothing", NULL, dry_run_old },
+    { "align", 0, "SIZE", "64|4K|2M", "alignment of the tensors", "64" },
+    { "no-dedup", 0, NULL, NULL, "store equal tensors separately instead of once" },
+    { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },
+    { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
       "bits_per_weight" },
