@@ -158,6 +158,8 @@ void cli_print_table(FILE *out, const coffer_node *list);
 int cli_print_csv(FILE *out, const coffer_node *list);
 /* A cell of comma-separated values, quoted where it must be. */
 void cli_print_csv_cell(FILE *out, const char *text, size_t len);
+/* 0, or CLI_USAGE after a message when both --csv and --json are given. */
+int cli_check_output(const cli_args *args);
 /* --csv, beside --json. */
 #define CLI_CSV_OPTION { "csv", 0, NULL, NULL, "print comma-separated values with a header line" }
 /* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */

@@ -18,6 +18,8 @@ static const struct {
     char letter;
 } letters[] = { { "param", 'p' }, { "tokens", 't' }, { "sequence", 's' } };
 
+static const cli_old_spelling field_old[] = { { "--fields", NULL }, { 0 } };
+
 /* An option of one name, which may mean something else in other conversions. */
 typedef struct setting_group {
     const coffer_convert_option *first;
@@ -153,6 +155,7 @@ static void build(void)
             .choices = group->same_choices ? group->first->choices : NULL,
             .help = help ? help : group->first->help,
             .initial = group->same_default ? group->first->default_value : NULL,
+            .old = strcmp(name, "field") == 0 ? field_old : NULL,
         };
     }
 }

@@ -13,6 +13,7 @@ static const cli_option options[] = {
     { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },
     TRACE_WINDOW_OPTION,
     TRACE_WORK_OPTIONS,
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "print one JSON object" },
     { 0 },
 };
@@ -26,7 +27,8 @@ static int show(const cli_args *args, stack_report *top)
     coffer_status status = coffer_node_new(&root, &err);
     if (!status)
         status = stack_report_select(top, &err);
-    if (!status && !top->json)
+    bool nodes = top->csv || top->json;
+    if (!status && !nodes)
         status = stats_trace_print(top, path, stdout, &err);
     else if (!status)
         status = stats_trace_add(root, top, path, &err);
@@ -34,8 +36,8 @@ static int show(const cli_args *args, stack_report *top)
         status = coffer__node_status(root, &err);
     if (status)
         result = cli_fail(path, &err, NULL);
-    else if (top->json)
-        result = cli_print_json(stdout, root);
+    else if (nodes)
+        result = stack_report_print_nodes(top, root);
     stack_report_free(top);
     coffer_node_free(root);
     return result;

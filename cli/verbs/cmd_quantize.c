@@ -201,6 +201,8 @@ static int work(quantize_job *job)
     job->opts.progress = NULL;
     if (status != COFFER_OK)
         result = fail(job, &err);
+    else if (cli_has(job->args, "csv"))
+        result = cli_print_csv(stdout, coffer_node_find(root, "tensors"));
     else if (cli_has(job->args, "json"))
         result = cli_print_json(stdout, root);
     else
@@ -212,7 +214,9 @@ static int work(quantize_job *job)
 static int run(const cli_args *args)
 {
     quantize_job job = { .args = args, .opts = COFFER_MCF_QUANTIZE_OPTS_INIT };
-    int result = parse(&job);
+    int result = cli_check_output(args);
+    if (!result)
+        result = parse(&job);
     if (!result)
         result = work(&job);
     coffer__free(job.rules);
@@ -246,6 +250,7 @@ static const cli_option options[] = {
     { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
       "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
       "bits_per_weight" },
