@@ -13,10 +13,10 @@
 
 static const cli_option options[] = {
     { "include", 0, "GLOB", NULL, "only tensors whose name matches" },
-    { "exclude", 0, "GLOB", NULL, "skip tensors whose name matches" },
+    { "exclude", 0, "GLOB", NULL, "leave out tensors whose name matches" },
     { "sort", 0, "KEY", "name|elements|min|max|mean|std|zeros|nan|inf|outliers",
-      "sort names from a to z, numbers with the largest first", "the order of the file" },
-    { "top", 'n', "N", NULL, "number of tensors; 0 = all", "0" },
+      "sort key; names ascending, numbers descending", "name" },
+    { "top", 'n', "N", NULL, "number of tensors to show; 0 = all", "0" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
@@ -252,7 +252,7 @@ static int print(const stats_job *job, uint64_t top)
     if (cli_has(job->args, "json") || cli_has(job->args, "csv"))
         return print_nodes(job, shown);
     if (job->count == 0)
-        puts("no tensor is selected");
+        puts("no tensors selected");
     else
         print_table(job, shown);
     return CLI_OK;
