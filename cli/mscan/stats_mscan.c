@@ -50,8 +50,8 @@ static int parse(stats_request *out, const cli_args *args, const coffer_mscan *s
     out->csv = cli_has(args, "csv");
     out->json = cli_has(args, "json");
     out->raw = cli_has(args, "raw");
-    if (out->csv && out->json)
-        return cli_usage(args, "--csv and --json exclude each other");
+    if (cli_check_output(args))
+        return CLI_USAGE;
     out->metric = cli_has(args, "metric") ? (wanted)cli_choice(args, "metric", WANT_ACTIVATION) : WANT_BOTH;
     bool scores = out->metric == WANT_SPS || out->metric == WANT_DSC;
     out->scope = (coffer_mscan_scope)cli_choice(args, "scope", COFFER_MSCAN_SCOPE_GLOBAL);

@@ -117,6 +117,8 @@ static int run(const cli_args *args)
 {
     const char *path = cli_operand(args, 0);
     coffer_file *file = NULL;
+    if (cli_check_output(args))
+        return CLI_USAGE;
     int status = cli_file_open_known(&file, path);
     if (status)
         return status;
