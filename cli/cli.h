@@ -20,12 +20,12 @@ typedef struct cli_old_spelling {
 } cli_old_spelling;
 
 typedef struct cli_option {
-    const char *name;     /* without the dashes; NULL ends a table */
-    char letter;          /* one-letter form, or 0 */
-    const char *argument; /* "N", "FILE", "A..B"; NULL for a switch */
-    const char *choices;  /* "param|block|token", checked by the parser; NULL = anything */
-    const char *help;     /* one line */
-    const char *initial;  /* what holds when it is not given; NULL = nothing to say */
+    const char *name;            /* without the dashes; NULL ends a table */
+    char letter;                 /* one-letter form, or 0 */
+    const char *argument;        /* "N", "FILE", "A..B"; NULL for a switch */
+    const char *choices;         /* "param|block|token", checked by the parser; NULL = anything */
+    const char *help;            /* one line */
+    const char *initial;         /* what holds when it is not given; NULL = nothing to say */
     const cli_old_spelling *old; /* NULL = none */
 } cli_option;
 
@@ -91,7 +91,8 @@ size_t cli_operand_count(const cli_args *args);
 const char *cli_operand(const cli_args *args, size_t index); /* NULL past the end */
 bool cli_has(const cli_args *args, const char *option);
 const char *cli_value(const cli_args *args, const char *option); /* the last one given, or NULL */
-/* Options and operands in the order of the command line, for verbs to which the order matters. *place begins zeroed; false past the end. */
+/* Options and operands in the order of the command line, for verbs to which the order matters. *place begins
+ * zeroed; false past the end. */
 typedef struct cli_word {
     const char *option; /* NULL: an operand */
     const char *value;
@@ -121,8 +122,9 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
 int cli_worse(int a, int b);
 
 /* Prints "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, chosen by status
- * and system_error or given as `hint` (NULL = chosen, "" = none). path : may be NULL. Returns the exit status: CLI_FINDINGS when the file's
- * content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT and COFFER_E_KEY_NEEDED, else CLI_FAILED. */
+ * and system_error or given as `hint` (NULL = chosen, "" = none). path : may be NULL. Returns the exit
+ * status: CLI_FINDINGS when the file's content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT and
+ * COFFER_E_KEY_NEEDED, else CLI_FAILED. */
 int cli_fail(const char *path, const coffer_error *err, const char *hint);
 /* cli_fail for a verb that reads one file and writes another: err->subject decides which of them is named.
  * input : NULL when the text names the file; output : NULL for standard output. */
@@ -161,7 +163,10 @@ void cli_print_csv_cell(FILE *out, const char *text, size_t len);
 /* 0, or CLI_USAGE after a message when both --csv and --json are given. */
 int cli_check_output(const cli_args *args);
 /* --csv, beside --json. */
-#define CLI_CSV_OPTION { "csv", 0, NULL, NULL, "print comma-separated values with a header line" }
+#define CLI_CSV_OPTION                                                          \
+    {                                                                           \
+        "csv", 0, NULL, NULL, "print comma-separated values with a header line" \
+    }
 /* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */

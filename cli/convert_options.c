@@ -6,9 +6,10 @@
 static const cli_option own_options[] = {
     { "from", 0, "KIND", NULL, "kind of the input", "by its content, else by its name" },
     { "to", 0, "KIND", NULL, "kind of the output", "by its extension" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
-    { "list", 0, NULL, NULL, "list the conversions and their options" },
-    { "json", 0, NULL, NULL, "with --list: as JSON" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
+    { "list", 0, NULL, NULL, "list the conversions; followed by a kind such as npy: their options" },
+    { "json", 0, NULL, NULL, "with --list: print one JSON object" },
+    { "csv", 0, NULL, NULL, "with --list: print comma-separated values with a header line" },
 };
 enum { OWN_OPTIONS = sizeof own_options / sizeof own_options[0] };
 

@@ -1,7 +1,6 @@
 /* Lists of maps as comma-separated values. */
 #include "cli.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/json_write.h"
 #include "base/memory.h"
@@ -23,12 +22,23 @@ typedef struct csv_cells {
     bool failed;
 } csv_cells;
 
+static bool has_room(csv_cells *cells)
+{
+    if (cells->count < cells->capacity)
+        return true;
+    size_t capacity = cells->capacity ? 2 * cells->capacity : 16;
+    csv_cell *grown = coffer__realloc(cells->at, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    cells->at = grown;
+    cells->capacity = capacity;
+    return true;
+}
+
 /* Takes name, which may be NULL after a failed allocation. */
 static void insert_cell(csv_cells *cells, size_t index, char *name, const coffer_node *value)
 {
-    coffer_error err = COFFER_ERROR_INIT;
-    if (!name ||
-        coffer__array_reserve_one(&cells->at, &cells->capacity, cells->count, sizeof *cells->at, &err)) {
+    if (!name || !has_room(cells)) {
         coffer__free(name);
         cells->failed = true;
         return;

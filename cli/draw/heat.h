@@ -7,19 +7,19 @@
 #include "picture.h"
 
 /* What any heat map can be told. */
-#define HEAT_OUTPUT_OPTION                                                                    \
-    {                                                                                         \
-        "output", 'o', "FILE", NULL,                                                          \
-            "picture to write or overwrite, .png or .svg", "blocks of text on standard output" \
+#define HEAT_OUTPUT_OPTION                                                          \
+    {                                                                               \
+        "output", 'o', "FILE", NULL, "picture to write or overwrite, .png or .svg", \
+            "blocks of text on standard output"                                     \
     }
-#define HEAT_OPTIONS                                                                 \
+#define HEAT_OPTIONS                                                                  \
     { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },                   \
         { "height", 0, "PIXELS", NULL, "height of the picture", "as the rows need" }, \
-        { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                        \
+        { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                         \
         { "low", 0, "X", NULL, "value of the first color", "the smallest mean" },     \
         { "high", 0, "X", NULL, "value of the last color", "the largest mean" },      \
-    {                                                                                \
-        "log", 0, NULL, NULL, "logarithmic colors"                                   \
+    {                                                                                 \
+        "log", 0, NULL, NULL, "logarithmic colors"                                    \
     }
 
 typedef struct heat_map {

@@ -13,8 +13,7 @@ static const cli_option options[] = {
       "write to FILE; .npy, .png, .jpg and .wav convert arrays, pictures and sound; FOLDER/ gets a file "
       "each" },
     { "field", 0, "NAME", NULL, "only this field, of the given samples or of all; repeatable" },
-    { "as", 0, "KIND", "value|npy|png|jpg|wav|json",
-      "format of a value", "by the extension of FILE" },
+    { "as", 0, "KIND", "value|npy|png|jpg|wav|json", "format of a value", "by the extension of FILE" },
     { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
     { "csv", 0, NULL, NULL, "samples: print comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
@@ -177,7 +176,9 @@ static int get(mldf_get *job)
 {
     bool many_fields = job->place.field == MLDF_ALL_FIELDS;
     if (cli_has(job->args, "csv") && (job->place.is_one || !many_fields))
-        return cli_usage(job->args, "--csv prints a table: give a range of samples such as 0..10, without a field or with several");
+        return cli_usage(
+            job->args,
+            "--csv prints a table: give a range of samples such as 0..10, without a field or with several");
     if (many_fields && (cli_has(job->args, "stored") || cli_has(job->args, "as")))
         return cli_usage(job->args,
                          "--stored and --as are about one field: say SAMPLE.FIELD, or --field NAME");

@@ -1,8 +1,8 @@
 #include "mldf/sample_value.h"
 
-#include "base/memory.h"
 #include "base/bytes.h"
 #include "base/elements.h"
+#include "base/memory.h"
 #include "base/real.h"
 #include "term.h"
 

@@ -348,7 +348,8 @@ static int print_nodes(const stack_answer *answer, coffer_error *err)
     }
     if (!status)
         status = coffer__node_status(root, err);
-    result = !status ? stack_report_print_nodes(&answer->report, root) : cli_fail(cli_operand(answer->args, 0), err, NULL);
+    result = !status ? stack_report_print_nodes(&answer->report, root)
+                     : cli_fail(cli_operand(answer->args, 0), err, NULL);
     coffer_node_free(root);
     return result;
 }
@@ -379,8 +380,8 @@ int stack_answer_show(stack_answer *answer)
     if (stack_report_select(&answer->report, &err) != COFFER_OK)
         result = cli_fail(cli_operand(answer->args, 0), &err, NULL);
     else
-        result = answer->report.csv || answer->report.json ? print_nodes(answer, &err)
-                                                           : print_text(answer, &err);
+        result =
+            answer->report.csv || answer->report.json ? print_nodes(answer, &err) : print_text(answer, &err);
     stack_report_free(&answer->report);
     return result;
 }

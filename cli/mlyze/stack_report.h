@@ -7,10 +7,9 @@
 
 #define STACK_REPORT_OPTIONS(sort_initial)                                                                        \
     { "by", 0, "WHAT", "stack|function|file", "one entry for each", "stack" },                                    \
-        { "top", 'n', "N", NULL, "number of entries, the largest first; 0 = all", "20 on a terminal, else all" },               \
+        { "top", 'n', "N", NULL, "number of entries, the largest first; 0 = all", "20 on a terminal, else all" }, \
         { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks, largest first", sort_initial }, \
-        CLI_CSV_OPTION,                             \
-        { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },                            \
+        CLI_CSV_OPTION, { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },            \
     {                                                                                                             \
         "json", 0, NULL, NULL, "print one JSON object"                                                            \
     }

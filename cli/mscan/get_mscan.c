@@ -21,7 +21,8 @@ typedef struct get_job {
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
-    { "as", 0, "KIND", "npy|csv|jsonl|json|raw", "format of the output", "by the extension of FILE, else csv or json" },
+    { "as", 0, "KIND", "npy|csv|jsonl|json|raw", "format of the output",
+      "by the extension of FILE, else csv or json" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { "param", 'p', "GLOB", NULL, "records: only parameters whose name matches" },
     { "tokens", 't', "A..B", NULL, "records: only tokens A to B - 1" },

@@ -25,8 +25,7 @@ typedef struct stats_request {
 static const cli_option options[] = {
     { "by", 0, "WHAT", "param|block|token|sequence", "one line for each", "param" },
     { "metric", 'm', "NAME", "activation|grad_norm|sps|dsc",
-      "value to summarize; sps and dsc are differences of z-scores",
-      "activation and grad_norm" },
+      "value to summarize; sps and dsc are differences of z-scores", "activation and grad_norm" },
     { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
     { "tokens", 't', "A..B", NULL, "only tokens A to B - 1" },
     { "sequence", 's', "ID", NULL, "only this sequence" },
