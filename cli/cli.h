@@ -158,6 +158,8 @@ void cli_print_table(FILE *out, const coffer_node *list);
  * without units. A map inside a row gives one column for each of its members, "map.member"; a list is
  * JSON in one cell. */
 int cli_print_csv(FILE *out, const coffer_node *list);
+/* The same for all lists in a map, with the list's name in a first column "list". */
+int cli_print_csv_lists(FILE *out, const coffer_node *root);
 /* A cell of comma-separated values, quoted where it must be. */
 void cli_print_csv_cell(FILE *out, const char *text, size_t len);
 /* 0, or CLI_USAGE after a message when both --csv and --json are given. */

@@ -14,6 +14,7 @@ enum { DEPTH_MAX = 16 };
 typedef struct csv_cell {
     char *name; /* "bytes.min" for a member of a map */
     const coffer_node *value;
+    const char *text; /* instead of a value */
 } csv_cell;
 
 typedef struct csv_cells {
@@ -44,7 +45,7 @@ static void insert_cell(csv_cells *cells, size_t index, char *name, const coffer
         return;
     }
     memmove(&cells->at[index + 1], &cells->at[index], (cells->count++ - index) * sizeof *cells->at);
-    cells->at[index] = (csv_cell){ name, value };
+    cells->at[index] = (csv_cell){ .name = name, .value = value };
 }
 
 static void clear_cells(csv_cells *cells)
@@ -86,14 +87,15 @@ static size_t find_cell(const csv_cells *cells, const char *name, size_t from)
     return cells->count;
 }
 
-/* A name that only some rows have gets its column after the one before it in its row. */
-static void add_columns(csv_cells *columns, const csv_cells *row)
+/* A name that only some rows have gets its column after the one before it in its row, or (several lists)
+ * after all others. */
+static void add_columns(csv_cells *columns, const csv_cells *row, bool at_end)
 {
     size_t next = 0;
     for (size_t i = 0; i < row->count && !columns->failed; i++) {
         size_t column = find_cell(columns, row->at[i].name, next);
         if (column == columns->count) {
-            column = next;
+            column = at_end ? columns->count : next;
             insert_cell(columns, column, coffer__strdup(row->at[i].name), NULL);
         }
         next = column + 1;
@@ -146,10 +148,12 @@ static void print_row(FILE *out, const csv_cells *columns, const csv_cells *row,
     for (size_t i = 0; i < columns->count; i++) {
         size_t found = find_cell(row, columns->at[i].name, next);
         text->len = 0;
-        if (found < row->count) {
+        if (found < row->count && row->at[found].text)
+            coffer__buffer_append(text, row->at[found].text, strlen(row->at[found].text));
+        else if (found < row->count)
             put_value(text, row->at[found].value);
+        if (found < row->count)
             next = found + 1;
-        }
         if (i)
             fputc(',', out);
         cli_print_csv_cell(out, coffer__buffer_text(text), text->len);
@@ -167,34 +171,74 @@ static void print_header(FILE *out, const csv_cells *columns)
     fputc('\n', out);
 }
 
-int cli_print_csv(FILE *out, const coffer_node *list)
+/* label : text of a first column "list"; NULL = without it. */
+static void read_row(csv_cells *row, const char *label, const coffer_node *node)
 {
-    csv_cells columns = { .count = 0 }, row = { .count = 0 };
+    clear_cells(row);
+    if (label) {
+        insert_cell(row, 0, coffer__strdup("list"), NULL);
+        if (row->count)
+            row->at[0].text = label;
+    }
+    if (coffer_node_get_kind(node) == COFFER_NODE_MAP)
+        add_members(row, node, "", 0);
+    else
+        insert_cell(row, row->count, coffer__strdup("value"), node);
+}
+
+/* Adds the columns of a list, or (print) prints its rows. */
+static void go_through(csv_cells *columns, FILE *out, const char *label, const coffer_node *list, bool print)
+{
+    csv_cells row = { .count = 0 };
     coffer__buffer text = COFFER__BUFFER_INIT;
-    const coffer_node *node;
-    for (node = list ? coffer_node_first(list) : NULL; node; node = coffer_node_next(node)) {
-        clear_cells(&row);
-        add_members(&row, node, "", 0);
-        add_columns(&columns, &row);
+    for (const coffer_node *node = coffer_node_first(list); node && !columns->failed;
+         node = coffer_node_next(node)) {
+        read_row(&row, label, node);
+        if (print)
+            print_row(out, columns, &row, &text);
+        else
+            add_columns(columns, &row, label != NULL);
+        columns->failed |= row.failed || text.failed;
     }
-    bool failed = row.failed || columns.failed;
-    if (!failed && columns.count)
-        print_header(out, &columns);
-    for (node = list && !failed ? coffer_node_first(list) : NULL; node; node = coffer_node_next(node)) {
-        clear_cells(&row);
-        add_members(&row, node, "", 0);
-        print_row(out, &columns, &row, &text);
-    }
-    failed = failed || row.failed || text.failed;
-    free_cells(&columns);
     free_cells(&row);
     coffer__buffer_free(&text);
+}
+
+static int finish(csv_cells *columns)
+{
+    bool failed = columns->failed;
+    free_cells(columns);
     if (!failed)
         return CLI_OK;
     coffer_error err = { .status = COFFER_E_NO_MEMORY,
                          .offset = COFFER_OFFSET_NONE,
                          .text = "not enough memory for the table" };
     return cli_fail("standard output", &err, NULL);
+}
+
+int cli_print_csv(FILE *out, const coffer_node *list)
+{
+    csv_cells columns = { .count = 0 };
+    if (!list)
+        return CLI_OK;
+    go_through(&columns, out, NULL, list, false);
+    if (!columns.failed && columns.count)
+        print_header(out, &columns);
+    go_through(&columns, out, NULL, list, true);
+    return finish(&columns);
+}
+
+int cli_print_csv_lists(FILE *out, const coffer_node *root)
+{
+    csv_cells columns = { .count = 0 };
+    for (int print = 0; print < 2; print++) {
+        if (print && !columns.failed && columns.count)
+            print_header(out, &columns);
+        for (const coffer_node *list = coffer_node_first(root); list; list = coffer_node_next(list))
+            if (coffer_node_get_kind(list) == COFFER_NODE_LIST)
+                go_through(&columns, out, coffer_node_get_name(list), list, print);
+    }
+    return finish(&columns);
 }
 
 int cli_check_output(const cli_args *args)

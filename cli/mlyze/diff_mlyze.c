@@ -117,6 +117,8 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     int result = CLI_OK;
     if (status)
         result = cli_worse(cli_fail(path[0], &err, NULL), CLI_FAILED);
+    else if (cli_has(args, "csv"))
+        result = cli_print_csv_lists(stdout, root);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else

@@ -143,8 +143,8 @@ static const char *describe_lists(void)
 
 static cli_option options[] = {
     { "what", 0, "LIST", NULL, NULL },
-    { "sort", 0, "COLUMN", NULL, "order by a column, sizes with the largest first" },
-    { "reverse", 'r', NULL, NULL, "with --sort: the other way round" },
+    { "sort", 0, "COLUMN", NULL, "sort by a column, sizes with the largest first", "the order of the file" },
+    { "reverse", 'r', NULL, NULL, "with --sort: reverse the order" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per line" },
     { 0 },

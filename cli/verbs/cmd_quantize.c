@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct quantize_job {
     const cli_args *args;
@@ -19,12 +20,20 @@ typedef struct quantize_job {
 
 /* ---- Arguments ---- */
 
+static coffer_dtype dtype_of(const char *name)
+{
+    for (int i = 0; i < COFFER_DTYPE_COUNT; i++)
+        if (strcasecmp(coffer_dtype_name((coffer_dtype)i), name) == 0)
+            return (coffer_dtype)i;
+    return COFFER_DTYPE_NONE;
+}
+
 /* "k4", or "GLOB=k4"; the glob goes to `text`, which has room for it. */
 static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args *args, const char *value)
 {
     const char *equals = strrchr(value, '='), *name = equals ? equals + 1 : value;
-    coffer_dtype dtype = coffer_dtype_by_name(name);
-    bool keep = strcmp(name, "keep") == 0;
+    coffer_dtype dtype = dtype_of(name);
+    bool keep = strcasecmp(name, "keep") == 0;
     if (!keep && !coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
         return cli_usage(
             args, "--type %s: \"%s\" must be one of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",

@@ -22,6 +22,10 @@ cp "$DATA/vectors/pycauset/dense-f64.pycauset" m.pycauset
 coffer set m.pycauset properties.label=one >/dev/null
 show log m.pycauset --csv
 show quantize "$DATA/vectors/mcf/plain.mcf" --dry-run --type q8 --csv
+python3 "$DATA/support/trace.py" more.mlyze more
+show diff run.mlyze more.mlyze --what leaks --csv
+show diff "$DATA/vectors/pycauset/dense-f64.pycauset" m.pycauset --csv
+show diff "$DATA/compat/mcf/hf-folder/model.safetensors" "$DATA/compat/mcf/mantle-q4.mcf" --csv -n 2
 echo "# quotes, commas and line breaks, read back"
 printf '%s\n' '{"a": "x, \"y\"", "b": 1}' '{"a": "two\nlines", "b": 2}' '{"a": "plain", "b": 3}' >list.jsonl
 coffer pack list.jsonl quoted.mldf >/dev/null

@@ -19,6 +19,9 @@ echo "# a letter that means something else for another format"
 coffer stats "$DATA/vectors/mscan/two-sequences.mscan" -m grad_norm --by block
 echo "# capitals"
 coffer stats run.mlyze --what PEAK --by Function --top 1 --csv
+coffer quantize "$DATA/vectors/mcf/plain.mcf" --dry-run --type Q8 --type '*lm*=BF16' --csv | head -n 7 | tail -n 2
+coffer get "$DATA/vectors/pycauset/dense-f64.pycauset" values --dtype F32 | head -n 1
+coffer convert "$DATA/compat/mcf/hf-folder/model.safetensors" half.mcf --cast F16 && coffer ls half.mcf '*q_proj*' --csv
 coffer stats run.mlyze --what lives
 echo "exit $?"
 echo "# the help and the completion have the new names only"
