@@ -1,12 +1,12 @@
-/* A grid of numbers as colors: a picture with a heading and a color bar, or blocks of text. What its rows
- * and columns are is told by whoever draws it. */
+/* A grid of numbers as colors: a picture with a heading and a color bar, or blocks of text. The caller labels
+ * the rows and columns. */
 #ifndef COFFER_CLI_HEAT_H
 #define COFFER_CLI_HEAT_H
 
 #include "cli.h"
 #include "picture.h"
 
-/* What any heat map can be told. */
+/* Options of every heat map. */
 #define HEAT_OUTPUT_OPTION                                                          \
     {                                                                               \
         "output", 'o', "FILE", NULL, "picture to write or overwrite, .png or .svg", \
@@ -25,7 +25,7 @@
 typedef struct heat_map {
     const double *cells; /* rows × columns, row by row; an empty one is NaN */
     uint32_t columns, rows;
-    const char *title; /* what the colors stand for: "mean activation" */
+    const char *title; /* the value that the colors show: "mean activation" */
     colormap palette;
     color_scale scale;
 } heat_map;

@@ -37,7 +37,7 @@ coffer_status stack_report_select(stack_report *report, coffer_error *err);
 void stack_report_free(stack_report *report);
 /* Lists "stacks", or "functions" or "files". */
 coffer_status stack_report_add(coffer_node *root, const stack_report *report, coffer_error *err);
-/* What stack_report_add put into root, as --csv or --json says. */
+/* Prints the nodes of stack_report_add as CSV or JSON, whichever was asked for. */
 int stack_report_print_nodes(const stack_report *report, const coffer_node *root);
 coffer_status stack_report_print(const stack_report *report, FILE *out, coffer_error *err);
 

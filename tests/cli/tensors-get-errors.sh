@@ -1,4 +1,4 @@
-# What cannot be had of a model, and what is said then.
+# Messages for values that a model does not have.
 model=$DATA/vectors/mcf/plain.mcf
 say() {
     echo "\$ coffer $*"

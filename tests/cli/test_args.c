@@ -329,7 +329,8 @@ static void an_option_has_the_same_form_in_every_format(void **state)
                 assert_true(option->help && *option->help);
                 assert_true(option->argument || !option->choices);
                 assert_true(option->letter != 'n' || option->argument);
-                assert_null(strstr(option->help, "default"));
+                /* A default is in `initial`, from which the help takes it. */
+                assert_true(cli_verbs[v]->make_options || !strstr(option->help, "(default"));
             }
     }
 }

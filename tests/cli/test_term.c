@@ -1,4 +1,4 @@
-/* What reaches a terminal, and what must not. */
+/* Text for a terminal: widths, escapes, tables, progress. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
