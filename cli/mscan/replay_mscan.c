@@ -12,7 +12,7 @@ static const cli_option options[] = {
     { "from", 0, "TOKEN", NULL, "first token", "0, or the last one with --backwards" },
     { "to", 0, "TOKEN", NULL, "last token" },
     { "backwards", 'b', NULL, NULL, "from the end to the beginning" },
-    { "delay", 'd', "MS", NULL, "milliseconds between tokens", "150 on a terminal, else 0" },
+    { "delay", 'd', "MS", NULL, "on a terminal: milliseconds between tokens", "150" },
     { "by", 0, "WHAT", "param|block", "one bar for each", "param" },
     { "metric", 'm', "NAME", "activation|grad_norm", "value of the bars", "activation" },
     { "top", 'n', "N", NULL, "number of bars per token, the largest first", "8" },
