@@ -15,9 +15,9 @@ typedef struct sample_reader {
     size_t field_count;
 } sample_reader;
 
-#define SAMPLE_READER_INIT(set, has_key)         \
-    {                                            \
-        set, has_key, COFFER_BYTES_INIT, NULL, 0 \
+#define SAMPLE_READER_INIT(set, has_key) \
+    {                                    \
+        set, has_key, COFFER_BYTES_INIT  \
     }
 
 void sample_reader_free(sample_reader *reader);

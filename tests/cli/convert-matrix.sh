@@ -1,4 +1,4 @@
-# Matrices out and back again, and the messages for files that cannot store them.
+# Matrices out and back again, and what is said when a file cannot hold them.
 vectors=$DATA/vectors/pycauset
 coffer convert "$vectors/transposed.pycauset" - --to csv
 coffer convert "$vectors/transposed.pycauset" - --to csv --stored

@@ -1,4 +1,4 @@
-# Messages for values that a model does not have.
+# What cannot be had of a model, and what is said then.
 model=$DATA/vectors/mcf/plain.mcf
 say() {
     echo "\$ coffer $*"

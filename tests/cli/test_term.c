@@ -1,4 +1,4 @@
-/* Text for a terminal: widths, escapes, tables, progress. */
+/* What reaches a terminal, and what must not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

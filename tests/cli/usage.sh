@@ -1,4 +1,4 @@
-# Messages for mistyped command lines.
+# What a mistyped command line is told.
 say() {
     echo "\$ coffer $*"
     coffer "$@" 2>&1
