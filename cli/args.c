@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const cli_option cli_global_options[] = {
     { "color", 0, "WHEN", "auto|always|never",
@@ -43,6 +44,49 @@ const cli_option *cli_tables_find(const cli_tables *tables, const char *name, si
     return NULL;
 }
 
+/* ---- Old spellings ---- */
+
+/* was : "--NAME" or "-X", len bytes. */
+static bool was_spelled(const cli_option *option, const char *was, size_t len)
+{
+    for (const cli_old_spelling *old = option->old; old && old->was; old++)
+        if (!old->now && strlen(old->was) == len && memcmp(old->was, was, len) == 0)
+            return true;
+    return false;
+}
+
+static const cli_option *find_old(const cli_tables *tables, const char *was, size_t len)
+{
+    for (size_t t = 0; t < tables->count; t++)
+        for (const cli_option *option = tables->at[t]; option->name; option++)
+            if (was_spelled(option, was, len))
+                return option;
+    return NULL;
+}
+
+static const char *new_value(const cli_option *option, const char *value)
+{
+    for (const cli_old_spelling *old = option->old; old && old->was; old++)
+        if (old->now && strcasecmp(old->was, value) == 0)
+            return old->now;
+    return NULL;
+}
+
+static bool says_old(const cli_args *args)
+{
+    return !cli_has(args, "json") && !cli_has(args, "quiet");
+}
+
+static void note_old_name(const cli_args *args, const cli_given *given)
+{
+    char letter[3] = { '-', given->letter, '\0' };
+    const char *word = given->letter ? letter : given->word;
+    size_t len = given->letter ? 2 : 2 + strcspn(given->word + 2, "=");
+    if (was_spelled(given->option, word, len) && says_old(args))
+        fprintf(stderr, "coffer %s: %.*s is now --%s\n", args->verb->name, (int)len, word,
+                given->option->name);
+}
+
 /* ---- Parsing ---- */
 
 typedef struct parser {
@@ -50,6 +94,8 @@ typedef struct parser {
     cli_tables tables;
     char *const *words;
     int count, at;
+    const char *word; /* being read */
+    char letter;      /* of a bundle, or 0 */
 } parser;
 
 static const cli_option *find_letter(const cli_tables *tables, char letter)
@@ -58,7 +104,7 @@ static const cli_option *find_letter(const cli_tables *tables, char letter)
         for (const cli_option *option = tables->at[t]; option->name; option++)
             if (option->letter == letter)
                 return option;
-    return NULL;
+    return find_old(tables, (const char[]){ '-', letter }, 2);
 }
 
 /* The one option that `name` abbreviates. *other is set when a second one begins like it. */
@@ -114,25 +160,43 @@ void cli_print_choices(FILE *out, const char *choices)
     }
 }
 
-/* Index of the value in "a|b|c", or SIZE_MAX. */
-static size_t choice_index(const char *choices, const char *value)
+/* The value in "a|b|c", in capitals or not; NULL when it is not one of them. */
+static const char *find_choice(const char *choices, const char *value)
 {
     size_t len = strlen(value);
-    for (size_t index = 0;; index++) {
-        const char *end = strchrnul(choices, '|');
-        if ((size_t)(end - choices) == len && memcmp(choices, value, len) == 0)
-            return index;
-        if (!*end)
-            return SIZE_MAX;
-        choices = end + 1;
+    for (;; choices++) {
+        size_t choice = strcspn(choices, "|");
+        if (choice == len && strncasecmp(choices, value, len) == 0)
+            return choices;
+        choices += choice;
+        if (!*choices)
+            return NULL;
     }
 }
 
-static int check_choice(const cli_args *args, const cli_given *given)
+/* Checks the value and gives it the spelling of the table. */
+static int check_choice(const cli_args *args, cli_given *given)
 {
     const cli_option *option = given->option;
-    if (!option->choices || choice_index(option->choices, given->value) != SIZE_MAX)
+    if (!option->choices)
         return CLI_OK;
+    const char *now = new_value(option, given->value);
+    if (now && says_old(args))
+        fprintf(stderr, "coffer %s: --%s %s is now --%s %s\n", args->verb->name, option->name, given->value,
+                option->name, now);
+    if (now)
+        given->value = now;
+    const char *choice = find_choice(option->choices, given->value);
+    size_t len = strlen(given->value);
+    if (choice && memcmp(choice, given->value, len) == 0)
+        return CLI_OK;
+    if (choice) {
+        given->owned = coffer__strndup(choice, len);
+        if (!given->owned)
+            return cli_usage(args, "out of memory");
+        given->value = given->owned;
+        return CLI_OK;
+    }
     char list[256];
     FILE *out = fmemopen(list, sizeof list, "w");
     if (out) {
@@ -146,11 +210,24 @@ static int check_choice(const cli_args *args, const cli_given *given)
 static int add_given(parser *p, const cli_option *option, const char *value)
 {
     cli_given *given = &p->args->given[p->args->given_count++];
-    given->option = option;
-    given->value = value;
-    given->operands_before = p->args->operand_count;
-    /* Where the verb means something else for each format, cli_bind knows whose choices hold. */
-    return p->args->verb->run ? check_choice(p->args, given) : CLI_OK;
+    *given = (cli_given){ .option = option,
+                          .value = value,
+                          .word = p->word,
+                          .letter = p->letter,
+                          .operands_before = p->args->operand_count };
+    return CLI_OK;
+}
+
+/* Checks values and mentions old spellings, once --json and --quiet have been seen. */
+static int check_given(cli_args *args)
+{
+    for (size_t i = 0; i < args->given_count; i++) {
+        note_old_name(args, &args->given[i]);
+        int status = check_choice(args, &args->given[i]);
+        if (status)
+            return status;
+    }
+    return CLI_OK;
 }
 
 static int add_with_next_word(parser *p, const cli_option *option)
@@ -167,6 +244,8 @@ static int parse_long(parser *p, const char *name)
     size_t len = equals ? (size_t)(equals - name) : strlen(name);
     const cli_option *other = NULL, *option = cli_tables_find(&p->tables, name, len);
     if (!option && len > 0)
+        option = find_old(&p->tables, p->word, len + 2);
+    if (!option && len > 0)
         option = find_abbreviated(&p->tables, name, len, &other);
     if (!option)
         return unknown_option(p, name, (int)len);
@@ -180,6 +259,7 @@ static int parse_long(parser *p, const char *name)
 static int parse_letters(parser *p, const char *letters)
 {
     for (; *letters; letters++) {
+        p->letter = *letters;
         const cli_option *option = find_letter(&p->tables, *letters);
         if (!option)
             return cli_usage(p->args, "unknown option -%c",
@@ -215,6 +295,8 @@ int cli_parse(cli_args *out, const cli_verb *verb, int count, char *const *words
     while (p.at < count) {
         const char *word = words[p.at++];
         int status = CLI_OK;
+        p.word = word;
+        p.letter = 0;
         if (options_ended || is_operand(word))
             out->operands[out->operand_count++] = word;
         else if (strcmp(word, "--") == 0)
@@ -224,7 +306,8 @@ int cli_parse(cli_args *out, const cli_verb *verb, int count, char *const *words
         if (status)
             return status;
     }
-    return CLI_OK;
+    /* Where the verb means something else for each format, cli_bind knows whose choices hold. */
+    return verb->run ? check_given(out) : CLI_OK;
 }
 
 int cli_check_operands(const cli_args *args)
@@ -247,15 +330,17 @@ int cli_bind(cli_args *args, const cli_format_verb *row)
     for (size_t i = 0; i < args->given_count; i++) {
         cli_given *given = &args->given[i];
         const char *name = given->option->name;
-        const cli_option *option = cli_tables_find(&tables, name, strlen(name));
+        /* A letter may mean another option for each format. */
+        const cli_option *option = given->letter ? find_letter(&tables, given->letter)
+                                                 : cli_tables_find(&tables, name, strlen(name));
         if (!option)
             return cli_usage(args, "--%s does not apply to %s files", name, row->format);
+        if (!option->argument != !given->option->argument)
+            return cli_usage(args, "-%c %s a value for %s files", given->letter,
+                             option->argument ? "takes" : "does not take", row->format);
         given->option = option;
-        int status = check_choice(args, given);
-        if (status)
-            return status;
     }
-    return CLI_OK;
+    return check_given(args);
 }
 
 int cli_check_row(const cli_args *args, const cli_format_verb *row, const char *kind)
@@ -273,6 +358,8 @@ int cli_check_row(const cli_args *args, const cli_format_verb *row, const char *
 
 void cli_args_free(cli_args *args)
 {
+    for (size_t i = 0; i < args->given_count; i++)
+        coffer__free(args->given[i].owned);
     coffer__free(args->given);
     coffer__free(args->operands);
     *args = (cli_args){ 0 };

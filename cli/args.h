@@ -8,6 +8,9 @@
 typedef struct cli_given {
     const cli_option *option;
     const char *value;      /* NULL for a switch */
+    char *owned;            /* value, where the parser changed its spelling */
+    const char *word;       /* the word of the command line, with its dashes */
+    char letter;            /* the letter that was typed, or 0 */
     size_t operands_before; /* number of operands before it */
 } cli_given;
 

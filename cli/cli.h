@@ -13,13 +13,20 @@
 /* Exit status of the command. */
 enum { CLI_OK = 0, CLI_FINDINGS = 1, CLI_USAGE = 2, CLI_FAILED = 3 };
 
+/* A spelling of an earlier version, accepted with a note on stderr, and absent from help and completion. */
+typedef struct cli_old_spelling {
+    const char *was; /* "--measure", "-m", or a value; NULL ends a table */
+    const char *now; /* for a value: its new spelling */
+} cli_old_spelling;
+
 typedef struct cli_option {
-    const char *name;     /* without the dashes; NULL ends a table */
-    char letter;          /* one-letter form, or 0 */
-    const char *argument; /* "N", "FILE", "A..B"; NULL for a switch */
-    const char *choices;  /* "param|block|token", checked by the parser; NULL = anything */
-    const char *help;     /* one line */
-    const char *initial;  /* what holds when it is not given; NULL = nothing to say */
+    const char *name;            /* without the dashes; NULL ends a table */
+    char letter;                 /* one-letter form, or 0 */
+    const char *argument;        /* "N", "FILE", "A..B"; NULL for a switch */
+    const char *choices;         /* "param|block|token", checked by the parser; NULL = anything */
+    const char *help;            /* one line */
+    const char *initial;         /* what holds when it is not given; NULL = nothing to say */
+    const cli_old_spelling *old; /* NULL = none */
 } cli_option;
 
 typedef struct cli_args cli_args;
@@ -84,7 +91,8 @@ size_t cli_operand_count(const cli_args *args);
 const char *cli_operand(const cli_args *args, size_t index); /* NULL past the end */
 bool cli_has(const cli_args *args, const char *option);
 const char *cli_value(const cli_args *args, const char *option); /* the last one given, or NULL */
-/* Options and operands in the order of the command line, for verbs to which the order matters. *place begins zeroed; false past the end. */
+/* Options and operands in the order of the command line, for verbs to which the order matters. *place begins
+ * zeroed; false past the end. */
 typedef struct cli_word {
     const char *option; /* NULL: an operand */
     const char *value;
@@ -114,8 +122,9 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
 int cli_worse(int a, int b);
 
 /* Prints "coffer: PATH: text (at offset N)" on stderr, and a line that says what to do next, chosen by status
- * and system_error or given as `hint` (NULL = chosen, "" = none). path : may be NULL. Returns the exit status: CLI_FINDINGS when the file's
- * content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT and COFFER_E_KEY_NEEDED, else CLI_FAILED. */
+ * and system_error or given as `hint` (NULL = chosen, "" = none). path : may be NULL. Returns the exit
+ * status: CLI_FINDINGS when the file's content is wrong, CLI_USAGE for COFFER_E_INVALID_ARGUMENT and
+ * COFFER_E_KEY_NEEDED, else CLI_FAILED. */
 int cli_fail(const char *path, const coffer_error *err, const char *hint);
 /* cli_fail for a verb that reads one file and writes another: err->subject decides which of them is named.
  * input : NULL when the text names the file; output : NULL for standard output. */
@@ -145,6 +154,21 @@ void cli_install_signals(void);
 void cli_print_nodes(FILE *out, const coffer_node *first);
 /* A list of maps as a table. */
 void cli_print_table(FILE *out, const coffer_node *list);
+/* The same list as comma-separated values (RFC 4180, with line feeds): a header line, then whole values
+ * without units. A map inside a row gives one column for each of its members, "map.member"; a list is
+ * JSON in one cell. */
+int cli_print_csv(FILE *out, const coffer_node *list);
+/* The same for all lists in a map, with the list's name in a first column "list". */
+int cli_print_csv_lists(FILE *out, const coffer_node *root);
+/* A cell of comma-separated values, quoted where it must be. */
+void cli_print_csv_cell(FILE *out, const char *text, size_t len);
+/* 0, or CLI_USAGE after a message when both --csv and --json are given. */
+int cli_check_output(const cli_args *args);
+/* --csv, beside --json. */
+#define CLI_CSV_OPTION                                                          \
+    {                                                                           \
+        "csv", 0, NULL, NULL, "print comma-separated values with a header line" \
+    }
 /* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */

@@ -6,9 +6,10 @@
 static const cli_option own_options[] = {
     { "from", 0, "KIND", NULL, "kind of the input", "by its content, else by its name" },
     { "to", 0, "KIND", NULL, "kind of the output", "by its extension" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
-    { "list", 0, NULL, NULL, "list the conversions and their options" },
-    { "json", 0, NULL, NULL, "with --list: as JSON" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
+    { "list", 0, NULL, NULL, "list the conversions; followed by a kind such as npy: their options" },
+    { "json", 0, NULL, NULL, "with --list: print one JSON object" },
+    { "csv", 0, NULL, NULL, "with --list: print comma-separated values with a header line" },
 };
 enum { OWN_OPTIONS = sizeof own_options / sizeof own_options[0] };
 
@@ -17,6 +18,8 @@ static const struct {
     const char *name;
     char letter;
 } letters[] = { { "param", 'p' }, { "tokens", 't' }, { "sequence", 's' } };
+
+static const cli_old_spelling field_old[] = { { "--fields", NULL }, { 0 } };
 
 /* An option of one name, which may mean something else in other conversions. */
 typedef struct setting_group {
@@ -153,6 +156,7 @@ static void build(void)
             .choices = group->same_choices ? group->first->choices : NULL,
             .help = help ? help : group->first->help,
             .initial = group->same_default ? group->first->default_value : NULL,
+            .old = strcmp(name, "field") == 0 ? field_old : NULL,
         };
     }
 }

@@ -9,4 +9,8 @@ const cli_option *cli_convert_options(void);
 /* Whether the option is one of a conversion. */
 bool cli_is_convert_setting(const cli_option *option);
 
+/* convert --list [KIND]: a table of all conversions, or those of a kind with their options. Returns the exit
+ * status. */
+int cli_convert_list(const cli_args *args);
+
 #endif

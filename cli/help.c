@@ -83,20 +83,23 @@ void cli_describe_option(cli_option_text out, const cli_option *option)
         return;
     fputs(option->help, text);
     const char *choice = option->choices, *initial = option->initial;
+    bool is_choice = false;
     if (choice)
         fputs(": one of ", text);
     while (choice && *choice) {
         size_t len = strcspn(choice, "|");
         fwrite(choice, 1, len, text);
-        if (initial && strlen(initial) == len && memcmp(initial, choice, len) == 0)
+        if (initial && strlen(initial) == len && memcmp(initial, choice, len) == 0) {
             fputs(" (default)", text);
+            is_choice = true;
+        }
         choice += len;
         if (*choice) {
             fputs(", ", text);
             choice++;
         }
     }
-    if (!option->choices && initial)
+    if (!is_choice && initial)
         fprintf(text, " (default: %s)", initial);
     fclose(text);
 }

@@ -10,10 +10,10 @@ typedef struct cli_key {
     const uint8_t *at; /* bytes, or NULL without a key */
 } cli_key;
 
-#define CLI_KEY_OPTION                                                                               \
-    {                                                                                                \
-        "key-file", 0, "FILE", NULL,                                                                 \
-            "the key of encrypted values: 32 bytes, or 64 hexadecimal digits (those of $COFFER_KEY)" \
+#define CLI_KEY_OPTION                                                                             \
+    {                                                                                              \
+        "key-file", 0, "FILE", NULL, "key of encrypted values: 32 bytes or 64 hexadecimal digits", \
+            "$COFFER_KEY"                                                                          \
     }
 
 /* 0, or the exit status after a message. out is to be wiped after a success. */

@@ -10,7 +10,7 @@ typedef struct canvas canvas;
 
 typedef struct canvas_module {
     coffer__module common;
-    /* vector : SVG, else PNG. NULL when there is no memory. */
+    /* vector : SVG, else PNG. NULL when out of memory. */
     canvas *(*create)(bool vector, unsigned width, unsigned height);
     void (*destroy)(canvas *surface);
     /* Writes the file into bytes. COFFER_E_NO_MEMORY also for failures while drawing. */

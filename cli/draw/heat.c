@@ -1,4 +1,4 @@
-/* What picture and text have in common, and what the options say about both. */
+/* Colors and options that pictures and text share. */
 #include "heat.h"
 
 #include <math.h>

@@ -1,31 +1,31 @@
-/* A grid of numbers as colors: a picture with a heading and a color bar, or blocks of text. What its rows
- * and columns are is told by whoever draws it. */
+/* A grid of numbers as colors: a picture with a heading and a color bar, or blocks of text. The caller labels
+ * the rows and columns. */
 #ifndef COFFER_CLI_HEAT_H
 #define COFFER_CLI_HEAT_H
 
 #include "cli.h"
 #include "picture.h"
 
-/* What any heat map can be told. */
-#define HEAT_OUTPUT_OPTION                                                                    \
-    {                                                                                         \
-        "output", 'o', "FILE", NULL,                                                          \
-            "picture to write or replace, .png or .svg; without it the terminal shows blocks" \
+/* Options of every heat map. */
+#define HEAT_OUTPUT_OPTION                                                          \
+    {                                                                               \
+        "output", 'o', "FILE", NULL, "picture to write or overwrite, .png or .svg", \
+            "blocks of text on standard output"                                     \
     }
-#define HEAT_OPTIONS                                                                 \
-    { "width", 0, "PIXELS", NULL, "width of the picture (1200)" },                   \
-        { "height", 0, "PIXELS", NULL, "height of the picture (as the rows need)" }, \
-        { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                        \
-        { "low", 0, "X", NULL, "value of the first color (the smallest mean)" },     \
-        { "high", 0, "X", NULL, "value of the last color (the largest mean)" },      \
-    {                                                                                \
-        "log", 0, NULL, NULL, "logarithmic colors"                                   \
+#define HEAT_OPTIONS                                                                  \
+    { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },                   \
+        { "height", 0, "PIXELS", NULL, "height of the picture", "as the rows need" }, \
+        { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                         \
+        { "low", 0, "X", NULL, "value of the first color", "the smallest mean" },     \
+        { "high", 0, "X", NULL, "value of the last color", "the largest mean" },      \
+    {                                                                                 \
+        "log", 0, NULL, NULL, "logarithmic colors"                                    \
     }
 
 typedef struct heat_map {
     const double *cells; /* rows × columns, row by row; an empty one is NaN */
     uint32_t columns, rows;
-    const char *title; /* what the colors stand for: "mean activation" */
+    const char *title; /* the value that the colors show: "mean activation" */
     colormap palette;
     color_scale scale;
 } heat_map;

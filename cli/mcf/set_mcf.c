@@ -182,8 +182,11 @@ static int commit(set_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     cli_hold_signals();
     coffer_status status = coffer_mcf_editor_commit(job->editor, &err);
-    cli_release_signals();
-    return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
+    return status ? cli_fail(job->path, &err, NULL) : CLI_OK;
 }
 
 static int run(const cli_args *args, coffer_source *src)

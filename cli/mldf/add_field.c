@@ -195,9 +195,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
     if (job->values)
         status = job->is_npy ? fill_from_npy(job, writer, sample, field, &job->value_error)
                              : fill_from_line(job, writer, sample, field, &job->value_error);
-    return status == COFFER_OK
-               ? COFFER_OK
-               : coffer__fail_copy(err, &job->value_error);
+    return status == COFFER_OK ? COFFER_OK : coffer__fail_copy(err, &job->value_error);
 }
 
 /* ---- The commit ---- */
@@ -248,9 +246,8 @@ static int add(field_job *job, const cli_key *key)
         return report(job);
     if (job->value_error.status != COFFER_OK)
         return cli_fail(cli_value(job->args, "values"), &err, "nothing was changed");
-    return err.status == COFFER_E_INVALID_ARGUMENT
-               ? cli_usage(job->args, "%s", err.text)
-               : mldf_fail(cli_operand(job->args, 0), &err);
+    return err.status == COFFER_E_INVALID_ARGUMENT ? cli_usage(job->args, "%s", err.text)
+                                                   : mldf_fail(cli_operand(job->args, 0), &err);
 }
 
 int mldf_add_field(const cli_args *args, const coffer_mldf *set, const cli_key *key)

@@ -13,8 +13,8 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
-      "kind of IN when it is not a set (default: detected)" },
+    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest", "kind of IN when it is not a set",
+      "detected" },
     { "dedup", 0, NULL, NULL, "store equal values of the new samples once" },
     { "zstd-level", 0, "N", NULL, "level of compressed fields, 1 to 22", "3" },
     { "keep-going", 'k', NULL, NULL, "skip files that cannot be read" },

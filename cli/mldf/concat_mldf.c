@@ -7,7 +7,7 @@
 
 static const cli_option options[] = {
     { "dedup", 0, NULL, NULL, "store equal values once, also of different files" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new file (default: that of the first)" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new file", "that of the first" },
     { "descriptor-stride", 0, "N", "208|204",
       "size of a field descriptor; 204 for programs based on the tutorial", "208" },
     { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },

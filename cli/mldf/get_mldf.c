@@ -12,10 +12,10 @@ static const cli_option options[] = {
     { "output", 'o', "FILE", NULL,
       "write to FILE; .npy, .png, .jpg and .wav convert arrays, pictures and sound; FOLDER/ gets a file "
       "each" },
-    { "field", 0, "NAME", NULL, "only this field, of the given samples or of all" },
-    { "as", 0, "KIND", "value|npy|png|jpg|wav|json",
-      "format of a value (default: by the extension of FILE)" },
+    { "field", 0, "NAME", NULL, "only this field, of the given samples or of all; repeatable" },
+    { "as", 0, "KIND", "value|npy|png|jpg|wav|json", "format of a value", "by the extension of FILE" },
     { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
+    { "csv", 0, NULL, NULL, "samples: print comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     CLI_KEY_OPTION,
@@ -61,8 +61,8 @@ static int show_sample(mldf_get *job)
     term_table_uncut(table);
     coffer_status status = COFFER_OK;
     printf("sample %" PRIu64 "\n", job->place.first);
-    for (size_t i = 0; i < coffer_mldf_field_count(job->reader.set) && status == COFFER_OK; i++)
-        status = add_line(table, job, i, &err);
+    for (size_t i = 0; i < sample_field_count(&job->reader) && status == COFFER_OK; i++)
+        status = add_line(table, job, sample_field_at(&job->reader, i), &err);
     term_table_print(table, stdout);
     return status == COFFER_OK ? CLI_OK : fail(job, &err);
 }
@@ -175,6 +175,10 @@ static int get_value(mldf_get *job)
 static int get(mldf_get *job)
 {
     bool many_fields = job->place.field == MLDF_ALL_FIELDS;
+    if (cli_has(job->args, "csv") && (job->place.is_one || !many_fields))
+        return cli_usage(
+            job->args,
+            "--csv prints a table: give a range of samples such as 0..10, without a field or with several");
     if (many_fields && (cli_has(job->args, "stored") || cli_has(job->args, "as")))
         return cli_usage(job->args,
                          "--stored and --as are about one field: say SAMPLE.FIELD, or --field NAME");
@@ -186,7 +190,7 @@ static int get(mldf_get *job)
         return mldf_get_column(job);
     if (job->output)
         return cli_usage(job->args, "-o is for one field: --field says which");
-    return sample_table_print(&job->reader, job->path, job->place.first, job->place.end, job->json);
+    return sample_table_print(&job->reader, job->args, job->place.first, job->place.end);
 }
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)
@@ -197,13 +201,17 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
                      .json = cli_has(args, "json"),
                      .force = cli_has(args, "force"),
                      .reader = SAMPLE_READER_INIT(set, key->at != NULL) };
-    const char *what = cli_operand(args, 1), *field = cli_value(args, "field");
-    if (!what && !field)
+    const char *what = cli_operand(args, 1);
+    if (!what && !cli_has(args, "field"))
         return cli_usage(args, "say which sample: 0 for the first, 0.FIELD, 40..50, or --field NAME; 'coffer "
                                "head' shows the first ten");
-    int result = sample_place_read(&job.place, args, set, what);
-    if (!result && field)
-        result = sample_field_find(&job.place.field, args, set, field);
+    int result = cli_check_output(args);
+    if (!result)
+        result = sample_place_read(&job.place, args, set, what);
+    if (!result)
+        result = sample_fields_read(&job.reader, args);
+    if (!result && job.reader.fields)
+        job.place.field = job.reader.field_count == 1 ? job.reader.fields[0] : MLDF_ALL_FIELDS;
     if (!result)
         result = get(&job);
     sample_reader_free(&job.reader);

@@ -23,6 +23,8 @@ int mldf_with_set(const cli_args *args, coffer_source *src,
 int mldf_fail(const char *path, const coffer_error *err);
 /* The same for a verb that reads one file and writes another (cli_fail_between). */
 int mldf_fail_between(const char *input, const char *output, const coffer_error *err);
+/* Old spellings of --max. */
+extern const cli_old_spelling mldf_max_old[];
 #define MLDF_PAGE_SIZES "4K|16K|64K|256K|1M|2M|4M|8M"
 /* Puts together what --page-size, --dedup and the like say. like : a set whose page size is taken when none
  * is given; NULL = the usual one. 0, or CLI_USAGE after a message. */

@@ -18,7 +18,7 @@ static const cli_option options[] = {
     { "drop-last", 0, NULL, NULL, "the same number for every process: skip the last few samples" },
     { "pad", 0, NULL, NULL, "the same number for every process: repeat the first few samples" },
     { "from", 0, "N", NULL, "first position, to resume where a run stopped", "0" },
-    { "count", 'n', "N", NULL, "number of positions", "to the end of the epoch" },
+    { "max", 'n', "N", NULL, "number of positions", "to the end of the epoch", mldf_max_old },
     { "json", 0, NULL, NULL, "one JSON object: samples, length, from, order" },
     { 0 },
 };
@@ -64,7 +64,7 @@ static int read_positions(order_job *job, const cli_args *args)
     uint64_t count;
     if (!cli_number(&job->epoch, args, "epoch", 0, 0, UINT64_MAX) ||
         !cli_number(&job->from, args, "from", 0, 0, UINT64_MAX) ||
-        !cli_number(&count, args, "count", UINT64_MAX, 0, UINT64_MAX))
+        !cli_number(&count, args, "max", UINT64_MAX, 0, UINT64_MAX))
         return CLI_USAGE;
     job->length = coffer_mldf_order_length(&job->order);
     if (job->from > job->length)

@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 
 static const cli_option options[] = {
-    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest",
-      "kind of the input (default: detected)" },
+    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest", "kind of the input", "detected" },
     { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100" },
     { "max-size", 0, "N", NULL, "scale larger pictures down so that no side is longer than N pixels" },
     { "raw", 0, NULL, NULL, "store decoded pixels: a larger file, no decoding during training" },

@@ -51,6 +51,45 @@ int sample_field_find(size_t *out, const cli_args *args, const coffer_mldf *set,
     return status;
 }
 
+static bool is_chosen(const sample_reader *reader, size_t field)
+{
+    for (size_t i = 0; i < reader->field_count; i++)
+        if (reader->fields[i] == field)
+            return true;
+    return false;
+}
+
+int sample_field_choose(sample_reader *out, const cli_args *args, size_t field)
+{
+    out->fields = coffer__calloc(1, sizeof *out->fields);
+    if (!out->fields)
+        return cli_usage(args, "out of memory");
+    out->fields[out->field_count++] = field;
+    return CLI_OK;
+}
+
+int sample_fields_read(sample_reader *out, const cli_args *args)
+{
+    cli_place place = { 0 };
+    cli_word word;
+    if (!cli_has(args, "field"))
+        return CLI_OK;
+    out->fields = coffer__calloc(coffer_mldf_field_count(out->set) + 1, sizeof *out->fields);
+    if (!out->fields)
+        return cli_usage(args, "out of memory");
+    while (cli_next_word(&word, &place, args)) {
+        size_t field;
+        if (!word.option || strcmp(word.option, "field") != 0)
+            continue;
+        int status = sample_field_find(&field, args, out->set, word.value);
+        if (status)
+            return status;
+        if (!is_chosen(out, field))
+            out->fields[out->field_count++] = field;
+    }
+    return CLI_OK;
+}
+
 /* ---- Places ---- */
 
 static int fail_no_sample(const cli_args *args, uint64_t sample, uint64_t count)

@@ -3,6 +3,7 @@
 #define COFFER_CLI_SAMPLE_PLACE_H
 
 #include "cli.h"
+#include "mldf/sample_value.h"
 
 #define MLDF_ALL_FIELDS SIZE_MAX
 
@@ -17,6 +18,10 @@ typedef struct sample_place {
 int sample_place_read(sample_place *out, const cli_args *args, const coffer_mldf *set, const char *what);
 /* The field of that name; messages as above. */
 int sample_field_find(size_t *out, const cli_args *args, const coffer_mldf *set, const char *name);
+/* Reads every --field into the reader's selection; none = all fields. Messages as above. */
+int sample_fields_read(sample_reader *out, const cli_args *args);
+/* Selects one field. */
+int sample_field_choose(sample_reader *out, const cli_args *args, size_t field);
 
 /* Numbers of samples, ascending, each once. */
 typedef struct sample_list {

@@ -5,13 +5,14 @@
 #include "term.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     TABLE_FIELDS = TERM_COLUMNS_MAX - 1,
     CELL_MAX = 60 /* columns: this is for looking, get gives the whole value */
 };
 
-/* Leaves so many columns of a text. */
+/* Cuts a text to a number of columns. */
 static void cut(coffer__buffer *text, size_t columns)
 {
     const char *begin = coffer__buffer_text(text), *at = begin, *end = begin + text->len;
@@ -56,19 +57,19 @@ static bool is_number(const coffer_mldf_field *field)
 static int print_table(sample_reader *reader, const char *path, uint64_t first, uint64_t end)
 {
     coffer_error damage = COFFER_ERROR_INIT, err = COFFER_ERROR_INIT;
-    size_t fields = coffer_mldf_field_count(reader->set);
+    size_t fields = sample_field_count(reader);
     size_t shown = fields < TABLE_FIELDS ? fields : TABLE_FIELDS;
     term_table *table = term_table_new();
     term_table_column(table, "sample", TERM_RIGHT);
     for (size_t i = 0; i < shown; i++) {
-        const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, i);
+        const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, sample_field_at(reader, i));
         term_table_column(table, field->name, is_number(field) ? TERM_RIGHT : TERM_LEFT);
     }
     coffer_status status = COFFER_OK;
     for (uint64_t sample = first; sample < end && status == COFFER_OK; sample++) {
         term_table_cellf(table, "%" PRIu64, sample);
         for (size_t i = 0; i < shown && status == COFFER_OK; i++)
-            status = put_cell(table, reader, sample, i, &damage, &err);
+            status = put_cell(table, reader, sample, sample_field_at(reader, i), &damage, &err);
     }
     term_table_print(table, stdout);
     if (shown < fields)
@@ -96,7 +97,41 @@ static int print_json(sample_reader *reader, const char *path, uint64_t first, u
     return status == COFFER_OK ? CLI_OK : mldf_fail(path, &err);
 }
 
-int sample_table_print(sample_reader *reader, const char *path, uint64_t first, uint64_t end, bool json)
+static int print_csv(sample_reader *reader, const char *path, uint64_t first, uint64_t end)
 {
-    return json ? print_json(reader, path, first, end) : print_table(reader, path, first, end);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    fputs("sample", stdout);
+    for (size_t i = 0; i < sample_field_count(reader); i++) {
+        const char *name = coffer_mldf_field_at(reader->set, sample_field_at(reader, i))->name;
+        putchar(',');
+        cli_print_csv_cell(stdout, name, strlen(name));
+    }
+    putchar('\n');
+    for (uint64_t sample = first; sample < end && !status; sample++) {
+        printf("%" PRIu64, sample);
+        for (size_t i = 0; i < sample_field_count(reader) && !status; i++) {
+            size_t field = sample_field_at(reader, i);
+            coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+            text.len = 0;
+            status = coffer_mldf_entry_at(&entry, reader->set, sample, field, &err);
+            if (!status && entry.present)
+                status = sample_put_text(&text, reader, sample, field, &err);
+            putchar(',');
+            cli_print_csv_cell(stdout, coffer__buffer_text(&text), text.len);
+        }
+        putchar('\n');
+    }
+    coffer__buffer_free(&text);
+    return status ? mldf_fail(path, &err) : CLI_OK;
+}
+
+int sample_table_print(sample_reader *reader, const cli_args *args, uint64_t first, uint64_t end)
+{
+    const char *path = cli_operand(args, 0);
+    if (cli_has(args, "csv"))
+        return print_csv(reader, path, first, end);
+    return cli_has(args, "json") ? print_json(reader, path, first, end)
+                                 : print_table(reader, path, first, end);
 }

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/elements.h"
+#include "base/memory.h"
 #include "base/real.h"
 #include "term.h"
 
@@ -10,7 +11,20 @@
 
 void sample_reader_free(sample_reader *reader)
 {
+    coffer__free(reader->fields);
+    reader->fields = NULL;
+    reader->field_count = 0;
     coffer_free(reader->bytes.data);
+}
+
+size_t sample_field_count(const sample_reader *reader)
+{
+    return reader->fields ? reader->field_count : coffer_mldf_field_count(reader->set);
+}
+
+size_t sample_field_at(const sample_reader *reader, size_t index)
+{
+    return reader->fields ? reader->fields[index] : index;
 }
 
 bool sample_is_readable(const coffer_mldf_field *field)
@@ -34,7 +48,7 @@ static bool has_array(const coffer_mldf_field *field)
     return field->ndim > 0 || field->dtype != COFFER_DTYPE_NONE;
 }
 
-/* True when the value is encrypted and there is no key. */
+/* True when the value is encrypted and no key was given. */
 static bool is_locked(const sample_reader *reader, const coffer_mldf_field *field)
 {
     return (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) && !reader->has_key;
@@ -317,9 +331,10 @@ coffer_status sample_put_object(coffer__json_writer *json, sample_reader *reader
     coffer_status status = COFFER_OK;
     coffer__json_open_object(json);
     put_u64(json, "sample", sample);
-    for (size_t i = 0; status == COFFER_OK && i < coffer_mldf_field_count(reader->set); i++) {
-        coffer__json_key(json, coffer_mldf_field_at(reader->set, i)->name);
-        status = sample_put_json(json, reader, sample, i, false, err);
+    for (size_t i = 0; status == COFFER_OK && i < sample_field_count(reader); i++) {
+        size_t field = sample_field_at(reader, i);
+        coffer__json_key(json, coffer_mldf_field_at(reader->set, field)->name);
+        status = sample_put_json(json, reader, sample, field, false, err);
     }
     coffer__json_close_object(json);
     return status;

@@ -11,6 +11,8 @@ typedef struct sample_reader {
     const coffer_mldf *set;
     bool has_key;
     coffer_bytes bytes;
+    size_t *fields; /* those to show; NULL = all */
+    size_t field_count;
 } sample_reader;
 
 #define SAMPLE_READER_INIT(set, has_key) \
@@ -19,6 +21,9 @@ typedef struct sample_reader {
     }
 
 void sample_reader_free(sample_reader *reader);
+/* The fields to show, in their order. */
+size_t sample_field_count(const sample_reader *reader);
+size_t sample_field_at(const sample_reader *reader, size_t index);
 
 /* True for text and numbers, which a terminal can show. */
 bool sample_is_readable(const coffer_mldf_field *field);
@@ -34,7 +39,7 @@ coffer_status sample_put_text(coffer__buffer *out, sample_reader *reader, uint64
  * elements : also those of arrays. */
 coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, uint64_t sample, size_t index,
                               bool elements, coffer_error *err);
-/* All fields of a sample in an object, after "sample". */
+/* The fields of a sample in an object, after "sample". */
 coffer_status sample_put_object(coffer__json_writer *json, sample_reader *reader, uint64_t sample,
                                 coffer_error *err);
 

@@ -12,12 +12,13 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "output file, .png or .svg" },
-    { "count", 'n', "N", NULL, "number of samples", "24" },
+    { "max", 'n', "N", NULL, "number of samples", "24", mldf_max_old },
     { "columns", 0, "N", NULL, "tiles per row", "6" },
     { "size", 0, "N", NULL, "width and height of a tile in pixels", "160" },
     { "seed", 0, "N", NULL, "seed of the random choice of samples", "0" },
     { "samples", 0, "A..B", NULL, "samples A to B - 1 instead of random ones" },
-    { "field", 0, "NAME", NULL, "field to show", "the first picture, sound or text" },
+    { "field", 0, "NAME", NULL, "field to show; repeatable, one tile for each",
+      "the first picture, sound or text" },
     { "label", 0, "NAME", NULL, "field to write under a tile", "label, class or the first integer" },
     CLI_KEY_OPTION,
     { 0 },
@@ -30,8 +31,9 @@ static const rgb ink = { 30, 30, 30 }, quiet = { 120, 120, 120 }, red = { 178, 2
 typedef struct sheet_job {
     const cli_args *args;
     const coffer_mldf *set;
+    sample_reader *reader; /* with the fields to show */
     const char *path, *output;
-    size_t field, label; /* label: SIZE_MAX = none */
+    size_t label; /* SIZE_MAX = none */
     uint64_t count, columns, size, seed;
     uint64_t first; /* with --samples */
     bool is_range;
@@ -74,15 +76,21 @@ static size_t default_label(const coffer_mldf *set, size_t shown)
 
 static int read_fields(sheet_job *job)
 {
-    const char *field = cli_value(job->args, "field"), *label = cli_value(job->args, "label");
+    const char *label = cli_value(job->args, "label");
     if (coffer_mldf_field_count(job->set) == 0 || coffer_mldf_sample_count(job->set) == 0)
         return cli_usage(job->args, "%s has nothing to show", job->path);
-    job->field = default_field(job->set);
-    int result = field ? sample_field_find(&job->field, job->args, job->set, field) : CLI_OK;
+    int result = sample_fields_read(job->reader, job->args);
+    if (!result && !job->reader->fields)
+        result = sample_field_choose(job->reader, job->args, default_field(job->set));
     if (result)
         return result;
-    job->label = default_label(job->set, job->field);
+    job->label = default_label(job->set, job->reader->fields[0]);
     return label ? sample_field_find(&job->label, job->args, job->set, label) : CLI_OK;
+}
+
+static uint64_t tile_count(const sheet_job *job)
+{
+    return job->count * job->reader->field_count;
 }
 
 static int read_options(sheet_job *job)
@@ -90,7 +98,7 @@ static int read_options(sheet_job *job)
     uint64_t samples = coffer_mldf_sample_count(job->set), begin = 0, end = UINT64_MAX;
     if (!job->output || !picture_can_write(job->output))
         return cli_usage(job->args, "-o must name a picture: a file that ends in .png or .svg");
-    if (!cli_number(&job->count, job->args, "count", 24, 1, 10000) ||
+    if (!cli_number(&job->count, job->args, "max", 24, 1, 10000) ||
         !cli_number(&job->columns, job->args, "columns", 6, 1, 200) ||
         !cli_number(&job->size, job->args, "size", 160, 32, 2048) ||
         !cli_number(&job->seed, job->args, "seed", 0, 0, UINT64_MAX) ||
@@ -103,13 +111,13 @@ static int read_options(sheet_job *job)
     if (job->is_range) {
         job->first = begin;
         uint64_t in_range = (end < samples ? end : samples) - begin;
-        if (!cli_has(job->args, "count") || job->count > in_range)
+        if (!cli_has(job->args, "max") || job->count > in_range)
             job->count = in_range < 10000 ? in_range : 10000;
     }
     if (job->count > samples)
         job->count = samples;
-    if (job->columns > job->count)
-        job->columns = job->count;
+    if (job->columns > tile_count(job))
+        job->columns = tile_count(job);
     return CLI_OK;
 }
 
@@ -150,11 +158,13 @@ static void keep_error(sheet_job *job, const coffer_error *found, uint64_t sampl
 }
 
 /* A sample that cannot be read has its tile all the same, with the reason in it. */
-static coffer_status draw_tile(sheet_job *job, tile_painter *painter, picture_box tile, uint64_t sample,
+static coffer_status draw_tile(sheet_job *job, tile_painter *painter, picture_box tile, uint64_t index,
                                coffer_error *err)
 {
     coffer_error found = COFFER_ERROR_INIT;
-    coffer_status status = tile_paint(painter, tile, sample, job->field, &found);
+    uint64_t sample = sample_of(job, index / job->reader->field_count);
+    size_t field = job->reader->fields[index % job->reader->field_count];
+    coffer_status status = tile_paint(painter, tile, sample, field, &found);
     if (status != COFFER_OK && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED) {
         *err = found;
         return status;
@@ -176,9 +186,13 @@ static void draw_title(const sheet_job *job, picture *canvas, double width)
     char text[160], fitted[CAPTION_MAX];
     term_text of;
     const char *slash = strrchr(job->path, '/');
-    snprintf(text, sizeof text, "%s, %" PRIu64 " of %s samples",
-             coffer_mldf_field_at(job->set, job->field)->name, job->count,
-             term_count(of, coffer_mldf_sample_count(job->set)));
+    size_t len = 0;
+    for (size_t i = 0; i < job->reader->field_count && len < sizeof text; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s, ",
+                                coffer_mldf_field_at(job->set, job->reader->fields[i])->name);
+    if (len < sizeof text)
+        snprintf(text + len, sizeof text - len, "%" PRIu64 " of %s samples", job->count,
+                 term_count(of, coffer_mldf_sample_count(job->set)));
     double right = picture_text_width(canvas, &plain, text);
     bool fits = right < width / 2;
     picture_fit_text(fitted, sizeof fitted, canvas, &bold, PICTURE_CUT_MIDDLE, slash ? slash + 1 : job->path,
@@ -188,9 +202,9 @@ static void draw_title(const sheet_job *job, picture *canvas, double width)
         picture_text(canvas, MARGIN + width, MARGIN + 15, PICTURE_RIGHT, &plain, text);
 }
 
-static coffer_status draw(sheet_job *job, sample_reader *reader, coffer_error *err)
+static coffer_status draw(sheet_job *job, coffer_error *err)
 {
-    uint64_t rows = (job->count + job->columns - 1) / job->columns;
+    uint64_t tiles = tile_count(job), rows = (tiles + job->columns - 1) / job->columns;
     uint64_t width = job->columns * (job->size + GAP) - GAP;
     uint64_t height = TITLE + rows * (job->size + CAPTION + GAP) - GAP;
     picture *canvas = NULL;
@@ -198,17 +212,17 @@ static coffer_status draw(sheet_job *job, sample_reader *reader, coffer_error *e
                                        (unsigned)(height + 2 * MARGIN), err);
     if (status != COFFER_OK)
         return status;
-    tile_painter painter = TILE_PAINTER_INIT(canvas, reader);
+    tile_painter painter = TILE_PAINTER_INIT(canvas, job->reader);
     term_progress bar;
     draw_title(job, canvas, (double)width);
-    term_progress_start(&bar, "drawing", "samples");
-    for (uint64_t i = 0; i < job->count && status == COFFER_OK; i++) {
+    term_progress_start(&bar, "drawing", "tiles");
+    for (uint64_t i = 0; i < tiles && status == COFFER_OK; i++) {
         uint64_t row = i / job->columns, column = i % job->columns;
         picture_box tile = { MARGIN + (double)(column * (job->size + GAP)),
                              MARGIN + TITLE + (double)(row * (job->size + CAPTION + GAP)), (double)job->size,
                              (double)job->size };
-        status = draw_tile(job, &painter, tile, sample_of(job, i), err);
-        bar.progress.step(&bar, i + 1, job->count);
+        status = draw_tile(job, &painter, tile, i, err);
+        bar.progress.step(&bar, i + 1, tiles);
     }
     term_progress_end(&bar);
     tile_painter_free(&painter);
@@ -220,20 +234,22 @@ static coffer_status draw(sheet_job *job, sample_reader *reader, coffer_error *e
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)
 {
-    sheet_job job = {
-        .args = args, .set = set, .path = cli_operand(args, 0), .output = cli_value(args, "output")
-    };
     sample_reader reader = SAMPLE_READER_INIT(set, key->at != NULL);
+    sheet_job job = { .args = args,
+                      .set = set,
+                      .reader = &reader,
+                      .path = cli_operand(args, 0),
+                      .output = cli_value(args, "output") };
     coffer_error err = COFFER_ERROR_INIT;
     int result = read_fields(&job);
     if (!result)
         result = read_options(&job);
+    coffer_status status = result ? COFFER_OK : draw(&job, &err);
+    sample_reader_free(&reader);
     if (result)
         return result;
-    coffer_status status = draw(&job, &reader, &err);
-    sample_reader_free(&reader);
     if (status == COFFER_E_INVALID_ARGUMENT)
-        return cli_usage(args, "%s: fewer --columns, or a smaller --size or --count", err.text);
+        return cli_usage(args, "%s: fewer --columns, or a smaller --size or --max", err.text);
     if (status != COFFER_OK)
         return mldf_fail_between(job.path, job.output, &err);
     if (job.unreadable == 0)

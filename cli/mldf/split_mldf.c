@@ -23,7 +23,7 @@ static const cli_option options[] = {
     { "shuffle", 0, "SEED", NULL, "shuffle the samples with this seed" },
     { "output", 'o', "FOLDER", NULL, "output folder", "the folder of FILE" },
     { "dedup", 0, NULL, NULL, "store equal values of a part once" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new files (default: that of FILE)" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new files", "that of FILE" },
     { "descriptor-stride", 0, "N", "208|204",
       "size of a field descriptor; 204 for programs based on the tutorial", "208" },
     { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },

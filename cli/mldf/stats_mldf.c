@@ -10,8 +10,9 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "field", 0, "NAME", NULL, "only this field" },
+    { "field", 0, "NAME", NULL, "only this field; repeatable", "all fields" },
     { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all", "10" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
       "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
     CLI_KEY_OPTION,
@@ -23,13 +24,15 @@ typedef struct stats_view {
     const coffer_mldf *set;
     const coffer_mldf_stats *stats;
     sample_reader *reader;
-    size_t field; /* the one to show, or MLDF_ALL_FIELDS */
     size_t top;
 } stats_view;
 
 static bool is_shown(const stats_view *view, size_t field)
 {
-    return view->field == MLDF_ALL_FIELDS || view->field == field;
+    for (size_t i = 0; i < sample_field_count(view->reader); i++)
+        if (sample_field_at(view->reader, i) == field)
+            return true;
+    return false;
 }
 
 static bool is_scalar(const coffer_mldf_field_stats *stats)
@@ -144,7 +147,8 @@ static void add_field(coffer_node *list, const stats_view *view, const coffer_ml
     add_values(map, view, stats);
 }
 
-static int print_json(const stats_view *view)
+/* As JSON; with --csv the fields alone. */
+static int print_nodes(const stats_view *view)
 {
     uint64_t payload_bytes = coffer_mldf_stats_payload_bytes(view->stats);
     uint64_t stored_bytes = coffer_mldf_stats_stored_bytes(view->stats);
@@ -162,8 +166,13 @@ static int print_json(const stats_view *view)
                 add_field(list, view, coffer_mldf_stats_field_at(view->stats, i));
         status = coffer__node_status(root, &err);
     }
-    int result =
-        status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail(cli_operand(view->args, 0), &err, NULL);
+    int result;
+    if (status)
+        result = cli_fail(cli_operand(view->args, 0), &err, NULL);
+    else if (cli_has(view->args, "csv"))
+        result = cli_print_csv(stdout, coffer_node_find(root, "fields"));
+    else
+        result = cli_print_json(stdout, root);
     coffer_node_free(root);
     return result;
 }
@@ -335,7 +344,7 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
 {
     coffer_error err = COFFER_ERROR_INIT;
     sample_reader reader = SAMPLE_READER_INIT(set, key->at != NULL);
-    stats_view view = { .args = args, .set = set, .reader = &reader, .field = MLDF_ALL_FIELDS };
+    stats_view view = { .args = args, .set = set, .reader = &reader };
     coffer_mldf_stats_opts opts = COFFER_MLDF_STATS_OPTS_INIT;
     coffer_mldf_stats *stats = NULL;
     term_progress bar;
@@ -343,21 +352,22 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
     if (!cli_number(&top, args, "top", 10, 0, SIZE_MAX))
         return CLI_USAGE;
     view.top = top ? (size_t)top : SIZE_MAX;
-    if (cli_value(args, "field")) {
-        int result = sample_field_find(&view.field, args, set, cli_value(args, "field"));
-        if (result)
-            return result;
+    int result = cli_check_output(args);
+    if (!result)
+        result = sample_fields_read(&reader, args);
+    if (result) {
+        sample_reader_free(&reader);
+        return result;
     }
     term_progress_start(&bar, "counting", "fields");
     opts.progress = &bar.progress;
     coffer_status status = coffer_mldf_stats_new(&stats, set, &opts, &err);
     term_progress_end(&bar);
-    if (status)
-        return cli_fail(cli_operand(args, 0), &err, NULL);
     view.stats = stats;
-    int result = CLI_OK;
-    if (cli_has(args, "json"))
-        result = print_json(&view);
+    if (status)
+        result = cli_fail(cli_operand(args, 0), &err, NULL);
+    else if (cli_has(args, "json") || cli_has(args, "csv"))
+        result = print_nodes(&view);
     else
         print_text(&view);
     coffer_mldf_stats_free(stats);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+const cli_old_spelling mldf_max_old[] = { { "--count", NULL }, { 0 } };
+
 int mldf_fail(const char *path, const coffer_error *err)
 {
     const char *hint = NULL;

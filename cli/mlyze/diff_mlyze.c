@@ -3,13 +3,15 @@
 #include "base/report.h"
 #include "mlyze_verbs.h"
 #include "term.h"
+#include "trace_query.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 static const cli_option options[] = {
-    { "measure", 'm', "WHAT", "peak|live|total|temporary",
-      "bytes to compare: live at the peak, never freed, all allocations, or freed at once", "peak" },
+    { "what", 0, "WHAT", TRACE_WHAT_CHOICES,
+      "bytes to compare (live at the peak, never freed, all allocations, freed at once)", "peak",
+      trace_what_old },
     { "lines", 0, NULL, NULL, "match frames by line too, not by function and file alone" },
     { "no-markers", 0, NULL, NULL, "do not compare phases when both traces have the same markers" },
     { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
@@ -97,7 +99,7 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024) || !cli_size(&fail_over, args, "fail-over", 0))
         return CLI_USAGE;
-    opts.measure = (coffer_mlyze_measure)cli_choice(args, "measure", COFFER_MLYZE_MEASURE_PEAK);
+    opts.measure = (coffer_mlyze_measure)cli_choice(args, "what", COFFER_MLYZE_MEASURE_PEAK);
     opts.lines = cli_has(args, "lines");
     opts.no_markers = cli_has(args, "no-markers");
     opts.threads = (uint32_t)threads;
@@ -115,6 +117,8 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     int result = CLI_OK;
     if (status)
         result = cli_worse(cli_fail(path[0], &err, NULL), CLI_FAILED);
+    else if (cli_has(args, "csv"))
+        result = cli_print_csv_lists(stdout, root);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else
@@ -155,6 +159,6 @@ const cli_format_verb cli_mlyze_diff = {
     .verb = "diff",
     .options = options,
     .examples = "  coffer diff monday.mlyze today.mlyze               # what grew since, stack by stack\n"
-                "  coffer diff old.mlyze new.mlyze --measure live --fail-over 64K\n",
+                "  coffer diff old.mlyze new.mlyze --what leaks --fail-over 64K\n",
     .run = run,
 };

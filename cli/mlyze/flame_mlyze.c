@@ -11,8 +11,8 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "file to write: .svg, .html, or any other name for collapsed stacks" },
-    { "what", 0, "WHAT", "peak|leaks|total|temporaries",
-      "bytes to draw: live at the peak, never freed, all allocations, or freed at once", "peak" },
+    { "what", 0, "WHAT", TRACE_WHAT_CHOICES,
+      "bytes to draw (live at the peak, never freed, all allocations, freed at once)", "peak" },
     { "at", 0, "MOMENT", NULL, "draw what was live at a moment: a time (1.5s), an event number or a marker" },
     TRACE_WINDOW_OPTION,
     { "lines", 0, NULL, NULL, "draw calls from different lines as different frames" },

@@ -13,10 +13,13 @@ enum { TOP_ON_A_TERMINAL = 20, DEPTH_SHOWN = 8 };
 
 bool stack_report_read(stack_report *out, const cli_args *args)
 {
+    if (cli_check_output(args))
+        return false;
+    out->csv = cli_has(args, "csv");
     out->json = cli_has(args, "json");
     out->by = (coffer_mlyze_by)cli_choice(args, "by", COFFER_MLYZE_BY_STACK);
     out->by_count = cli_choice(args, "sort", 0) == 1;
-    uint64_t top = !out->json && term_is_terminal(stdout) ? TOP_ON_A_TERMINAL : 0;
+    uint64_t top = !out->csv && !out->json && term_is_terminal(stdout) ? TOP_ON_A_TERMINAL : 0;
     return cli_number(&out->top, args, "top", top, 0, UINT64_MAX) &&
            cli_number(&out->depth, args, "depth", DEPTH_SHOWN, 0, UINT64_MAX);
 }
@@ -312,6 +315,14 @@ coffer_status stack_report_add(coffer_node *root, const stack_report *report, co
     return COFFER_OK;
 }
 
+int stack_report_print_nodes(const stack_report *report, const coffer_node *root)
+{
+    if (report->json)
+        return cli_print_json(stdout, root);
+    bool stacks = report->by == COFFER_MLYZE_BY_STACK;
+    return cli_print_csv(stdout, coffer_node_find(root, stacks ? "stacks" : places_title(report)));
+}
+
 coffer_status stack_report_print(const stack_report *report, FILE *out, coffer_error *err)
 {
     return report->by == COFFER_MLYZE_BY_STACK ? print_stacks(report, out, err)
@@ -320,7 +331,7 @@ coffer_status stack_report_print(const stack_report *report, FILE *out, coffer_e
 
 /* ---- Answers ---- */
 
-static int print_json(const stack_answer *answer, coffer_error *err)
+static int print_nodes(const stack_answer *answer, coffer_error *err)
 {
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, err);
@@ -337,7 +348,8 @@ static int print_json(const stack_answer *answer, coffer_error *err)
     }
     if (!status)
         status = coffer__node_status(root, err);
-    result = !status ? cli_print_json(stdout, root) : cli_fail(cli_operand(answer->args, 0), err, NULL);
+    result = !status ? stack_report_print_nodes(&answer->report, root)
+                     : cli_fail(cli_operand(answer->args, 0), err, NULL);
     coffer_node_free(root);
     return result;
 }
@@ -368,7 +380,8 @@ int stack_answer_show(stack_answer *answer)
     if (stack_report_select(&answer->report, &err) != COFFER_OK)
         result = cli_fail(cli_operand(answer->args, 0), &err, NULL);
     else
-        result = answer->report.json ? print_json(answer, &err) : print_text(answer, &err);
+        result =
+            answer->report.csv || answer->report.json ? print_nodes(answer, &err) : print_text(answer, &err);
     stack_report_free(&answer->report);
     return result;
 }

@@ -7,9 +7,9 @@
 
 #define STACK_REPORT_OPTIONS(sort_initial)                                                                        \
     { "by", 0, "WHAT", "stack|function|file", "one entry for each", "stack" },                                    \
-        { "top", 'n', "K", NULL, "only the K largest; 0 shows all", "20 on a terminal, else all" },               \
+        { "top", 'n', "N", NULL, "number of entries, the largest first; 0 = all", "20 on a terminal, else all" }, \
         { "sort", 0, "KEY", "bytes|count", "sort by bytes or by number of blocks, largest first", sort_initial }, \
-        { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },                            \
+        CLI_CSV_OPTION, { "depth", 'd', "N", NULL, "frames to show of each stack; 0 shows all", "8" },            \
     {                                                                                                             \
         "json", 0, NULL, NULL, "print one JSON object"                                                            \
     }
@@ -20,7 +20,7 @@ typedef struct stack_report {
     coffer_mlyze_measure measure;
     coffer_mlyze_by by;
     uint64_t top, depth; /* 0 = all */
-    bool by_count, json;
+    bool by_count, csv, json;
     bool ages;   /* also print the ages of the blocks */
     bool growth; /* stacks whose live bytes rise, the steepest first, and no others */
     const coffer_mlyze_suppressions *hidden; /* may be NULL */
@@ -37,6 +37,8 @@ coffer_status stack_report_select(stack_report *report, coffer_error *err);
 void stack_report_free(stack_report *report);
 /* Lists "stacks", or "functions" or "files". */
 coffer_status stack_report_add(coffer_node *root, const stack_report *report, coffer_error *err);
+/* Prints the nodes of stack_report_add as CSV or JSON, whichever was asked for. */
+int stack_report_print_nodes(const stack_report *report, const coffer_node *root);
 coffer_status stack_report_print(const stack_report *report, FILE *out, coffer_error *err);
 
 /* A whole answer: facts about the trace, then the stacks, for people or as JSON. */

@@ -19,7 +19,7 @@ static const cli_option options[] = {
     { "exact", 0, NULL, NULL, "read every event instead of the index: slower, with all markers" },
     { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },
     { "height", 0, "PIXELS", NULL, "height of the picture", "620" },
-    { "csv", 0, NULL, NULL, "print comma-separated values with a header line" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "print one JSON object" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { 0 },

@@ -48,6 +48,10 @@ static int read_window(coffer_mlyze_stats_opts *query, const cli_args *args, con
     return status;
 }
 
+const cli_old_spelling trace_what_old[] = {
+    { "--measure", NULL }, { "-m", NULL }, { "live", "leaks" }, { "temporary", "temporaries" }, { 0 },
+};
+
 int trace_query_init(trace_query *out, const cli_args *args, const coffer_mlyze *trace)
 {
     uint64_t threads;

@@ -4,6 +4,10 @@
 
 #include "cli.h"
 
+/* In the order of coffer_mlyze_measure. */
+#define TRACE_WHAT_CHOICES "peak|leaks|total|temporaries"
+extern const cli_old_spelling trace_what_old[];
+
 #define TRACE_WINDOW_OPTION                                                                 \
     {                                                                                       \
         "window", 'w', "A..B", NULL,                                                        \

@@ -15,11 +15,11 @@
 enum { PARAM_IDS = 65536, STEPS_BETWEEN = 64 };
 
 static const cli_option options[] = {
-    { "from", 0, "KIND", NULL, "what IN is (found out from its content, else from its name)" },
-    { "source", 0, "TEXT", NULL, "what was scanned, where IN does not say" },
-    { "tokens", 0, "N", NULL, "tokens of the sequence, where IN is a table (its largest token + 1)" },
+    { "from", 0, "KIND", NULL, "kind of IN", "by its content, else by its name" },
+    { "source", 0, "TEXT", NULL, "name of the scanned model or data, if IN does not have it" },
+    { "tokens", 0, "N", NULL, "number of tokens of the sequence, if IN is a table", "its largest token + 1" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, sequences_added, records_added, tokens_added" },
-    { NULL, 0, NULL, NULL, NULL },
+    { 0 },
 };
 
 typedef struct append_job {

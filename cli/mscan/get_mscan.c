@@ -21,13 +21,14 @@ typedef struct get_job {
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
-    { "as", 0, "KIND", "npy|csv|jsonl|json|raw", "how to write it (by FILE's extension, else csv or json)" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { "as", 0, "KIND", "npy|csv|jsonl|json|raw", "format of the output",
+      "by the extension of FILE, else csv or json" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { "param", 'p', "GLOB", NULL, "records: only parameters whose name matches" },
-    { "tokens", 't', "A..B", NULL, "records: only these tokens, B not included" },
+    { "tokens", 't', "A..B", NULL, "records: only tokens A to B - 1" },
     { "sequence", 's', "ID", NULL, "records: only this sequence" },
-    { "real", 0, NULL, NULL, "records: values in real units, where the scan knows its scale" },
-    { "names", 0, NULL, NULL, "records: also the parameter's name and the sequence" },
+    { "real", 0, NULL, NULL, "records: values in real units, if the scan has a scale" },
+    { "names", 0, NULL, NULL, "records: add the parameter's name and the sequence" },
     { 0 },
 };
 

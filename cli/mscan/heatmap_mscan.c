@@ -16,13 +16,13 @@
 
 static const cli_option options[] = {
     HEAT_OUTPUT_OPTION,
-    { "rows", 'r', "WHAT", "block|param", "what goes down the side" },
-    { "metric", 'm', "NAME", "activation|grad_norm", "what is measured" },
-    { "tokens", 't', "A..B", NULL, "only these tokens, B not included" },
+    { "rows", 'r', "WHAT", "block|param", "one row for each", "block" },
+    { "metric", 'm', "NAME", "activation|grad_norm", "value to draw", "activation" },
+    { "tokens", 't', "A..B", NULL, "only tokens A to B - 1" },
     { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
     HEAT_OPTIONS,
-    { "no-cache", 0, NULL, NULL, "keep no cache of a large scan beside it" },
-    { NULL, 0, NULL, NULL, NULL },
+    { "no-cache", 0, NULL, NULL, "do not write a cache file next to a large scan" },
+    { 0 },
 };
 
 uint64_t scan_heat_row_key(const scan_heat *heat, uint32_t row)

@@ -9,14 +9,14 @@
 enum { DEFAULT_TOP = 8, DEFAULT_DELAY = 150, LONGEST_DELAY = 3600 * 1000 };
 
 static const cli_option options[] = {
-    { "from", 0, "TOKEN", NULL, "first token (0, or the last one with --backwards)" },
+    { "from", 0, "TOKEN", NULL, "first token", "0, or the last one with --backwards" },
     { "to", 0, "TOKEN", NULL, "last token" },
     { "backwards", 'b', NULL, NULL, "from the end to the beginning" },
-    { "delay", 'd', "MS", NULL, "milliseconds between tokens (150 on a terminal)" },
-    { "by", 0, "WHAT", "param|block", "what the bars are for" },
-    { "metric", 'm', "NAME", "activation|grad_norm", "what the bars measure" },
-    { "top", 'n', "K", NULL, "bars a token (8)" },
-    { NULL, 0, NULL, NULL, NULL },
+    { "delay", 'd', "MS", NULL, "on a terminal: milliseconds between tokens", "150" },
+    { "by", 0, "WHAT", "param|block", "one bar for each", "param" },
+    { "metric", 'm', "NAME", "activation|grad_norm", "value of the bars", "activation" },
+    { "top", 'n', "N", NULL, "number of bars per token, the largest first", "8" },
+    { 0 },
 };
 
 typedef struct replay_player {

@@ -23,21 +23,21 @@ typedef struct stats_request {
 } stats_request;
 
 static const cli_option options[] = {
-    { "by", 0, "WHAT", "param|block|token|sequence", "one line for each" },
+    { "by", 0, "WHAT", "param|block|token|sequence", "one line for each", "param" },
     { "metric", 'm', "NAME", "activation|grad_norm|sps|dsc",
-      "what is measured; sps and dsc are differences of z-scores" },
+      "value to summarize; sps and dsc are differences of z-scores", "activation and grad_norm" },
     { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
-    { "tokens", 't', "A..B", NULL, "only these tokens, B not included" },
+    { "tokens", 't', "A..B", NULL, "only tokens A to B - 1" },
     { "sequence", 's', "ID", NULL, "only this sequence" },
-    { "top", 'n', "K", NULL, "only the K largest; 0 shows all" },
+    { "top", 'n', "N", NULL, "number of lines, the largest first; 0 = all" },
     { "sort", 0, "KEY",
       "key|name|count|mean|std|min|max|zeros|saturated|z_activation|z_grad_norm|sps|integral|dsc",
-      "order of the lines, largest first" },
-    { "scope", 0, "WHAT", "global|layer", "what z-scores are relative to" },
-    { "raw", 0, NULL, NULL, "quantized integers even where the scale is known" },
-    { "csv", 0, NULL, NULL, "comma-separated values with a header line" },
+      "sort by this, largest first" },
+    { "scope", 0, "WHAT", "global|layer", "group that z-scores are relative to", "global" },
+    { "raw", 0, NULL, NULL, "quantized integers, even if the scale is known" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object" },
-    { NULL, 0, NULL, NULL, NULL },
+    { 0 },
 };
 
 /* ---- What is asked for ---- */
@@ -49,8 +49,8 @@ static int parse(stats_request *out, const cli_args *args, const coffer_mscan *s
     out->csv = cli_has(args, "csv");
     out->json = cli_has(args, "json");
     out->raw = cli_has(args, "raw");
-    if (out->csv && out->json)
-        return cli_usage(args, "--csv and --json exclude each other");
+    if (cli_check_output(args))
+        return CLI_USAGE;
     out->metric = cli_has(args, "metric") ? (wanted)cli_choice(args, "metric", WANT_ACTIVATION) : WANT_BOTH;
     bool scores = out->metric == WANT_SPS || out->metric == WANT_DSC;
     out->scope = (coffer_mscan_scope)cli_choice(args, "scope", COFFER_MSCAN_SCOPE_GLOBAL);

@@ -14,10 +14,10 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
-    { "as", 0, "KIND", NULL,
-      "values: csv, npy, raw … (default: by the extension of FILE, else csv); metadata: text, json or raw" },
+    { "as", 0, "KIND", NULL, "values: csv, npy, raw …; metadata: text, json or raw",
+      "by the extension of FILE, else csv or text" },
     { "part", 0, "PART", "real|imag|abs", "values: one part of complex numbers" },
-    { "dtype", 0, "TYPE", NULL, "values: convert to f32, i64 … (default: their own type)" },
+    { "dtype", 0, "TYPE", NULL, "values: convert to f32, i64 …", "their own type" },
     { "stored", 0, NULL, NULL, "values: as stored, without transposition, conjugation and scalar" },
     { "json", 0, NULL, NULL, "metadata: same as --as json" },
     { "stale", 0, NULL, NULL, "include cached results that do not match the payload or view" },

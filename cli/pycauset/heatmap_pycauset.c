@@ -12,7 +12,7 @@
 static const cli_option options[] = {
     HEAT_OUTPUT_OPTION,
     HEAT_OPTIONS,
-    { "threads", 0, "N", NULL, "number of threads (default: one per core)" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { 0 },
 };
 

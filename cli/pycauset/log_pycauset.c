@@ -9,7 +9,8 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "max", 'n', "N", NULL, "show only the newest N" },
+    { "max", 'n', "N", NULL, "number of generations, the newest first", "all" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object: file, format, generations with their changes, newest first" },
     { 0 },
 };
@@ -151,6 +152,8 @@ static int run(const cli_args *args, coffer_source *src)
     coffer_node *root = NULL;
     uint64_t max;
     int result = CLI_OK;
+    if (cli_check_output(args))
+        return CLI_USAGE;
     if (!cli_number(&max, args, "max", UINT64_MAX, 1, UINT64_MAX))
         return CLI_USAGE;
     coffer_status status = coffer_pycauset_history_open(&history, src, NULL, &err);
@@ -160,6 +163,8 @@ static int run(const cli_args *args, coffer_source *src)
         status = gather(root, args, history, max, &err);
     if (status)
         result = cli_fail(cli_operand(args, 0), &err, NULL);
+    else if (cli_has(args, "csv"))
+        result = cli_print_csv(stdout, coffer_node_find(root, "generations"));
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else

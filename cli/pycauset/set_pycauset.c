@@ -27,8 +27,9 @@ static const cli_option options[] = {
     { "delete", 'd', "KEY", NULL, "remove the value at KEY" },
     { "checksum", 0, NULL, NULL, "store checksums of the payload, which 'coffer check --full' verifies" },
     { "durability", 0, "HOW", "full|ordered|none",
-      "full (default): on disk when the command ends; ordered: a crash may restore the old state; none: for "
-      "scratch files" },
+      "when the change reaches the disk (before the command ends; later, a crash restores the old state; "
+      "any time)",
+      "full" },
     { 0 },
 };
 
@@ -291,7 +292,7 @@ static int fail(const set_job *job, const coffer_error *err)
     return CLI_USAGE;
 }
 
-/* A commit is atomic, so signals are not blocked. */
+/* A signal waits until the file has its old content or all changes. */
 static int commit(const set_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -300,9 +301,14 @@ static int commit(const set_job *job)
     uint64_t generation = 0;
     opts.durability = (coffer_durability)cli_choice(job->args, "durability", COFFER_DURABILITY_FULL);
     coffer_status status = coffer_pycauset_editor_open(&editor, cli_operand(job->args, 0), &opts, &err);
+    cli_hold_signals();
     if (!status)
         status = coffer_pycauset_editor_commit(&generation, editor, job->changes, &err);
     coffer_pycauset_editor_close(editor);
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
     return status ? fail(job, &err) : report(job, generation);
 }
 

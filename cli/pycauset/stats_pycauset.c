@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "threads", 0, "N", NULL, "number of threads (default: one per core)" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
       "one JSON object: rows, cols, elements, nonzero, density, min, max, mean, std, frobenius, nans, "
       "infinities" },
@@ -65,16 +66,21 @@ static int show(const cli_args *args, const coffer_pycauset *matrix, const coffe
     coffer_node *root = NULL;
     int result = CLI_OK;
     const char *path = cli_operand(args, 0);
+    bool csv = cli_has(args, "csv");
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
-        coffer__node_text(root, "file", path);
-        coffer__node_text(root, "format", "pycauset");
-        add_shape(root, matrix);
-        add_stats(root, stats);
+        /* A table of one row. */
+        coffer_node *map = csv ? coffer__node_map(root, NULL) : root;
+        coffer__node_text(map, "file", path);
+        coffer__node_text(map, "format", "pycauset");
+        add_shape(map, matrix);
+        add_stats(map, stats);
         status = coffer__node_status(root, &err);
     }
     if (status)
         result = cli_fail(path, &err, NULL);
+    else if (csv)
+        result = cli_print_csv(stdout, root);
     else if (cli_has(args, "json"))
         result = cli_print_json(stdout, root);
     else
@@ -90,6 +96,8 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
     coffer_pycauset_stats *stats = NULL;
     uint64_t threads;
     term_progress bar;
+    if (cli_check_output(args))
+        return CLI_USAGE;
     if (!cli_number(&threads, args, "threads", 0, 1, 1024))
         return CLI_USAGE;
     term_progress_start(&bar, "reading", NULL);

@@ -16,8 +16,9 @@ static const cli_option options[] = {
     { "exclude", 0, "GLOB", NULL, "leave out tensors whose name matches" },
     { "sort", 0, "KEY", "name|elements|min|max|mean|std|zeros|nan|inf|outliers",
       "sort key; names ascending, numbers descending", "name" },
-    { "top", 'n', "K", NULL, "number of tensors to show; 0 = all", "0" },
+    { "top", 'n', "N", NULL, "number of tensors to show; 0 = all", "0" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
     { 0 },
 };
@@ -108,13 +109,10 @@ static void add_number(coffer_node *map, const char *name, double value)
         coffer__node_null(map, name);
 }
 
-static int print_json_line(const stats_row *row)
+static void add_tensor(coffer_node *list, const stats_row *row)
 {
     const coffer_tensor_stats *stats = row->stats;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_node *root = NULL;
-    if (coffer_node_new(&root, &err) != COFFER_OK)
-        return cli_fail(row->tensor->name, &err, NULL);
+    coffer_node *root = coffer__node_map(list, NULL);
     coffer__node_text(root, "name", row->tensor->name);
     coffer__node_text(root, "dtype", coffer_tensor_dtype_name(row->tensor));
     coffer_node *shape = coffer__node_list(root, "shape");
@@ -132,9 +130,6 @@ static int print_json_line(const stats_row *row)
     coffer_node *histogram = coffer__node_list(root, "histogram");
     for (size_t i = 0; i < SPARK_BINS; i++)
         coffer__node_u64(histogram, NULL, stats->histogram[i], COFFER_UNIT_NONE);
-    int status = cli_print_json_line(stdout, root);
-    coffer_node_free(root);
-    return status;
 }
 
 static void add_value_cell(term_table *table, double value)
@@ -229,20 +224,38 @@ static void print_table(const stats_job *job, size_t shown)
            term_count(elements, all.elements), term_off(stdout));
 }
 
+/* With --csv or --json. */
+static int print_nodes(const stats_job *job, size_t shown)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    coffer_status status = coffer_node_new(&root, &err);
+    coffer_node *list = status ? NULL : coffer__node_list(root, "tensors");
+    for (size_t i = 0; i < shown && !status; i++)
+        add_tensor(list, &job->rows[i]);
+    if (!status)
+        status = coffer__node_status(root, &err);
+    int result = status ? cli_fail(cli_operand(job->args, 0), &err, NULL) : CLI_OK;
+    if (!result && cli_has(job->args, "csv"))
+        result = cli_print_csv(stdout, list);
+    else
+        for (const coffer_node *node = status ? NULL : coffer_node_first(list); node && !result;
+             node = coffer_node_next(node))
+            result = cli_print_json_line(stdout, node);
+    coffer_node_free(root);
+    return result;
+}
+
 static int print(const stats_job *job, uint64_t top)
 {
     size_t shown = top > 0 && top < job->count ? (size_t)top : job->count;
-    int status = CLI_OK;
-    if (!cli_has(job->args, "json")) {
-        if (job->count == 0)
-            puts("no tensors selected");
-        else
-            print_table(job, shown);
-        return CLI_OK;
-    }
-    for (size_t i = 0; i < shown && !status; i++)
-        status = print_json_line(&job->rows[i]);
-    return status;
+    if (cli_has(job->args, "json") || cli_has(job->args, "csv"))
+        return print_nodes(job, shown);
+    if (job->count == 0)
+        puts("no tensors selected");
+    else
+        print_table(job, shown);
+    return CLI_OK;
 }
 
 static int run(const cli_args *args, coffer_source *src)
@@ -253,6 +266,8 @@ static int run(const cli_args *args, coffer_source *src)
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     uint64_t top, threads;
+    if (cli_check_output(args))
+        return CLI_USAGE;
     if (!cli_number(&top, args, "top", 0, 0, UINT64_MAX) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024))
         return CLI_USAGE;

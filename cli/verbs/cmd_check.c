@@ -164,10 +164,10 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "full", 0, NULL, NULL, "verify payloads and checksums too, not only the structure" },
     { "against", 0, "ORIGINAL", NULL,
-      "with --full: is a quantized model as near to what it was made from as it says?" },
+      "with --full: compare a quantized model with the model it was made from" },
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
-    { "max", 0, "N", NULL, "stop a file's report after N findings (1000)" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "max", 'n', "N", NULL, "number of findings to report for each file", "1000" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, findings" },
     CLI_KEY_OPTION,
     { 0 },

@@ -32,24 +32,44 @@ static void print_for_people(const char *written, const coffer_node *root)
     cli_print_nodes(stdout, coffer_node_next(after));
 }
 
+/* Signals wait until the new file is in its place; one that comes before then cancels the work here. */
+static int step(void *context, uint64_t done, uint64_t total)
+{
+    term_progress *bar = context;
+    return bar->progress.step(bar->progress.context, done, total) || cli_signal_waits();
+}
+
+static coffer_status compact(coffer_node *root, const char *path, const char *output, bool overwrite,
+                             coffer_error *err)
+{
+    term_progress bar;
+    coffer_progress progress = { sizeof progress, step, &bar };
+    coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
+    opts.overwrite = overwrite;
+    opts.progress = &progress;
+    term_progress_start(&bar, "compacting", NULL);
+    cli_hold_signals();
+    coffer_status status = coffer_compact(root, path, output, &opts, err);
+    term_progress_end(&bar);
+    if (status)
+        cli_release_signals();
+    else
+        cli_finish_signals();
+    return status;
+}
+
 static int run(const cli_args *args)
 {
-    coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
-    term_progress bar;
     const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
     if (strcmp(path, "-") == 0)
         return cli_usage(args, "a file is compacted where it is: standard input cannot be");
-    opts.overwrite = cli_has(args, "force");
-    opts.progress = &bar.progress;
-    term_progress_start(&bar, "compacting", NULL);
     coffer_status status = begin_report(&root, path, output, &err);
     if (status == COFFER_OK)
-        status = coffer_compact(root, path, output, &opts, &err);
+        status = compact(root, path, output, cli_has(args, "force"), &err);
     if (status == COFFER_OK)
         status = coffer_node_status(root, &err);
-    term_progress_end(&bar);
     int result = CLI_OK;
     if (status != COFFER_OK)
         result = cli_fail_rewriting(args, path, output, &err);
@@ -62,8 +82,8 @@ static int run(const cli_args *args)
 }
 
 static const cli_option options[] = {
-    { "output", 'o', "OUT", NULL, "write to OUT and leave FILE as it is" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "output", 'o', "OUT", NULL, "write to OUT and leave FILE unchanged" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, what was dropped" },
     { 0 },
 };

@@ -62,10 +62,10 @@ static int run(const cli_args *args)
 }
 
 static const cli_option options[] = {
-    { "output", 'o', "OUT", NULL, "write to OUT and leave FILE as it is" },
-    { "plain", 0, NULL, NULL, "the other way: without compression, for programs that know nothing else" },
-    { "level", 0, "N", NULL, "0 is fast (the default), 1 to 12 are smaller and slower to write" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "output", 'o', "OUT", NULL, "write to OUT and leave FILE unchanged" },
+    { "plain", 0, NULL, NULL, "remove the compression, for programs that read only version 1" },
+    { "level", 0, "N", NULL, "0 is fast; 1 to 12 are smaller and slower to write", "0" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, events" },
     { 0 },
 };

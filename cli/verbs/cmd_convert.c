@@ -10,73 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void list_options(coffer_node *list, const coffer_conversion *conversion)
-{
-    for (size_t i = 0; i < coffer_conversion_option_count(conversion); i++) {
-        const coffer_convert_option *option = coffer_conversion_option_at(conversion, i);
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        coffer_node_add_text(map, "name", option->name);
-        coffer_node_add_text(map, "argument", option->argument);
-        coffer_node_add_text(map, "help", option->help);
-        coffer_node_add_text(map, "choices", option->choices);
-        coffer_node_add_text(map, "default", option->default_value);
-    }
-}
-
-static int list_json(void)
-{
-    coffer_node *root = NULL;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
-        coffer_node *list = coffer_node_add_list(root, "conversions");
-        for (size_t i = 0; i < coffer_conversion_count(); i++) {
-            const coffer_conversion *conversion = coffer_conversion_at(i);
-            coffer_node *map = coffer_node_add_map(list, NULL);
-            coffer_node_add_text(map, "from", coffer_conversion_from(conversion));
-            coffer_node_add_text(map, "to", coffer_conversion_to(conversion));
-            list_options(coffer_node_add_list(map, "options"), conversion);
-        }
-        status = coffer_node_status(root, &err);
-    }
-    int exit_status = status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail("convert", &err, "");
-    coffer_node_free(root);
-    return exit_status;
-}
-
-/* " (one of a, b; default: a)" */
-static void print_choices(const coffer_convert_option *option)
-{
-    const char *opening = " (";
-    if (option->choices) {
-        printf("%sone of ", opening);
-        cli_print_choices(stdout, option->choices);
-        opening = "; ";
-    }
-    if (option->default_value)
-        printf("%sdefault: %s", opening, option->default_value);
-    if (option->choices || option->default_value)
-        putchar(')');
-}
-
-static int list_for_people(void)
-{
-    for (size_t i = 0; i < coffer_conversion_count(); i++) {
-        const coffer_conversion *conversion = coffer_conversion_at(i);
-        printf("%s%s to %s%s\n", term_on(stdout, TERM_BOLD), coffer_conversion_from(conversion),
-               coffer_conversion_to(conversion), term_off(stdout));
-        for (size_t j = 0; j < coffer_conversion_option_count(conversion); j++) {
-            const coffer_convert_option *option = coffer_conversion_option_at(conversion, j);
-            int printed = printf("  --%s%s%s", option->name, option->argument ? " " : "",
-                                 option->argument ? option->argument : "");
-            printf("%*s%s", printed < 26 ? 26 - printed : 1, "", option->help);
-            print_choices(option);
-            putchar('\n');
-        }
-    }
-    return CLI_OK;
-}
-
 /* In the order of the command line, since options are repeatable. */
 static size_t collect_settings(coffer_setting *settings, const cli_args *args)
 {
@@ -134,7 +67,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     else if (status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED)
         hint = NULL;
     else if (status == COFFER_E_INVALID_ARGUMENT)
-        hint = "'coffer convert --list' shows every conversion and its options";
+        hint = "'coffer convert --list KIND' shows the conversions of a kind and their options";
     else if (status == COFFER_E_NOT_RECOGNISED)
         hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
     return cli_fail_between(in, out, &err, hint);
@@ -151,7 +84,7 @@ static int run(const cli_args *args)
     const char *in = cli_operand(args, 0), *out = cli_operand(args, 1), *to = cli_value(args, "to");
     coffer_source *src = NULL;
     if (cli_has(args, "list"))
-        return cli_has(args, "json") ? list_json() : list_for_people();
+        return cli_convert_list(args);
     if (!in || !out)
         return cli_usage(args, "wants two files: what to convert, and what to make of it");
     if (strcmp(out, "-") == 0 && !to)
@@ -174,8 +107,8 @@ const cli_verb cli_verb_convert = {
     .group = CLI_GROUP_CONVERT,
     .description =
         "What comes in is recognized by its content, text without a magic by its name; what goes out by the "
-        "extension of OUT. '--list' shows what can be made of what, and the options that each conversion "
-        "has.\n"
+        "extension of OUT. '--list' lists the kinds and what each can be converted to, '--list KIND' the "
+        "options of these conversions.\n"
         "OUT appears whole or not at all. '-' is a standard stream.",
     .examples = "  coffer convert scan.mscan scan.npy                          # numpy.load(\"scan.npy\")\n"
                 "  coffer convert scan.mscan scan.csv --metadata scan.json     # nothing is lost\n"

@@ -54,12 +54,14 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     return fail(pair->path[file_at_fault(pair)], &err);
 }
 
-static int print(const coffer_node *root, const two_files *pair, bool json)
+static int print(const coffer_node *root, const two_files *pair, const cli_args *args)
 {
     const coffer_node *equal = coffer_node_find(root, "equal");
     bool are_equal = coffer_node_get_bool(equal);
     int status = CLI_OK;
-    if (json) {
+    if (cli_has(args, "csv")) {
+        status = cli_print_csv_lists(stdout, root);
+    } else if (cli_has(args, "json")) {
         status = cli_print_json(stdout, root);
     } else {
         term_print_text(stdout, pair->path[0], strlen(pair->path[0]), 0);
@@ -95,7 +97,7 @@ static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_
     if (!status)
         status = compare(root, pair, opts);
     if (!status)
-        status = print(root, pair, cli_has(args, "json"));
+        status = print(root, pair, args);
     cli_key_wipe(&key);
     coffer_node_free(root);
     return status;
@@ -106,6 +108,8 @@ static int run(const cli_args *args)
     two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
     coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
     uint64_t threads;
+    if (cli_check_output(args))
+        return CLI_USAGE;
     if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024) ||
         !cli_real(&opts.tolerance, args, "tolerance", 0.0))
@@ -129,9 +133,10 @@ static int run(const cli_args *args)
 }
 
 static const cli_option options[] = {
-    { "tolerance", 0, "X", NULL, "differences of values up to X do not count (0)" },
-    { "max", 0, "N", NULL, "list at most N single differences (20)" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+    { "tolerance", 0, "X", NULL, "ignore differences of values up to X", "0" },
+    { "max", 'n', "N", NULL, "number of single differences to list", "20" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "csv", 0, NULL, NULL, "print the differences as comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "one JSON object" },
     CLI_KEY_OPTION,
     { 0 },

@@ -38,23 +38,32 @@ static void add_verbs(coffer_node *list, const coffer_format *format)
             coffer_node_add_text(list, NULL, cli_format_verbs[i]->verb);
 }
 
-static int print_json(void)
+/* With --csv or --json. */
+static int print_nodes(bool csv)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    int status = CLI_OK;
+    coffer_node *root = NULL;
+    coffer_status status = coffer_node_new(&root, &err);
+    coffer_node *list = status ? NULL : coffer_node_add_list(root, "formats");
     for (size_t i = 0; i < coffer_format_count() && !status; i++) {
         const coffer_format *format = coffer_format_at(i);
-        coffer_node *root = NULL;
-        if (coffer_node_new(&root, &err) != COFFER_OK)
-            return cli_fail("formats", &err, NULL);
-        coffer_node_add_text(root, "name", coffer_format_name(format));
-        coffer_node_add_text(root, "extension", coffer_format_extension(format));
-        coffer_node_add_text(root, "title", coffer_format_title(format));
-        add_verbs(coffer_node_add_list(root, "verbs"), format);
-        status = cli_print_json_line(stdout, root);
-        coffer_node_free(root);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "name", coffer_format_name(format));
+        coffer_node_add_text(map, "extension", coffer_format_extension(format));
+        coffer_node_add_text(map, "title", coffer_format_title(format));
+        add_verbs(coffer_node_add_list(map, "verbs"), format);
     }
-    return status;
+    if (!status)
+        status = coffer_node_status(root, &err);
+    int result = status ? cli_fail("formats", &err, NULL) : CLI_OK;
+    if (!status && csv)
+        result = cli_print_csv(stdout, list);
+    else
+        for (const coffer_node *map = status ? NULL : coffer_node_first(list); map && !result;
+             map = coffer_node_next(map))
+            result = cli_print_json_line(stdout, map);
+    coffer_node_free(root);
+    return result;
 }
 
 static void print_verbs(term_table *table, const coffer_format *format)
@@ -75,8 +84,10 @@ static void print_verbs(term_table *table, const coffer_format *format)
 
 static int run(const cli_args *args)
 {
-    if (cli_has(args, "json"))
-        return print_json();
+    if (cli_check_output(args))
+        return CLI_USAGE;
+    if (cli_has(args, "json") || cli_has(args, "csv"))
+        return print_nodes(cli_has(args, "csv"));
     term_table *table = term_table_new();
     term_table_column(table, "format", TERM_LEFT);
     term_table_column(table, "extension", TERM_LEFT);
@@ -94,6 +105,7 @@ static int run(const cli_args *args)
 }
 
 static const cli_option options[] = {
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one line of JSON per format" },
     { 0 },
 };

@@ -111,9 +111,9 @@ static int run(const cli_args *args)
 }
 
 static const cli_option options[] = {
-    { "generation", 'g', "N", NULL, "an older state of the file, where it keeps them: see 'coffer log'" },
-    { "hash", 0, NULL, NULL, "a hash of what the file holds, however it is laid out; reads all of it" },
-    { "threads", 0, "N", NULL, "hash with N threads (one per core)" },
+    { "generation", 'g', "N", NULL, "describe generation N, for formats with generations: see 'coffer log'" },
+    { "hash", 0, NULL, NULL, "add a hash of the content, independent of the layout; reads the whole file" },
+    { "threads", 0, "N", NULL, "number of threads for --hash", "one per core" },
     { "json", 0, NULL, NULL, "one line of JSON per file" },
     { 0 },
 };

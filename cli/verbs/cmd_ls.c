@@ -75,12 +75,14 @@ static void print_totals(const coffer_node *entries)
                term_count(count, coffer_node_count(entries)), term_bytes(size, bytes), term_off(stdout));
 }
 
-static int print_entries(const coffer_node *entries, bool json)
+static int print_entries(const coffer_node *entries, const cli_args *args)
 {
     int status = CLI_OK;
     if (!entries)
         return CLI_OK;
-    if (!json) {
+    if (cli_has(args, "csv"))
+        return cli_print_csv(stdout, entries);
+    if (!cli_has(args, "json")) {
         cli_print_table(stdout, entries);
         print_totals(entries);
         return CLI_OK;
@@ -105,7 +107,7 @@ static int list(const cli_args *args, const char *path, const coffer_file *file)
     } else {
         status = sort_entries(args, root);
         if (!status)
-            status = print_entries(coffer_node_find(root, "entries"), cli_has(args, "json"));
+            status = print_entries(coffer_node_find(root, "entries"), args);
     }
     coffer_node_free(root);
     return status;
@@ -115,6 +117,8 @@ static int run(const cli_args *args)
 {
     const char *path = cli_operand(args, 0);
     coffer_file *file = NULL;
+    if (cli_check_output(args))
+        return CLI_USAGE;
     int status = cli_file_open_known(&file, path);
     if (status)
         return status;
@@ -139,8 +143,9 @@ static const char *describe_lists(void)
 
 static cli_option options[] = {
     { "what", 0, "LIST", NULL, NULL },
-    { "sort", 0, "COLUMN", NULL, "order by a column, sizes with the largest first" },
-    { "reverse", 'r', NULL, NULL, "with --sort: the other way round" },
+    { "sort", 0, "COLUMN", NULL, "sort by a column, sizes with the largest first", "the order of the file" },
+    { "reverse", 'r', NULL, NULL, "with --sort: reverse the order" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per line" },
     { 0 },
 };

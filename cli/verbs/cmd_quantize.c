@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct quantize_job {
     const cli_args *args;
@@ -19,12 +20,20 @@ typedef struct quantize_job {
 
 /* ---- Arguments ---- */
 
+static coffer_dtype dtype_of(const char *name)
+{
+    for (int i = 0; i < COFFER_DTYPE_COUNT; i++)
+        if (strcasecmp(coffer_dtype_name((coffer_dtype)i), name) == 0)
+            return (coffer_dtype)i;
+    return COFFER_DTYPE_NONE;
+}
+
 /* "k4", or "GLOB=k4"; the glob goes to `text`, which has room for it. */
 static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args *args, const char *value)
 {
     const char *equals = strrchr(value, '='), *name = equals ? equals + 1 : value;
-    coffer_dtype dtype = coffer_dtype_by_name(name);
-    bool keep = strcmp(name, "keep") == 0;
+    coffer_dtype dtype = dtype_of(name);
+    bool keep = strcasecmp(name, "keep") == 0;
     if (!keep && !coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
         return cli_usage(
             args, "--type %s: \"%s\" must be one of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
@@ -201,6 +210,8 @@ static int work(quantize_job *job)
     job->opts.progress = NULL;
     if (status != COFFER_OK)
         result = fail(job, &err);
+    else if (cli_has(job->args, "csv"))
+        result = cli_print_csv(stdout, coffer_node_find(root, "tensors"));
     else if (cli_has(job->args, "json"))
         result = cli_print_json(stdout, root);
     else
@@ -212,7 +223,9 @@ static int work(quantize_job *job)
 static int run(const cli_args *args)
 {
     quantize_job job = { .args = args, .opts = COFFER_MCF_QUANTIZE_OPTS_INIT };
-    int result = parse(&job);
+    int result = cli_check_output(args);
+    if (!result)
+        result = parse(&job);
     if (!result)
         result = work(&job);
     coffer__free(job.rules);
@@ -220,6 +233,9 @@ static int run(const cli_args *args)
     coffer__free(job.texts);
     return result;
 }
+
+/* -n is the number of rows in every other verb. */
+static const cli_old_spelling dry_run_old[] = { { "-n", NULL }, { 0 } };
 
 static const cli_option options[] = {
     { "type", 't', "[GLOB=]TYPE", NULL,
@@ -239,13 +255,14 @@ static const cli_option options[] = {
     { "exclude", 0, "GLOB", NULL, "copy tensors whose name matches; repeatable" },
     { "requantize", 0, NULL, NULL, "also quantize tensors that are already quantized" },
     { "nan", 0, "WHAT", "error|zero", "treat NaN and infinities as an error or as 0", "error" },
-    { "dry-run", 'n', NULL, NULL, "report the result without writing it" },
+    { "dry-run", 0, NULL, NULL, "report the result without writing it", NULL, dry_run_old },
     { "align", 0, "SIZE", "64|4K|2M", "alignment of tensors in bytes", "64" },
     { "no-dedup", 0, NULL, NULL, "store equal tensors again instead of sharing them" },
     { "no-checksums", 0, NULL, NULL, "write no checksums for 'check --full'" },
     { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "force", 'f', NULL, NULL, "overwrite an existing OUT" },
+    CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
       "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
       "bits_per_weight" },

@@ -362,12 +362,12 @@ static int run(const cli_args *args)
 }
 
 static const cli_option options[] = {
-    { "output", 'o', "OUT", NULL, "write the result to OUT (NAME.repaired.EXT beside the file)" },
+    { "output", 'o', "OUT", NULL, "write the result to OUT", "NAME.repaired.EXT next to the file" },
     { "in-place", 0, NULL, NULL, "replace the file; the original is kept as NAME.EXT.orig" },
     { "from", 0, "COPY", NULL, "replace damaged parts from a second copy, for formats that support it" },
-    { "keep-tail", 0, NULL, NULL, "take in whole records that an unfinished append left behind" },
-    { "to", 0, "N", NULL, "go back to generation N, where the format keeps older states: see 'coffer log'" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "keep-tail", 0, NULL, NULL, "keep complete records of an unfinished append" },
+    { "to", 0, "N", NULL, "restore generation N, for formats with generations: see 'coffer log'" },
+    { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, ok, rolled_back, output, original, findings" },
     CLI_KEY_OPTION,
     { 0 },

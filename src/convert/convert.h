@@ -3,6 +3,7 @@
 #define COFFER_CONVERT_CONVERT_H
 
 #include "coffer/convert.h"
+#include "coffer/dtype.h"
 
 /* Most options have neither choices nor a default, and their rows leave both out. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -32,6 +33,8 @@ static inline bool coffer__job_has(const coffer__convert_job *job, const char *n
 {
     return coffer__job_setting(job, name) != NULL;
 }
+/* The element type of that name, in capitals or not; COFFER_DTYPE_NONE for another text. */
+coffer_dtype coffer__dtype_of_setting(const char *text);
 /* A decimal number up to max. Untouched when the setting is not there. */
 coffer_status coffer__job_number(uint64_t *out, const coffer__convert_job *job, const char *name,
                                  uint64_t max, coffer_error *err);

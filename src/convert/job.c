@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 const char *coffer__job_setting(const coffer__convert_job *job, const char *name)
 {
@@ -17,6 +18,15 @@ const char *coffer__job_setting(const coffer__convert_job *job, const char *name
             value = job->settings[i].value ? job->settings[i].value : "";
     }
     return value;
+}
+
+coffer_dtype coffer__dtype_of_setting(const char *text)
+{
+    for (int i = 0; i < COFFER_DTYPE_COUNT; i++) {
+        if (strcasecmp(coffer_dtype_name((coffer_dtype)i), text) == 0)
+            return (coffer_dtype)i;
+    }
+    return COFFER_DTYPE_NONE;
 }
 
 /* Digits only. */

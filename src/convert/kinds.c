@@ -123,6 +123,21 @@ bool coffer_convert_is_text(const char *kind)
     return false;
 }
 
+const char *coffer_convert_extension_at(const char *kind, size_t index)
+{
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return index == 0 ? coffer_format_extension(format) : NULL;
+    for (size_t i = 0; i < OUTSIDE_COUNT; i++) {
+        if (strcmp(outside_kinds[i].name, kind) != 0)
+            continue;
+        for (size_t j = 0; outside_kinds[i].extensions[j]; j++)
+            if (j == index)
+                return outside_kinds[i].extensions[j];
+    }
+    return NULL;
+}
+
 /* The name decides for a compressed file that is cut off before its first byte of content. */
 static const char *packed_kind_by_name(const char *path)
 {

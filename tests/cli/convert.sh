@@ -13,7 +13,12 @@ for conversion in json.load(sys.stdin)["conversions"]:
     for option in conversion["options"]:
         if "--" + option["name"] not in known:
             print("not an option of the verb:", option["name"])'
-coffer convert --list | grep ' to ' | grep mscan
+coffer convert --list
+coffer convert --list beton
+coffer convert --list gguf --csv
+coffer convert --list gguf --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["conversions"]))'
+coffer convert --list nothing 2>&1
+echo "exit $?"
 # numpy reads what is written, where it is installed.
 coffer convert "$scan" scan.npy
 python3 - <<'EOF'

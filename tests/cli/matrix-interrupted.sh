@@ -36,12 +36,17 @@ for name, words in tasks.items():
         open("big.pycauset", "wb").write(before)
         status, said = interrupt(words, point)
         interrupted += status != 0
+        if name == "set --checksum":
+            # The change is short: a signal waits for it, and the command finishes.
+            assert status == 0, (name, point)
         left = set(os.listdir()) - {"big.pycauset", "small.pycauset", "out.csv"}
         assert not left, (name, point, left)
         check = subprocess.run(["coffer", "check", "--full", "--json", "big.pycauset"], stdout=subprocess.PIPE)
         assert check.returncode == 0, (name, point, check.stdout)
         now = open("big.pycauset", "rb").read()
+        if name == "set --checksum":
+            assert now != before, (name, point)
         assert now[4096:4096 + 2400000] == before[4096:4096 + 2400000], (name, point)
-    assert interrupted, name
+    assert interrupted or name == "set --checksum", name
     print(name, "was interrupted: the file is intact, nothing is left")
 END

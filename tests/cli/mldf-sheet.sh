@@ -3,6 +3,7 @@ set="$DATA/vectors/mldf/all-types-208.mldf"
 kind() { head -c 4 "$1" | od -An -c; }
 coffer sheet "$set" -o pictures.png && kind pictures.png
 coffer sheet "$set" -o sounds.svg --field audio --label caption -n 4 && grep -c '<svg' sounds.svg
+coffer sheet "$set" -o two.svg --field audio --field caption -n 2 && grep -o "<svg [^>]*width=.[0-9]*" two.svg | grep -o "width=.*"
 coffer sheet "$set" -o texts.png --field caption --columns 3 --size 64 --samples 2..8 && kind texts.png
 coffer sheet "$set" -o again.png && cmp pictures.png again.png && echo "the same samples"
 coffer sheet "$set" -o other.png --seed 1

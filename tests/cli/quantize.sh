@@ -9,7 +9,7 @@ echo "there already: exit $?"
 coffer quantize "$folder" mixed.mcf --type k3 --type '*embed*=q8' --type 'lm_head*=keep' --type '*norm*=f16' --method exact
 coffer quantize "$folder" again.mcf --type k4 --threads 1 >/dev/null && cmp small.mcf again.mcf && echo "the same bytes again"
 coffer quantize "$folder" --target-bpw 6 --dry-run
-coffer quantize "$folder" --type int8 --domain activations --clip 99 -n --json
+coffer quantize "$folder" --type int8 --domain activations --clip 99 --dry-run --json
 ls
 # What is already quantized is copied, unless asked otherwise.
 coffer quantize small.mcf copied.mcf --type q8 --exclude '*edge*' | tail -1

@@ -12,8 +12,15 @@
 
 #include <string.h>
 
+static const cli_old_spelling by_old[] = {
+    { "--group", NULL },
+    { "-g", NULL },
+    { "layer", "block" },
+    { 0 },
+};
+
 static const cli_option options[] = {
-    { "by", 0, "WHAT", "param|block|token", "group" },
+    { "by", 0, "WHAT", "param|block|token", "group", "param", by_old },
     { "output", 'o', "OUT", NULL, "result" },
     { "top", 0, "K", NULL, "how many" },
     { "tokens", 0, "A..B", NULL, "which" },
@@ -125,6 +132,32 @@ static void after_two_dashes_everything_is_an_operand(void **state)
     assert_int_equal(cli_operand_count(&args), 2);
     assert_false(cli_has(&args, "json"));
     cli_args_free(&args);
+}
+
+static void a_choice_may_be_in_capitals(void **state)
+{
+    (void)state;
+    cli_args args;
+    assert_parses(&args, "a --by BLOCK");
+    assert_string_equal(cli_value(&args, "by"), "block");
+    assert_int_equal(cli_choice(&args, "by", 0), 1);
+    cli_args_free(&args);
+}
+
+static void old_spellings_mean_the_new_ones(void **state)
+{
+    (void)state;
+    static const char *const lines[] = { "a --group layer -q", "a --group=BLOCK -q", "a -g layer -q",
+                                         "a -glayer -q", "a --by Layer -q" };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cli_args args;
+        assert_parses(&args, lines[i]);
+        assert_false(cli_has(&args, "group"));
+        assert_string_equal(cli_value(&args, "by"), "block");
+        cli_args_free(&args);
+    }
+    assert_refused("a --group layers");
+    assert_refused("a --gro layer");
 }
 
 static void what_the_table_does_not_have_is_refused(void **state)
@@ -295,6 +328,9 @@ static void an_option_has_the_same_form_in_every_format(void **state)
                 assert_int_equal(first->letter, option->letter);
                 assert_true(option->help && *option->help);
                 assert_true(option->argument || !option->choices);
+                assert_true(option->letter != 'n' || option->argument);
+                /* A default is in `initial`, from which the help takes it. */
+                assert_true(cli_verbs[v]->make_options || !strstr(option->help, "(default"));
             }
     }
 }
@@ -338,6 +374,8 @@ int main(void)
         cmocka_unit_test(an_abbreviation_works_as_long_as_it_is_clear),
         cmocka_unit_test(a_dash_and_a_negative_number_are_operands),
         cmocka_unit_test(after_two_dashes_everything_is_an_operand),
+        cmocka_unit_test(a_choice_may_be_in_capitals),
+        cmocka_unit_test(old_spellings_mean_the_new_ones),
         cmocka_unit_test(what_the_table_does_not_have_is_refused),
         cmocka_unit_test(of_an_option_given_twice_the_last_counts),
         cmocka_unit_test(a_number_is_whole_and_within_its_bounds),

@@ -3,13 +3,13 @@ python3 "$DATA/support/trace.py" monday.mlyze
 python3 "$DATA/support/trace.py" today.mlyze more
 coffer diff monday.mlyze today.mlyze
 echo "exit $?"
-coffer diff monday.mlyze today.mlyze --measure live --json
+coffer diff monday.mlyze today.mlyze --what leaks --json
 echo "exit $?"
-coffer diff monday.mlyze today.mlyze --measure live --fail-over 1K >/dev/null
+coffer diff monday.mlyze today.mlyze --what leaks --fail-over 1K >/dev/null
 echo "exit $?"
-coffer diff monday.mlyze today.mlyze --measure live --fail-over 1M >/dev/null
+coffer diff monday.mlyze today.mlyze --what leaks --fail-over 1M >/dev/null
 echo "exit $?"
-coffer diff today.mlyze monday.mlyze --measure live --fail-over 0 >/dev/null
+coffer diff today.mlyze monday.mlyze --what leaks --fail-over 0 >/dev/null
 echo "exit $?"
 coffer diff monday.mlyze monday.mlyze
 echo "exit $?"

@@ -89,7 +89,7 @@ static coffer_status convert_file(const char *folder, const char *in, const char
 {
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     opts.overwrite = true;
-    coffer_setting setting = { "fields", fields };
+    coffer_setting setting = { "field", fields };
     coffer_source *source = NULL;
     coffer_status status = coffer_source_open(&source, temp_path(folder, in), NULL, err);
     opts.settings = &setting;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 const coffer_convert_option coffer__mldf_export_options[] = {
-    { "fields", "NAMES", "only these fields, separated by commas" },
+    { "field", "NAME", "only this field; repeatable" },
     { "samples", "A..B", "only these samples" },
     { "key-file", "FILE", "the key of encrypted fields: 32 bytes or 64 hexadecimal digits" },
     { NULL, NULL, NULL },
@@ -44,9 +44,11 @@ static coffer_status open_set(coffer__mldf_export *export, coffer_error *err)
     return status;
 }
 
-/* True when a comma-separated list contains the name. */
+/* True when a value of "field" is the name, or a comma-separated list that contains it. */
 static bool is_listed(const char *list, const char *name)
 {
+    if (strcmp(list, name) == 0)
+        return true;
     size_t len = strlen(name);
     for (const char *at = list; *at;) {
         size_t part = strcspn(at, ",");
@@ -59,6 +61,8 @@ static bool is_listed(const char *list, const char *name)
 
 static coffer_status check_listed(const coffer__mldf_export *export, const char *list, coffer_error *err)
 {
+    if (coffer_mldf_find_field(export->set, list) != COFFER_INDEX_NONE)
+        return COFFER_OK;
     for (const char *at = list; *at;) {
         size_t part = strcspn(at, ",");
         char *name = coffer__strndup(at, part);
@@ -74,12 +78,32 @@ static coffer_status check_listed(const coffer__mldf_export *export, const char 
     return COFFER_OK;
 }
 
+static bool is_field_setting(const coffer_setting *setting)
+{
+    return strcmp(setting->name, "field") == 0;
+}
+
+static bool is_chosen(const coffer__convert_job *job, const char *name)
+{
+    bool any = false;
+    for (size_t i = 0; i < job->setting_count; i++) {
+        if (!is_field_setting(&job->settings[i]))
+            continue;
+        any = true;
+        if (is_listed(job->settings[i].value, name))
+            return true;
+    }
+    return !any;
+}
+
 static coffer_status choose_fields(coffer__mldf_export *export, coffer_error *err)
 {
-    const char *list = coffer__job_setting(export->job, "fields");
+    const coffer__convert_job *job = export->job;
     size_t count = coffer_mldf_field_count(export->set);
-    if (list) {
-        coffer_status status = check_listed(export, list, err);
+    for (size_t i = 0; i < job->setting_count; i++) {
+        coffer_status status = COFFER_OK;
+        if (is_field_setting(&job->settings[i]))
+            status = check_listed(export, job->settings[i].value, err);
         if (status)
             return status;
     }
@@ -87,7 +111,7 @@ static coffer_status choose_fields(coffer__mldf_export *export, coffer_error *er
     if (!export->fields)
         return coffer__fail_no_memory(err, count * sizeof *export->fields);
     for (size_t i = 0; i < count; i++) {
-        if (!list || is_listed(list, coffer_mldf_field_at(export->set, i)->name))
+        if (is_chosen(job, coffer_mldf_field_at(export->set, i)->name))
             export->fields[export->field_count++] = i;
     }
     return COFFER_OK;

@@ -23,7 +23,7 @@ typedef struct coffer__mldf_export {
     uint32_t ndim;
 } coffer__mldf_export;
 
-/* Opens the set and looks at the settings "fields", "samples" and "key-file". */
+/* Opens the set and looks at the settings "field", "samples" and "key-file". */
 coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__convert_job *job,
                                        coffer_error *err);
 void coffer__mldf_export_close(coffer__mldf_export *export);

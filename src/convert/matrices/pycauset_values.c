@@ -17,7 +17,7 @@ coffer_status coffer__pycauset_dtype_setting(coffer_dtype *out, const coffer__co
     const char *name = coffer__job_setting(job, "dtype");
     if (!name)
         return COFFER_OK;
-    coffer_dtype dtype = coffer_dtype_by_name(name);
+    coffer_dtype dtype = coffer__dtype_of_setting(name);
     if (dtype == COFFER_DTYPE_BOOL)
         dtype = COFFER_DTYPE_BIT;
     if (dtype == COFFER_DTYPE_NONE || !coffer_pycauset_dtype_name(dtype))

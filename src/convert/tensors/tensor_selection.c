@@ -6,10 +6,12 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/memory.h"
+#include "convert/convert.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static bool matches_any(const char *const *globs, size_t count, const char *name)
 {
@@ -117,8 +119,8 @@ void coffer__selection_free(coffer__selection *selection)
 
 coffer_status coffer__selection_cast(coffer_dtype *out, const char *text, coffer_error *err)
 {
-    coffer_dtype cast = coffer_dtype_by_name(text);
-    if (strcmp(text, "keep") == 0) {
+    coffer_dtype cast = coffer__dtype_of_setting(text);
+    if (strcasecmp(text, "keep") == 0) {
         *out = COFFER_DTYPE_NONE;
         return COFFER_OK;
     }

@@ -189,8 +189,8 @@ static coffer_status compare_pair(diff_job *job, size_t index_a, size_t index_b,
     const coffer_tensor *a = coffer_tensors_at(job->a, index_a), *b = coffer_tensors_at(job->b, index_b);
     if (!same_type(a, b)) {
         coffer_node *out = add_to(&job->types, job, a->name);
-        coffer__node_text(out, "a", a->type_name);
-        coffer__node_text(out, "b", b->type_name);
+        coffer__node_text(out, "a", coffer_tensor_dtype_name(a));
+        coffer__node_text(out, "b", coffer_tensor_dtype_name(b));
     }
     if (same_shape(a, b))
         return compare_values(job, index_a, index_b, err);
@@ -203,7 +203,7 @@ static coffer_status compare_pair(diff_job *job, size_t index_a, size_t index_b,
 static void put_only(diff_list *list, const diff_job *job, const coffer_tensor *tensor)
 {
     coffer_node *out = add_to(list, job, tensor->name);
-    coffer__node_text(out, "type", tensor->type_name);
+    coffer__node_text(out, "type", coffer_tensor_dtype_name(tensor));
     put_dims(out, "shape", tensor);
 }
 

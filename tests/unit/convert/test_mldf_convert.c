@@ -288,8 +288,8 @@ static void a_webdataset_comes_back_member_by_member(void **state)
 static void numbers_and_arrays_become_numpy_and_come_back(void **state)
 {
     (void)state;
-    static const coffer_setting fixed = { "fields", "label,weight,Pixels,tokens" };
-    static const coffer_setting label = { "fields", "label" };
+    static const coffer_setting fixed = { "field", "label,weight,Pixels,tokens" };
+    static const coffer_setting label = { "field", "label" };
     coffer_error err = COFFER_ERROR_INIT;
     make_set("a.mldf", 4);
     check(convert("a.mldf", "a.npz", &fixed, 1, &err), &err);
@@ -321,7 +321,7 @@ static void numbers_and_arrays_become_numpy_and_come_back(void **state)
 static void tf_records_hold_numbers_texts_and_pictures(void **state)
 {
     (void)state;
-    static const coffer_setting most = { "fields", "image,label,weight,caption,features" };
+    static const coffer_setting most = { "field", "image,label,weight,caption,features" };
     coffer_error err = COFFER_ERROR_INIT;
     make_set("a.mldf", 4);
     check(convert("a.mldf", "a.tfrecord", &most, 1, &err), &err);
@@ -363,7 +363,7 @@ static void tf_records_hold_numbers_texts_and_pictures(void **state)
 static void damaged_records_are_found_by_their_checksums(void **state)
 {
     (void)state;
-    static const coffer_setting label = { "fields", "label" };
+    static const coffer_setting label = { "field", "label" };
     coffer_error err = COFFER_ERROR_INIT;
     size_t size;
     make_set("a.mldf", 3);

@@ -137,7 +137,7 @@ static void another_type_is_a_difference_unless_there_is_a_tolerance(void **stat
     (void)state;
     assert_false(equal(root));
     assert_int_equal(number(root, "identical"), 1);
-    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "types"), "b"), NULL), "F64");
+    assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "types"), "b"), NULL), "f64");
     coffer_node_free(root);
     opts.tolerance = 1e-9;
     root = diff(&a, &b, &opts);
