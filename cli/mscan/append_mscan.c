@@ -68,7 +68,7 @@ static coffer_status open_new(append_job *job, coffer_error *err)
     if (status == COFFER_OK)
         status = coffer_mscan_open(&job->new, is_scan ? job->in : job->converted, NULL, err);
     if (status == COFFER_OK)
-        status = coffer_mscan_replay_new(&job->replay, job->new, err);
+        status = coffer_mscan_replay_new(&job->replay, job->new, NULL, err);
     return status;
 }
 
@@ -80,16 +80,15 @@ static coffer_status compare_scales(const append_job *job, coffer_error *err)
     static const char *const names[2] = { "activation", "grad_norm" };
     for (int i = 0; i < 2; i++) {
         coffer_mscan_metric metric = (coffer_mscan_metric)i;
-        coffer_mscan_quantization old, new;
+        const coffer_mscan_quantization *old = coffer_mscan_quantization_of(job->old, metric, 0, 0);
+        const coffer_mscan_quantization *new = coffer_mscan_quantization_of(job->new, metric, 0, 0);
         coffer_mscan_scale_scope old_scope = coffer_mscan_quantization_scope(job->old, metric);
         coffer_mscan_scale_scope new_scope = coffer_mscan_quantization_scope(job->new, metric);
         bool is_table = job->temporary != NULL;
         if (new_scope == COFFER_MSCAN_SCALE_UNKNOWN && (is_table || old_scope == new_scope))
             continue;
-        bool same = old_scope == COFFER_MSCAN_SCALE_FILE && new_scope == COFFER_MSCAN_SCALE_FILE &&
-                    coffer_mscan_quantization_of(&old, job->old, metric, 0, 0) &&
-                    coffer_mscan_quantization_of(&new, job->new, metric, 0, 0) &&
-                    old.scale == new.scale &&old.offset == new.offset;
+        bool same = old_scope == COFFER_MSCAN_SCALE_FILE && new_scope == COFFER_MSCAN_SCALE_FILE && old &&
+                    new && old->scale == new->scale && old->offset == new->offset;
         if (!same)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                 "%s is quantized in another way there than in %s", names[i],
@@ -111,14 +110,14 @@ static coffer_status match_params(append_job *job, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_param_count(job->new); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(job->new, i);
-        if (param.id >= PARAM_IDS)
+        const coffer_mscan_param *param = coffer_mscan_param_at(job->new, i);
+        if (param->id >= PARAM_IDS)
             continue;
-        uint16_t id = (uint16_t)param.id;
-        if (is_unnamed(&param) && coffer_mscan_param_name(job->old, id))
+        uint16_t id = (uint16_t)param->id;
+        if (is_unnamed(param) && coffer_mscan_param_name(job->old, id))
             job->ids[id] = id;
         else
-            status = coffer_mscan_writer_add_param(&job->ids[id], job->writer, param.name, err);
+            status = coffer_mscan_writer_add_param(&job->ids[id], job->writer, param->name, err);
     }
     return status;
 }
@@ -149,22 +148,22 @@ static coffer_status write_step(append_job *job, const coffer_mscan_step *step, 
 
 static coffer_status write_sequence(append_job *job, size_t index, coffer_error *err)
 {
-    coffer_mscan_sequence sequence = coffer_mscan_sequence_at(job->new, index);
+    const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(job->new, index);
     coffer_status status =
-        sequence.source
-            ? coffer_mscan_writer_begin_sequence_len(job->writer, sequence.source, sequence.source_len, err)
+        sequence->source
+            ? coffer_mscan_writer_begin_sequence_len(job->writer, sequence->source, sequence->source_len, err)
             : coffer_mscan_writer_begin_sequence(job->writer, cli_value(job->args, "source"), err);
     if (status == COFFER_OK)
-        status = coffer_mscan_replay_seek(job->replay, sequence.first_token, err);
-    for (uint64_t i = 0; status == COFFER_OK && i < sequence.num_tokens; i++) {
-        coffer_mscan_step step;
+        status = coffer_mscan_replay_seek(job->replay, sequence->first_token, err);
+    for (uint64_t i = 0; status == COFFER_OK && i < sequence->num_tokens; i++) {
+        coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
         bool more;
         status = coffer_mscan_replay_next(&more, &step, job->replay, err);
         if (status == COFFER_OK)
             status = write_step(job, &step, err);
     }
     if (status == COFFER_OK)
-        status = coffer_mscan_writer_end_sequence(job->writer, sequence.num_tokens, err);
+        status = coffer_mscan_writer_end_sequence(job->writer, sequence->num_tokens, err);
     return status;
 }
 

@@ -146,10 +146,10 @@ static void put_text(list_writer *list, const char *name, const char *text, size
 static void list_params(list_writer *list, const coffer_mscan *scan)
 {
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
         begin_row(list);
-        put_number(list, "id", param.id);
-        put_text(list, "name", param.name, param.name_len);
+        put_number(list, "id", param->id);
+        put_text(list, "name", param->name, param->name_len);
         end_row(list);
     }
 }
@@ -157,12 +157,12 @@ static void list_params(list_writer *list, const coffer_mscan *scan)
 static void list_sequences(list_writer *list, const coffer_mscan *scan)
 {
     for (size_t i = 0; i < coffer_mscan_sequence_count(scan); i++) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(scan, i);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(scan, i);
         begin_row(list);
-        put_number(list, "sequence_id", sequence.sequence_id);
-        put_number(list, "num_tokens", sequence.num_tokens);
-        put_number(list, "first_token", sequence.first_token);
-        put_text(list, "source", sequence.source, sequence.source_len);
+        put_number(list, "sequence_id", sequence->sequence_id);
+        put_number(list, "num_tokens", sequence->num_tokens);
+        put_number(list, "first_token", sequence->first_token);
+        put_text(list, "source", sequence->source, sequence->source_len);
         end_row(list);
     }
 }

@@ -81,7 +81,7 @@ static bool choose_next(uint64_t *token, replay_player *player)
 static coffer_status play(replay_player *player, coffer_error *err)
 {
     uint64_t token = player->first;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     bool more;
     do {
         coffer_status status = coffer_mscan_replay_seek(player->replay, token, err);
@@ -137,14 +137,14 @@ static coffer_status find_largest(double *out, const coffer_mscan *scan, coffer_
 static int run_on(const cli_args *args, const coffer_mscan *scan)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    replay_player player = { .sequence = SIZE_MAX };
+    replay_player player = { .sequence = COFFER_INDEX_NONE };
     replay_look look = { 0 };
     int result = parse(&player, &look, args, scan);
     if (result != CLI_OK)
         return result;
     coffer_status status = find_largest(&look.full_bar, scan, look.metric, &err);
     if (status == COFFER_OK)
-        status = coffer_mscan_replay_new(&player.replay, scan, &err);
+        status = coffer_mscan_replay_new(&player.replay, scan, NULL, &err);
     if (status == COFFER_OK && !(player.frame = replay_frame_new(scan, &look)))
         status = coffer__fail_no_memory(&err, sizeof look);
     if (status == COFFER_OK) {

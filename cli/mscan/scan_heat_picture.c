@@ -14,7 +14,7 @@ size_t scan_heat_longest_name(const coffer_mscan *scan)
 {
     size_t longest = 0;
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        size_t len = coffer_mscan_param_at(scan, i).name_len;
+        size_t len = coffer_mscan_param_at(scan, i)->name_len;
         longest = len > longest ? len : longest;
     }
     return longest;
@@ -66,18 +66,19 @@ static void draw_sequences(picture *canvas, picture_box plot, const scan_heat *h
     double tokens = (double)(grid->token_end - grid->token_begin);
     size_t first = coffer_mscan_sequence_of_token(heat->scan, grid->token_begin);
     size_t last = coffer_mscan_sequence_of_token(heat->scan, scan_heat_last_token(heat));
-    if (first == SIZE_MAX || last == SIZE_MAX || (double)(last - first + 1) * NARROWEST_SEQUENCE > plot.width)
+    if (first == COFFER_INDEX_NONE || last == COFFER_INDEX_NONE ||
+        (double)(last - first + 1) * NARROWEST_SEQUENCE > plot.width)
         return;
     for (size_t i = first; i <= last; i++) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(heat->scan, i);
-        double begin = fmax((double)sequence.first_token, (double)grid->token_begin);
-        double end = fmin((double)(sequence.first_token + sequence.num_tokens), (double)grid->token_end);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(heat->scan, i);
+        double begin = fmax((double)sequence->first_token, (double)grid->token_begin);
+        double end = fmin((double)(sequence->first_token + sequence->num_tokens), (double)grid->token_end);
         double x = plot.x + (begin - (double)grid->token_begin) / tokens * plot.width;
         if (i > first)
             picture_line(canvas, x, plot.y, x, plot.y + plot.height, 1.5, boundary_color);
         picture_line(canvas, x, plot.y - 14, x, plot.y - 1, 1, tick_color);
         draw_sequence_label(canvas, (picture_box){ x, plot.y - 5, (end - begin) / tokens * plot.width, 0 },
-                            &sequence);
+                            sequence);
     }
 }
 

@@ -50,18 +50,19 @@ static void print_sequences(const scan_heat *heat, unsigned label, unsigned cell
     size_t width = (size_t)grid->width * cell, end = 0;
     size_t first = coffer_mscan_sequence_of_token(heat->scan, grid->token_begin);
     uint64_t tokens = grid->token_end - grid->token_begin;
-    if (first == SIZE_MAX || width >= sizeof line)
+    if (first == COFFER_INDEX_NONE || width >= sizeof line)
         return;
     memset(line, ' ', width);
     for (size_t i = first; i < coffer_mscan_sequence_count(heat->scan); i++) {
         char number[24];
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(heat->scan, i);
-        uint64_t begin = sequence.first_token > grid->token_begin ? sequence.first_token : grid->token_begin;
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(heat->scan, i);
+        uint64_t begin =
+            sequence->first_token > grid->token_begin ? sequence->first_token : grid->token_begin;
         if (begin >= grid->token_end)
             break;
         size_t at = (size_t)((double)(begin - grid->token_begin) / (double)tokens * (double)width);
         size_t len =
-            (size_t)snprintf(number, sizeof number, "#%llu", (unsigned long long)sequence.sequence_id);
+            (size_t)snprintf(number, sizeof number, "#%llu", (unsigned long long)sequence->sequence_id);
         if ((end && at <= end) || at + len > width)
             continue;
         memcpy(line + at, number, len);

@@ -25,9 +25,9 @@ static void csv_text(coffer__buffer *line, const char *text, size_t len)
 static void csv_key(coffer__buffer *line, const stats_view *view, uint64_t key)
 {
     if (view->by == COFFER_MSCAN_BY_SEQUENCE) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
-        coffer__buffer_printf(line, "%llu,", (unsigned long long)sequence.sequence_id);
-        csv_text(line, sequence.source, sequence.source ? sequence.source_len : 0);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
+        coffer__buffer_printf(line, "%llu,", (unsigned long long)sequence->sequence_id);
+        csv_text(line, sequence->source, sequence->source ? sequence->source_len : 0);
         return;
     }
     coffer__buffer_printf(line, "%llu", (unsigned long long)key);
@@ -36,10 +36,10 @@ static void csv_key(coffer__buffer *line, const stats_view *view, uint64_t key)
         coffer__buffer_append(line, ",", 1);
         csv_text(line, name, name ? strlen(name) : 0);
     } else if (view->by == COFFER_MSCAN_BY_TOKEN) {
-        coffer_mscan_sequence sequence;
-        if (places_sequence_of(&sequence, view->scan, key))
-            coffer__buffer_printf(line, ",%llu,%llu", (unsigned long long)sequence.sequence_id,
-                                  (unsigned long long)(key - sequence.first_token));
+        const coffer_mscan_sequence *sequence = places_sequence_of(view->scan, key);
+        if (sequence)
+            coffer__buffer_printf(line, ",%llu,%llu", (unsigned long long)sequence->sequence_id,
+                                  (unsigned long long)(key - sequence->first_token));
         else
             coffer__buffer_append(line, ",,", 2);
     }

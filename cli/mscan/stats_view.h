@@ -36,7 +36,7 @@ typedef struct stats_view {
     coffer_mscan_by by;
     const coffer_mscan_stats *stats;   /* one of these two */
     const coffer_mscan_scores *scores; /* is there */
-    size_t sequence;                   /* the only one that is shown, or SIZE_MAX */
+    size_t sequence;                   /* the only one that is shown, or COFFER_INDEX_NONE */
     bool real[2];                      /* by metric: real units, not quantized integers */
     const stats_column *columns[STATS_MOST_COLUMNS];
     size_t column_count;

@@ -89,16 +89,16 @@ static coffer_status check_scales(const coffer__mscan_export *export, coffer_err
     return COFFER_OK;
 }
 
-/* *out is SIZE_MAX, for all, when none is asked for. */
+/* *out is COFFER_INDEX_NONE, for all, when none is asked for. */
 static coffer_status select_sequence(size_t *out, const coffer__mscan_export *export, coffer_error *err)
 {
     uint64_t id = 0;
     coffer_status status = coffer__job_number(&id, export->job, "sequence", UINT64_MAX, err);
-    *out = SIZE_MAX;
+    *out = COFFER_INDEX_NONE;
     if (status || !coffer__job_setting(export->job, "sequence"))
         return status;
     *out = coffer_mscan_find_sequence(export->scan, id);
-    if (*out != SIZE_MAX)
+    if (*out != COFFER_INDEX_NONE)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                         "the scan has no sequence %" PRIu64, id);
@@ -210,17 +210,18 @@ coffer_status coffer__mscan_export_count(uint64_t *count, coffer__mscan_export *
 coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export *export,
                                         const uint8_t *record, coffer__mscan_field field, coffer_error *err)
 {
-    coffer_mscan_quantization scale;
     coffer_mscan_metric metric = metric_of(field);
     uint16_t param = coffer__mscan_load_param(record);
-    size_t sequence = SIZE_MAX;
+    size_t sequence = COFFER_INDEX_NONE;
     if (coffer_mscan_quantization_scope(export->scan, metric) == COFFER_MSCAN_SCALE_SEQUENCE)
         sequence = coffer_mscan_sequence_of_token(export->scan, coffer__mscan_load_token(record));
-    if (!coffer_mscan_quantization_of(&scale, export->scan, metric, param, sequence))
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(export->scan, metric, param, sequence);
+    if (!scale)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "no real units: the metadata has no scale of %s for token %" PRIu32 ", param %u",
                             coffer__mscan_field_names[field], coffer__mscan_load_token(record), param);
-    *out = scale.offset + scale.scale * coffer__mscan_field_value(record, field);
+    *out = scale->offset + scale->scale * coffer__mscan_field_value(record, field);
     return COFFER_OK;
 }
 

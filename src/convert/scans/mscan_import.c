@@ -88,15 +88,15 @@ static coffer_status quantize(uint16_t *out, const coffer__mscan_import *import,
 {
     coffer_mscan_metric metric =
         field == COFFER__MSCAN_ACTIVATION ? COFFER_MSCAN_ACTIVATION : COFFER_MSCAN_GRAD_NORM;
-    coffer_mscan_quantization scale = { 0, 0 };
     size_t sequence = coffer_mscan_sequence_of_token(&import->target, record->token_idx);
     double value = coffer__number_as_f64(&row->value[field]);
-    bool known = coffer_mscan_quantization_of(&scale, &import->target, metric, record->param_id, sequence);
-    double raw = known ? round((value - scale.offset) / scale.scale) : (double)NAN;
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(&import->target, metric, record->param_id, sequence);
+    double raw = scale ? round((value - scale->offset) / scale->scale) : (double)NAN;
     if (!(raw >= 0 && raw <= UINT16_MAX))
         return coffer__mscan_import_fail(err, COFFER_E_BAD_VALUE, input, row, field,
-                                         "%g lies outside what scale %g and offset %g can say", value,
-                                         scale.scale, scale.offset);
+                                         "%g is out of range for scale %g and offset %g", value,
+                                         scale ? scale->scale : 0.0, scale ? scale->offset : 0.0);
     *out = (uint16_t)raw;
     return COFFER_OK;
 }

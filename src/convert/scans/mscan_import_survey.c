@@ -264,10 +264,11 @@ static coffer_status make_sequences(sequence_list *list, const coffer__mscan_imp
 /* ---- The metadata ---- */
 
 /* So that low becomes 0 and high 65535. */
-static coffer_mscan_quantization scale_between(double low, double high)
+static void scale_between(coffer_mscan_quantization *out, double low, double high)
 {
     double scale = high / UINT16_MAX - low / UINT16_MAX;
-    return (coffer_mscan_quantization){ scale > 0 ? scale : 1.0, low };
+    out->scale = scale > 0 ? scale : 1.0;
+    out->offset = low;
 }
 
 static coffer_status compose_base(coffer__mscan_metadata *out, const coffer__mscan_import *import,
@@ -275,9 +276,13 @@ static coffer_status compose_base(coffer__mscan_metadata *out, const coffer__msc
 {
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     opts.model_name = coffer__job_setting(import->job, "model-name");
-    opts.quantized = import->quantize;
-    for (unsigned metric = 0; import->quantize && metric < 2; metric++)
-        opts.quantization[metric] = scale_between(import->low[metric], import->high[metric]);
+    coffer_mscan_quantization scales[2] = { COFFER_MSCAN_QUANTIZATION_INIT, COFFER_MSCAN_QUANTIZATION_INIT };
+    if (import->quantize) {
+        for (unsigned metric = 0; metric < 2; metric++)
+            scale_between(&scales[metric], import->low[metric], import->high[metric]);
+        opts.activation = &scales[COFFER_MSCAN_ACTIVATION];
+        opts.grad_norm = &scales[COFFER_MSCAN_GRAD_NORM];
+    }
     return coffer__mscan_compose_empty(out, &opts, NULL, &import->job->limits, err);
 }
 

@@ -103,7 +103,7 @@ static char *put_name(char *to, const text_export *export, const uint8_t *record
 static char *put_sequence(char *to, const text_export *export, const uint8_t *record)
 {
     size_t sequence = coffer_mscan_sequence_of_token(export->common.scan, coffer__mscan_load_token(record));
-    if (sequence == SIZE_MAX)
+    if (sequence == COFFER_INDEX_NONE)
         return put(to, export->dialect->nothing, strlen(export->dialect->nothing));
     return coffer__put_u32(to, (uint32_t)sequence);
 }

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 #include "io/os.h"
@@ -35,7 +36,9 @@ static coffer_status read_base(coffer_mscan_writer *writer, const coffer__mscan_
     status = coffer__mscan_read_metadata(&writer->base, src, header, limits, report, &cause);
     if (status) {
         status = coffer__fail(err, status, cause.offset, "%s%s", cause.text,
-                              coffer__is_about_file(status) && status != COFFER_E_LIMIT ? "; repair the file before appending" : "");
+                              coffer__is_about_file(status) && status != COFFER_E_LIMIT
+                                  ? "; repair the file before appending"
+                                  : "");
         goto out;
     }
     if ((status = fail_damaged(report, err)) || (status = coffer__report_status(report, err)))
@@ -75,21 +78,27 @@ static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_h
 }
 
 coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
-                                            const coffer_limits *limits, coffer_error *err)
+                                            const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
-    coffer_limits allowed = coffer__limits(limits);
+    coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    coffer_limits limits = coffer__limits(options.limits);
     coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);
-    coffer__mscan_header header;
-    coffer_source *src;
-    coffer_status status;
     if (!writer)
         return COFFER_E_NO_MEMORY;
-    if ((status = coffer__update_open(&writer->update, path, NULL, err)))
+    status = coffer__update_open(&writer->update, path, NULL, err);
+    if (status)
         goto out;
-    src = coffer__update_source(writer->update);
-    if ((status = coffer__mscan_read_header(&header, src, err)) ||
-        (status = read_base(writer, &header, src, &allowed, err)) ||
-        (status = find_end(writer, &header, src, err)))
+    coffer_source *src = coffer__update_source(writer->update);
+    coffer__mscan_header header;
+    status = coffer__mscan_read_header(&header, src, err);
+    if (!status)
+        status = read_base(writer, &header, src, &limits, err);
+    if (!status)
+        status = find_end(writer, &header, src, err);
+    if (status)
         goto out;
     *out = writer;
     return COFFER_OK;

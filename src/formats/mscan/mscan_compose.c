@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mscan/mscan_layout.h"
 
 #include <stdio.h>
@@ -132,16 +133,20 @@ coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_dra
 
 /* ---- An empty scan ---- */
 
-static void write_scale(coffer__json_writer *json, const char *key, const coffer_mscan_quantization *scale)
+static void write_scale(coffer__json_writer *json, const char *key, const coffer_mscan_quantization *given)
 {
+    coffer_mscan_quantization scale = COFFER_MSCAN_QUANTIZATION_INIT;
+    if (!given)
+        return;
+    coffer__copy_options(&scale, sizeof scale, given);
     coffer__json_key(json, key);
     coffer__json_open_object(json);
     coffer__json_key(json, "kind");
     coffer__json_string(json, "linear");
     coffer__json_key(json, "scale");
-    coffer__json_write_f64(json, scale->scale);
+    coffer__json_write_f64(json, scale.scale);
     coffer__json_key(json, "offset");
-    coffer__json_write_f64(json, scale->offset);
+    coffer__json_write_f64(json, scale.offset);
     coffer__json_key(json, "scope");
     coffer__json_string(json, "file");
     coffer__json_close_object(json);
@@ -163,11 +168,11 @@ coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const cof
     coffer__json_string(&json, "1.1");
     coffer__json_key(&json, "model_name");
     coffer__json_string(&json, opts->model_name ? opts->model_name : "");
-    if (opts->quantized) {
+    if (opts->activation || opts->grad_norm) {
         coffer__json_key(&json, "quantization");
         coffer__json_open_object(&json);
-        write_scale(&json, "activation", &opts->quantization[COFFER_MSCAN_ACTIVATION]);
-        write_scale(&json, "grad_norm", &opts->quantization[COFFER_MSCAN_GRAD_NORM]);
+        write_scale(&json, "activation", opts->activation);
+        write_scale(&json, "grad_norm", opts->grad_norm);
         coffer__json_close_object(&json);
     }
     if (opts->block_size)

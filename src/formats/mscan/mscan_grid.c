@@ -98,7 +98,7 @@ static coffer_status draw_from_records(drawing *draw, const coffer_mscan *scan,
 
     draw->row_at = opts->rows == COFFER_MSCAN_ROWS_PARAM ? COFFER__MSCAN_PARAM_AT : COFFER__MSCAN_BLOCK_AT;
     status = coffer__mscan_select(&selection, scan, opts->param_glob, draw->across.begin,
-                                  end < total ? end : total, SIZE_MAX, err);
+                                  end < total ? end : total, COFFER_INDEX_NONE, err);
     if (status)
         return status;
     pass.threads = coffer__mscan_pass_threads(&selection, opts->threads, UINT32_MAX);
@@ -113,7 +113,7 @@ static coffer_status draw_from_records(drawing *draw, const coffer_mscan *scan,
     return coffer__mscan_pass_run(&pass, err);
 }
 
-/* ---- The public face ---- */
+/* ---- Public functions ---- */
 
 static coffer_status check_options(const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
@@ -201,28 +201,32 @@ static coffer_status new_cells(drawing *draw, const coffer_mscan_grid_opts *opts
     return draw->cells ? COFFER_OK : coffer__fail_no_memory(err, count * sizeof *draw->cells);
 }
 
+COFFER__INIT_FUNCTION(coffer_mscan_grid_opts, COFFER_MSCAN_GRID_OPTS_INIT)
+
 coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
                                     const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
-    coffer_mscan_grid_opts asked = COFFER_MSCAN_GRID_OPTS_INIT;
+    coffer_mscan_grid_opts options = COFFER_MSCAN_GRID_OPTS_INIT;
     coffer__mscan_pyramid *pyramid = NULL;
     drawing draw = { .cells = NULL };
-    coffer_status status;
-
-    if ((status = coffer__take_options(&asked, sizeof asked, opts, err)) ||
-        (status = check_options(&asked, err)))
-        return status;
-    if (asked.cache_path && !asked.param_glob &&
-        (status = coffer__mscan_pyramid_open(&pyramid, scan, &asked, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_options(&options, err);
+    if (!status && options.cache_path && !options.param_glob)
+        status = coffer__mscan_pyramid_open(&pyramid, scan, &options, err);
+    if (!status)
+        status = lay_out(&draw, scan, pyramid, &options, err);
+    if (!status)
+        status = new_cells(&draw, &options, err);
+    if (status)
         goto out;
-    if ((status = lay_out(&draw, scan, pyramid, &asked, err)) || (status = new_cells(&draw, &asked, err)))
-        goto out;
-    if (pyramid && coffer__mscan_pyramid_serves(pyramid, asked.rows, &draw.down, &draw.across))
-        status = coffer__mscan_pyramid_draw(draw.cells, pyramid, scan, &asked, &draw.down, &draw.across, err);
+    if (pyramid && coffer__mscan_pyramid_serves(pyramid, options.rows, &draw.down, &draw.across))
+        status =
+            coffer__mscan_pyramid_draw(draw.cells, pyramid, scan, &options, &draw.down, &draw.across, err);
     else
-        status = draw_from_records(&draw, scan, &asked, err);
-    if (status == COFFER_OK)
-        status = new_grid(out, &draw, asked.metric, err);
+        status = draw_from_records(&draw, scan, &options, err);
+    if (!status)
+        status = new_grid(out, &draw, options.metric, err);
 out:
     coffer__mscan_pyramid_close(pyramid);
     coffer__free(draw.cells);

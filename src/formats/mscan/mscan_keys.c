@@ -130,7 +130,7 @@ bool coffer__mscan_key_of(coffer__mscan_key_span *out, const coffer__mscan_keys 
         return true;
     }
     sequence = coffer_mscan_sequence_of_token(keys->scan, token);
-    if (sequence == SIZE_MAX) {
+    if (sequence == COFFER_INDEX_NONE) {
         *out = (coffer__mscan_key_span){ 0, metadata->total_tokens, UINT64_MAX };
         return false;
     }

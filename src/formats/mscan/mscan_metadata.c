@@ -301,6 +301,7 @@ static coffer_status load_params(loader *load)
 
 static bool read_scale(coffer_mscan_quantization *out, const coffer__json_value *value)
 {
+    out->struct_size = sizeof *out;
     return coffer__json_f64(&out->scale, coffer__json_find(value, "scale")) &&
            coffer__json_f64(&out->offset, coffer__json_find(value, "offset")) && isfinite(out->scale) &&
            isfinite(out->offset);

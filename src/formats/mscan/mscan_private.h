@@ -16,7 +16,8 @@ typedef enum coffer__mscan_order {
 } coffer__mscan_order;
 
 struct coffer_mscan {
-    coffer_source *source; /* borrowed */
+    coffer_source *source;
+    coffer_source *own_source; /* the same when coffer_mscan_open_path opened it, else NULL */
     coffer_limits limits;
     uint64_t record_area; /* file offset of record 0: the header length */
     uint64_t record_count;

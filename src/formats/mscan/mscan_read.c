@@ -128,8 +128,29 @@ void coffer_mscan_close(coffer_mscan *scan)
     if (!scan)
         return;
     coffer__mscan_metadata_free(&scan->metadata);
+    coffer_source_close(scan->own_source);
     coffer__free(scan);
 }
+
+coffer_status coffer_mscan_open_path(coffer_mscan **out, const char *path, const coffer_mscan_open_opts *opts,
+                                     coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_mscan *scan = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (!status)
+        status = coffer_mscan_open(&scan, src, opts, err);
+    if (status) {
+        coffer_source_close(src);
+        return status;
+    }
+    scan->own_source = src;
+    *out = scan;
+    return COFFER_OK;
+}
+
+COFFER__INIT_FUNCTION(coffer_mscan_open_opts, COFFER_MSCAN_OPEN_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mscan_quantization, COFFER_MSCAN_QUANTIZATION_INIT)
 
 /* ---- Metadata ---- */
 
@@ -153,16 +174,16 @@ size_t coffer_mscan_sequence_count(const coffer_mscan *scan)
     return scan->metadata.sequence_count;
 }
 
-coffer_mscan_sequence coffer_mscan_sequence_at(const coffer_mscan *scan, size_t index)
+const coffer_mscan_sequence *coffer_mscan_sequence_at(const coffer_mscan *scan, size_t index)
 {
-    return scan->metadata.sequences[index];
+    return index < scan->metadata.sequence_count ? &scan->metadata.sequences[index] : NULL;
 }
 
 size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token)
 {
     size_t low = 0, high = scan->metadata.sequence_count;
     if (token >= scan->metadata.total_tokens)
-        return SIZE_MAX;
+        return COFFER_INDEX_NONE;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (scan->metadata.sequences[middle].first_token <= token)
@@ -178,7 +199,7 @@ size_t coffer_mscan_find_sequence(const coffer_mscan *scan, uint64_t sequence_id
     for (size_t i = 0; i < scan->metadata.sequence_count; i++)
         if (scan->metadata.sequences[i].sequence_id == sequence_id)
             return i;
-    return SIZE_MAX;
+    return COFFER_INDEX_NONE;
 }
 
 size_t coffer_mscan_param_count(const coffer_mscan *scan)
@@ -186,9 +207,9 @@ size_t coffer_mscan_param_count(const coffer_mscan *scan)
     return scan->metadata.param_count;
 }
 
-coffer_mscan_param coffer_mscan_param_at(const coffer_mscan *scan, size_t index)
+const coffer_mscan_param *coffer_mscan_param_at(const coffer_mscan *scan, size_t index)
 {
-    return scan->metadata.params[index];
+    return index < scan->metadata.param_count ? &scan->metadata.params[index] : NULL;
 }
 
 const char *coffer_mscan_param_name(const coffer_mscan *scan, uint16_t param_id)
@@ -209,25 +230,20 @@ coffer_mscan_scale_scope coffer_mscan_quantization_scope(const coffer_mscan *sca
     return scan->metadata.scales[metric].scope;
 }
 
-bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_mscan *scan,
-                                  coffer_mscan_metric metric, uint16_t param_id, size_t sequence)
+const coffer_mscan_quantization *coffer_mscan_quantization_of(const coffer_mscan *scan,
+                                                              coffer_mscan_metric metric, uint16_t param_id,
+                                                              size_t sequence)
 {
     const coffer__mscan_metadata *metadata = &scan->metadata;
     const coffer__mscan_scales *scales = &metadata->scales[metric];
-    size_t index = SIZE_MAX;
-
+    size_t index = COFFER_INDEX_NONE;
     if (scales->scope == COFFER_MSCAN_SCALE_PARAM && metadata->param_index[param_id])
         index = metadata->param_index[param_id] - 1;
     else if (scales->scope == COFFER_MSCAN_SCALE_SEQUENCE && sequence < metadata->sequence_count)
         index = sequence;
-    if (index != SIZE_MAX && !isnan(scales->values[index].scale)) {
-        *out = scales->values[index];
-        return true;
-    }
-    if (scales->scope == COFFER_MSCAN_SCALE_UNKNOWN || !scales->has_common)
-        return false;
-    *out = scales->common;
-    return true;
+    if (index != COFFER_INDEX_NONE && !isnan(scales->values[index].scale))
+        return &scales->values[index];
+    return scales->scope != COFFER_MSCAN_SCALE_UNKNOWN && scales->has_common ? &scales->common : NULL;
 }
 
 /* ---- Records ---- */
@@ -344,7 +360,7 @@ out:
 
 coffer_status coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err)
 {
-    /* What is remembered is no part of what the caller sees as the scan's value. */
+    /* Caching does not change the logical value of a const scan. */
     atomic_int *memory = &((coffer_mscan *)(uintptr_t)scan)->order;
     coffer__mscan_order order = (coffer__mscan_order)atomic_load(memory);
     if (order == COFFER__MSCAN_ORDER_UNKNOWN) {

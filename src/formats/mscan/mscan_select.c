@@ -40,7 +40,7 @@ coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_ms
     out->count = scan->record_count;
     out->token_begin = begin;
     out->token_end = end;
-    if (sequence != SIZE_MAX) {
+    if (sequence != COFFER_INDEX_NONE) {
         if (sequence >= scan->metadata.sequence_count)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                                 "sequence %zu asked for, the scan has %zu", sequence,

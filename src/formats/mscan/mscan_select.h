@@ -14,8 +14,8 @@ typedef struct coffer__mscan_selection {
     uint64_t params[COFFER__MSCAN_PARAM_IDS / 64]; /* a bit for each param_id */
 } coffer__mscan_selection;
 
-/* Tokens [begin, end); param_glob may be NULL; sequence is an index or SIZE_MAX. When the tokens are a part
- * of the scan, this finds out whether they are sorted. */
+/* Tokens [begin, end); param_glob may be NULL; sequence is an index or COFFER_INDEX_NONE. When the tokens are
+ * a part of the scan, this finds out whether they are sorted. */
 coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_mscan *scan,
                                    const char *param_glob, uint64_t begin, uint64_t end, size_t sequence,
                                    coffer_error *err);

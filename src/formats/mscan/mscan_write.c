@@ -54,7 +54,7 @@ void coffer_mscan_writer_discard(coffer_mscan_writer *writer)
     coffer__mscan_writer_free(writer);
 }
 
-/* What the writer itself puts into the metadata cannot come from extra_json too. */
+/* extra_json must not have keys that the writer sets. */
 static coffer_status check_extra(const coffer__json_value *extra, const coffer_mscan_writer_opts *opts,
                                  coffer_error *err)
 {
@@ -62,7 +62,7 @@ static coffer_status check_extra(const coffer__json_value *extra, const coffer_m
                                      "model_name",
                                      "id_to_param_name_map",
                                      "sequences",
-                                     opts->quantized ? "quantization" : NULL,
+                                     opts->activation || opts->grad_norm ? "quantization" : NULL,
                                      opts->block_size ? "block_size" : NULL };
     if (extra->kind != COFFER__JSON_OBJECT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -75,14 +75,23 @@ static coffer_status check_extra(const coffer__json_value *extra, const coffer_m
     return COFFER_OK;
 }
 
+static coffer_status check_scale(const coffer_mscan_quantization *given, coffer_error *err)
+{
+    coffer_mscan_quantization scale = COFFER_MSCAN_QUANTIZATION_INIT;
+    coffer_status status = coffer__take_options(&scale, sizeof scale, given, err);
+    if (!status && (!isfinite(scale.scale) || !isfinite(scale.offset)))
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "scale %g and offset %g must be finite", scale.scale, scale.offset);
+    return status;
+}
+
 static coffer_status check_options(const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
-    for (int c = 0; opts->quantized && c < 2; c++) {
-        if (!isfinite(opts->quantization[c].scale) || !isfinite(opts->quantization[c].offset))
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "scale %g and offset %g must be finite", opts->quantization[c].scale,
-                                opts->quantization[c].offset);
-    }
+    coffer_status status = check_scale(opts->activation, err);
+    if (!status)
+        status = check_scale(opts->grad_norm, err);
+    if (status)
+        return status;
     if (opts->model_name && !coffer__utf8_valid(opts->model_name, strlen(opts->model_name)))
         return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "model_name is not UTF-8");
     return COFFER_OK;
@@ -91,48 +100,50 @@ static coffer_status check_options(const coffer_mscan_writer_opts *opts, coffer_
 static coffer_status make_base(coffer_mscan_writer *writer, const coffer_mscan_writer_opts *opts,
                                coffer_error *err)
 {
-    coffer_limits limits = coffer__limits(NULL);
+    coffer_limits limits = coffer__limits(opts->limits);
     coffer__json *extra = NULL;
     coffer_status status = check_options(opts, err);
     if (status)
         return status;
-    if (opts->extra_json &&
-        ((status = coffer__json_parse(&extra, opts->extra_json, strlen(opts->extra_json), 0, &limits, err)) ||
-         (status = check_extra(coffer__json_root(extra), opts, err))))
-        goto out;
-    if ((status = coffer__mscan_compose_empty(&writer->base, opts, extra ? coffer__json_root(extra) : NULL,
-                                              &limits, err)))
-        goto out;
-    status = coffer__mscan_names_init(&writer->names, &writer->base, err);
-out:
+    if (opts->extra_json)
+        status = coffer__json_parse(&extra, opts->extra_json, strlen(opts->extra_json), 0, &limits, err);
+    if (!status && extra)
+        status = check_extra(coffer__json_root(extra), opts, err);
+    if (!status)
+        status = coffer__mscan_compose_empty(&writer->base, opts, extra ? coffer__json_root(extra) : NULL,
+                                             &limits, err);
+    if (!status)
+        status = coffer__mscan_names_init(&writer->names, &writer->base, err);
     coffer__json_free(extra);
     return status;
 }
+
+COFFER__INIT_FUNCTION(coffer_mscan_writer_opts, COFFER_MSCAN_WRITER_OPTS_INIT)
 
 coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
                                          const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
     coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
-    coffer__sink_opts sink_options = { 0 };
-    coffer_mscan_writer *writer;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
-    writer = coffer__mscan_writer_new(path, err);
+    coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);
     if (!writer)
         return COFFER_E_NO_MEMORY;
     writer->reserve = options.reserve_bytes;
-    sink_options.exclusive = writer->exclusive = options.exclusive;
-    if ((status = make_base(writer, &options, err)) ||
-        (status = coffer__sink_create(&writer->sink, path, &sink_options, err)))
-        goto out;
-    if (!coffer__sink_can_patch(writer->sink) && (status = coffer__temporary_unnamed(&writer->spool, err)))
-        goto out;
+    writer->overwrite = options.overwrite;
+    coffer__sink_opts sink_options = { .exclusive = !options.overwrite };
+    status = make_base(writer, &options, err);
+    if (!status)
+        status = coffer__sink_create(&writer->sink, path, &sink_options, err);
+    if (!status && !coffer__sink_can_patch(writer->sink))
+        status = coffer__temporary_unnamed(&writer->spool, err);
+    if (status) {
+        coffer__mscan_writer_free(writer);
+        return status;
+    }
     *out = writer;
     return COFFER_OK;
-out:
-    coffer__mscan_writer_free(writer);
-    return status;
 }
 
 /* ---- Parameters ---- */
@@ -386,7 +397,7 @@ static coffer_status patch_front(coffer_mscan_writer *writer, const coffer__buff
 static coffer_status move_records(coffer_mscan_writer *writer, const coffer__buffer *json, uint32_t area,
                                   coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = writer->exclusive };
+    coffer__sink_opts options = { .exclusive = !writer->overwrite };
     coffer__sink *larger = NULL;
     coffer_status status;
     int fd = -1;

@@ -28,7 +28,7 @@ struct coffer_mscan_writer {
 
     /* A new file. */
     coffer__sink *sink;
-    bool exclusive;
+    bool overwrite;
     int spool; /* records wait here when the sink cannot be patched, else −1 */
 
     /* An append. */

@@ -300,13 +300,14 @@ static void real_values_become_raw_ones_and_back(void **state)
     assert_clean(in_folder("q.mscan"));
     opened scan = open_scan(in_folder("q.mscan"));
     coffer_mscan_record records[3];
-    coffer_mscan_quantization scale;
     assert_int_equal(coffer_mscan_read(records, scan.scan, 0, 3, NULL), COFFER_OK);
     assert_int_equal(records[0].activation, 0);
     assert_int_equal(records[1].activation, 65535);
-    assert_true(coffer_mscan_quantization_of(&scale, scan.scan, COFFER_MSCAN_ACTIVATION, 0, 0));
-    assert_true(scale.offset == -1.5);
-    assert_true(fabs(scale.offset + scale.scale * records[2].activation - 0.25) <= scale.scale / 2);
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(scan.scan, COFFER_MSCAN_ACTIVATION, 0, 0);
+    assert_non_null(scale);
+    assert_true(scale->offset == -1.5);
+    assert_true(fabs(scale->offset + scale->scale * records[2].activation - 0.25) <= scale->scale / 2);
     close_scan(&scan);
 
     char metadata[300];

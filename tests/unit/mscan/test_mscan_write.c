@@ -21,12 +21,15 @@ static void what_is_written_is_read_back(void **state)
 {
     const char *path = temp_path(temp_folder, "back.mscan");
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
-    coffer_mscan_quantization scale;
+    coffer_mscan_quantization activation = COFFER_MSCAN_QUANTIZATION_INIT;
+    coffer_mscan_quantization grad_norm = COFFER_MSCAN_QUANTIZATION_INIT;
     coffer_mscan_record records[4];
     (void)state;
     opts.model_name = "Qwen \"3\"";
-    opts.quantized = true;
-    opts.quantization[COFFER_MSCAN_GRAD_NORM] = (coffer_mscan_quantization){ 0.1, -2.0 };
+    grad_norm.scale = 0.1;
+    grad_norm.offset = -2.0;
+    opts.activation = &activation;
+    opts.grad_norm = &grad_norm;
     opts.block_size = 64;
     opts.extra_json = "{\"run\": {\"seed\": 3}}";
     assert_int_equal(scan_create(path, &opts, 2, 2, NULL), COFFER_OK);
@@ -37,8 +40,8 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(coffer_mscan_record_count(scan), 8);
     assert_int_equal(coffer_mscan_total_tokens(scan), 4);
     assert_string_equal(coffer_mscan_model_name(scan), "Qwen \"3\"");
-    assert_true(coffer_mscan_quantization_of(&scale, scan, COFFER_MSCAN_GRAD_NORM, 0, 0));
-    assert_true(scale.scale == 0.1 && scale.offset == -2.0);
+    const coffer_mscan_quantization *scale = coffer_mscan_quantization_of(scan, COFFER_MSCAN_GRAD_NORM, 0, 0);
+    assert_true(scale && scale->scale == 0.1 && scale->offset == -2.0);
     assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"run\":{\"seed\":3}"));
     assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"block_size\":64"));
     assert_int_equal(coffer_mscan_read(records, scan, 4, 4, NULL), COFFER_OK);
@@ -226,8 +229,10 @@ static void options_that_make_no_sense_are_refused(void **state)
     static const char *const extras[] = { "[1]", "{\"sequences\": []}", "{\"format_version\": 2}",
                                           "{\"block_size\": 1}" };
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_quantization not_finite = COFFER_MSCAN_QUANTIZATION_INIT;
     coffer_mscan_writer *writer;
     (void)state;
+    not_finite.scale = NAN;
     opts.block_size = 64;
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
         opts.extra_json = extras[i];
@@ -238,26 +243,27 @@ static void options_that_make_no_sense_are_refused(void **state)
     assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_BAD_JSON);
     opts.extra_json = NULL;
-    opts.quantized = true;
-    opts.quantization[0].scale = NAN;
+    opts.grad_norm = &not_finite;
     assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_INVALID_ARGUMENT);
-    opts.quantized = false;
+    opts.grad_norm = NULL;
     opts.model_name = "\xc3";
     assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_BAD_TEXT);
     assert_false(temp_exists(temp_path(temp_folder, "no")));
 }
 
-static void an_exclusive_writer_leaves_an_old_file_alone(void **state)
+static void an_old_file_is_replaced_only_when_asked(void **state)
 {
     const char *path = temp_path(temp_folder, "taken");
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     (void)state;
     temp_write(path, "mine", 4);
-    opts.exclusive = true;
     assert_int_equal(scan_create(path, &opts, 1, 1, NULL), COFFER_E_EXISTS);
     assert_true(temp_holds(path, "mine", 4));
+    opts.overwrite = true;
+    assert_int_equal(scan_create(path, &opts, 1, 1, NULL), COFFER_OK);
+    scan_assert_clean(path);
 }
 
 int main(void)
@@ -275,7 +281,7 @@ int main(void)
         cmocka_unit_test(counts_and_tokens_stop_at_what_the_file_can_say),
         cmocka_unit_test(a_sequence_left_open_is_not_committed),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
-        cmocka_unit_test(an_exclusive_writer_leaves_an_old_file_alone),
+        cmocka_unit_test(an_old_file_is_replaced_only_when_asked),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }
