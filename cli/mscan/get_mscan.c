@@ -113,7 +113,7 @@ static void end_row(list_writer *list)
         coffer__buffer_append(list->out, "\n", 1);
 }
 
-/* Puts what stands before a value. */
+/* Writes the text before a value. */
 static void begin_field(list_writer *list, const char *name)
 {
     if (list->as != AS_CSV)

@@ -69,7 +69,7 @@ void replay_frame_print_sequence(const replay_frame *frame, size_t index, FILE *
     fputc('\n', out);
 }
 
-/* ---- What stands out ---- */
+/* ---- Largest z-scores ---- */
 
 static int compare_groups(const void *a, const void *b)
 {

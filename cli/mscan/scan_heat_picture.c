@@ -1,4 +1,4 @@
-/* What a scan adds to the picture: names of parameters, sequences, and what is seen. */
+/* Draws names of parameters, sequences and the title of a heat map. */
 #include "draw/axis.h"
 #include "scan_heat.h"
 

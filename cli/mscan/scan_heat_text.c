@@ -1,4 +1,4 @@
-/* What a scan adds to the text: labels of rows, sequences. */
+/* Prints the labels of rows and sequences of a heat map. */
 #include "scan_heat.h"
 #include "term.h"
 

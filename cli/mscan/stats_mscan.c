@@ -39,7 +39,7 @@ static const cli_option options[] = {
     { NULL, 0, NULL, NULL, NULL },
 };
 
-/* ---- What is asked for ---- */
+/* ---- Options ---- */
 
 static int parse(stats_request *out, const cli_args *args, const coffer_mscan *scan)
 {
@@ -119,7 +119,7 @@ static int arrange(stats_view *view, const stats_request *request)
         top = TOP_IN_SUMMARY;
     view->shown = top > 0 && top < rows ? (size_t)top : rows;
     if (!stats_view_sort(view, order, &failed))
-        return cli_usage(request->args, "--sort %s: there is no such column here", order);
+        return cli_usage(request->args, "--sort %s: unknown column", order);
     if (failed)
         return out_of_memory(request->args);
     return CLI_OK;

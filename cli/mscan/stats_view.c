@@ -271,7 +271,7 @@ size_t stats_view_row_at(const stats_view *view, size_t place)
     return view->order ? view->order[place] : place;
 }
 
-/* ---- What is worth a remark ---- */
+/* ---- Remarks ---- */
 
 static const char *const metric_names[2] = { "activation", "grad_norm" };
 

@@ -33,7 +33,7 @@ static coffer_status load_metadata(coffer__mscan_metadata *out, const coffer__co
     return coffer__fail_other(err, status, coffer__job_setting(job, "metadata"));
 }
 
-/* With metadata at hand, the scales are in it or nowhere. */
+/* When metadata is given, the scales must be in it. */
 static coffer_status check_settings(const coffer__mscan_import *import, coffer_error *err)
 {
     static const char *const made_settings[] = { "model-name", "param-names", "sequence-lengths" };
@@ -42,7 +42,8 @@ static coffer_status check_settings(const coffer__mscan_import *import, coffer_e
     for (size_t i = 0; i < sizeof made_settings / sizeof *made_settings; i++) {
         if (coffer__job_has(import->job, made_settings[i]))
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s is what the metadata says: give one of the two", made_settings[i]);
+                                "%s and metadata cannot be combined: the metadata already has it",
+                                made_settings[i]);
     }
     for (unsigned metric = 0; import->quantize && metric < 2; metric++) {
         if (import->base.scales[metric].scope == COFFER_MSCAN_SCALE_UNKNOWN)
@@ -131,7 +132,7 @@ static coffer_status check_sequence(const coffer__mscan_import *import, const co
         return status;
     if (coffer_mscan_sequence_of_token(&import->target, token) != sequence)
         return coffer__mscan_import_fail(err, COFFER_E_INCONSISTENT, input, row, COFFER__MSCAN_SEQUENCE,
-                                         "token %" PRIu64 " lies in sequence %zu, not %" PRIu64, token,
+                                         "token %" PRIu64 " is in sequence %zu, not %" PRIu64, token,
                                          coffer_mscan_sequence_of_token(&import->target, token), sequence);
     return COFFER_OK;
 }
@@ -195,7 +196,7 @@ static coffer_status write_rows(coffer__sink *sink, coffer__mscan_import *import
     return COFFER_OK;
 }
 
-/* The metadata as it will be read: what the second pass is checked against. */
+/* Parses the metadata of the new file, which the second pass is checked against. */
 static coffer_status load_target(coffer__mscan_import *import, const coffer__buffer *json, coffer_error *err)
 {
     char *text = coffer__strndup((const char *)json->data, json->len);

@@ -31,7 +31,7 @@ coffer_status coffer__mscan_import_whole(uint64_t *out, const coffer__mscan_inpu
         return COFFER_OK;
     bool is_metric = field == COFFER__MSCAN_ACTIVATION || field == COFFER__MSCAN_GRAD_NORM;
     return coffer__mscan_import_fail(err, COFFER_E_BAD_VALUE, input, row, field,
-                                     "%s is no whole number from 0 to %" PRIu64 "%s",
+                                     "%s is not an integer from 0 to %" PRIu64 "%s",
                                      coffer__number_text(text, &row->value[field]), max,
                                      is_metric ? " (quantize takes real values)" : "");
 }
@@ -55,7 +55,7 @@ static coffer_status param_by_name(uint16_t *out, coffer__mscan_import *import,
     return COFFER_OK;
 }
 
-/* The id stands in the row, and a name beside it has to be the one the id has. */
+/* The row has an id; if it also has a name, it must be the name of that id. */
 static coffer_status param_by_id(uint16_t *out, coffer__mscan_import *import,
                                  const coffer__mscan_input *input, const coffer__mscan_input_row *row,
                                  coffer_error *err)
@@ -86,7 +86,7 @@ coffer_status coffer__mscan_import_param(uint16_t *out, coffer__mscan_import *im
 {
     if (input->has[COFFER__MSCAN_PARAM_NAME] && !coffer__utf8_valid(row->param_name, row->param_name_len))
         return coffer__mscan_import_fail(err, COFFER_E_BAD_TEXT, input, row, COFFER__MSCAN_PARAM_NAME,
-                                         "no UTF-8");
+                                         "not UTF-8");
     return input->has[COFFER__MSCAN_PARAM_ID] ? param_by_id(out, import, input, row, err)
                                               : param_by_name(out, import, input, row, err);
 }

@@ -1,5 +1,5 @@
-/* Appending: records go behind the last one, then header and metadata change in place, all under the rollback
- * journal. When the metadata has no room left the file is written anew beside the old one. */
+/* Appending: records are written after the last one, then header and metadata are changed in place, all under
+ * the rollback journal. When the metadata does not fit any more, the file is rewritten. */
 #include "formats/mscan/mscan_writer.h"
 
 #include "base/checked.h"
@@ -13,7 +13,7 @@
 
 /* ---- Opening ---- */
 
-/* Only a file that is whole is appended to: what is wrong would be carried along, or made worse. */
+/* Appending to a damaged file would keep the damage or make it worse. */
 static coffer_status fail_damaged(const coffer_report *report, coffer_error *err)
 {
     for (size_t i = 0; i < coffer_report_count(report); i++) {
@@ -160,8 +160,8 @@ static coffer_status copy_records(coffer__sink *sink, coffer_mscan_writer *write
     return status;
 }
 
-/* The journal must be gone before the new file takes the name: it speaks of the old one. The lock on the old
- * file is held until then, and the new one is locked from its first moment. */
+/* The journal describes the old file, so it is removed before the new file gets the name. The lock on the old
+ * file is held until then, and the new file is locked before it becomes visible. */
 static coffer_status commit_aside(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
 {
     uint64_t old_room = writer->area - COFFER__MSCAN_HEADER_SIZE;

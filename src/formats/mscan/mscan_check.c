@@ -54,7 +54,7 @@ static void report_area(const checker *check)
             (unsigned long long)(area->trailing / COFFER__MSCAN_RECORD_SIZE));
 }
 
-/* ---- What our writer says about sequences ---- */
+/* ---- Records and checksums of sequences ---- */
 
 /* Optional keys, but where they stand and cannot be read, nothing vouches for the records. */
 static bool is_unreadable_extent(const coffer__json_value *sequence)
@@ -131,7 +131,7 @@ static void report_columns(const checker *check, const coffer__mscan_survey *sur
         if (survey->saturated[c] > 0)
             coffer__report_add(
                 check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
-                "%s is at its end, 65535, in %llu of %llu records: larger values may have been "
+                "%s is saturated (65535) in %llu of %llu records: larger values may have been "
                 "cut",
                 column_names[c], (unsigned long long)survey->saturated[c],
                 (unsigned long long)check->area.count);

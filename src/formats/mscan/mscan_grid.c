@@ -69,7 +69,7 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
     (void)worker;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *record = records + i * COFFER__MSCAN_RECORD_SIZE;
-        /* What lies before the beginning wraps around and is past the end as well. */
+        /* A token before the beginning wraps around to a value past the end. */
         uint64_t column = (coffer__mscan_load_token(record) - draw->across.begin) >> draw->across.shift;
         uint64_t id = coffer__load_u16(record + draw->row_at);
         uint64_t row = (id - draw->down.begin) >> draw->down.shift;

@@ -149,7 +149,7 @@ static coffer_status report_duplicates(loader *load)
     coffer__free(ids);
     if (twice > 0)
         coffer__report_add(load->report, COFFER_E_DUPLICATE, COFFER_ERROR, load->base,
-                           "sequence_id %llu stands more than once (%llu repeated in all)",
+                           "sequence_id %llu is used more than once (%llu repeated in all)",
                            (unsigned long long)first, (unsigned long long)twice);
     return COFFER_OK;
 }

@@ -20,7 +20,7 @@ typedef struct rescue {
     coffer_source *source;
     const coffer_repair_opts *opts;
     coffer_limits limits;
-    bool changed; /* something was wrong: the file is composed anew instead of copied */
+    bool changed; /* damage was found: the file is rewritten instead of copied */
     coffer__mscan_header header;
     coffer__mscan_metadata metadata;
     coffer__mscan_area area;
@@ -38,7 +38,7 @@ static void note_change(rescue *work, coffer_status code, uint64_t offset, const
 
 /* ---- Metadata ---- */
 
-/* What the loader left out, or the ids that it found in disorder. */
+/* Adds what the loader left out, and ids that are not sorted. */
 static void take_over_findings(rescue *work, const coffer_report *found)
 {
     for (size_t i = 0; i < coffer_report_count(found); i++) {
@@ -94,8 +94,8 @@ static coffer_status load_replaced(rescue *work, coffer_report *found, coffer_er
                                        &work->limits, found, err);
 }
 
-/* Metadata between a byte order mark and zeros, or what else writers put around it; COFFER_E_BAD_JSON when
- * there is none. */
+/* Loads metadata that is surrounded by a byte order mark, zeros or other bytes; COFFER_E_BAD_JSON when it is
+ * not found. */
 static coffer_status load_surrounded(rescue *work, coffer_report *found, coffer_error *err)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
@@ -131,7 +131,7 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
     status = coffer__mscan_read_metadata(&work->metadata, work->source, &work->header, &work->limits, found,
                                          &cause);
     if (status == COFFER_E_BAD_TEXT) {
-        note_change(work, status, cause.offset, "bytes of the metadata that are no UTF-8 became U+FFFD");
+        note_change(work, status, cause.offset, "bytes of the metadata that are not UTF-8 became U+FFFD");
         status = load_replaced(work, found, &cause);
     }
     if (status == COFFER_E_BAD_JSON) {
@@ -175,8 +175,8 @@ static void report_lost(rescue *work)
                        (unsigned long long)area->lost, (unsigned long long)area->count);
 }
 
-/* Whether a record behind the last one belongs to an append that was not committed: its parameter must be
- * known, and its token may lie past the total, but below the limit. */
+/* Whether a record after the last one belongs to an append that was not committed: its parameter must be
+ * known, and its token may be past the total, but below the limit. */
 static bool belongs(const rescue *work, const uint8_t *record, uint64_t limit)
 {
     return coffer__mscan_find_param(&work->metadata, coffer__mscan_load_param(record)) &&

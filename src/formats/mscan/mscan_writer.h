@@ -11,7 +11,7 @@
 
 struct coffer_mscan_writer {
     char *path;
-    coffer__sticky sticky; /* of a failure that leaves the file in doubt */
+    coffer__sticky sticky; /* the first failed write */
 
     coffer__mscan_metadata base; /* of the file appended to, or of an empty one */
     coffer__mscan_names names;
@@ -34,21 +34,21 @@ struct coffer_mscan_writer {
     /* An append. */
     coffer__update *update;
     bool begun;     /* the journal is written */
-    bool must_move; /* bytes of an unfinished append stand where new records would go */
+    bool must_move; /* bytes of an unfinished append follow the last record */
     uint64_t old_size;
 };
 
-/* Frees everything, undoes everything. */
+/* Frees the writer and rolls back what was not committed. */
 void coffer__mscan_writer_free(coffer_mscan_writer *writer);
 coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *err);
-/* The metadata as it stands with everything added so far. */
+/* The metadata with everything added so far. */
 coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_mscan_writer *writer,
                                            coffer_error *err);
 /* Header, metadata and spaces up to where the records start. */
 coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
                                         const coffer__buffer *json, coffer_error *err);
 
-/* The append's half of writing and committing. */
+/* Writing and committing of an append. */
 coffer_status coffer__mscan_append_records(coffer_mscan_writer *writer, const uint8_t *packed, size_t len,
                                            coffer_error *err);
 coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, const coffer__buffer *json,

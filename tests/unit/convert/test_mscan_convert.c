@@ -444,8 +444,8 @@ static void a_value_that_does_not_fit_is_named_by_line_and_column(void **state)
         { "0,0,-1,1,1\n", "line 2, column block_idx: -1" },
         { "0,0,0,1,0.5\n", "line 2, column grad_norm: 0.5" },
         { "0,0,0,1,nan\n", "line 2, column grad_norm: nan" },
-        { "0,0,0,x,1\n", "line 2, column activation: \"x\" is no number" },
-        { "0,0,0,,1\n", "line 2, column activation: \"\" is no number" },
+        { "0,0,0,x,1\n", "line 2, column activation: \"x\" is not a number" },
+        { "0,0,0,,1\n", "line 2, column activation: \"\" is not a number" },
         { "0,0,0,0x10,1\n", "line 2, column activation: \"0x10\"" },
         { "0,0,0,1\n", "line 2 has 4 fields" },
         { "0,0,0,1,1,1\n", "line 2 has 6 fields" },
@@ -514,7 +514,7 @@ static void rows_that_contradict_the_metadata_are_refused(void **state)
     assert_fails(write_text("a.csv", TITLE "4,0,0,1,1\n"), in_folder("a.mscan"), WITH(metadata),
                  COFFER_E_INCONSISTENT, "line 2, column token_idx: token 4");
     assert_fails(write_text("a.csv", "sequence," TITLE "0,2,0,0,1,1\n"), in_folder("a.mscan"), WITH(metadata),
-                 COFFER_E_INCONSISTENT, "lies in sequence 1");
+                 COFFER_E_INCONSISTENT, "is in sequence 1");
     assert_fails(write_text("a.csv", "param_name," TITLE "b,0,0,0,1,1\n"), in_folder("a.mscan"),
                  WITH(metadata), COFFER_E_INCONSISTENT, "\"b\" is not the name");
     assert_fails(write_text("a.csv", TITLE), in_folder("a.mscan"), WITH(metadata, "model-name=x"),
