@@ -69,6 +69,10 @@ COFFER_API coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *sr
 /* Opens a scan by path ("-" is standard input). The handle owns its source. */
 COFFER_API coffer_status coffer_mscan_open_path(coffer_mscan **out, const char *path,
                                                 const coffer_mscan_open_opts *opts, coffer_error *err);
+/* Parses the metadata of a scan alone, as coffer_mscan_metadata returns it: a scan without records.
+ * json : UTF-8, copied. */
+COFFER_API coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, size_t len,
+                                                    const coffer_mscan_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_close(coffer_mscan *scan);
 
 COFFER_API uint64_t coffer_mscan_record_count(const coffer_mscan *scan);
@@ -330,11 +334,15 @@ typedef struct coffer_mscan_writer_opts {
     const coffer_mscan_quantization *activation, *grad_norm;
     const char *extra_json; /* an object whose keys are copied to the metadata; NULL = none */
     const coffer_limits *limits;
+    /* The metadata of another scan, whose keys, parameters and sequences are copied, but not the positions
+     * and checksums of its records. Only overwrite, reserve_bytes and limits may be set with it. NULL = none.
+     */
+    const char *metadata_json;
 } coffer_mscan_writer_opts;
 
-#define COFFER_MSCAN_WRITER_OPTS_INIT                                               \
-    {                                                                               \
-        sizeof(coffer_mscan_writer_opts), false, NULL, 0, 0, NULL, NULL, NULL, NULL \
+#define COFFER_MSCAN_WRITER_OPTS_INIT                                                     \
+    {                                                                                     \
+        sizeof(coffer_mscan_writer_opts), false, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL \
     }
 COFFER_API void coffer_mscan_writer_opts_init(coffer_mscan_writer_opts *opts, uint32_t struct_size);
 
@@ -364,6 +372,11 @@ COFFER_API coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_wri
 COFFER_API coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer,
                                                          const coffer_mscan_record *records, size_t count,
                                                          coffer_error *err);
+/* Adds records of sequences that were ended or copied from metadata_json, in any order. token_idx is global.
+ * Not inside a sequence. */
+COFFER_API coffer_status coffer_mscan_writer_put_global(coffer_mscan_writer *writer,
+                                                        const coffer_mscan_record *records, size_t count,
+                                                        coffer_error *err);
 /* Ends the sequence. num_tokens must be larger than every token_idx written into it. */
 COFFER_API coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
                                                           coffer_error *err);

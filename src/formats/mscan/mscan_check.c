@@ -129,12 +129,11 @@ static void report_columns(const checker *check, const coffer__mscan_survey *sur
                                "%s is 0 in all %llu records (older writers left it out)", column_names[c],
                                (unsigned long long)check->area.count);
         if (survey->saturated[c] > 0)
-            coffer__report_add(
-                check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
-                "%s is saturated (65535) in %llu of %llu records: larger values may have been "
-                "cut",
-                column_names[c], (unsigned long long)survey->saturated[c],
-                (unsigned long long)check->area.count);
+            coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
+                               "%s is saturated (65535) in %llu of %llu records: larger values may have been "
+                               "cut",
+                               column_names[c], (unsigned long long)survey->saturated[c],
+                               (unsigned long long)check->area.count);
     }
     if (survey->unsorted)
         coffer__report_add(check->report, COFFER_E_NOT_SORTED, COFFER_NOTE, check->area.start,

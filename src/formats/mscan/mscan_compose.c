@@ -13,6 +13,16 @@
 static const char map_key[] = "id_to_param_name_map";
 static const char list_key[] = "sequences";
 
+coffer_status coffer__mscan_names_init(coffer__id_names *names, const coffer__mscan_metadata *base,
+                                       coffer_error *err)
+{
+    coffer_status status = coffer__id_names_init(names, err);
+    for (size_t i = 0; !status && i < base->param_count && base->params[i].id < COFFER__MSCAN_PARAM_IDS; i++)
+        coffer__id_names_borrow(names, (uint16_t)base->params[i].id, base->params[i].name,
+                                base->params[i].name_len);
+    return status;
+}
+
 static bool has_key(const coffer__json_value *value, const char *key)
 {
     return value->key_len == strlen(key) && memcmp(value->key, key, value->key_len) == 0;

@@ -34,10 +34,9 @@ typedef struct coffer__mscan_metadata {
     coffer__mscan_scales scales[2]; /* by coffer_mscan_metric */
 } coffer__mscan_metadata;
 
-/* Parses the metadata. text : from coffer__malloc, len bytes and one more for a NUL; owned by the metadata, and
- * freed on failure. base : file offset of the text.
- * Without a report the first invalid value fails. With one, every invalid value is added to it and left out;
- * only JSON that cannot be parsed fails. */
+/* Parses the metadata. text : from coffer__malloc, len bytes and one more for a NUL; owned by the metadata,
+ * and freed on failure. base : file offset of the text. Without a report the first invalid value fails. With
+ * one, every invalid value is added to it and left out; only JSON that cannot be parsed fails. */
 coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *text, size_t len, uint64_t base,
                                           const coffer_limits *limits, coffer_report *report,
                                           coffer_error *err);

@@ -1,6 +1,6 @@
-/* Cells of the whole scan at a bounded resolution, and at every half of it down to one column. A heat map that
- * is not finer is drawn from them without reading the records. Built in one pass and kept in a file between
- * calls. */
+/* Cells of the whole scan at a bounded resolution, and at every half of it down to one column. A heat map
+ * that is not finer is drawn from them without reading the records. Built in one pass and kept in a file
+ * between calls. */
 #ifndef COFFER_FORMATS_MSCAN_PYRAMID_H
 #define COFFER_FORMATS_MSCAN_PYRAMID_H
 

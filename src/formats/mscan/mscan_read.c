@@ -149,6 +149,33 @@ coffer_status coffer_mscan_open_path(coffer_mscan **out, const char *path, const
     return COFFER_OK;
 }
 
+coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, size_t len,
+                                         const coffer_mscan_open_opts *opts, coffer_error *err)
+{
+    coffer_mscan_open_opts options = COFFER_MSCAN_OPEN_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    coffer_mscan *scan = coffer__calloc(1, sizeof *scan);
+    char *text = coffer__strndup(json, len);
+    if (!scan || !text) {
+        coffer__free(scan);
+        coffer__free(text);
+        return coffer__fail_no_memory(err, sizeof *scan + len);
+    }
+    scan->limits = coffer__limits(options.limits);
+    status = coffer__mscan_metadata_load(&scan->metadata, text, len, 0, &scan->limits, NULL, err);
+    if (!status)
+        status = coffer_source_from_memory(&scan->own_source, "", 0, err);
+    if (status) {
+        coffer_mscan_close(scan);
+        return status;
+    }
+    scan->source = scan->own_source;
+    *out = scan;
+    return COFFER_OK;
+}
+
 COFFER__INIT_FUNCTION(coffer_mscan_open_opts, COFFER_MSCAN_OPEN_OPTS_INIT)
 COFFER__INIT_FUNCTION(coffer_mscan_quantization, COFFER_MSCAN_QUANTIZATION_INIT)
 

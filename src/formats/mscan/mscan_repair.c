@@ -25,7 +25,7 @@ typedef struct rescue {
     coffer__mscan_metadata metadata;
     coffer__mscan_area area;
     coffer__mscan_survey survey;
-    coffer__mscan_names names;
+    coffer__id_names names;
     coffer__mscan_new_sequence recovered; /* covers tokens that no sequence has */
     coffer__mscan_draft draft;
 } rescue;
@@ -241,7 +241,7 @@ static coffer_status name_unknown_params(rescue *work, coffer_error *err)
          id = coffer__mscan_next_unknown(&work->survey, id + 1), named++) {
         char name[32];
         int len = snprintf(name, sizeof name, "unknown.%lu", (unsigned long)id);
-        coffer_status status = coffer__mscan_names_add(&work->names, (uint16_t)id, name, (size_t)len, err);
+        coffer_status status = coffer__id_names_add(&work->names, (uint16_t)id, name, (size_t)len, err);
         if (status)
             return status;
     }
@@ -363,7 +363,7 @@ coffer_status coffer__mscan_repair(coffer_report *out, coffer_source *src, const
     work->opts = opts;
     work->limits = coffer__limits(opts->limits);
     status = rescue_all(work, out_path, err);
-    coffer__mscan_names_free(&work->names);
+    coffer__id_names_free(&work->names);
     coffer__mscan_metadata_free(&work->metadata);
     coffer__free(work);
     return status ? status : coffer__report_status(out, err);

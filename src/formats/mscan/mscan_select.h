@@ -33,7 +33,8 @@ static inline bool coffer__mscan_must_pack(const coffer__mscan_selection *select
 {
     return selection->by_token || selection->by_param;
 }
-/* Copies the selected ones of `count` packed records and returns their number. out : room for count records. */
+/* Copies the selected ones of `count` packed records and returns their number. out : room for count records.
+ */
 size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
                           size_t count);
 

@@ -10,8 +10,8 @@ struct coffer_mscan_stats {
     size_t count;
 };
 
-/* Like coffer_mscan_stats_new, over a selection; only `by`, threads, limits and progress of the query are used.
- * Determines whether the selection is sorted if the grouping needs it. */
+/* Like coffer_mscan_stats_new, over a selection; only `by`, threads, limits and progress of the query are
+ * used. Determines whether the selection is sorted if the grouping needs it. */
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
                                      const coffer_mscan_stats_opts *query, coffer_error *err);
 

@@ -11,6 +11,7 @@
 #include "io/os.h"
 #include "io/temporary.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define PACK 4096 /* records packed at once */
@@ -29,6 +30,7 @@ coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *er
     }
     writer->path = copy;
     writer->spool = -1;
+    writer->extent_limit = UINT64_MAX;
     return writer;
 }
 
@@ -43,7 +45,7 @@ void coffer__mscan_writer_free(coffer_mscan_writer *writer)
     for (size_t i = 0; i < writer->sequence_count; i++)
         coffer__free(writer->sequences[i].source);
     coffer__free(writer->sequences);
-    coffer__mscan_names_free(&writer->names);
+    coffer__id_names_free(&writer->names);
     coffer__mscan_metadata_free(&writer->base);
     coffer__free(writer->path);
     coffer__free(writer);
@@ -97,11 +99,35 @@ static coffer_status check_options(const coffer_mscan_writer_opts *opts, coffer_
     return COFFER_OK;
 }
 
+static coffer_status copy_base(coffer_mscan_writer *writer, const coffer_mscan_writer_opts *opts,
+                               const coffer_limits *limits, coffer_error *err)
+{
+    const coffer__mscan_metadata *base = &writer->base;
+    if (opts->model_name || opts->activation || opts->grad_norm || opts->block_size || opts->extra_json)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "metadata_json cannot be combined with other options for the metadata");
+    size_t len = strlen(opts->metadata_json);
+    char *text = coffer__strndup(opts->metadata_json, len);
+    if (!text)
+        return coffer__fail_no_memory(err, len + 1);
+    coffer_status status =
+        coffer__mscan_metadata_load(&writer->base, text, len, COFFER__MSCAN_HEADER_SIZE, limits, NULL, err);
+    if (status)
+        return status;
+    writer->extent_limit = 0;
+    writer->total_tokens = base->total_tokens;
+    if (base->sequence_count > 0)
+        writer->next_sequence_id = base->sequences[base->sequence_count - 1].sequence_id + 1;
+    return coffer__mscan_names_init(&writer->names, base, err);
+}
+
 static coffer_status make_base(coffer_mscan_writer *writer, const coffer_mscan_writer_opts *opts,
                                coffer_error *err)
 {
     coffer_limits limits = coffer__limits(opts->limits);
     coffer__json *extra = NULL;
+    if (opts->metadata_json)
+        return copy_base(writer, opts, &limits, err);
     coffer_status status = check_options(opts, err);
     if (status)
         return status;
@@ -165,14 +191,14 @@ coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *w
     if ((status = coffer__sticky_check(&writer->sticky, err)) ||
         (status = check_text("parameter name", name, strlen(name), err)))
         return status;
-    found = coffer__mscan_names_find(&writer->names, name, strlen(name));
+    found = coffer__id_names_find(&writer->names, name, strlen(name));
     if (found == COFFER__MSCAN_PARAM_IDS) {
-        found = coffer__mscan_names_free_id(&writer->names);
+        found = coffer__id_names_free_id(&writer->names);
         if (found == COFFER__MSCAN_PARAM_IDS)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                                 "all %d parameter ids are taken, none is left for \"%s\"",
                                 COFFER__MSCAN_PARAM_IDS, name);
-        status = coffer__mscan_names_add(&writer->names, (uint16_t)found, name, strlen(name), err);
+        status = coffer__id_names_add(&writer->names, (uint16_t)found, name, strlen(name), err);
     }
     if (status == COFFER_OK)
         *id = (uint16_t)found;
@@ -182,13 +208,13 @@ coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *w
 coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
                                                coffer_error *err)
 {
-    const coffer__mscan_name *old = &writer->names.by_id[id];
+    const coffer__id_name *old = &writer->names.by_id[id];
     coffer_status status;
     if ((status = coffer__sticky_check(&writer->sticky, err)) ||
         (status = check_text("parameter name", name, strlen(name), err)))
         return status;
     if (!old->text)
-        return coffer__mscan_names_add(&writer->names, id, name, strlen(name), err);
+        return coffer__id_names_add(&writer->names, id, name, strlen(name), err);
     if (old->len == strlen(name) && memcmp(old->text, name, old->len) == 0)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
@@ -233,6 +259,9 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "sequence %llu was not ended before the next began",
                             (unsigned long long)writer->next_sequence_id);
+    if (writer->base.sequence_count > 0 && writer->next_sequence_id == 0)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the last sequence_id is 2^64 - 1: none is left for another");
     if ((source && (status = check_text("source", source, source_len, err))) ||
         (status = add_sequence(writer, source, source_len, err)))
         return status;
@@ -241,12 +270,10 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
     return COFFER_OK;
 }
 
+/* Token 0 of the records is the global token `first`; `end` is past the last token that they may have. */
 static coffer_status check_records(const coffer_mscan_writer *writer, const coffer_mscan_record *records,
-                                   size_t count, coffer_error *err)
+                                   size_t count, uint64_t first, uint64_t end, coffer_error *err)
 {
-    if (!writer->in_sequence)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "records are written inside a sequence; none was begun");
     if (count > COFFER__MSCAN_MAX_RECORDS - writer->record_count)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%zu records after %llu pass the %lu that a file can count", count,
@@ -256,11 +283,15 @@ static coffer_status check_records(const coffer_mscan_writer *writer, const coff
         if (!writer->names.by_id[records[i].param_id].text)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
                                 "param_id %u of record %zu was not added", records[i].param_id, i);
-        if (writer->total_tokens + records[i].token_idx >= COFFER__MSCAN_MAX_TOKENS)
+        if (first + records[i].token_idx >= COFFER__MSCAN_MAX_TOKENS)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                                "token %lu of a sequence that begins at %llu passes the 2^32 a file can have",
-                                (unsigned long)records[i].token_idx,
-                                (unsigned long long)writer->total_tokens);
+                                "token %" PRIu32 " of a sequence that begins at %" PRIu64
+                                " passes the 2^32 a file can have",
+                                records[i].token_idx, first);
+        if (first + records[i].token_idx >= end)
+            return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                "token %" PRIu32 " of record %zu, the sequences have %" PRIu64,
+                                records[i].token_idx, i, end);
     }
     return COFFER_OK;
 }
@@ -293,43 +324,70 @@ static coffer_status emit(coffer_mscan_writer *writer, const uint8_t *packed, si
     return coffer__sink_write(writer->sink, packed, len, err);
 }
 
-/* Packs up to PACK records with their tokens made global, and sends them off. */
-static coffer_status write_pack(coffer_mscan_writer *writer, const coffer_mscan_record *records, size_t count,
-                                coffer_error *err)
+/* Packs up to PACK records with global tokens and writes them. sequence : NULL outside a sequence. */
+static coffer_status write_pack(coffer_mscan_writer *writer, coffer__mscan_new_sequence *sequence,
+                                const coffer_mscan_record *records, size_t count, coffer_error *err)
 {
-    coffer__mscan_new_sequence *sequence = &writer->sequences[writer->sequence_count - 1];
     uint8_t packed[PACK * COFFER__MSCAN_RECORD_SIZE];
     size_t len = count * COFFER__MSCAN_RECORD_SIZE;
-    coffer_status status;
+    uint32_t first = sequence ? (uint32_t)writer->total_tokens : 0;
     for (size_t i = 0; i < count; i++) {
         coffer_mscan_record record = records[i];
-        if (record.token_idx >= writer->tokens_in_sequence)
+        if (sequence && record.token_idx >= writer->tokens_in_sequence)
             writer->tokens_in_sequence = (uint64_t)record.token_idx + 1;
-        record.token_idx += (uint32_t)writer->total_tokens;
+        record.token_idx += first;
         coffer__mscan_store(packed + i * COFFER__MSCAN_RECORD_SIZE, &record);
     }
-    status = emit(writer, packed, len, err);
+    coffer_status status = emit(writer, packed, len, err);
     if (status)
         return status;
-    sequence->crc = coffer__crc32(sequence->crc, packed, len);
-    sequence->num_records += count;
+    if (sequence) {
+        sequence->crc = coffer__crc32(sequence->crc, packed, len);
+        sequence->num_records += count;
+    }
     writer->record_count += count;
     return COFFER_OK;
+}
+
+static coffer_status write_records(coffer_mscan_writer *writer, coffer__mscan_new_sequence *sequence,
+                                   const coffer_mscan_record *records, size_t count, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    for (size_t done = 0; !status && done < count; done += PACK) {
+        size_t some = count - done < PACK ? count - done : PACK;
+        status = write_pack(writer, sequence, records + done, some, &failure);
+    }
+    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
 }
 
 coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer, const coffer_mscan_record *records,
                                               size_t count, coffer_error *err)
 {
-    coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status;
-    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
-        (status = check_records(writer, records, count, err)))
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status)
         return status;
-    for (size_t done = 0; status == COFFER_OK && done < count; done += PACK) {
-        size_t n = count - done < PACK ? count - done : PACK;
-        status = write_pack(writer, records + done, n, &failure);
-    }
-    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
+    if (!writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "records are written inside a sequence; none was begun");
+    status = check_records(writer, records, count, writer->total_tokens, UINT64_MAX, err);
+    if (status)
+        return status;
+    return write_records(writer, &writer->sequences[writer->sequence_count - 1], records, count, err);
+}
+
+coffer_status coffer_mscan_writer_put_global(coffer_mscan_writer *writer, const coffer_mscan_record *records,
+                                             size_t count, coffer_error *err)
+{
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status)
+        return status;
+    if (writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "sequence %" PRIu64 " was not ended before records with global tokens",
+                            writer->next_sequence_id);
+    status = check_records(writer, records, count, 0, writer->total_tokens, err);
+    return status ? status : write_records(writer, NULL, records, count, err);
 }
 
 coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
@@ -367,7 +425,7 @@ coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_msc
                                   .names = &writer->names,
                                   .added = writer->sequences,
                                   .added_count = writer->sequence_count,
-                                  .extent_limit = UINT64_MAX };
+                                  .extent_limit = writer->extent_limit };
     return coffer__mscan_compose(out, &draft, err);
 }
 

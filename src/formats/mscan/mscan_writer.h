@@ -14,7 +14,7 @@ struct coffer_mscan_writer {
     coffer__sticky sticky; /* the first failed write */
 
     coffer__mscan_metadata base; /* of the file appended to, or of an empty one */
-    coffer__mscan_names names;
+    coffer__id_names names;
     coffer__mscan_new_sequence *sequences; /* new ones; the last is open while in_sequence */
     size_t sequence_count, sequence_capacity;
     bool in_sequence;
@@ -23,8 +23,9 @@ struct coffer_mscan_writer {
     uint64_t tokens_in_sequence; /* 1 + the largest token_idx of the open one */
     uint64_t record_count;       /* old and new */
     uint64_t old_record_count;
-    uint32_t area;    /* where the records start; 0 in a new file until the first is written */
-    uint64_t reserve; /* room the caller asked for, 0 = default */
+    uint64_t extent_limit; /* as in coffer__mscan_draft */
+    uint32_t area;         /* where the records start; 0 in a new file until the first is written */
+    uint64_t reserve;      /* room the caller asked for, 0 = default */
 
     /* A new file. */
     coffer__sink *sink;
