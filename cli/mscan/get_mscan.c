@@ -82,7 +82,7 @@ static int get_records(const get_job *job)
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(job->src, job->output ? job->output : "-", &opts, &err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         return CLI_OK;
     return cli_fail_between(job->path, job->output, &err, NULL);
 }
@@ -329,7 +329,7 @@ static int get_other(const get_job *job)
     }
     opts.lenient = true; /* the metadata of a scan whose records are cut is still there */
     coffer_status status = coffer_mscan_open(&scan, job->src, &opts, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         const char *text = coffer_mscan_metadata(scan, &len);
         status = coffer__json_parse(&json, text, len, 0, &limits, &err);
     }

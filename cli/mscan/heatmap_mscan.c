@@ -193,7 +193,7 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
     coffer_status status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
     term_progress_end(&bar);
     coffer__free(cache);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     if (opts.rows == COFFER_MSCAN_ROWS_PARAM)
         row_params = drop_empty_rows(grid, scan, opts.param_glob);

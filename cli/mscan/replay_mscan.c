@@ -85,9 +85,9 @@ static coffer_status play(replay_player *player, coffer_error *err)
     bool more;
     do {
         coffer_status status = coffer_mscan_replay_seek(player->replay, token, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer_mscan_replay_next(&more, &step, player->replay, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         show(player, &step);
     } while (!ferror(stdout) && choose_next(&token, player));
@@ -128,7 +128,7 @@ static coffer_status find_largest(double *out, const coffer_mscan *scan, coffer_
     query.progress = &bar.progress;
     coffer_status status = coffer_mscan_stats_new(&stats, scan, &query, err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         *out = coffer_mscan_stats_total(stats)->column[metric].max;
     coffer_mscan_stats_free(stats);
     return status;
@@ -143,11 +143,11 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
     if (result != CLI_OK)
         return result;
     coffer_status status = find_largest(&look.full_bar, scan, look.metric, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mscan_replay_new(&player.replay, scan, NULL, &err);
-    if (status == COFFER_OK && !(player.frame = replay_frame_new(scan, &look)))
+    if (!status && !(player.frame = replay_frame_new(scan, &look)))
         status = coffer__fail_no_memory(&err, sizeof look);
-    if (status == COFFER_OK) {
+    if (!status) {
         if (player.moving)
             replay_keys_begin();
         status = play(&player, &err);

@@ -100,7 +100,7 @@ coffer_status scan_heat_draw_picture(const scan_heat *heat, const heat_layout *l
     describe(subtitle, sizeof subtitle, heat);
     coffer_status status = heat_begin_picture(&drawn, &heat->map, layout, path,
                                               *model ? model : "scan without a model name", subtitle, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     draw_sequences(drawn.canvas, drawn.plot, heat);
     axis_draw_below(drawn.canvas, drawn.plot, (double)grid->token_begin, (double)grid->token_end, "token");

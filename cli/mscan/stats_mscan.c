@@ -194,7 +194,7 @@ static int run_on(const stats_request *request, const coffer_mscan *scan)
     else
         status = coffer_mscan_stats_new(&stats, scan, &query, &err);
     term_progress_end(&bar);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(request->args, 0), &err, NULL);
     view.stats = stats;
     view.scores = scores;

@@ -113,7 +113,7 @@ static coffer_status begin(coffer_mscan_writer *writer, coffer_error *err)
 {
     coffer__range front = { 0, writer->area };
     coffer_status status = writer->begun ? COFFER_OK : coffer__update_begin(writer->update, &front, 1, err);
-    if (status == COFFER_OK)
+    if (!status)
         writer->begun = true;
     return status;
 }
@@ -153,9 +153,9 @@ static coffer_status copy_records(coffer__sink *sink, coffer_mscan_writer *write
     uint64_t old_len = writer->old_record_count * COFFER__MSCAN_RECORD_SIZE;
     uint64_t new_len = writer->record_count * COFFER__MSCAN_RECORD_SIZE - old_len;
     coffer_status status = writer->begun ? coffer__update_flush(writer->update, err) : COFFER_OK;
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__sink_copy_file(sink, fd, writer->area, old_len, writer->path, err);
-    if (status == COFFER_OK && new_len > 0)
+    if (!status && new_len > 0)
         status = coffer__sink_copy_file(sink, fd, writer->old_size, new_len, writer->path, err);
     return status;
 }

@@ -154,7 +154,7 @@ static coffer_status check_records(const checker *check, coffer_error *err)
     if (check->area.count == 0)
         return COFFER_OK;
     status = coffer__mscan_survey_records(&survey, &opts, err);
-    if (status == COFFER_OK && survey.unknown_count > 0)
+    if (!status && survey.unknown_count > 0)
         status = report_unknown_params(check, &survey, err);
     if (status)
         return status;
@@ -198,13 +198,13 @@ static coffer_status crc_of_sequence(void *context, uint64_t index, uint32_t wor
     scratch = coffer__malloc((size_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
     if (!scratch)
         return coffer__fail_no_memory(err, (uint64_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
-    for (uint64_t done = 0; status == COFFER_OK && done < extent.num_records;) {
+    for (uint64_t done = 0; !status && done < extent.num_records;) {
         uint64_t left = extent.num_records - done;
         size_t count = left < CRC_CHUNK ? (size_t)left : CRC_CHUNK;
         const uint8_t *records = NULL;
         status = coffer__mscan_fetch(&records, check->source, check->area.start, extent.first_record + done,
                                      count, scratch, err);
-        if (status == COFFER_OK)
+        if (!status)
             crc->found[index] = coffer__crc32(crc->found[index], records, count * COFFER__MSCAN_RECORD_SIZE);
         done += count;
     }
@@ -265,7 +265,7 @@ static coffer_status check_contents(checker *check, coffer_error *err)
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = coffer__mscan_read_metadata(&check->metadata, check->source, &check->header,
                                                        &check->limits, check->report, &found);
-    bool understood = status == COFFER_OK;
+    bool understood = !status;
     if (coffer__is_about_file(status))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
     else if (status)

@@ -118,7 +118,7 @@ coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const
         (status = coffer__mscan_read_metadata(&of.metadata, src, &of.header, &allowed, NULL, err)))
         return status;
     status = coffer__mscan_locate_records(&of.area, src, &of.header, &of.metadata, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         describe_all(&of, src);
         status = coffer__node_status(out, err);
     }

@@ -48,7 +48,7 @@ coffer_status coffer__mscan_block_rows(uint32_t *out, const coffer_mscan *scan,
     query.limits = opts->limits;
     query.progress = opts->progress;
     status = coffer_mscan_stats_new(&stats, scan, &query, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = stats->count ? (uint32_t)stats->groups[stats->count - 1].key + 1 : 0;
     coffer_mscan_stats_free(stats);
     return status;

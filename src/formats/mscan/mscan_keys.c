@@ -42,7 +42,7 @@ static coffer_status range_of_unsorted(token_range *out, const coffer__mscan_sel
         return coffer__fail_no_memory(err, pass.threads * sizeof *ranges);
     pass.context = ranges;
     status = coffer__mscan_pass_run(&pass, err);
-    for (uint32_t i = 0; status == COFFER_OK && i < pass.threads; i++) {
+    for (uint32_t i = 0; !status && i < pass.threads; i++) {
         if (ranges[i].any)
             widen(out, ranges[i].low, ranges[i].high);
     }

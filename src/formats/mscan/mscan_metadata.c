@@ -292,7 +292,7 @@ static coffer_status load_params(loader *load)
     if (!out->params)
         return coffer__fail_no_memory(load->err, map->as.count * sizeof *out->params);
     status = collect_params(load, map);
-    if (status == COFFER_OK)
+    if (!status)
         index_params(load);
     return status;
 }
@@ -392,7 +392,7 @@ static coffer_status load_scales(loader *load, coffer_mscan_metric metric, const
         understood = false;
     if (status || !understood) {
         coffer__free(scales.values);
-        if (status == COFFER_OK && load->report)
+        if (!status && load->report)
             coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
                                "the quantization of %s is not understood: its values stay raw integers", key);
         return status;

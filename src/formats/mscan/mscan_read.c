@@ -9,6 +9,7 @@
 #include "io/source_fetch.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define ORDER_CHUNK 262144 /* records a task looks at: 3 MiB */
@@ -288,9 +289,8 @@ static coffer_status check_range(const coffer_mscan *scan, uint64_t first, uint6
     if (coffer__range_fits(first, count, scan->record_count))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "records from %llu, %llu of them, asked for; there are %llu",
-                        (unsigned long long)first, (unsigned long long)count,
-                        (unsigned long long)scan->record_count);
+                        "%" PRIu64 " records from %" PRIu64 " requested, the scan has %" PRIu64, count, first,
+                        scan->record_count);
 }
 
 coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *scan, uint64_t first,
@@ -300,11 +300,11 @@ coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *sc
     const size_t batch = sizeof scratch / COFFER__MSCAN_RECORD_SIZE;
     coffer_status status = check_range(scan, first, count, err);
 
-    for (uint64_t done = 0; status == COFFER_OK && done < count;) {
+    for (uint64_t done = 0; !status && done < count;) {
         size_t n = count - done < batch ? (size_t)(count - done) : batch;
         const uint8_t *packed = NULL;
         status = coffer__mscan_fetch(&packed, scan->source, scan->record_area, first + done, n, scratch, err);
-        for (size_t i = 0; status == COFFER_OK && i < n; i++)
+        for (size_t i = 0; !status && i < n; i++)
             out[done + i] = coffer__mscan_load(packed + i * COFFER__MSCAN_RECORD_SIZE);
         done += n;
     }
@@ -355,7 +355,7 @@ static coffer_status check_order(void *context, uint64_t index, uint32_t worker,
     first -= first > 0; /* with the last record of the chunk before, so that no neighbors go unseen */
     status = coffer__mscan_fetch(&records, scan->source, scan->record_area, first, (size_t)(end - first),
                                  scratch, err);
-    if (status == COFFER_OK && !is_ascending(records, (size_t)(end - first)))
+    if (!status && !is_ascending(records, (size_t)(end - first)))
         atomic_store(&search->unsorted, true);
     return status;
 }

@@ -64,7 +64,7 @@ static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffe
     if (!text)
         return coffer__fail_no_memory(err, len + 1);
     status = coffer_source_read_at(text, work->source, COFFER__MSCAN_HEADER_SIZE, len, err);
-    for (size_t at = 0; status == COFFER_OK && at < len;) {
+    for (size_t at = 0; !status && at < len;) {
         size_t valid = coffer__utf8_valid_prefix(text + at, len - at);
         coffer__buffer_append(out, text + at, valid);
         at += valid;
@@ -75,7 +75,7 @@ static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffe
     }
     coffer__buffer_append(out, "", 1);
     coffer__free(text);
-    if (status == COFFER_OK && out->failed)
+    if (!status && out->failed)
         status = coffer__fail_no_memory(err, len);
     return status;
 }
@@ -288,9 +288,9 @@ static coffer_status settle_records(rescue *work, coffer_error *err)
                                        .count = work->area.count,
                                        .metadata = &work->metadata };
     coffer_status status = coffer__mscan_survey_records(&work->survey, &opts, err);
-    if (status == COFFER_OK && work->survey.unknown_count > 0)
+    if (!status && work->survey.unknown_count > 0)
         status = name_unknown_params(work, err);
-    if (status == COFFER_OK && work->survey.past_count > 0)
+    if (!status && work->survey.past_count > 0)
         cover_tokens(work);
     return status;
 }
@@ -321,9 +321,9 @@ static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_er
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mscan_compose(&json, &work->draft, err);
     uint32_t area = 0;
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mscan_place_records(&area, json.len, coffer__mscan_default_room(json.len), err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mscan_write_front(sink, area, work->area.count, &json, err);
     coffer__buffer_free(&json);
     if (status)

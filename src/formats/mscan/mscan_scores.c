@@ -93,7 +93,7 @@ static coffer_status score_params(coffer_mscan_scores *out, const scoring *work,
     coffer_mscan_score score = { 0 };
     size_t capacity = 0;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < by_param->count; i++) {
+    for (size_t i = 0; !status && i < by_param->count; i++) {
         const coffer_mscan_group *group = &by_param->groups[i];
         uint32_t layer = work->layers->of_param[group->key];
         cell part = cell_of_group(group);
@@ -195,7 +195,7 @@ static coffer_status score_window(coffer_mscan_scores *out, size_t *capacity, wi
     pass.visit = work->query->by == COFFER_MSCAN_BY_BLOCK ? visit_blocks : visit_tokens;
     if (status || (status = coffer__mscan_pass_run(&pass, err)))
         return status;
-    for (uint64_t key = 0; status == COFFER_OK && key < part->key_count; key++) {
+    for (uint64_t key = 0; !status && key < part->key_count; key++) {
         coffer_mscan_score score = { .key = part->first_key + key };
         for (uint32_t layer = 0; layer < work->layers->count; layer++) {
             cell sum = { 0 };
@@ -245,7 +245,7 @@ static coffer_status score_keys(coffer_mscan_scores *out, const scoring *work,
     part.cells = coffer__alloc_array(table_cells, sizeof(cell));
     if (!part.cells)
         return coffer__fail_no_memory(err, table_cells * sizeof(cell));
-    for (uint64_t key = 0; status == COFFER_OK && key < keys->count; key += part.key_count) {
+    for (uint64_t key = 0; !status && key < keys->count; key += part.key_count) {
         part.first_key = keys->base + key;
         part.key_count = keys->count - key < at_once ? keys->count - key : at_once;
         memset(part.cells, 0, table_cells * sizeof(cell));
@@ -261,7 +261,7 @@ static coffer_status count_blocks(uint64_t *out, coffer__mscan_selection *select
 {
     coffer_mscan_stats *by_block = NULL;
     coffer_status status = coffer__mscan_stats_of(&by_block, selection, query, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = by_block->count ? by_block->groups[by_block->count - 1].key + 1 : 0;
     coffer_mscan_stats_free(by_block);
     return status;
@@ -272,7 +272,7 @@ static coffer_status score_others(coffer_mscan_scores *out, const scoring *work,
 {
     coffer__mscan_keys keys;
     coffer_status status = coffer__mscan_keys_find(&keys, selection, work->query, err);
-    if (status == COFFER_OK && work->query->by == COFFER_MSCAN_BY_BLOCK)
+    if (!status && work->query->by == COFFER_MSCAN_BY_BLOCK)
         status = count_blocks(&keys.count, selection, work->query, err);
     return status ? status : score_keys(out, work, selection, &keys, err);
 }

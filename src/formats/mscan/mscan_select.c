@@ -24,7 +24,7 @@ static coffer_status select_tokens(coffer__mscan_selection *out, coffer_error *e
     if (out->token_begin == 0 && out->token_end >= COFFER__MSCAN_MAX_TOKENS)
         return COFFER_OK;
     status = coffer_mscan_is_sorted(&out->sorted, out->scan, err);
-    if (status == COFFER_OK && out->sorted)
+    if (!status && out->sorted)
         status = coffer_mscan_find_tokens(&out->first, &out->count, out->scan, out->token_begin,
                                           out->token_end, err);
     out->by_token = !out->sorted;

@@ -200,7 +200,7 @@ coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *w
                                 COFFER__MSCAN_PARAM_IDS, name);
         status = coffer__id_names_add(&writer->names, (uint16_t)found, name, strlen(name), err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         *id = (uint16_t)found;
     return status;
 }
@@ -302,9 +302,9 @@ static coffer_status place_first_record(coffer_mscan_writer *writer, coffer_erro
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mscan_writer_compose(&json, writer, err);
     uint64_t room = writer->reserve ? writer->reserve : coffer__mscan_default_room(json.len);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mscan_place_records(&writer->area, json.len, room, err);
-    if (status == COFFER_OK && writer->spool < 0)
+    if (!status && writer->spool < 0)
         status = coffer__sink_fill(writer->sink, ' ', writer->area, err);
     coffer__buffer_free(&json);
     return status;
@@ -485,7 +485,7 @@ static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffe
         return status;
     if (writer->spool >= 0) {
         status = coffer__mscan_write_front(writer->sink, area, writer->record_count, json, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_copy_file(writer->sink, writer->spool, 0, records_len, writer->path, err);
     } else if (writer->area == 0)
         status = coffer__mscan_write_front(writer->sink, area, 0, json, err);

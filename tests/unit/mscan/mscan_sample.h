@@ -31,7 +31,8 @@ static inline uint64_t sample_random(uint64_t *state)
     return *state;
 }
 
-/* params_json : "{\"0\": \"name\", …}"; sequences_json : "[{…}, …]". records : from malloc, freed by sample_close. */
+/* params_json : "{\"0\": \"name\", …}"; sequences_json : "[{…}, …]". records : from malloc, freed by
+ * sample_close. */
 static inline void sample_open(sample *out, const char *params_json, const char *sequences_json,
                                coffer_mscan_record *records, size_t count)
 {

@@ -324,6 +324,31 @@ static void more_parameters_than_ids_are_kept_in_order(void **state)
     free(json);
 }
 
+static void metadata_alone_is_a_scan_without_records(void **state)
+{
+    static const char json[] = "{\"model_name\": \"m\", \"id_to_param_name_map\": {\"2\": \"two\"}, "
+                               "\"sequences\": [{\"sequence_id\": 7, \"num_tokens\": 3}]}  ";
+    coffer_mscan *scan = NULL;
+    coffer_mscan_record record;
+    bool sorted = false;
+    (void)state;
+    assert_int_equal(coffer_mscan_open_metadata(&scan, json, sizeof json - 1, NULL, NULL), COFFER_OK);
+    assert_string_equal(coffer_mscan_model_name(scan), "m");
+    assert_int_equal(coffer_mscan_total_tokens(scan), 3);
+    assert_int_equal(coffer_mscan_record_count(scan), 0);
+    assert_string_equal(coffer_mscan_param_at(scan, 0)->name, "two");
+    assert_null(coffer_mscan_param_at(scan, 1));
+    assert_int_equal(coffer_mscan_sequence_at(scan, 0)->sequence_id, 7);
+    assert_null(coffer_mscan_sequence_at(scan, 1));
+    assert_int_equal(coffer_mscan_is_sorted(&sorted, scan, NULL), COFFER_OK);
+    assert_true(sorted);
+    assert_int_equal(coffer_mscan_read(&record, scan, 0, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    coffer_mscan_close(scan);
+    scan = NULL;
+    assert_int_equal(coffer_mscan_open_metadata(&scan, "[]", 2, NULL, NULL), COFFER_E_BAD_JSON);
+    assert_null(scan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +365,7 @@ int main(void)
         cmocka_unit_test(scales_belong_to_the_file_a_parameter_or_a_sequence),
         cmocka_unit_test(scales_that_are_not_understood_leave_raw_integers),
         cmocka_unit_test(more_parameters_than_ids_are_kept_in_order),
+        cmocka_unit_test(metadata_alone_is_a_scan_without_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,6 +253,49 @@ static void options_that_make_no_sense_are_refused(void **state)
     assert_false(temp_exists(temp_path(temp_folder, "no")));
 }
 
+static void records_with_global_tokens_go_under_given_metadata(void **state)
+{
+    static const char metadata[] =
+        "{\"note\": 1, \"id_to_param_name_map\": {\"3\": \"w\"}, \"sequences\": [{\"sequence_id\": 4, "
+        "\"num_tokens\": 2, \"first_record\": 5, \"num_records\": 9, \"crc32\": 1}, {\"sequence_id\": 6, "
+        "\"num_tokens\": 3}]}";
+    const coffer_mscan_record records[2] = { { 4, 3, 0, 1, 2 }, { 0, 9, 1, 3, 4 } };
+    const coffer_mscan_record past = { 5, 3, 0, 0, 0 };
+    const char *path = temp_path(temp_folder, "global");
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_writer *writer = NULL;
+    coffer_mscan_record found[2];
+    (void)state;
+    opts.metadata_json = metadata;
+    assert_int_equal(coffer_mscan_writer_create(&writer, path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_global(writer, records, 2, NULL), COFFER_E_DANGLING_REFERENCE);
+    assert_int_equal(coffer_mscan_writer_add_param_id(writer, 9, "v", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_global(writer, &past, 1, NULL), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_mscan_writer_put_global(writer, records, 2, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
+
+    coffer_mscan *scan = NULL;
+    assert_int_equal(coffer_mscan_open_path(&scan, path, NULL, NULL), COFFER_OK);
+    assert_string_equal(coffer_mscan_metadata(scan, NULL),
+                        "{\"note\":1,\"id_to_param_name_map\":{\"3\":\"w\",\"9\":\"v\"},\"sequences\":[{"
+                        "\"sequence_id\":4,\"num_tokens\":2},{\"sequence_id\":6,\"num_tokens\":3}]}");
+    assert_int_equal(coffer_mscan_read(found, scan, 0, 2, NULL), COFFER_OK);
+    assert_memory_equal(found, records, sizeof records);
+    coffer_mscan_close(scan);
+}
+
+static void metadata_of_another_scan_excludes_other_settings(void **state)
+{
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_writer *writer = NULL;
+    (void)state;
+    opts.metadata_json = "{}";
+    opts.model_name = "other";
+    assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
+    assert_null(writer);
+}
+
 static void an_old_file_is_replaced_only_when_asked(void **state)
 {
     const char *path = temp_path(temp_folder, "taken");
@@ -281,6 +324,8 @@ int main(void)
         cmocka_unit_test(counts_and_tokens_stop_at_what_the_file_can_say),
         cmocka_unit_test(a_sequence_left_open_is_not_committed),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
+        cmocka_unit_test(records_with_global_tokens_go_under_given_metadata),
+        cmocka_unit_test(metadata_of_another_scan_excludes_other_settings),
         cmocka_unit_test(an_old_file_is_replaced_only_when_asked),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
