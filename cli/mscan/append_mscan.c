@@ -9,6 +9,7 @@
 #include "mscan_verbs.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +102,7 @@ static coffer_status compare_scales(const append_job *job, coffer_error *err)
 static bool is_unnamed(const coffer_mscan_param *param)
 {
     char made_up[32];
-    snprintf(made_up, sizeof made_up, "param %llu", (unsigned long long)param->id);
+    snprintf(made_up, sizeof made_up, "param %" PRIu64, param->id);
     return strcmp(param->name, made_up) == 0;
 }
 
@@ -131,8 +132,8 @@ static coffer_status write_step(append_job *job, const coffer_mscan_step *step, 
         coffer_mscan_record record = step->records[i];
         if (!coffer_mscan_param_name(job->new, record.param_id))
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                "a record of token %llu has param_id %u, which has no name",
-                                (unsigned long long)step->token, record.param_id);
+                                "a record of token %" PRIu64 " has param_id %u, which has no name",
+                                step->token, record.param_id);
         record.token_idx = (uint32_t)step->position;
         record.param_id = job->ids[record.param_id];
         status = coffer_mscan_writer_put_records(job->writer, &record, 1, err);

@@ -6,6 +6,7 @@
 #include "outside/text/csv.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum as { AS_NPY, AS_CSV, AS_JSONL, AS_JSON, AS_RAW, AS_DEFAULT };
@@ -127,7 +128,7 @@ static void put_number(list_writer *list, const char *name, uint64_t value)
 {
     begin_field(list, name);
     if (list->as == AS_CSV)
-        coffer__buffer_printf(list->out, "%llu", (unsigned long long)value);
+        coffer__buffer_printf(list->out, "%" PRIu64, value);
     else
         coffer__json_write_u64(&list->json, value);
 }

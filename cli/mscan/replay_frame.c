@@ -6,6 +6,7 @@
 #include "places.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,9 +60,8 @@ void replay_frame_print_sequence(const replay_frame *frame, size_t index, FILE *
     places_text excerpt;
     term_text tokens;
     places_excerpt(excerpt, sequence, SOURCE_CHARACTERS);
-    fprintf(out, "%ssequence %llu%s, %s tokens", term_on(out, TERM_BOLD),
-            (unsigned long long)sequence->sequence_id, term_off(out),
-            term_count(tokens, sequence->num_tokens));
+    fprintf(out, "%ssequence %" PRIu64 "%s, %s tokens", term_on(out, TERM_BOLD), sequence->sequence_id,
+            term_off(out), term_count(tokens, sequence->num_tokens));
     if (*excerpt) {
         fputs(": ", out);
         term_print_text(out, excerpt, strlen(excerpt), 0);
@@ -179,9 +179,9 @@ unsigned replay_frame_print_step(replay_frame *frame, const coffer_mscan_step *s
     term_text records;
     collect(frame, step);
     score(frame);
-    fprintf(out, "token %llu  sequence %llu, %llu of %llu  %s records\n", (unsigned long long)step->token,
-            (unsigned long long)sequence->sequence_id, (unsigned long long)step->position + 1,
-            (unsigned long long)sequence->num_tokens, term_count(records, step->record_count));
+    fprintf(out, "token %" PRIu64 "  sequence %" PRIu64 ", %" PRIu64 " of %" PRIu64 "  %s records\n",
+            step->token, sequence->sequence_id, step->position + 1, sequence->num_tokens,
+            term_count(records, step->record_count));
 
     size_t shown = frame->group_count < frame->look.top ? frame->group_count : frame->look.top;
     size_t widest = 0;

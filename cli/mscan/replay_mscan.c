@@ -6,6 +6,8 @@
 #include "replay_keys.h"
 #include "term.h"
 
+#include <inttypes.h>
+
 enum { DEFAULT_TOP = 8, DEFAULT_DELAY = 150, LONGEST_DELAY = 3600 * 1000 };
 
 static const cli_option options[] = {
@@ -107,9 +109,8 @@ static int parse(replay_player *player, replay_look *look, const cli_args *args,
         !cli_number(&top, args, "top", DEFAULT_TOP, 1, 1000))
         return CLI_USAGE;
     if (player->backwards ? player->first < player->last : player->first > player->last)
-        return cli_usage(args, "--from %llu --to %llu%s: there is nothing between them",
-                         (unsigned long long)player->first, (unsigned long long)player->last,
-                         player->backwards ? " --backwards" : "");
+        return cli_usage(args, "--from %" PRIu64 " --to %" PRIu64 "%s: there is nothing between them",
+                         player->first, player->last, player->backwards ? " --backwards" : "");
     player->delay = (int)delay;
     look->top = (size_t)top;
     if (player->moving && look->top > term_height(stdout) - 2)

@@ -2,6 +2,7 @@
 #include "draw/axis.h"
 #include "scan_heat.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 static const picture_font label_font = { 11, false, { 70, 70, 78 } };
@@ -45,7 +46,7 @@ static void draw_names(picture *canvas, picture_box plot, const scan_heat *heat)
 static void draw_sequence_label(picture *canvas, picture_box span, const coffer_mscan_sequence *sequence)
 {
     char number[40], shown[LONGEST_NAME];
-    snprintf(number, sizeof number, "#%llu", (unsigned long long)sequence->sequence_id);
+    snprintf(number, sizeof number, "#%" PRIu64, sequence->sequence_id);
     double taken = picture_text_width(canvas, &label_font, number);
     if (taken + 6 > span.width)
         return;
@@ -84,10 +85,9 @@ static void draw_sequences(picture *canvas, picture_box plot, const scan_heat *h
 
 static void describe(char *out, size_t capacity, const scan_heat *heat)
 {
-    snprintf(out, capacity, "%s by %s and token · tokens %llu–%llu of %llu", heat->map.title,
-             heat->rows == COFFER_MSCAN_ROWS_PARAM ? "parameter" : "block",
-             (unsigned long long)heat->grid->token_begin, (unsigned long long)scan_heat_last_token(heat),
-             (unsigned long long)coffer_mscan_total_tokens(heat->scan));
+    snprintf(out, capacity, "%s by %s and token · tokens %" PRIu64 "–%" PRIu64 " of %" PRIu64,
+             heat->map.title, heat->rows == COFFER_MSCAN_ROWS_PARAM ? "parameter" : "block",
+             heat->grid->token_begin, scan_heat_last_token(heat), coffer_mscan_total_tokens(heat->scan));
 }
 
 coffer_status scan_heat_draw_picture(const scan_heat *heat, const heat_layout *layout, const char *path,

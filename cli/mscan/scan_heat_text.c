@@ -2,6 +2,7 @@
 #include "scan_heat.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { LABEL_ROOM = 1024 };
@@ -35,7 +36,7 @@ static void print_row_label(const heat_text *text, uint32_t row, FILE *out)
     const scan_heat *heat = text->context;
     uint64_t first = scan_heat_row_key(heat, row);
     if (heat->rows == COFFER_MSCAN_ROWS_BLOCK) {
-        fprintf(out, "%*llu ", (int)text->label - 1, (unsigned long long)first);
+        fprintf(out, "%*" PRIu64 " ", (int)text->label - 1, first);
         return;
     }
     const char *name = coffer_mscan_param_name(heat->scan, (uint16_t)first);
@@ -61,8 +62,7 @@ static void print_sequences(const scan_heat *heat, unsigned label, unsigned cell
         if (begin >= grid->token_end)
             break;
         size_t at = (size_t)((double)(begin - grid->token_begin) / (double)tokens * (double)width);
-        size_t len =
-            (size_t)snprintf(number, sizeof number, "#%llu", (unsigned long long)sequence->sequence_id);
+        size_t len = (size_t)snprintf(number, sizeof number, "#%" PRIu64, sequence->sequence_id);
         if ((end && at <= end) || at + len > width)
             continue;
         memcpy(line + at, number, len);

@@ -6,6 +6,7 @@
 #include "stats_view.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { TOP_ON_A_TERMINAL = 20, TOP_IN_SUMMARY = 8 };
@@ -68,7 +69,7 @@ static int parse(stats_request *out, const cli_args *args, const coffer_mscan *s
     if (cli_has(args, "sequence")) {
         out->query.sequence = coffer_mscan_find_sequence(scan, sequence_id);
         if (out->query.sequence == COFFER_INDEX_NONE)
-            return cli_usage(args, "the scan has no sequence %llu", (unsigned long long)sequence_id);
+            return cli_usage(args, "the scan has no sequence %" PRIu64, sequence_id);
     }
     return CLI_OK;
 }

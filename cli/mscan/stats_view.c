@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,14 +282,15 @@ bool stats_remark_on(stats_remark out, const coffer_mscan_group *total, coffer_m
     if (total->count == 0)
         return false;
     if (column->zeros == total->count) {
-        snprintf(out, sizeof(stats_remark), "%s is 0 in all %llu records: the writer never filled it in",
-                 metric_names[metric], (unsigned long long)total->count);
+        snprintf(out, sizeof(stats_remark),
+                 "%s is 0 in all %" PRIu64 " records: the writer never filled it in", metric_names[metric],
+                 total->count);
         return true;
     }
     if (column->saturated >= (total->count + 99) / 100) {
-        snprintf(out, sizeof(stats_remark), "%s is 65535 in %llu of %llu records: larger values were cut off",
-                 metric_names[metric], (unsigned long long)column->saturated,
-                 (unsigned long long)total->count);
+        snprintf(out, sizeof(stats_remark),
+                 "%s is 65535 in %" PRIu64 " of %" PRIu64 " records: larger values were cut off",
+                 metric_names[metric], column->saturated, total->count);
         return true;
     }
     return false;

@@ -11,6 +11,8 @@
 #include "formats/mscan/mscan_damage.h"
 #include "io/os.h"
 
+#include <inttypes.h>
+
 /* ---- Opening ---- */
 
 /* Appending to a damaged file would keep the damage or make it worse. */
@@ -59,8 +61,9 @@ static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_h
         return status;
     if (area.lost > 0)
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(src),
-                            "header says %lu records, file has %llu whole ones; repair it before appending",
-                            (unsigned long)header->record_count, (unsigned long long)area.count);
+                            "header says %lu records, file has %" PRIu64
+                            " whole ones; repair it before appending",
+                            (unsigned long)header->record_count, area.count);
     if (header->record_count > 0 && base->total_tokens == 0)
         return coffer__fail(err, COFFER_E_INCONSISTENT, header->header_len,
                             "%lu records, but no sequence has a token; repair the file before appending",

@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "formats/mscan/mscan_layout.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static bool has_key(const coffer__json_value *value, const char *key)
 static void write_name(coffer__json_writer *json, uint64_t id, const char *text, size_t len)
 {
     char key[24];
-    snprintf(key, sizeof key, "%llu", (unsigned long long)id);
+    snprintf(key, sizeof key, "%" PRIu64, id);
     coffer__json_key(json, key);
     coffer__json_string_len(json, text, len);
 }
@@ -215,8 +216,9 @@ coffer_status coffer__mscan_place_records(uint32_t *out, uint64_t json_len, uint
     if (!coffer__add_u64(&end, json_len, room) || !coffer__add_u64(&end, end, COFFER__MSCAN_HEADER_SIZE) ||
         !coffer__align_up(&end, end, COFFER__MSCAN_ALIGNMENT) || end > UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "metadata of %llu bytes, with room for %llu more, passes the header's 2^32",
-                            (unsigned long long)json_len, (unsigned long long)room);
+                            "metadata of %" PRIu64 " bytes, with room for %" PRIu64
+                            " more, passes the header's 2^32",
+                            json_len, room);
     *out = (uint32_t)end;
     return COFFER_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct subject {
@@ -74,10 +75,9 @@ static void describe_state(const subject *of, const coffer_source *src)
     if (writer)
         coffer__node_text(of->out, "writer", writer);
     if (of->area.lost > 0)
-        coffer__node_printf(of->out, "damage", "header says %lu records; %s: %llu",
+        coffer__node_printf(of->out, "damage", "header says %lu records; %s: %" PRIu64,
                             (unsigned long)of->header.record_count,
-                            of->area.overwritten_head ? "overwritten by metadata" : "missing",
-                            (unsigned long long)of->area.lost);
+                            of->area.overwritten_head ? "overwritten by metadata" : "missing", of->area.lost);
     else if (of->area.trailing > 0)
         coffer__node_u64(of->out, "trailing_bytes", of->area.trailing, COFFER_UNIT_BYTES);
     if (coffer_source_interrupted_update(src))

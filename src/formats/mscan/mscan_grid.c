@@ -8,6 +8,7 @@
 #include "formats/mscan/mscan_pyramid.h"
 #include "formats/mscan/mscan_stats.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 coffer__mscan_axis coffer__mscan_axis_over(uint64_t begin, uint64_t end, uint32_t most)
@@ -195,8 +196,8 @@ static coffer_status new_cells(drawing *draw, const coffer_mscan_grid_opts *opts
     uint64_t count = (uint64_t)draw->across.count * draw->down.count;
     if (count > limits.memory_bytes / (sizeof *draw->cells + sizeof(double)))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a heat map of %u × %u cells does not fit into %llu bytes", draw->across.count,
-                            draw->down.count, (unsigned long long)limits.memory_bytes);
+                            "a heat map of %u × %u cells does not fit into %" PRIu64 " bytes",
+                            draw->across.count, draw->down.count, limits.memory_bytes);
     draw->cells = coffer__calloc((size_t)count, sizeof *draw->cells);
     return draw->cells ? COFFER_OK : coffer__fail_no_memory(err, count * sizeof *draw->cells);
 }

@@ -29,8 +29,8 @@ coffer_status coffer__mscan_read_header(coffer__mscan_header *out, coffer_source
         return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "not a scan: it does not begin with %s",
                             COFFER__MSCAN_MAGIC);
     if (have < sizeof bytes)
-        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
-                            COFFER__MSCAN_HEADER_SIZE, (unsigned long long)size);
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %" PRIu64,
+                            COFFER__MSCAN_HEADER_SIZE, size);
     header.version = coffer__load_u16(bytes + COFFER__MSCAN_VERSION_AT);
     header.header_len = coffer__load_u32(bytes + COFFER__MSCAN_HEADER_LEN_AT);
     header.record_count = coffer__load_u32(bytes + COFFER__MSCAN_COUNT_AT);
@@ -44,8 +44,8 @@ coffer_status coffer__mscan_read_header(coffer__mscan_header *out, coffer_source
                             (unsigned long)header.header_len, COFFER__MSCAN_HEADER_SIZE);
     if (header.header_len > size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MSCAN_HEADER_LEN_AT,
-                            "metadata ends at %lu, file has %llu", (unsigned long)header.header_len,
-                            (unsigned long long)size);
+                            "metadata ends at %lu, file has %" PRIu64, (unsigned long)header.header_len,
+                            size);
     *out = header;
     return COFFER_OK;
 }
@@ -68,8 +68,7 @@ coffer_status coffer__mscan_read_metadata(coffer__mscan_metadata *out, coffer_so
     char *text;
     if (len > limits->json_bytes)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MSCAN_HEADER_SIZE,
-                            "metadata of %zu bytes, the limit is %llu", len,
-                            (unsigned long long)limits->json_bytes);
+                            "metadata of %zu bytes, the limit is %" PRIu64, len, limits->json_bytes);
     text = coffer__malloc(len + 1);
     if (!text)
         return coffer__fail_no_memory(err, len + 1);
@@ -105,8 +104,8 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
     whole = (coffer_source_size(src) - header.header_len) / COFFER__MSCAN_RECORD_SIZE;
     if (whole < header.record_count && !options.lenient) {
         status = coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(src),
-                              "header says %lu records, file has %llu", (unsigned long)header.record_count,
-                              (unsigned long long)whole);
+                              "header says %lu records, file has %" PRIu64,
+                              (unsigned long)header.record_count, whole);
         goto out;
     }
     if (whole < header.record_count)

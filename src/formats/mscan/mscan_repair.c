@@ -12,6 +12,7 @@
 #include "formats/mscan/mscan_survey.h"
 #include "formats/rescue.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,10 +170,10 @@ static void report_lost(rescue *work)
         return;
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, area->start,
-                       area->overwritten_head
-                           ? "records lost at the front, overwritten by metadata: %llu; kept: %llu"
-                           : "records missing at the end: %llu; kept: %llu",
-                       (unsigned long long)area->lost, (unsigned long long)area->count);
+                       area->overwritten_head ? "records lost at the front, overwritten by metadata: %" PRIu64
+                                                "; kept: %" PRIu64
+                                              : "records missing at the end: %" PRIu64 "; kept: %" PRIu64,
+                       area->lost, area->count);
 }
 
 /* Whether a record after the last one belongs to an append that was not committed: its parameter must be
@@ -226,11 +227,11 @@ static coffer_status settle_tail(rescue *work, coffer_error *err)
     dropped = work->area.trailing - taken * COFFER__MSCAN_RECORD_SIZE;
     if (taken > 0)
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
-                           "records after the last one, now taken in: %llu", (unsigned long long)taken);
+                           "records after the last one, now taken in: %" PRIu64, taken);
     if (dropped > 0)
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING,
                            end + taken * COFFER__MSCAN_RECORD_SIZE,
-                           "bytes after the last record, now dropped: %llu", (unsigned long long)dropped);
+                           "bytes after the last record, now dropped: %" PRIu64, dropped);
     return COFFER_OK;
 }
 
@@ -248,8 +249,7 @@ static coffer_status name_unknown_params(rescue *work, coffer_error *err)
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING,
                        work->area.start + work->survey.unknown_first * COFFER__MSCAN_RECORD_SIZE,
-                       "parameters that the map does not have, now called unknown.ID: %llu",
-                       (unsigned long long)named);
+                       "parameters that the map does not have, now called unknown.ID: %" PRIu64, named);
     return COFFER_OK;
 }
 
@@ -274,11 +274,11 @@ static void cover_tokens(rescue *work)
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
                        work->area.start + work->survey.past_first * COFFER__MSCAN_RECORD_SIZE,
-                       "records past the %llu tokens of all sequences: %llu; the new sequence %llu, "
+                       "records past the %" PRIu64 " tokens of all sequences: %" PRIu64
+                       "; the new sequence %" PRIu64 ", "
                        "\"recovered\", covers them up to token %lu",
-                       (unsigned long long)metadata->total_tokens,
-                       (unsigned long long)work->survey.past_count,
-                       (unsigned long long)recovered->sequence_id, (unsigned long)work->survey.max_token);
+                       metadata->total_tokens, work->survey.past_count, recovered->sequence_id,
+                       (unsigned long)work->survey.max_token);
 }
 
 static coffer_status settle_records(rescue *work, coffer_error *err)
@@ -309,8 +309,7 @@ static void settle_extents(rescue *work)
         return;
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
-                       "sequences that no longer say where their records are: %llu",
-                       (unsigned long long)wrong);
+                       "sequences that no longer say where their records are: %" PRIu64, wrong);
 }
 
 /* ---- Output ---- */

@@ -257,8 +257,8 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
         return status;
     if (writer->in_sequence)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "sequence %llu was not ended before the next began",
-                            (unsigned long long)writer->next_sequence_id);
+                            "sequence %" PRIu64 " was not ended before the next began",
+                            writer->next_sequence_id);
     if (writer->base.sequence_count > 0 && writer->next_sequence_id == 0)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the last sequence_id is 2^64 - 1: none is left for another");
@@ -276,9 +276,8 @@ static coffer_status check_records(const coffer_mscan_writer *writer, const coff
 {
     if (count > COFFER__MSCAN_MAX_RECORDS - writer->record_count)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%zu records after %llu pass the %lu that a file can count", count,
-                            (unsigned long long)writer->record_count,
-                            (unsigned long)COFFER__MSCAN_MAX_RECORDS);
+                            "%zu records after %" PRIu64 " pass the %lu that a file can count", count,
+                            writer->record_count, (unsigned long)COFFER__MSCAN_MAX_RECORDS);
     for (size_t i = 0; i < count; i++) {
         if (!writer->names.by_id[records[i].param_id].text)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
@@ -400,15 +399,14 @@ coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no sequence was begun");
     if (num_tokens < writer->tokens_in_sequence)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                            "sequence %llu has a record of token %llu, but only %llu tokens",
-                            (unsigned long long)writer->next_sequence_id,
-                            (unsigned long long)writer->tokens_in_sequence - 1,
-                            (unsigned long long)num_tokens);
+                            "sequence %" PRIu64 " has a record of token %" PRIu64 ", but only %" PRIu64
+                            " tokens",
+                            writer->next_sequence_id, writer->tokens_in_sequence - 1, num_tokens);
     if (writer->total_tokens > COFFER__MSCAN_MAX_TOKENS ||
         num_tokens > COFFER__MSCAN_MAX_TOKENS - writer->total_tokens)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%llu tokens after %llu pass the 2^32 a file can have",
-                            (unsigned long long)num_tokens, (unsigned long long)writer->total_tokens);
+                            "%" PRIu64 " tokens after %" PRIu64 " pass the 2^32 a file can have", num_tokens,
+                            writer->total_tokens);
     writer->sequences[writer->sequence_count - 1].num_tokens = num_tokens;
     writer->total_tokens += num_tokens;
     writer->next_sequence_id++;
@@ -508,8 +506,7 @@ coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_err
         goto out;
     if (writer->in_sequence) {
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "sequence %llu was begun and not ended",
-                              (unsigned long long)writer->next_sequence_id);
+                              "sequence %" PRIu64 " was begun and not ended", writer->next_sequence_id);
         goto out;
     }
     if ((status = coffer__mscan_writer_compose(&json, writer, err)))
