@@ -128,9 +128,11 @@ static inline void data_add_sequence(coffer_mscan_writer *writer, uint64_t recor
 static inline void data_write_ours(const char *path, uint64_t records)
 {
     coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_writer *writer = NULL;
     char name[64];
-    bench_must(coffer_mscan_writer_create(&writer, path, NULL, &err), &err, path);
+    opts.overwrite = true;
+    bench_must(coffer_mscan_writer_create(&writer, path, &opts, &err), &err, path);
     for (unsigned i = 0; i < DATA_PARAMS; i++) {
         snprintf(name, sizeof name, "model.layers.%u.p%u", i / 8, i % 8);
         bench_must(coffer_mscan_writer_add_param_id(writer, (uint16_t)i, name, &err), &err, name);

@@ -84,12 +84,16 @@ static coffer_status name_parameters(coffer_mscan_writer *writer, coffer_error *
 static coffer_status create(const char *path, coffer_error *err)
 {
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_quantization activation = COFFER_MSCAN_QUANTIZATION_INIT;
+    coffer_mscan_quantization grad_norm = COFFER_MSCAN_QUANTIZATION_INIT;
     coffer_mscan_writer *writer = NULL;
     size_t i;
+    activation.scale = 0.0001;
+    grad_norm.scale = 0.00001;
+    opts.overwrite = true;
     opts.model_name = "four-layer example";
-    opts.quantized = true;
-    opts.quantization[COFFER_MSCAN_ACTIVATION].scale = 0.0001;
-    opts.quantization[COFFER_MSCAN_GRAD_NORM].scale = 0.00001;
+    opts.activation = &activation;
+    opts.grad_norm = &grad_norm;
     coffer_status status = coffer_mscan_writer_create(&writer, path, &opts, err);
     if (status != COFFER_OK)
         return status;
@@ -128,11 +132,12 @@ static coffer_status print_parameters(const coffer_mscan *scan, coffer_error *er
     for (i = 0; i < coffer_mscan_stats_count(stats); i++) {
         const coffer_mscan_group *group = coffer_mscan_stats_at(stats, i);
         uint16_t id = (uint16_t)group->key;
-        coffer_mscan_quantization unit = { 1, 0 };
-        coffer_mscan_quantization_of(&unit, scan, COFFER_MSCAN_ACTIVATION, id, 0);
+        const coffer_mscan_quantization *unit =
+            coffer_mscan_quantization_of(scan, COFFER_MSCAN_ACTIVATION, id, 0);
+        double scale = unit ? unit->scale : 1, offset = unit ? unit->offset : 0;
         printf("  %-39s %.3f ± %.3f\n", coffer_mscan_param_name(scan, id),
-               unit.offset + unit.scale * coffer_mscan_mean(group, COFFER_MSCAN_ACTIVATION),
-               unit.scale * coffer_mscan_stddev(group, COFFER_MSCAN_ACTIVATION));
+               offset + scale * coffer_mscan_mean(group, COFFER_MSCAN_ACTIVATION),
+               scale * coffer_mscan_stddev(group, COFFER_MSCAN_ACTIVATION));
     }
     coffer_mscan_stats_free(stats);
     return COFFER_OK;
@@ -151,9 +156,9 @@ static coffer_status print_scan(const char *path, bool with_parameters, coffer_e
                (unsigned long long)coffer_mscan_record_count(scan),
                (unsigned long long)coffer_mscan_total_tokens(scan));
         for (i = 0; i < coffer_mscan_sequence_count(scan); i++) {
-            coffer_mscan_sequence sequence = coffer_mscan_sequence_at(scan, i);
-            printf("  sequence %llu, from token %3llu: %s\n", (unsigned long long)sequence.sequence_id,
-                   (unsigned long long)sequence.first_token, sequence.source);
+            const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(scan, i);
+            printf("  sequence %llu, from token %3llu: %s\n", (unsigned long long)sequence->sequence_id,
+                   (unsigned long long)sequence->first_token, sequence->source);
         }
         if (with_parameters)
             status = print_parameters(scan, err);

@@ -13,23 +13,23 @@ static void walk_metadata(const coffer_mscan *scan)
     MUST(strlen(text) <= len);
     seen += strlen(coffer_mscan_model_name(scan));
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
-        MUST(param.name && strlen(param.name) <= param.name_len);
-        if (param.id <= UINT16_MAX)
-            MUST(coffer_mscan_param_name(scan, (uint16_t)param.id) == param.name);
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        MUST(param->name && strlen(param->name) <= param->name_len);
+        if (param->id <= UINT16_MAX)
+            MUST(coffer_mscan_param_name(scan, (uint16_t)param->id) == param->name);
     }
     for (size_t i = 0; i < coffer_mscan_sequence_count(scan); i++) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(scan, i);
-        MUST(sequence.first_token == tokens);
-        if (sequence.num_tokens) {
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(scan, i);
+        MUST(sequence->first_token == tokens);
+        if (sequence->num_tokens) {
             MUST(coffer_mscan_sequence_of_token(scan, tokens) == i);
-            MUST(coffer_mscan_sequence_of_token(scan, tokens + sequence.num_tokens - 1) == i);
+            MUST(coffer_mscan_sequence_of_token(scan, tokens + sequence->num_tokens - 1) == i);
         }
-        tokens += sequence.num_tokens;
-        seen += sequence.source ? strlen(sequence.source) : 0;
+        tokens += sequence->num_tokens;
+        seen += sequence->source ? strlen(sequence->source) : 0;
     }
     MUST(tokens == coffer_mscan_total_tokens(scan));
-    MUST(coffer_mscan_sequence_of_token(scan, tokens) == SIZE_MAX);
+    MUST(coffer_mscan_sequence_of_token(scan, tokens) == COFFER_INDEX_NONE);
 }
 
 static void walk_records(const coffer_mscan *scan)
@@ -38,11 +38,10 @@ static void walk_records(const coffer_mscan *scan)
     coffer_mscan_record record;
     bool sorted;
     for (uint64_t i = 0; i < count; i++) {
-        coffer_mscan_quantization scale;
         MUST(coffer_mscan_read(&record, scan, i, 1, NULL) == COFFER_OK);
         size_t sequence = coffer_mscan_sequence_of_token(scan, record.token_idx);
         seen +=
-            coffer_mscan_quantization_of(&scale, scan, COFFER_MSCAN_ACTIVATION, record.param_id, sequence);
+            coffer_mscan_quantization_of(scan, COFFER_MSCAN_ACTIVATION, record.param_id, sequence) != NULL;
     }
     MUST(coffer_mscan_read(&record, scan, count, 1, NULL) != COFFER_OK);
     MUST(coffer_mscan_is_sorted(&sorted, scan, NULL) == COFFER_OK);
@@ -53,10 +52,10 @@ static void walk_records(const coffer_mscan *scan)
 static void walk_replay(const coffer_mscan *scan)
 {
     coffer_mscan_replay *replay = NULL;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     uint64_t total = coffer_mscan_total_tokens(scan);
     bool more = true;
-    if (coffer_mscan_replay_new(&replay, scan, NULL) != COFFER_OK)
+    if (coffer_mscan_replay_new(&replay, scan, NULL, NULL) != COFFER_OK)
         return;
     for (int i = 0; more && i < 64; i++)
         if (coffer_mscan_replay_next(&more, &step, replay, NULL) == COFFER_OK && more)
@@ -88,9 +87,8 @@ static void walk_statistics(const coffer_mscan *scan, const coffer_mscan_stats_o
 
 static void walk_scores(const coffer_mscan *scan, const coffer_mscan_stats_opts *query)
 {
-    coffer_mscan_scope scope = query->by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
     coffer_mscan_scores *scores = NULL;
-    if (coffer_mscan_scores_new(&scores, scan, query, scope, NULL) != COFFER_OK)
+    if (coffer_mscan_scores_new(&scores, scan, query, NULL) != COFFER_OK)
         return;
     for (size_t i = 0; i < coffer_mscan_scores_count(scores); i++)
         MUST(coffer_mscan_scores_at(scores, i)->count > 0);
@@ -118,6 +116,7 @@ static void walk_analysis(const coffer_mscan *scan, unsigned choice, const coffe
     query.by = (coffer_mscan_by)(choice / 16 % 5);
     query.threads = 1;
     query.limits = limits;
+    query.scope = query.by % 2 ? COFFER_MSCAN_SCOPE_LAYER : COFFER_MSCAN_SCOPE_GLOBAL;
     switch (choice % 16) {
     case 0:
         walk_statistics(scan, &query);

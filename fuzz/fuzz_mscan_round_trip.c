@@ -16,8 +16,8 @@ static bool can_be_written(const coffer_mscan *scan)
         coffer_mscan_total_tokens(scan) > UINT32_MAX)
         return false;
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
-        if (param.id > UINT16_MAX || strlen(param.name) != param.name_len)
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        if (param->id > UINT16_MAX || strlen(param->name) != param->name_len)
             return false;
     }
     return true;
@@ -45,18 +45,18 @@ static bool is_in(const coffer_mscan_record *record, const coffer_mscan_sequence
 
 static void write_sequence(coffer_mscan_writer *writer, const coffer_mscan *scan, size_t index)
 {
-    coffer_mscan_sequence sequence = coffer_mscan_sequence_at(scan, index);
-    MUST(coffer_mscan_writer_begin_sequence_len(writer, sequence.source, sequence.source_len, NULL) ==
+    const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(scan, index);
+    MUST(coffer_mscan_writer_begin_sequence_len(writer, sequence->source, sequence->source_len, NULL) ==
          COFFER_OK);
     for (uint64_t i = 0; i < coffer_mscan_record_count(scan); i++) {
         coffer_mscan_record record;
         MUST(coffer_mscan_read(&record, scan, i, 1, NULL) == COFFER_OK);
-        if (!is_in(&record, &sequence))
+        if (!is_in(&record, sequence))
             continue;
-        record.token_idx -= (uint32_t)sequence.first_token;
+        record.token_idx -= (uint32_t)sequence->first_token;
         MUST(coffer_mscan_writer_put_records(writer, &record, 1, NULL) == COFFER_OK);
     }
-    MUST(coffer_mscan_writer_end_sequence(writer, sequence.num_tokens, NULL) == COFFER_OK);
+    MUST(coffer_mscan_writer_end_sequence(writer, sequence->num_tokens, NULL) == COFFER_OK);
 }
 
 /* The first `split` sequences at once, the others appended one by one. */
@@ -64,11 +64,12 @@ static void write_scan(const char *path, const coffer_mscan *scan, size_t split)
 {
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_writer *writer = NULL;
+    opts.overwrite = true;
     opts.model_name = coffer_mscan_model_name(scan);
     MUST(coffer_mscan_writer_create(&writer, path, &opts, NULL) == COFFER_OK);
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
-        MUST(coffer_mscan_writer_add_param_id(writer, (uint16_t)param.id, param.name, NULL) == COFFER_OK);
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        MUST(coffer_mscan_writer_add_param_id(writer, (uint16_t)param->id, param->name, NULL) == COFFER_OK);
     }
     for (size_t i = 0; i < split; i++)
         write_sequence(writer, scan, i);
@@ -97,11 +98,11 @@ static void compare_records(const coffer_mscan *old, const coffer_mscan *new)
     uint64_t at = 0;
     MUST(coffer_mscan_record_count(old) == coffer_mscan_record_count(new));
     for (size_t s = 0; s < coffer_mscan_sequence_count(old); s++) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(old, s);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(old, s);
         for (uint64_t i = 0; i < coffer_mscan_record_count(old); i++) {
             coffer_mscan_record a, b;
             MUST(coffer_mscan_read(&a, old, i, 1, NULL) == COFFER_OK);
-            if (!is_in(&a, &sequence))
+            if (!is_in(&a, sequence))
                 continue;
             MUST(coffer_mscan_read(&b, new, at++, 1, NULL) == COFFER_OK);
             MUST(a.token_idx == b.token_idx && a.param_id == b.param_id && a.block_idx == b.block_idx);
@@ -122,12 +123,13 @@ static void compare(const coffer_mscan *old, const char *path)
     MUST(coffer_mscan_sequence_count(old) == coffer_mscan_sequence_count(new));
     MUST(coffer_mscan_total_tokens(old) == coffer_mscan_total_tokens(new));
     for (size_t i = 0; i < coffer_mscan_param_count(old); i++) {
-        coffer_mscan_param a = coffer_mscan_param_at(old, i), b = coffer_mscan_param_at(new, i);
-        MUST(a.id == b.id && same_text(a.name, b.name));
+        const coffer_mscan_param *a = coffer_mscan_param_at(old, i), *b = coffer_mscan_param_at(new, i);
+        MUST(a->id == b->id && same_text(a->name, b->name));
     }
     for (size_t i = 0; i < coffer_mscan_sequence_count(old); i++) {
-        coffer_mscan_sequence a = coffer_mscan_sequence_at(old, i), b = coffer_mscan_sequence_at(new, i);
-        MUST(a.num_tokens == b.num_tokens && same_source(&a, &b));
+        const coffer_mscan_sequence *a = coffer_mscan_sequence_at(old, i),
+                                    *b = coffer_mscan_sequence_at(new, i);
+        MUST(a->num_tokens == b->num_tokens && same_source(a, b));
     }
     compare_records(old, new);
     coffer_mscan_close(new);

@@ -9,6 +9,7 @@
 #include "mscan_verbs.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ static coffer_status convert(append_job *job, coffer_error *err)
     const coffer_setting setting = { "sequence-lengths", tokens };
     int fd;
     coffer_status status = coffer__temporary_create(&fd, &job->temporary, cli_operand(job->args, 0), err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     coffer__os_close(fd);
     opts.from = cli_value(job->args, "from");
@@ -54,7 +55,7 @@ static coffer_status convert(append_job *job, coffer_error *err)
     opts.settings = &setting;
     opts.setting_count = tokens ? 1 : 0;
     status = coffer_convert(job->in, job->temporary, &opts, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_source_open(&job->converted, job->temporary, NULL, err);
     return status;
 }
@@ -65,10 +66,10 @@ static coffer_status open_new(append_job *job, coffer_error *err)
     bool is_scan = coffer_identify(&format, job->in, NULL) == COFFER_OK &&
                    strcmp(coffer_format_name(format), "mscan") == 0;
     coffer_status status = is_scan ? COFFER_OK : convert(job, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mscan_open(&job->new, is_scan ? job->in : job->converted, NULL, err);
-    if (status == COFFER_OK)
-        status = coffer_mscan_replay_new(&job->replay, job->new, err);
+    if (!status)
+        status = coffer_mscan_replay_new(&job->replay, job->new, NULL, err);
     return status;
 }
 
@@ -80,16 +81,15 @@ static coffer_status compare_scales(const append_job *job, coffer_error *err)
     static const char *const names[2] = { "activation", "grad_norm" };
     for (int i = 0; i < 2; i++) {
         coffer_mscan_metric metric = (coffer_mscan_metric)i;
-        coffer_mscan_quantization old, new;
+        const coffer_mscan_quantization *old = coffer_mscan_quantization_of(job->old, metric, 0, 0);
+        const coffer_mscan_quantization *new = coffer_mscan_quantization_of(job->new, metric, 0, 0);
         coffer_mscan_scale_scope old_scope = coffer_mscan_quantization_scope(job->old, metric);
         coffer_mscan_scale_scope new_scope = coffer_mscan_quantization_scope(job->new, metric);
         bool is_table = job->temporary != NULL;
         if (new_scope == COFFER_MSCAN_SCALE_UNKNOWN && (is_table || old_scope == new_scope))
             continue;
-        bool same = old_scope == COFFER_MSCAN_SCALE_FILE && new_scope == COFFER_MSCAN_SCALE_FILE &&
-                    coffer_mscan_quantization_of(&old, job->old, metric, 0, 0) &&
-                    coffer_mscan_quantization_of(&new, job->new, metric, 0, 0) &&
-                    old.scale == new.scale &&old.offset == new.offset;
+        bool same = old_scope == COFFER_MSCAN_SCALE_FILE && new_scope == COFFER_MSCAN_SCALE_FILE && old &&
+                    new && old->scale == new->scale && old->offset == new->offset;
         if (!same)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                 "%s is quantized in another way there than in %s", names[i],
@@ -102,7 +102,7 @@ static coffer_status compare_scales(const append_job *job, coffer_error *err)
 static bool is_unnamed(const coffer_mscan_param *param)
 {
     char made_up[32];
-    snprintf(made_up, sizeof made_up, "param %llu", (unsigned long long)param->id);
+    snprintf(made_up, sizeof made_up, "param %" PRIu64, param->id);
     return strcmp(param->name, made_up) == 0;
 }
 
@@ -110,15 +110,15 @@ static bool is_unnamed(const coffer_mscan_param *param)
 static coffer_status match_params(append_job *job, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_param_count(job->new); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(job->new, i);
-        if (param.id >= PARAM_IDS)
+    for (size_t i = 0; !status && i < coffer_mscan_param_count(job->new); i++) {
+        const coffer_mscan_param *param = coffer_mscan_param_at(job->new, i);
+        if (param->id >= PARAM_IDS)
             continue;
-        uint16_t id = (uint16_t)param.id;
-        if (is_unnamed(&param) && coffer_mscan_param_name(job->old, id))
+        uint16_t id = (uint16_t)param->id;
+        if (is_unnamed(param) && coffer_mscan_param_name(job->old, id))
             job->ids[id] = id;
         else
-            status = coffer_mscan_writer_add_param(&job->ids[id], job->writer, param.name, err);
+            status = coffer_mscan_writer_add_param(&job->ids[id], job->writer, param->name, err);
     }
     return status;
 }
@@ -128,18 +128,18 @@ static coffer_status match_params(append_job *job, coffer_error *err)
 static coffer_status write_step(append_job *job, const coffer_mscan_step *step, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < step->record_count; i++) {
+    for (size_t i = 0; !status && i < step->record_count; i++) {
         coffer_mscan_record record = step->records[i];
         if (!coffer_mscan_param_name(job->new, record.param_id))
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                "a record of token %llu has param_id %u, which has no name",
-                                (unsigned long long)step->token, record.param_id);
+                                "a record of token %" PRIu64 " has param_id %u, which has no name",
+                                step->token, record.param_id);
         record.token_idx = (uint32_t)step->position;
         record.param_id = job->ids[record.param_id];
         status = coffer_mscan_writer_put_records(job->writer, &record, 1, err);
     }
     job->written += step->record_count;
-    if (status != COFFER_OK || step->position % STEPS_BETWEEN != 0)
+    if (status || step->position % STEPS_BETWEEN != 0)
         return status;
     job->bar.progress.step(&job->bar, job->written, coffer_mscan_record_count(job->new));
     if (cli_signal_waits())
@@ -149,22 +149,22 @@ static coffer_status write_step(append_job *job, const coffer_mscan_step *step, 
 
 static coffer_status write_sequence(append_job *job, size_t index, coffer_error *err)
 {
-    coffer_mscan_sequence sequence = coffer_mscan_sequence_at(job->new, index);
+    const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(job->new, index);
     coffer_status status =
-        sequence.source
-            ? coffer_mscan_writer_begin_sequence_len(job->writer, sequence.source, sequence.source_len, err)
+        sequence->source
+            ? coffer_mscan_writer_begin_sequence_len(job->writer, sequence->source, sequence->source_len, err)
             : coffer_mscan_writer_begin_sequence(job->writer, cli_value(job->args, "source"), err);
-    if (status == COFFER_OK)
-        status = coffer_mscan_replay_seek(job->replay, sequence.first_token, err);
-    for (uint64_t i = 0; status == COFFER_OK && i < sequence.num_tokens; i++) {
-        coffer_mscan_step step;
+    if (!status)
+        status = coffer_mscan_replay_seek(job->replay, sequence->first_token, err);
+    for (uint64_t i = 0; !status && i < sequence->num_tokens; i++) {
+        coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
         bool more;
         status = coffer_mscan_replay_next(&more, &step, job->replay, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = write_step(job, &step, err);
     }
-    if (status == COFFER_OK)
-        status = coffer_mscan_writer_end_sequence(job->writer, sequence.num_tokens, err);
+    if (!status)
+        status = coffer_mscan_writer_end_sequence(job->writer, sequence->num_tokens, err);
     return status;
 }
 
@@ -177,11 +177,11 @@ static coffer_status append_sequences(append_job *job, coffer_error *err)
     cli_hold_signals();
     term_progress_start(&job->bar, "appending", "records");
     coffer_status status = coffer_mscan_writer_append_to(&job->writer, cli_operand(job->args, 0), NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = match_params(job, err);
-    for (size_t i = 0; status == COFFER_OK && i < coffer_mscan_sequence_count(job->new); i++)
+    for (size_t i = 0; !status && i < coffer_mscan_sequence_count(job->new); i++)
         status = write_sequence(job, i, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mscan_writer_commit(job->writer, err);
     else
         coffer_mscan_writer_discard(job->writer);
@@ -244,9 +244,9 @@ static int append(const cli_args *args, const coffer_mscan *old)
     if (result != CLI_OK)
         return result;
     coffer_status status = open_new(&job, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = compare_scales(&job, &err);
-    if (status != COFFER_OK) {
+    if (status) {
         const char *hint = status == COFFER_E_NOT_RECOGNISED
                                ? "--from says what it is; 'coffer convert --list' shows what becomes a scan"
                                : NULL;

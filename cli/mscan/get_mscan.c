@@ -6,6 +6,7 @@
 #include "outside/text/csv.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum as { AS_NPY, AS_CSV, AS_JSONL, AS_JSON, AS_RAW, AS_DEFAULT };
@@ -83,7 +84,7 @@ static int get_records(const get_job *job)
     opts.progress = &bar.progress;
     coffer_status status = coffer_convert(job->src, job->output ? job->output : "-", &opts, &err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         return CLI_OK;
     return cli_fail_between(job->path, job->output, &err, NULL);
 }
@@ -114,7 +115,7 @@ static void end_row(list_writer *list)
         coffer__buffer_append(list->out, "\n", 1);
 }
 
-/* Puts what stands before a value. */
+/* Writes the text before a value. */
 static void begin_field(list_writer *list, const char *name)
 {
     if (list->as != AS_CSV)
@@ -128,7 +129,7 @@ static void put_number(list_writer *list, const char *name, uint64_t value)
 {
     begin_field(list, name);
     if (list->as == AS_CSV)
-        coffer__buffer_printf(list->out, "%llu", (unsigned long long)value);
+        coffer__buffer_printf(list->out, "%" PRIu64, value);
     else
         coffer__json_write_u64(&list->json, value);
 }
@@ -147,10 +148,10 @@ static void put_text(list_writer *list, const char *name, const char *text, size
 static void list_params(list_writer *list, const coffer_mscan *scan)
 {
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
         begin_row(list);
-        put_number(list, "id", param.id);
-        put_text(list, "name", param.name, param.name_len);
+        put_number(list, "id", param->id);
+        put_text(list, "name", param->name, param->name_len);
         end_row(list);
     }
 }
@@ -158,12 +159,12 @@ static void list_params(list_writer *list, const coffer_mscan *scan)
 static void list_sequences(list_writer *list, const coffer_mscan *scan)
 {
     for (size_t i = 0; i < coffer_mscan_sequence_count(scan); i++) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(scan, i);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(scan, i);
         begin_row(list);
-        put_number(list, "sequence_id", sequence.sequence_id);
-        put_number(list, "num_tokens", sequence.num_tokens);
-        put_number(list, "first_token", sequence.first_token);
-        put_text(list, "source", sequence.source, sequence.source_len);
+        put_number(list, "sequence_id", sequence->sequence_id);
+        put_number(list, "num_tokens", sequence->num_tokens);
+        put_number(list, "first_token", sequence->first_token);
+        put_text(list, "source", sequence->source, sequence->source_len);
         end_row(list);
     }
 }
@@ -330,7 +331,7 @@ static int get_other(const get_job *job)
     }
     opts.lenient = true; /* the metadata of a scan whose records are cut is still there */
     coffer_status status = coffer_mscan_open(&scan, job->src, &opts, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         const char *text = coffer_mscan_metadata(scan, &len);
         status = coffer__json_parse(&json, text, len, 0, &limits, &err);
     }

@@ -52,12 +52,12 @@ static bool narrow_rows(coffer_mscan_grid_opts *grid, const coffer_mscan *scan)
 {
     bool found = false;
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        coffer_mscan_param param = coffer_mscan_param_at(scan, i);
-        if (!coffer__glob_match(grid->param_glob, param.name, param.name_len))
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        if (!coffer__glob_match(grid->param_glob, param->name, param->name_len))
             continue;
         if (!found)
-            grid->row_begin = param.id;
-        grid->row_end = param.id + 1;
+            grid->row_begin = param->id;
+        grid->row_end = param->id + 1;
         found = true;
     }
     return found;
@@ -126,14 +126,13 @@ static char *cache_path(const cli_args *args, const coffer_mscan *scan)
 /* The scale of the whole file turns means into real units; scales of smaller scope cannot. */
 static bool to_real_units(coffer_mscan_grid *grid, const coffer_mscan *scan, coffer_mscan_metric metric)
 {
-    coffer_mscan_quantization to;
-    if (coffer_mscan_quantization_scope(scan, metric) != COFFER_MSCAN_SCALE_FILE ||
-        !coffer_mscan_quantization_of(&to, scan, metric, 0, 0))
+    const coffer_mscan_quantization *unit = coffer_mscan_quantization_of(scan, metric, 0, 0);
+    if (!unit || coffer_mscan_quantization_scope(scan, metric) != COFFER_MSCAN_SCALE_FILE)
         return false;
     size_t count = (size_t)grid->width * grid->height;
     for (size_t i = 0; i < count; i++)
-        grid->mean[i] = to.offset + to.scale * grid->mean[i];
-    double a = to.offset + to.scale * grid->low, b = to.offset + to.scale * grid->high;
+        grid->mean[i] = unit->offset + unit->scale * grid->mean[i];
+    double a = unit->offset + unit->scale * grid->low, b = unit->offset + unit->scale * grid->high;
     grid->low = fmin(a, b);
     grid->high = fmax(a, b);
     return true;
@@ -194,7 +193,7 @@ static int run_on(const cli_args *args, const coffer_mscan *scan)
     coffer_status status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
     term_progress_end(&bar);
     coffer__free(cache);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     if (opts.rows == COFFER_MSCAN_ROWS_PARAM)
         row_params = drop_empty_rows(grid, scan, opts.param_glob);

@@ -1,4 +1,4 @@
-/* What the verbs mean for scans: rows of cli/format_verbs.c. */
+/* Verbs for scans, used in the table of cli/format_verbs.c. */
 #ifndef COFFER_CLI_MSCAN_VERBS_H
 #define COFFER_CLI_MSCAN_VERBS_H
 
@@ -10,7 +10,7 @@ extern const cli_format_verb cli_mscan_stats;
 extern const cli_format_verb cli_mscan_heatmap;
 extern const cli_format_verb cli_mscan_replay;
 
-/* Opens the scan, works on it and closes it; a scan that cannot be opened is told of. */
+/* Opens the scan, calls `work` and closes it. Reports a scan that cannot be opened. */
 int mscan_with_scan(const cli_args *args, coffer_source *src,
                     int (*work)(const cli_args *args, const coffer_mscan *scan));
 

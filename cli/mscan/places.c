@@ -4,13 +4,9 @@
 
 #include <string.h>
 
-bool places_sequence_of(coffer_mscan_sequence *out, const coffer_mscan *scan, uint64_t token)
+const coffer_mscan_sequence *places_sequence_of(const coffer_mscan *scan, uint64_t token)
 {
-    size_t index = coffer_mscan_sequence_of_token(scan, token);
-    if (index == SIZE_MAX)
-        return false;
-    *out = coffer_mscan_sequence_at(scan, index);
-    return true;
+    return coffer_mscan_sequence_at(scan, coffer_mscan_sequence_of_token(scan, token));
 }
 
 const char *places_excerpt(places_text out, const coffer_mscan_sequence *sequence, size_t characters)

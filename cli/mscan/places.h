@@ -4,8 +4,8 @@
 
 #include "coffer/mscan.h"
 
-/* The sequence of a token; false for a token past the total (a damaged scan may have such records). */
-bool places_sequence_of(coffer_mscan_sequence *out, const coffer_mscan *scan, uint64_t token);
+/* The sequence of a token; NULL for a token past the total (a damaged scan may have such records). */
+const coffer_mscan_sequence *places_sequence_of(const coffer_mscan *scan, uint64_t token);
 
 typedef char places_text[192];
 /* The beginning of a sequence's source on one line, at most `characters` long; "" when it has none. */

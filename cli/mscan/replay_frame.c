@@ -6,6 +6,7 @@
 #include "places.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,12 +56,12 @@ void replay_frame_free(replay_frame *frame)
 
 void replay_frame_print_sequence(const replay_frame *frame, size_t index, FILE *out)
 {
-    coffer_mscan_sequence sequence = coffer_mscan_sequence_at(frame->scan, index);
+    const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(frame->scan, index);
     places_text excerpt;
     term_text tokens;
-    places_excerpt(excerpt, &sequence, SOURCE_CHARACTERS);
-    fprintf(out, "%ssequence %llu%s, %s tokens", term_on(out, TERM_BOLD),
-            (unsigned long long)sequence.sequence_id, term_off(out), term_count(tokens, sequence.num_tokens));
+    places_excerpt(excerpt, sequence, SOURCE_CHARACTERS);
+    fprintf(out, "%ssequence %" PRIu64 "%s, %s tokens", term_on(out, TERM_BOLD), sequence->sequence_id,
+            term_off(out), term_count(tokens, sequence->num_tokens));
     if (*excerpt) {
         fputs(": ", out);
         term_print_text(out, excerpt, strlen(excerpt), 0);
@@ -68,7 +69,7 @@ void replay_frame_print_sequence(const replay_frame *frame, size_t index, FILE *
     fputc('\n', out);
 }
 
-/* ---- What stands out ---- */
+/* ---- Largest z-scores ---- */
 
 static int compare_groups(const void *a, const void *b)
 {
@@ -148,11 +149,12 @@ static const char *group_name(term_text number, const replay_frame *frame, uint1
 
 static void print_value(const replay_frame *frame, const replay_group *group, size_t sequence, FILE *out)
 {
-    coffer_mscan_quantization to;
     bool mixed = frame->look.by_block &&
                  coffer_mscan_quantization_scope(frame->scan, frame->look.metric) == COFFER_MSCAN_SCALE_PARAM;
-    if (!mixed && coffer_mscan_quantization_of(&to, frame->scan, frame->look.metric, group->key, sequence))
-        fprintf(out, " %10.5g", to.offset + to.scale * group->mean);
+    const coffer_mscan_quantization *unit =
+        mixed ? NULL : coffer_mscan_quantization_of(frame->scan, frame->look.metric, group->key, sequence);
+    if (unit)
+        fprintf(out, " %10.5g", unit->offset + unit->scale * group->mean);
     else
         fprintf(out, " %10.1f", group->mean);
     fprintf(out, "  z %+.2f\n", group->z);
@@ -173,13 +175,13 @@ static void print_group(const replay_frame *frame, const replay_group *group, si
 
 unsigned replay_frame_print_step(replay_frame *frame, const coffer_mscan_step *step, FILE *out)
 {
-    coffer_mscan_sequence sequence = coffer_mscan_sequence_at(frame->scan, step->sequence);
+    const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(frame->scan, step->sequence);
     term_text records;
     collect(frame, step);
     score(frame);
-    fprintf(out, "token %llu  sequence %llu, %llu of %llu  %s records\n", (unsigned long long)step->token,
-            (unsigned long long)sequence.sequence_id, (unsigned long long)step->position + 1,
-            (unsigned long long)sequence.num_tokens, term_count(records, step->record_count));
+    fprintf(out, "token %" PRIu64 "  sequence %" PRIu64 ", %" PRIu64 " of %" PRIu64 "  %s records\n",
+            step->token, sequence->sequence_id, step->position + 1, sequence->num_tokens,
+            term_count(records, step->record_count));
 
     size_t shown = frame->group_count < frame->look.top ? frame->group_count : frame->look.top;
     size_t widest = 0;

@@ -6,6 +6,8 @@
 #include "replay_keys.h"
 #include "term.h"
 
+#include <inttypes.h>
+
 enum { DEFAULT_TOP = 8, DEFAULT_DELAY = 150, LONGEST_DELAY = 3600 * 1000 };
 
 static const cli_option options[] = {
@@ -81,13 +83,13 @@ static bool choose_next(uint64_t *token, replay_player *player)
 static coffer_status play(replay_player *player, coffer_error *err)
 {
     uint64_t token = player->first;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     bool more;
     do {
         coffer_status status = coffer_mscan_replay_seek(player->replay, token, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer_mscan_replay_next(&more, &step, player->replay, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         show(player, &step);
     } while (!ferror(stdout) && choose_next(&token, player));
@@ -107,9 +109,8 @@ static int parse(replay_player *player, replay_look *look, const cli_args *args,
         !cli_number(&top, args, "top", DEFAULT_TOP, 1, 1000))
         return CLI_USAGE;
     if (player->backwards ? player->first < player->last : player->first > player->last)
-        return cli_usage(args, "--from %llu --to %llu%s: there is nothing between them",
-                         (unsigned long long)player->first, (unsigned long long)player->last,
-                         player->backwards ? " --backwards" : "");
+        return cli_usage(args, "--from %" PRIu64 " --to %" PRIu64 "%s: there is nothing between them",
+                         player->first, player->last, player->backwards ? " --backwards" : "");
     player->delay = (int)delay;
     look->top = (size_t)top;
     if (player->moving && look->top > term_height(stdout) - 2)
@@ -128,7 +129,7 @@ static coffer_status find_largest(double *out, const coffer_mscan *scan, coffer_
     query.progress = &bar.progress;
     coffer_status status = coffer_mscan_stats_new(&stats, scan, &query, err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         *out = coffer_mscan_stats_total(stats)->column[metric].max;
     coffer_mscan_stats_free(stats);
     return status;
@@ -137,17 +138,17 @@ static coffer_status find_largest(double *out, const coffer_mscan *scan, coffer_
 static int run_on(const cli_args *args, const coffer_mscan *scan)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    replay_player player = { .sequence = SIZE_MAX };
+    replay_player player = { .sequence = COFFER_INDEX_NONE };
     replay_look look = { 0 };
     int result = parse(&player, &look, args, scan);
     if (result != CLI_OK)
         return result;
     coffer_status status = find_largest(&look.full_bar, scan, look.metric, &err);
-    if (status == COFFER_OK)
-        status = coffer_mscan_replay_new(&player.replay, scan, &err);
-    if (status == COFFER_OK && !(player.frame = replay_frame_new(scan, &look)))
+    if (!status)
+        status = coffer_mscan_replay_new(&player.replay, scan, NULL, &err);
+    if (!status && !(player.frame = replay_frame_new(scan, &look)))
         status = coffer__fail_no_memory(&err, sizeof look);
-    if (status == COFFER_OK) {
+    if (!status) {
         if (player.moving)
             replay_keys_begin();
         status = play(&player, &err);

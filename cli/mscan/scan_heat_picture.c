@@ -1,7 +1,8 @@
-/* What a scan adds to the picture: names of parameters, sequences, and what is seen. */
+/* Draws names of parameters, sequences and the title of a heat map. */
 #include "draw/axis.h"
 #include "scan_heat.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 static const picture_font label_font = { 11, false, { 70, 70, 78 } };
@@ -14,7 +15,7 @@ size_t scan_heat_longest_name(const coffer_mscan *scan)
 {
     size_t longest = 0;
     for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
-        size_t len = coffer_mscan_param_at(scan, i).name_len;
+        size_t len = coffer_mscan_param_at(scan, i)->name_len;
         longest = len > longest ? len : longest;
     }
     return longest;
@@ -45,7 +46,7 @@ static void draw_names(picture *canvas, picture_box plot, const scan_heat *heat)
 static void draw_sequence_label(picture *canvas, picture_box span, const coffer_mscan_sequence *sequence)
 {
     char number[40], shown[LONGEST_NAME];
-    snprintf(number, sizeof number, "#%llu", (unsigned long long)sequence->sequence_id);
+    snprintf(number, sizeof number, "#%" PRIu64, sequence->sequence_id);
     double taken = picture_text_width(canvas, &label_font, number);
     if (taken + 6 > span.width)
         return;
@@ -66,27 +67,27 @@ static void draw_sequences(picture *canvas, picture_box plot, const scan_heat *h
     double tokens = (double)(grid->token_end - grid->token_begin);
     size_t first = coffer_mscan_sequence_of_token(heat->scan, grid->token_begin);
     size_t last = coffer_mscan_sequence_of_token(heat->scan, scan_heat_last_token(heat));
-    if (first == SIZE_MAX || last == SIZE_MAX || (double)(last - first + 1) * NARROWEST_SEQUENCE > plot.width)
+    if (first == COFFER_INDEX_NONE || last == COFFER_INDEX_NONE ||
+        (double)(last - first + 1) * NARROWEST_SEQUENCE > plot.width)
         return;
     for (size_t i = first; i <= last; i++) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(heat->scan, i);
-        double begin = fmax((double)sequence.first_token, (double)grid->token_begin);
-        double end = fmin((double)(sequence.first_token + sequence.num_tokens), (double)grid->token_end);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(heat->scan, i);
+        double begin = fmax((double)sequence->first_token, (double)grid->token_begin);
+        double end = fmin((double)(sequence->first_token + sequence->num_tokens), (double)grid->token_end);
         double x = plot.x + (begin - (double)grid->token_begin) / tokens * plot.width;
         if (i > first)
             picture_line(canvas, x, plot.y, x, plot.y + plot.height, 1.5, boundary_color);
         picture_line(canvas, x, plot.y - 14, x, plot.y - 1, 1, tick_color);
         draw_sequence_label(canvas, (picture_box){ x, plot.y - 5, (end - begin) / tokens * plot.width, 0 },
-                            &sequence);
+                            sequence);
     }
 }
 
 static void describe(char *out, size_t capacity, const scan_heat *heat)
 {
-    snprintf(out, capacity, "%s by %s and token · tokens %llu–%llu of %llu", heat->map.title,
-             heat->rows == COFFER_MSCAN_ROWS_PARAM ? "parameter" : "block",
-             (unsigned long long)heat->grid->token_begin, (unsigned long long)scan_heat_last_token(heat),
-             (unsigned long long)coffer_mscan_total_tokens(heat->scan));
+    snprintf(out, capacity, "%s by %s and token · tokens %" PRIu64 "–%" PRIu64 " of %" PRIu64,
+             heat->map.title, heat->rows == COFFER_MSCAN_ROWS_PARAM ? "parameter" : "block",
+             heat->grid->token_begin, scan_heat_last_token(heat), coffer_mscan_total_tokens(heat->scan));
 }
 
 coffer_status scan_heat_draw_picture(const scan_heat *heat, const heat_layout *layout, const char *path,
@@ -99,7 +100,7 @@ coffer_status scan_heat_draw_picture(const scan_heat *heat, const heat_layout *l
     describe(subtitle, sizeof subtitle, heat);
     coffer_status status = heat_begin_picture(&drawn, &heat->map, layout, path,
                                               *model ? model : "scan without a model name", subtitle, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     draw_sequences(drawn.canvas, drawn.plot, heat);
     axis_draw_below(drawn.canvas, drawn.plot, (double)grid->token_begin, (double)grid->token_end, "token");

@@ -1,7 +1,8 @@
-/* What a scan adds to the text: labels of rows, sequences. */
+/* Prints the labels of rows and sequences of a heat map. */
 #include "scan_heat.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { LABEL_ROOM = 1024 };
@@ -35,7 +36,7 @@ static void print_row_label(const heat_text *text, uint32_t row, FILE *out)
     const scan_heat *heat = text->context;
     uint64_t first = scan_heat_row_key(heat, row);
     if (heat->rows == COFFER_MSCAN_ROWS_BLOCK) {
-        fprintf(out, "%*llu ", (int)text->label - 1, (unsigned long long)first);
+        fprintf(out, "%*" PRIu64 " ", (int)text->label - 1, first);
         return;
     }
     const char *name = coffer_mscan_param_name(heat->scan, (uint16_t)first);
@@ -50,18 +51,18 @@ static void print_sequences(const scan_heat *heat, unsigned label, unsigned cell
     size_t width = (size_t)grid->width * cell, end = 0;
     size_t first = coffer_mscan_sequence_of_token(heat->scan, grid->token_begin);
     uint64_t tokens = grid->token_end - grid->token_begin;
-    if (first == SIZE_MAX || width >= sizeof line)
+    if (first == COFFER_INDEX_NONE || width >= sizeof line)
         return;
     memset(line, ' ', width);
     for (size_t i = first; i < coffer_mscan_sequence_count(heat->scan); i++) {
         char number[24];
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(heat->scan, i);
-        uint64_t begin = sequence.first_token > grid->token_begin ? sequence.first_token : grid->token_begin;
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(heat->scan, i);
+        uint64_t begin =
+            sequence->first_token > grid->token_begin ? sequence->first_token : grid->token_begin;
         if (begin >= grid->token_end)
             break;
         size_t at = (size_t)((double)(begin - grid->token_begin) / (double)tokens * (double)width);
-        size_t len =
-            (size_t)snprintf(number, sizeof number, "#%llu", (unsigned long long)sequence.sequence_id);
+        size_t len = (size_t)snprintf(number, sizeof number, "#%" PRIu64, sequence->sequence_id);
         if ((end && at <= end) || at + len > width)
             continue;
         memcpy(line + at, number, len);

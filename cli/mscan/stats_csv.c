@@ -4,6 +4,7 @@
 #include "places.h"
 #include "stats_view.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,21 +26,21 @@ static void csv_text(coffer__buffer *line, const char *text, size_t len)
 static void csv_key(coffer__buffer *line, const stats_view *view, uint64_t key)
 {
     if (view->by == COFFER_MSCAN_BY_SEQUENCE) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
-        coffer__buffer_printf(line, "%llu,", (unsigned long long)sequence.sequence_id);
-        csv_text(line, sequence.source, sequence.source ? sequence.source_len : 0);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
+        coffer__buffer_printf(line, "%" PRIu64 ",", sequence->sequence_id);
+        csv_text(line, sequence->source, sequence->source ? sequence->source_len : 0);
         return;
     }
-    coffer__buffer_printf(line, "%llu", (unsigned long long)key);
+    coffer__buffer_printf(line, "%" PRIu64, key);
     if (view->by == COFFER_MSCAN_BY_PARAM) {
         const char *name = coffer_mscan_param_name(view->scan, (uint16_t)key);
         coffer__buffer_append(line, ",", 1);
         csv_text(line, name, name ? strlen(name) : 0);
     } else if (view->by == COFFER_MSCAN_BY_TOKEN) {
-        coffer_mscan_sequence sequence;
-        if (places_sequence_of(&sequence, view->scan, key))
-            coffer__buffer_printf(line, ",%llu,%llu", (unsigned long long)sequence.sequence_id,
-                                  (unsigned long long)(key - sequence.first_token));
+        const coffer_mscan_sequence *sequence = places_sequence_of(view->scan, key);
+        if (sequence)
+            coffer__buffer_printf(line, ",%" PRIu64 ",%" PRIu64, sequence->sequence_id,
+                                  (key - sequence->first_token));
         else
             coffer__buffer_append(line, ",,", 2);
     }
@@ -84,7 +85,7 @@ bool stats_view_print_csv(const stats_view *view, FILE *out)
     for (size_t place = 0; place < view->shown && !lines.failed; place++) {
         size_t row = stats_view_row_at(view, place);
         csv_key(&lines, view, stats_view_key(view, row));
-        coffer__buffer_printf(&lines, ",%llu", (unsigned long long)stats_view_count(view, row));
+        coffer__buffer_printf(&lines, ",%" PRIu64, stats_view_count(view, row));
         for (size_t i = 0; i < view->column_count; i++)
             csv_value(&lines, view, view->columns[i], stats_view_value(view, row, view->columns[i]));
         coffer__buffer_append(&lines, "\n", 1);

@@ -14,7 +14,7 @@ static void json_number(coffer__json_writer *json, const char *key, uint64_t val
 
 static void json_key(coffer__json_writer *json, const stats_view *view, uint64_t key)
 {
-    coffer_mscan_sequence sequence;
+    const coffer_mscan_sequence *sequence;
     switch (view->by) {
     case COFFER_MSCAN_BY_PARAM:
         json_number(json, "param_id", key);
@@ -26,14 +26,15 @@ static void json_key(coffer__json_writer *json, const stats_view *view, uint64_t
         break;
     case COFFER_MSCAN_BY_TOKEN:
         json_number(json, "token", key);
-        if (places_sequence_of(&sequence, view->scan, key)) {
-            json_number(json, "sequence_id", sequence.sequence_id);
-            json_number(json, "position", key - sequence.first_token);
+        sequence = places_sequence_of(view->scan, key);
+        if (sequence) {
+            json_number(json, "sequence_id", sequence->sequence_id);
+            json_number(json, "position", key - sequence->first_token);
         }
         break;
     case COFFER_MSCAN_BY_SEQUENCE:
         sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
-        json_number(json, "sequence_id", sequence.sequence_id);
+        json_number(json, "sequence_id", sequence->sequence_id);
         break;
     case COFFER_MSCAN_BY_ALL:
     default:

@@ -6,6 +6,7 @@
 #include "stats_view.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { TOP_ON_A_TERMINAL = 20, TOP_IN_SUMMARY = 8 };
@@ -17,7 +18,6 @@ typedef struct stats_request {
     coffer_mscan_stats_opts query;
     bool grouped; /* --by was given, or follows from the metric */
     wanted metric;
-    coffer_mscan_scope scope;
     uint64_t top; /* 0 = all */
     bool csv, json, raw;
 } stats_request;
@@ -40,7 +40,7 @@ static const cli_option options[] = {
     { 0 },
 };
 
-/* ---- What is asked for ---- */
+/* ---- Options ---- */
 
 static int parse(stats_request *out, const cli_args *args, const coffer_mscan *scan)
 {
@@ -53,7 +53,7 @@ static int parse(stats_request *out, const cli_args *args, const coffer_mscan *s
         return CLI_USAGE;
     out->metric = cli_has(args, "metric") ? (wanted)cli_choice(args, "metric", WANT_ACTIVATION) : WANT_BOTH;
     bool scores = out->metric == WANT_SPS || out->metric == WANT_DSC;
-    out->scope = (coffer_mscan_scope)cli_choice(args, "scope", COFFER_MSCAN_SCOPE_GLOBAL);
+    out->query.scope = (coffer_mscan_scope)cli_choice(args, "scope", COFFER_MSCAN_SCOPE_GLOBAL);
     if (cli_has(args, "scope") && !scores)
         return cli_usage(args, "--scope belongs to --metric sps or dsc");
     out->query.by = (coffer_mscan_by)(1 + cli_choice(args, "by", COFFER_MSCAN_BY_PARAM - 1));
@@ -68,8 +68,8 @@ static int parse(stats_request *out, const cli_args *args, const coffer_mscan *s
         return CLI_USAGE;
     if (cli_has(args, "sequence")) {
         out->query.sequence = coffer_mscan_find_sequence(scan, sequence_id);
-        if (out->query.sequence == SIZE_MAX)
-            return cli_usage(args, "the scan has no sequence %llu", (unsigned long long)sequence_id);
+        if (out->query.sequence == COFFER_INDEX_NONE)
+            return cli_usage(args, "the scan has no sequence %" PRIu64, sequence_id);
     }
     return CLI_OK;
 }
@@ -120,7 +120,7 @@ static int arrange(stats_view *view, const stats_request *request)
         top = TOP_IN_SUMMARY;
     view->shown = top > 0 && top < rows ? (size_t)top : rows;
     if (!stats_view_sort(view, order, &failed))
-        return cli_usage(request->args, "--sort %s: there is no such column here", order);
+        return cli_usage(request->args, "--sort %s: unknown column", order);
     if (failed)
         return out_of_memory(request->args);
     return CLI_OK;
@@ -191,11 +191,11 @@ static int run_on(const stats_request *request, const coffer_mscan *scan)
     term_progress_start(&bar, "reading", "records");
     query.progress = &bar.progress;
     if (request->metric == WANT_SPS || request->metric == WANT_DSC)
-        status = coffer_mscan_scores_new(&scores, scan, &query, request->scope, &err);
+        status = coffer_mscan_scores_new(&scores, scan, &query, &err);
     else
         status = coffer_mscan_stats_new(&stats, scan, &query, &err);
     term_progress_end(&bar);
-    if (status != COFFER_OK)
+    if (status)
         return cli_fail(cli_operand(request->args, 0), &err, NULL);
     view.stats = stats;
     view.scores = scores;

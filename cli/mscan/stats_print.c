@@ -3,6 +3,8 @@
 #include "stats_view.h"
 #include "term.h"
 
+#include <inttypes.h>
+
 enum { SOURCE_COLUMNS = 40 };
 
 static void add_key_columns(term_table *table, coffer_mscan_by by)
@@ -37,20 +39,19 @@ static void add_key_cells(term_table *table, const stats_view *view, uint64_t ke
         if (name)
             term_table_cell(table, name);
         else
-            term_table_cellf(table, "(no name: %llu)", (unsigned long long)key);
+            term_table_cellf(table, "(no name: %" PRIu64 ")", key);
     } else if (view->by == COFFER_MSCAN_BY_SEQUENCE) {
-        coffer_mscan_sequence sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
-        term_table_cellf(table, "%llu", (unsigned long long)sequence.sequence_id);
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
+        term_table_cellf(table, "%" PRIu64, sequence->sequence_id);
         places_text excerpt;
-        term_table_cell(table, places_excerpt(excerpt, &sequence, SOURCE_COLUMNS));
+        term_table_cell(table, places_excerpt(excerpt, sequence, SOURCE_COLUMNS));
     } else {
         term_table_cell(table, term_count(number, key));
     }
     if (view->by == COFFER_MSCAN_BY_TOKEN) {
-        coffer_mscan_sequence sequence;
-        bool known = places_sequence_of(&sequence, view->scan, key);
-        term_table_cell(table, known ? term_count(number, sequence.sequence_id) : "-");
-        term_table_cell(table, known ? term_count(number, key - sequence.first_token) : "-");
+        const coffer_mscan_sequence *sequence = places_sequence_of(view->scan, key);
+        term_table_cell(table, sequence ? term_count(number, sequence->sequence_id) : "-");
+        term_table_cell(table, sequence ? term_count(number, key - sequence->first_token) : "-");
     }
 }
 

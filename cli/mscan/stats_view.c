@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +54,9 @@ void stats_view_add_dsc(stats_view *view)
 
 /* ---- Units ---- */
 
-/* The one scale that holds for all records of a group, if there is one. */
-static bool scale_of(coffer_mscan_quantization *out, const stats_view *view, coffer_mscan_metric metric,
-                     uint64_t key)
+/* The scale of all records of a group; NULL when it differs between records or is unknown. */
+static const coffer_mscan_quantization *scale_of(const stats_view *view, coffer_mscan_metric metric,
+                                                 uint64_t key)
 {
     bool one_param = view->by == COFFER_MSCAN_BY_PARAM;
     size_t sequence = view->sequence;
@@ -68,18 +69,18 @@ static bool scale_of(coffer_mscan_quantization *out, const stats_view *view, cof
         break;
     case COFFER_MSCAN_SCALE_PARAM:
         if (!one_param)
-            return false;
+            return NULL;
         break;
     case COFFER_MSCAN_SCALE_SEQUENCE:
-        if (sequence == SIZE_MAX)
-            return false;
+        if (sequence == COFFER_INDEX_NONE)
+            return NULL;
         break;
     case COFFER_MSCAN_SCALE_UNKNOWN:
     default:
-        return false;
+        return NULL;
     }
-    return coffer_mscan_quantization_of(out, view->scan, metric, one_param ? (uint16_t)key : 0,
-                                        sequence == SIZE_MAX ? 0 : sequence);
+    return coffer_mscan_quantization_of(view->scan, metric, one_param ? (uint16_t)key : 0,
+                                        sequence == COFFER_INDEX_NONE ? 0 : sequence);
 }
 
 void stats_view_choose_units(stats_view *view, bool raw)
@@ -87,8 +88,7 @@ void stats_view_choose_units(stats_view *view, bool raw)
     for (int metric = 0; metric < 2; metric++) {
         bool real = !raw && view->stats;
         for (size_t row = 0; real && row < stats_view_rows(view); row++) {
-            coffer_mscan_quantization unused;
-            real = scale_of(&unused, view, (coffer_mscan_metric)metric, stats_view_key(view, row));
+            real = scale_of(view, (coffer_mscan_metric)metric, stats_view_key(view, row)) != NULL;
         }
         view->real[metric] = real;
     }
@@ -99,8 +99,7 @@ stats_view stats_view_of_total(const stats_view *view, bool raw)
     stats_view total = *view;
     total.by = COFFER_MSCAN_BY_ALL;
     for (int metric = 0; metric < 2; metric++) {
-        coffer_mscan_quantization unused;
-        total.real[metric] = !raw && scale_of(&unused, &total, (coffer_mscan_metric)metric, 0);
+        total.real[metric] = !raw && scale_of(&total, (coffer_mscan_metric)metric, 0);
     }
     return total;
 }
@@ -152,18 +151,21 @@ double stats_group_value(const stats_view *view, const coffer_mscan_group *group
 {
     coffer_mscan_metric metric = column->metric;
     const coffer_mscan_column *values = &group->column[metric];
-    coffer_mscan_quantization to = { 1, 0 };
-    if (view->real[metric] && !scale_of(&to, view, metric, group->key))
-        to = (coffer_mscan_quantization){ NAN, NAN };
+    double scale = 1, offset = 0;
+    if (view->real[metric]) {
+        const coffer_mscan_quantization *unit = scale_of(view, metric, group->key);
+        scale = unit ? unit->scale : NAN;
+        offset = unit ? unit->offset : NAN;
+    }
     switch (column->kind) {
     case STATS_MEAN:
-        return to.offset + to.scale * coffer_mscan_mean(group, metric);
+        return offset + scale * coffer_mscan_mean(group, metric);
     case STATS_STD:
-        return fabs(to.scale) * coffer_mscan_stddev(group, metric);
+        return fabs(scale) * coffer_mscan_stddev(group, metric);
     case STATS_MIN:
-        return to.offset + to.scale * (to.scale < 0 ? values->max : values->min);
+        return offset + scale * (scale < 0 ? values->max : values->min);
     case STATS_MAX:
-        return to.offset + to.scale * (to.scale < 0 ? values->min : values->max);
+        return offset + scale * (scale < 0 ? values->min : values->max);
     case STATS_ZEROS:
         return (double)values->zeros;
     case STATS_SATURATED:
@@ -270,7 +272,7 @@ size_t stats_view_row_at(const stats_view *view, size_t place)
     return view->order ? view->order[place] : place;
 }
 
-/* ---- What is worth a remark ---- */
+/* ---- Remarks ---- */
 
 static const char *const metric_names[2] = { "activation", "grad_norm" };
 
@@ -280,14 +282,15 @@ bool stats_remark_on(stats_remark out, const coffer_mscan_group *total, coffer_m
     if (total->count == 0)
         return false;
     if (column->zeros == total->count) {
-        snprintf(out, sizeof(stats_remark), "%s is 0 in all %llu records: the writer never filled it in",
-                 metric_names[metric], (unsigned long long)total->count);
+        snprintf(out, sizeof(stats_remark),
+                 "%s is 0 in all %" PRIu64 " records: the writer never filled it in", metric_names[metric],
+                 total->count);
         return true;
     }
     if (column->saturated >= (total->count + 99) / 100) {
-        snprintf(out, sizeof(stats_remark), "%s is 65535 in %llu of %llu records: larger values were cut off",
-                 metric_names[metric], (unsigned long long)column->saturated,
-                 (unsigned long long)total->count);
+        snprintf(out, sizeof(stats_remark),
+                 "%s is 65535 in %" PRIu64 " of %" PRIu64 " records: larger values were cut off",
+                 metric_names[metric], column->saturated, total->count);
         return true;
     }
     return false;
@@ -296,13 +299,13 @@ bool stats_remark_on(stats_remark out, const coffer_mscan_group *total, coffer_m
 bool stats_remark_on_scores(stats_remark out, const coffer_mscan *scan, coffer_mscan_metric metric)
 {
     coffer_mscan_scale_scope scope = coffer_mscan_quantization_scope(scan, metric);
-    coffer_mscan_quantization common;
+    const coffer_mscan_quantization *common =
+        coffer_mscan_quantization_of(scan, metric, 0, COFFER_INDEX_NONE);
     const char *reason = "differs by parameter";
     if (scope == COFFER_MSCAN_SCALE_SEQUENCE)
         reason = "differs by sequence";
-    else if (scope == COFFER_MSCAN_SCALE_FILE &&
-             coffer_mscan_quantization_of(&common, scan, metric, 0, SIZE_MAX) && common.scale <= 0)
-        reason = common.scale < 0 ? "is negative" : "is 0";
+    else if (scope == COFFER_MSCAN_SCALE_FILE && common && common->scale <= 0)
+        reason = common->scale < 0 ? "is negative" : "is 0";
     else if (scope != COFFER_MSCAN_SCALE_PARAM)
         return false;
     snprintf(out, sizeof(stats_remark), "z-scores are those of raw integers, but the scale of %s %s",

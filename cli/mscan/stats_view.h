@@ -36,7 +36,7 @@ typedef struct stats_view {
     coffer_mscan_by by;
     const coffer_mscan_stats *stats;   /* one of these two */
     const coffer_mscan_scores *scores; /* is there */
-    size_t sequence;                   /* the only one that is shown, or SIZE_MAX */
+    size_t sequence;                   /* the only one that is shown, or COFFER_INDEX_NONE */
     bool real[2];                      /* by metric: real units, not quantized integers */
     const stats_column *columns[STATS_MOST_COLUMNS];
     size_t column_count;
@@ -59,7 +59,7 @@ size_t stats_view_rows(const stats_view *view);
 uint64_t stats_view_key(const stats_view *view, size_t row);
 uint64_t stats_view_count(const stats_view *view, size_t row);
 double stats_view_value(const stats_view *view, size_t row, const stats_column *column);
-/* The same for a group that is no row of the view. */
+/* The same for a group that is not in the view. */
 double stats_group_value(const stats_view *view, const coffer_mscan_group *group, const stats_column *column);
 /* Counts, and extremes of quantized integers. */
 bool stats_column_is_whole(const stats_view *view, const stats_column *column);
@@ -67,7 +67,7 @@ bool stats_column_is_whole(const stats_view *view, const stats_column *column);
 /* Orders the rows by a column's title (largest first), or by "key", "name" or "count". False when there is no
  * such column; *failed when memory ran out. */
 bool stats_view_sort(stats_view *view, const char *by, bool *failed);
-/* The row that stands at a place in the order. */
+/* Index of the row at a position of the sorted order. */
 size_t stats_view_row_at(const stats_view *view, size_t place);
 
 typedef char stats_remark[160];

@@ -8,7 +8,11 @@
 
 COFFER_BEGIN_DECLS
 
-/* MSCAN: what a model's parameters did, token by token. docs/formats/mscan.md describes the file. */
+/* MSCAN: the activations and gradients of a model's parameters, token by token. docs/formats/mscan.md
+ * describes the file.
+ *
+ * coffer_mscan_record, coffer_mscan_column and coffer_mscan_group are packed for speed and never grow; every
+ * other struct may gain members at its end. */
 
 /* ---- Reading ---- */
 
@@ -25,7 +29,7 @@ typedef struct coffer_mscan_record {
 typedef struct coffer_mscan_sequence {
     uint64_t sequence_id;
     uint64_t num_tokens;
-    uint64_t first_token; /* global index of its first token: the sum of num_tokens before it */
+    uint64_t first_token; /* global index of its first token */
     const char *source;   /* UTF-8, NUL-terminated, borrowed from the handle; NULL when the file has none */
     size_t source_len;
 } coffer_mscan_sequence;
@@ -53,43 +57,58 @@ typedef struct coffer_mscan_open_opts {
     {                                               \
         sizeof(coffer_mscan_open_opts), false, NULL \
     }
+COFFER_API void coffer_mscan_open_opts_init(coffer_mscan_open_opts *opts, uint32_t struct_size);
 
 /* Opens a scan for reading.
  * src : borrowed, must outlive the handle.     opts : NULL = defaults.
  * out : owned by the caller, coffer_mscan_close(); untouched on failure.
- * Reads header and metadata, no record. O(metadata), independent of the record count.
- * Thread-safety: after success all calls with a const handle may run at the same time. */
+ * Reads the header and the metadata, but no records. O(metadata), independent of the record count.
+ * Thread safety: after success, all calls with a const handle may run concurrently. */
 COFFER_API coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src,
                                            const coffer_mscan_open_opts *opts, coffer_error *err);
+/* Opens a scan by path ("-" is standard input). The handle owns its source. */
+COFFER_API coffer_status coffer_mscan_open_path(coffer_mscan **out, const char *path,
+                                                const coffer_mscan_open_opts *opts, coffer_error *err);
+/* Parses the metadata of a scan alone, as coffer_mscan_metadata returns it: a scan without records.
+ * json : UTF-8, copied. */
+COFFER_API coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, size_t len,
+                                                    const coffer_mscan_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_close(coffer_mscan *scan);
 
 COFFER_API uint64_t coffer_mscan_record_count(const coffer_mscan *scan);
-COFFER_API uint64_t
-coffer_mscan_total_tokens(const coffer_mscan *scan); /* sum of num_tokens, never max(token_idx) + 1 */
+/* The sum of num_tokens, whatever tokens the records have. */
+COFFER_API uint64_t coffer_mscan_total_tokens(const coffer_mscan *scan);
 COFFER_API const char *coffer_mscan_model_name(const coffer_mscan *scan); /* "" when absent */
 COFFER_API size_t coffer_mscan_sequence_count(const coffer_mscan *scan);
-COFFER_API coffer_mscan_sequence coffer_mscan_sequence_at(const coffer_mscan *scan,
-                                                          size_t index); /* index < count */
-/* Index of the sequence that a global token belongs to; SIZE_MAX when it is past the total. O(log sequences).
- */
+/* Borrowed from the handle; NULL past the end. */
+COFFER_API const coffer_mscan_sequence *coffer_mscan_sequence_at(const coffer_mscan *scan, size_t index);
+/* Index of the sequence that a global token belongs to, or COFFER_INDEX_NONE past the total.
+ * O(log sequences). */
 COFFER_API size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token);
-/* Index of the sequence with that sequence_id, or SIZE_MAX. O(sequences). */
+/* Index of the sequence with that sequence_id, or COFFER_INDEX_NONE. O(sequences). */
 COFFER_API size_t coffer_mscan_find_sequence(const coffer_mscan *scan, uint64_t sequence_id);
 COFFER_API size_t coffer_mscan_param_count(const coffer_mscan *scan);
-COFFER_API coffer_mscan_param coffer_mscan_param_at(const coffer_mscan *scan,
-                                                    size_t index); /* ascending id; index < count */
-/* Name of a param_id, or NULL when the map does not have it. O(1). */
+/* In ascending order of id. Borrowed from the handle; NULL past the end. */
+COFFER_API const coffer_mscan_param *coffer_mscan_param_at(const coffer_mscan *scan, size_t index);
+/* Name of a param_id, or NULL when the metadata does not list it. O(1). */
 COFFER_API const char *coffer_mscan_param_name(const coffer_mscan *scan, uint16_t param_id);
-/* The metadata as it stands in the file (UTF-8 JSON, trailing spaces left out). Borrowed. */
+/* The metadata as stored in the file: UTF-8 JSON without the trailing spaces. Borrowed. */
 COFFER_API const char *coffer_mscan_metadata(const coffer_mscan *scan, size_t *len);
 
 /* How raw u16 values become real ones: value = offset + scale × raw. */
 typedef struct coffer_mscan_quantization {
+    uint32_t struct_size;
     double scale;
     double offset;
 } coffer_mscan_quantization;
 
-/* What a scale belongs to. */
+#define COFFER_MSCAN_QUANTIZATION_INIT              \
+    {                                               \
+        sizeof(coffer_mscan_quantization), 1.0, 0.0 \
+    }
+COFFER_API void coffer_mscan_quantization_init(coffer_mscan_quantization *out, uint32_t struct_size);
+
+/* The part of the file that one scale is used for. */
 typedef enum coffer_mscan_scale_scope {
     COFFER_MSCAN_SCALE_UNKNOWN = 0, /* the file does not say: values are raw integers */
     COFFER_MSCAN_SCALE_FILE,
@@ -99,46 +118,67 @@ typedef enum coffer_mscan_scale_scope {
 
 COFFER_API coffer_mscan_scale_scope coffer_mscan_quantization_scope(const coffer_mscan *scan,
                                                                     coffer_mscan_metric metric);
-/* False when the file does not say (then values are raw integers). sequence : index, used when the scope is
- * "sequence". */
-COFFER_API bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_mscan *scan,
-                                             coffer_mscan_metric metric, uint16_t param_id, size_t sequence);
+/* Borrowed from the handle; NULL when the file does not say: then the values are raw integers.
+ * sequence : index, used when the scope is COFFER_MSCAN_SCALE_SEQUENCE. */
+COFFER_API const coffer_mscan_quantization *coffer_mscan_quantization_of(const coffer_mscan *scan,
+                                                                         coffer_mscan_metric metric,
+                                                                         uint16_t param_id, size_t sequence);
 
 /* Decodes records [first, first + count) into out. */
 COFFER_API coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *scan, uint64_t first,
                                            uint64_t count, coffer_error *err);
-/* The packed 12-byte records where they are mapped or in memory (unaligned: load, never cast), else NULL. Ask
- * coffer_source_intact when done. */
+/* The packed 12-byte records when the file is mapped or in memory, otherwise NULL. They are not aligned: load
+ * their fields, do not cast. Call coffer_source_intact afterwards. */
 COFFER_API const uint8_t *coffer_mscan_view(const coffer_mscan *scan, uint64_t first, uint64_t count);
 
-/* Whether token_idx never decreases. Reads all records the first time and remembers. */
+/* Whether token_idx never decreases. The first call reads all records; the result is kept. */
 COFFER_API coffer_status coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err);
-/* Records of the tokens [begin, end): first and count. Binary search; COFFER_E_NOT_SORTED when token_idx is
- * not sorted. */
+/* The records of the tokens [begin, end): first and count. O(log records); COFFER_E_NOT_SORTED when token_idx
+ * is not sorted. */
 COFFER_API coffer_status coffer_mscan_find_tokens(uint64_t *first, uint64_t *count, const coffer_mscan *scan,
                                                   uint64_t begin, uint64_t end, coffer_error *err);
 
-/* ---- Replay: token by token, forwards, backwards, from anywhere ---- */
+/* ---- Replay, token by token ---- */
 
 typedef struct coffer_mscan_replay coffer_mscan_replay;
 
+typedef struct coffer_mscan_replay_opts {
+    uint32_t struct_size;
+    const coffer_limits *limits; /* NULL = those that the scan was opened with */
+} coffer_mscan_replay_opts;
+
+#define COFFER_MSCAN_REPLAY_OPTS_INIT          \
+    {                                          \
+        sizeof(coffer_mscan_replay_opts), NULL \
+    }
+COFFER_API void coffer_mscan_replay_opts_init(coffer_mscan_replay_opts *opts, uint32_t struct_size);
+
 typedef struct coffer_mscan_step {
-    uint64_t token;    /* global */
-    size_t sequence;   /* index */
-    uint64_t position; /* within its sequence */
-    const coffer_mscan_record
-        *records; /* borrowed until the next call on this replay; NULL when there are none */
+    uint32_t struct_size;
+    uint64_t token;                     /* global */
+    size_t sequence;                    /* index */
+    uint64_t position;                  /* within its sequence */
+    const coffer_mscan_record *records; /* borrowed until the next call on this replay; NULL without any */
     size_t record_count;
 } coffer_mscan_step;
 
-/* Unsorted scans are indexed first (4 bytes per record, within limits.memory_bytes). scan : borrowed. */
+#define COFFER_MSCAN_STEP_INIT                      \
+    {                                               \
+        sizeof(coffer_mscan_step), 0, 0, 0, NULL, 0 \
+    }
+COFFER_API void coffer_mscan_step_init(coffer_mscan_step *step, uint32_t struct_size);
+
+/* scan : borrowed.     opts : NULL = defaults.
+ * A scan that is not sorted by token is indexed first: 4 bytes per record, within limits.memory_bytes. A
+ * replay is used by one thread at a time. */
 COFFER_API coffer_status coffer_mscan_replay_new(coffer_mscan_replay **out, const coffer_mscan *scan,
-                                                 coffer_error *err);
+                                                 const coffer_mscan_replay_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_replay_free(coffer_mscan_replay *replay);
-/* Places the replay before `token`: next gives it, prev gives the one before it. token <= total. */
+/* Moves to just before `token`, which may be the total: next returns it, prev the one before it. */
 COFFER_API coffer_status coffer_mscan_replay_seek(coffer_mscan_replay *replay, uint64_t token,
                                                   coffer_error *err);
-/* *more is false at the end (beginning), and step is then untouched. Tokens without records are steps too. */
+/* *more is false at the end (prev: at the beginning), and step is then untouched. Tokens without records are
+ * steps too. */
 COFFER_API coffer_status coffer_mscan_replay_next(bool *more, coffer_mscan_step *step,
                                                   coffer_mscan_replay *replay, coffer_error *err);
 COFFER_API coffer_status coffer_mscan_replay_prev(bool *more, coffer_mscan_step *step,
@@ -169,49 +209,47 @@ typedef struct coffer_mscan_group {
     coffer_mscan_column column[2]; /* by coffer_mscan_metric */
 } coffer_mscan_group;
 
-typedef struct coffer_mscan_stats_opts {
-    uint32_t struct_size;
-    coffer_mscan_by by;
-    const char *param_glob;          /* NULL = all; on the parameter's name */
-    uint64_t token_begin, token_end; /* [begin, end); end UINT64_MAX = all */
-    size_t sequence;                 /* index; SIZE_MAX = all */
-    uint32_t threads;                /* 0 = one per core */
-    const coffer_limits *limits;
-    const coffer_progress *progress;
-} coffer_mscan_stats_opts;
-
-#define COFFER_MSCAN_STATS_OPTS_INIT                                                                       \
-    {                                                                                                      \
-        sizeof(coffer_mscan_stats_opts), COFFER_MSCAN_BY_ALL, NULL, 0, UINT64_MAX, SIZE_MAX, 0, NULL, NULL \
-    }
-
-typedef struct coffer_mscan_stats coffer_mscan_stats;
-
-/* One pass over the selected records on all cores. Groups that no record falls into are left out; records
- * past the last sequence are in no group of BY_SEQUENCE. */
-COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
-                                                const coffer_mscan_stats_opts *query, coffer_error *err);
-COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
-COFFER_API size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats);
-COFFER_API const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats,
-                                                           size_t index); /* ascending key; index < count */
-COFFER_API const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *stats);
-/* Of the raw numbers; 0 for an empty group. Real units: offset + scale × mean, where the scale is the same
- * for all. */
-COFFER_API double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric metric);
-/* Sample standard deviation (n − 1); 0 for fewer than two records. */
-COFFER_API double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric);
-
-/* z-scores as the original scanner defines them: (value − mean) / sample standard deviation over all selected
- * records of a layer or of the file, 0 where the deviation is <= 1e-9. Layers come from the parameter's name:
- * "model.layers.N" → N, embed_tokens → −1, model.norm → the last layer + 1, lm_head → the last layer + 2;
- * other parameters have no layer and take no part in layer scope, and those without a name in neither.
- * The values are the raw integers: in real units the scores are the same under one positive scale, and others
- * where the scale differs by parameter or sequence. */
+/* The records that a z-score compares a value with. */
 typedef enum coffer_mscan_scope {
     COFFER_MSCAN_SCOPE_GLOBAL = 0,
     COFFER_MSCAN_SCOPE_LAYER = 1
 } coffer_mscan_scope;
+
+typedef struct coffer_mscan_stats_opts {
+    uint32_t struct_size;
+    coffer_mscan_by by;
+    const char *param_glob;          /* compared with the parameter's name; NULL = all */
+    uint64_t token_begin, token_end; /* [begin, end); end UINT64_MAX = all */
+    size_t sequence;                 /* index; COFFER_INDEX_NONE = all */
+    uint32_t threads;                /* 0 = one per core */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+    coffer_mscan_scope scope; /* of coffer_mscan_scores_new */
+} coffer_mscan_stats_opts;
+
+#define COFFER_MSCAN_STATS_OPTS_INIT                                                                     \
+    {                                                                                                    \
+        sizeof(coffer_mscan_stats_opts), COFFER_MSCAN_BY_ALL, NULL, 0, UINT64_MAX, COFFER_INDEX_NONE, 0, \
+            NULL, NULL, COFFER_MSCAN_SCOPE_GLOBAL                                                        \
+    }
+COFFER_API void coffer_mscan_stats_opts_init(coffer_mscan_stats_opts *opts, uint32_t struct_size);
+
+typedef struct coffer_mscan_stats coffer_mscan_stats;
+
+/* One pass over the selected records on all cores. opts : NULL = all records in one group. Groups without
+ * records are left out, and so are records past the last sequence with COFFER_MSCAN_BY_SEQUENCE. Groups are
+ * in ascending order of key and borrowed from the handle; `_at` past the end is NULL. */
+COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
+                                                const coffer_mscan_stats_opts *opts, coffer_error *err);
+COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
+COFFER_API size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats);
+COFFER_API const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats, size_t index);
+COFFER_API const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *stats);
+/* Mean of the raw integers; 0 for an empty group. In real units it is offset + scale × mean, if all records
+ * of the group have the same scale. */
+COFFER_API double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric metric);
+/* Sample standard deviation (n − 1); 0 for fewer than two records. */
+COFFER_API double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric);
 
 typedef struct coffer_mscan_score {
     uint64_t key;
@@ -224,14 +262,19 @@ typedef struct coffer_mscan_score {
 
 typedef struct coffer_mscan_scores coffer_mscan_scores;
 
-/* query : NULL = all records in one group. */
+/* z-scores as the original scanner defines them: (value − mean) / sample standard deviation over all selected
+ * records of the layer or of the file, 0 where the deviation is at most 1e-9. The layer follows from the
+ * parameter's name: "model.layers.N" is N, embed_tokens −1, model.norm the last layer + 1, lm_head the last
+ * layer + 2. Other parameters do not have a layer and are left out in layer scope; parameters without a name
+ * are left out in both scopes. The values are the raw integers: with one positive scale the scores in real
+ * units are the same, with a scale per parameter or sequence they differ.
+ * opts : NULL = all records in one group. Scores are in ascending order of key and borrowed from the handle;
+ * `_at` past the end is NULL. */
 COFFER_API coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
-                                                 const coffer_mscan_stats_opts *query,
-                                                 coffer_mscan_scope scope, coffer_error *err);
+                                                 const coffer_mscan_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_scores_free(coffer_mscan_scores *scores);
 COFFER_API size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores);
-COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores,
-                                                            size_t index); /* ascending key; index < count */
+COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores, size_t index);
 
 /* ---- Heat map: a grid of mean values, blocks or parameters down, tokens across ---- */
 
@@ -246,8 +289,7 @@ typedef struct coffer_mscan_grid_opts {
     uint64_t row_begin, row_end;     /* param ids or block numbers; end UINT64_MAX = all */
     const char *param_glob;
     uint32_t threads;
-    const char
-        *cache_path; /* where the pyramid is kept between calls, derived data; NULL = build and forget */
+    const char *cache_path; /* file that keeps the pyramid, which is derived data; NULL = do not keep it */
     const coffer_limits *limits;
     const coffer_progress *progress;
 } coffer_mscan_grid_opts;
@@ -257,63 +299,72 @@ typedef struct coffer_mscan_grid_opts {
         sizeof(coffer_mscan_grid_opts), COFFER_MSCAN_ROWS_BLOCK, COFFER_MSCAN_ACTIVATION, 1024, 512, 0, \
             UINT64_MAX, 0, UINT64_MAX, NULL, 0, NULL, NULL, NULL                                        \
     }
+COFFER_API void coffer_mscan_grid_opts_init(coffer_mscan_grid_opts *opts, uint32_t struct_size);
 
+/* Allocated by the library. */
 typedef struct coffer_mscan_grid {
     uint32_t width, height;
-    /* What the columns and rows cover, evenly: cells are powers of two wide and start at multiples of their
-     * width, so this may reach a little past what was asked for. */
+    /* The tokens and rows that the cells cover evenly. Cells are powers of two wide and start at multiples of
+     * their width, so the ranges may be a little larger than requested. */
     uint64_t token_begin, token_end;
     uint64_t row_begin, row_end;
-    double *mean;     /* height × width, row-major; NaN where no record falls */
+    double *mean;     /* height × width, row-major; NaN for cells without records */
     double low, high; /* smallest and largest mean; NaN, NaN when all cells are empty */
 } coffer_mscan_grid;
 
-/* opts : NULL = defaults. Means are of raw numbers. A pyramid at cache_path that is missing, stale or damaged
- * is built again; one that cannot be written is no failure. */
+/* opts : NULL = defaults. Means are of raw integers. A pyramid at cache_path that is missing, stale or
+ * damaged is built again; failing to write it is not an error. */
 COFFER_API coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
                                                const coffer_mscan_grid_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_grid_free(coffer_mscan_grid *grid);
 
 /* ---- Writing ---- */
 
-/* A writer serves one thread at a time, and so does a replay. A call that is refused for its arguments
- * changes nothing; after records could not be written every further call gives that error. */
+/* A writer is used by one thread at a time. A call that is refused for its arguments changes nothing; after
+ * records could not be written, every further call returns that error. */
 typedef struct coffer_mscan_writer coffer_mscan_writer;
 
 typedef struct coffer_mscan_writer_opts {
     uint32_t struct_size;
+    bool overwrite;         /* replace an existing file; otherwise COFFER_E_EXISTS */
     const char *model_name; /* NULL = "" */
-    uint32_t reserve_bytes; /* room for the metadata to grow in place; 0 = a default for appending */
-    bool exclusive;         /* fail with COFFER_E_EXISTS instead of replacing a file */
-    bool quantized;         /* write the two scales below into the metadata, scope "file" */
-    coffer_mscan_quantization quantization[2]; /* by coffer_mscan_metric */
-    uint32_t block_size;                       /* values per block, for the metadata; 0 = not written */
-    const char *extra_json; /* an object whose keys are carried into the metadata; NULL = none */
+    uint32_t reserve_bytes; /* room for the metadata to grow in place when appending; 0 = a default */
+    uint32_t block_size;    /* values per block, for the metadata; 0 = not written */
+    /* The scales of the whole file; NULL = not written. */
+    const coffer_mscan_quantization *activation, *grad_norm;
+    const char *extra_json; /* an object whose keys are copied to the metadata; NULL = none */
+    const coffer_limits *limits;
+    /* The metadata of another scan, whose keys, parameters and sequences are copied, but not the positions
+     * and checksums of its records. Only overwrite, reserve_bytes and limits may be set with it. NULL = none.
+     */
+    const char *metadata_json;
 } coffer_mscan_writer_opts;
 
-#define COFFER_MSCAN_WRITER_OPTS_INIT                                                                    \
-    {                                                                                                    \
-        sizeof(coffer_mscan_writer_opts), NULL, 0, false, false, { { 1.0, 0.0 }, { 1.0, 0.0 } }, 0, NULL \
+#define COFFER_MSCAN_WRITER_OPTS_INIT                                                     \
+    {                                                                                     \
+        sizeof(coffer_mscan_writer_opts), false, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL \
     }
+COFFER_API void coffer_mscan_writer_opts_init(coffer_mscan_writer_opts *opts, uint32_t struct_size);
 
-/* Starts a new scan. The file appears under `path` only at commit. */
+/* Starts a new scan. The file appears at `path` only at commit. opts : NULL = defaults. */
 COFFER_API coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
                                                     const coffer_mscan_writer_opts *opts, coffer_error *err);
 /* Opens a scan to append sequences. Takes the write lock (COFFER_E_LOCKED when another writer has it) and
- * first rolls back what an interrupted update left. Readers see the old state until commit. */
+ * rolls back an interrupted update. Readers see the old state until commit. Only limits of opts is used. */
 COFFER_API coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
-                                                       const coffer_limits *limits, coffer_error *err);
+                                                       const coffer_mscan_writer_opts *opts,
+                                                       coffer_error *err);
 
-/* Adds a parameter (or finds the one of that name) and gives its id. At most 65536. */
+/* Adds a parameter, or finds the one with that name, and returns its id. At most 65536. */
 COFFER_API coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer,
                                                        const char *name, coffer_error *err);
-/* Adds a parameter under an id of the caller's choice; COFFER_E_DUPLICATE when the id has another name. */
+/* Adds a parameter with a given id; COFFER_E_DUPLICATE when the id has another name. */
 COFFER_API coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id,
                                                           const char *name, coffer_error *err);
 /* Begins the next sequence. source : may be NULL. */
 COFFER_API coffer_status coffer_mscan_writer_begin_sequence(coffer_mscan_writer *writer, const char *source,
                                                             coffer_error *err);
-/* The same for a text that may hold NULs. */
+/* The same for a text that may contain NULs. */
 COFFER_API coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer,
                                                                 const char *source, size_t source_len,
                                                                 coffer_error *err);
@@ -321,14 +372,19 @@ COFFER_API coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_wri
 COFFER_API coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer,
                                                          const coffer_mscan_record *records, size_t count,
                                                          coffer_error *err);
+/* Adds records of sequences that were ended or copied from metadata_json, in any order. token_idx is global.
+ * Not inside a sequence. */
+COFFER_API coffer_status coffer_mscan_writer_put_global(coffer_mscan_writer *writer,
+                                                        const coffer_mscan_record *records, size_t count,
+                                                        coffer_error *err);
 /* Ends the sequence. num_tokens must be larger than every token_idx written into it. */
 COFFER_API coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
                                                           coffer_error *err);
-/* Makes everything durable and visible, and frees the writer, whether it succeeds or not: on failure the old
- * file (or none) stands as before. One exception: when only the last sync, that of the folder, fails, the new
- * state stands, and a power cut may still bring the old one back. */
+/* Makes everything durable and visible. Frees the writer, also on failure; then the old file is unchanged,
+ * and a new one does not exist. One exception: when only the last step fails, the sync of the folder, the new
+ * file is in place, and a power failure may still restore the old one. */
 COFFER_API coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err);
-/* Frees the writer and drops what was not committed. */
+/* Frees the writer without committing. */
 COFFER_API void coffer_mscan_writer_discard(coffer_mscan_writer *writer);
 
 COFFER_END_DECLS

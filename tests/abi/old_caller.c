@@ -18,12 +18,14 @@ typedef struct old_shape { /* coffer_pycauset_shape */
     uint64_t rows, cols;
 } old_shape;
 
-typedef struct old_flag { /* coffer_pycauset_writer_opts, coffer_mcf_open_opts */
+typedef struct old_flag { /* coffer_pycauset_writer_opts, coffer_mcf_open_opts, coffer_mscan_open_opts,
+                             coffer_mscan_writer_opts */
     uint32_t struct_size;
     bool flag;
 } old_flag;
 
-typedef struct old_u64 { /* coffer_pycauset_open_opts: generation; coffer_audio_info: frames */
+typedef struct old_u64 { /* coffer_pycauset_open_opts: generation; coffer_audio_info: frames;
+                            coffer_mscan_step: token */
     uint32_t struct_size;
     uint64_t number;
 } old_u64;
@@ -40,6 +42,35 @@ typedef struct old_field { /* coffer_mldf_field */
     uint16_t type, flags;
 } old_field;
 
+typedef struct old_double { /* coffer_mscan_quantization: scale */
+    uint32_t struct_size;
+    double number;
+} old_double;
+
+typedef struct old_scan_options { /* coffer_mscan_writer_opts */
+    uint32_t struct_size;
+    bool overwrite;
+    const char *model_name;
+    uint32_t reserve_bytes, block_size;
+    const old_double *activation, *grad_norm;
+} old_scan_options;
+
+typedef struct old_scan_query { /* coffer_mscan_stats_opts, coffer_mscan_grid_opts: by, rows */
+    uint32_t struct_size;
+    int by;
+} old_scan_query;
+
+typedef struct old_record { /* coffer_mscan_record */
+    uint32_t token_idx;
+    uint16_t param_id, block_idx, activation, grad_norm;
+} old_record;
+
+typedef struct old_scale { /* coffer_mscan_quantization, as the library returns it */
+    uint32_t struct_size;
+    double scale, offset;
+} old_scale;
+
+enum { SCAN_BY_PARAM = 1, SCAN_GRAD_NORM = 1 };
 enum { MLDF_INT = 1, MLDF_TEXT = 40, IMAGE_PNG = 2 };
 
 coffer_status coffer_pycauset_writer_create(void **out, const char *path, const old_shape *shape,
@@ -66,6 +97,31 @@ size_t coffer_mldf_find_field(const void *set, const char *name);
 void coffer_mldf_close(void *set);
 coffer_status coffer_mcf_open_path(void **out, const char *path, const old_flag *opts, coffer_error *err);
 void coffer_mcf_close(void *model);
+coffer_status coffer_mscan_writer_create(void **out, const char *path, const old_scan_options *opts,
+                                         coffer_error *err);
+coffer_status coffer_mscan_writer_append_to(void **out, const char *path, const old_flag *opts,
+                                            coffer_error *err);
+coffer_status coffer_mscan_writer_add_param(uint16_t *id, void *writer, const char *name, coffer_error *err);
+coffer_status coffer_mscan_writer_begin_sequence(void *writer, const char *source, coffer_error *err);
+coffer_status coffer_mscan_writer_put_records(void *writer, const old_record *records, size_t count,
+                                              coffer_error *err);
+coffer_status coffer_mscan_writer_end_sequence(void *writer, uint64_t num_tokens, coffer_error *err);
+coffer_status coffer_mscan_writer_commit(void *writer, coffer_error *err);
+void coffer_mscan_writer_discard(void *writer);
+coffer_status coffer_mscan_open_path(void **out, const char *path, const old_flag *opts, coffer_error *err);
+const old_scale *coffer_mscan_quantization_of(const void *scan, int metric, uint16_t param_id,
+                                              size_t sequence);
+coffer_status coffer_mscan_replay_new(void **out, const void *scan, const void *opts, coffer_error *err);
+coffer_status coffer_mscan_replay_next(bool *more, old_u64 *step, void *replay, coffer_error *err);
+void coffer_mscan_replay_free(void *replay);
+coffer_status coffer_mscan_stats_new(void **out, const void *scan, const old_scan_query *opts,
+                                     coffer_error *err);
+size_t coffer_mscan_stats_count(const void *stats);
+void coffer_mscan_stats_free(void *stats);
+coffer_status coffer_mscan_grid_new(void **out, const void *scan, const old_scan_query *opts,
+                                    coffer_error *err);
+void coffer_mscan_grid_free(void *grid);
+void coffer_mscan_close(void *scan);
 coffer_status coffer_image_probe(old_u32 *out, const void *bytes, size_t size, coffer_error *err);
 coffer_status coffer_audio_probe(old_u64 *out, const void *bytes, size_t size, coffer_error *err);
 
@@ -126,6 +182,49 @@ static void writes_and_reads_a_matrix(void)
            COFFER_E_INVALID_ARGUMENT);
 }
 
+static void writes_a_scan(void)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    const old_record records[2] = { { 0, 0, 0, 7, 8 }, { 2, 0, 1, 9, 10 } };
+    uint16_t id = 1;
+    void *writer = NULL;
+    const old_scan_options *opts =
+        FENCED(old_scan_options, true, "old", 64, 0, FENCED(old_double, 0.5), FENCED(old_double, 2));
+    EXPECT(!coffer_mscan_writer_create(&writer, "old.mscan", opts, &err));
+    EXPECT(!coffer_mscan_writer_add_param(&id, writer, "weight", &err) && id == 0);
+    EXPECT(!coffer_mscan_writer_begin_sequence(writer, NULL, &err));
+    EXPECT(!coffer_mscan_writer_put_records(writer, records, 2, &err));
+    EXPECT(!coffer_mscan_writer_end_sequence(writer, 3, &err));
+    EXPECT(!coffer_mscan_writer_commit(writer, &err));
+    EXPECT(!coffer_mscan_writer_append_to(&writer, "old.mscan", FENCED(old_flag, false), &err));
+    coffer_mscan_writer_discard(writer);
+}
+
+static void reads_a_scan(void)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    void *scan = NULL, *replay = NULL, *stats = NULL, *grid = NULL;
+    old_u64 *step = FENCED(old_u64, 9);
+    bool more = true;
+    EXPECT(!coffer_mscan_open_path(&scan, "old.mscan", FENCED(old_flag, false), &err));
+    /* The offset that the old struct does not have is 0. */
+    const old_scale *scale = coffer_mscan_quantization_of(scan, SCAN_GRAD_NORM, 0, 0);
+    EXPECT(scale && scale->scale == 2 && scale->offset == 0);
+    EXPECT(!coffer_mscan_replay_new(&replay, scan, NULL, &err));
+    for (uint64_t token = 0; token < 3; token++) {
+        EXPECT(!coffer_mscan_replay_next(&more, step, replay, &err) && more);
+        EXPECT(step->struct_size == sizeof *step && step->number == token);
+    }
+    EXPECT(!coffer_mscan_replay_next(&more, step, replay, &err) && !more);
+    EXPECT(!coffer_mscan_stats_new(&stats, scan, FENCED(old_scan_query, SCAN_BY_PARAM), &err));
+    EXPECT(coffer_mscan_stats_count(stats) == 1);
+    EXPECT(!coffer_mscan_grid_new(&grid, scan, FENCED(old_scan_query, 0), &err));
+    coffer_mscan_grid_free(grid);
+    coffer_mscan_stats_free(stats);
+    coffer_mscan_replay_free(replay);
+    coffer_mscan_close(scan);
+}
+
 static void passes_an_array_of_short_structs(void)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -176,6 +275,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     writes_and_reads_a_matrix();
+    writes_a_scan();
+    reads_a_scan();
     passes_an_array_of_short_structs();
     gets_outputs_that_are_short();
     opens_a_container(argv[1]);

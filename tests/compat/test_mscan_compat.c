@@ -17,7 +17,7 @@ static void the_io_modules_file_is_clean_and_complete(void **state)
     assert_int_equal(coffer_mscan_sequence_count(scan), 2);
     assert_int_equal(coffer_mscan_param_count(scan), 8);
     assert_string_equal(coffer_mscan_model_name(scan), "test/tiny");
-    assert_string_equal(coffer_mscan_sequence_at(scan, 1).source, "Assistant: 8");
+    assert_string_equal(coffer_mscan_sequence_at(scan, 1)->source, "Assistant: 8");
     coffer_report_free(report);
     coffer_mscan_close(scan);
     coffer_source_close(src);
@@ -37,7 +37,7 @@ static void the_io_modules_file_can_be_appended_to(void **state)
     assert_int_equal(coffer_mscan_record_count(scan), 260);
     assert_int_equal(coffer_mscan_total_tokens(scan), 10);
     assert_int_equal(coffer_mscan_param_count(scan), 10);
-    assert_int_equal(coffer_mscan_sequence_at(scan, 2).sequence_id, 2);
+    assert_int_equal(coffer_mscan_sequence_at(scan, 2)->sequence_id, 2);
     coffer_mscan_close(scan);
     coffer_source_close(src);
 }

@@ -120,14 +120,14 @@ static coffer_status walk(const char *folder, void *context, coffer_error *err)
     coffer_source *src = NULL;
     coffer_mscan *scan = NULL;
     coffer_mscan_replay *replay = NULL;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     bool more = true;
     (void)context;
     coffer_status status = coffer_source_open(&src, temp_path(folder, "s.mscan"), NULL, err);
     if (status == COFFER_OK)
         status = coffer_mscan_open(&scan, src, NULL, err);
     if (status == COFFER_OK)
-        status = coffer_mscan_replay_new(&replay, scan, err);
+        status = coffer_mscan_replay_new(&replay, scan, NULL, err);
     while (status == COFFER_OK && more)
         status = coffer_mscan_replay_next(&more, &step, replay, err);
     coffer_mscan_replay_free(replay);

@@ -7,27 +7,27 @@
 
 typedef struct scenario {
     uint32_t room;
-    bool exists; /* a file stands there before */
+    bool exists; /* the file exists before */
     uint64_t old_records, new_records;
     coffer_status (*act)(const char *path, coffer_error *err);
 } scenario;
 
 static void setup(const char *folder, void *context)
 {
-    const scenario *of = context;
+    const scenario *setting = context;
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
-    opts.reserve_bytes = of->room;
-    if (of->exists)
+    opts.reserve_bytes = setting->room;
+    if (setting->exists)
         assert_int_equal(scan_create(temp_path(folder, "s.mscan"), &opts, 2, 3, NULL), COFFER_OK);
 }
 
 static coffer_status run(const char *folder, void *context, coffer_error *err)
 {
-    const scenario *of = context;
-    return of->act(temp_path(folder, "s.mscan"), err);
+    const scenario *setting = context;
+    return setting->act(temp_path(folder, "s.mscan"), err);
 }
 
-/* The number of records a reader sees; −1 when there is no file, −2 when it is damaged. */
+/* The number of records a reader sees; −1 without a file, −2 when it is damaged. */
 static int64_t records_in(const char *path)
 {
     coffer_source *src = NULL;
@@ -47,7 +47,7 @@ static int64_t records_in(const char *path)
     return records;
 }
 
-/* What cannot be removed stays: a dead disk, or a first temporary file whose removal fails. */
+/* A temporary file may remain when the disk is dead or its removal fails. */
 static bool may_litter(const fault_case *which)
 {
     return which->fault == SHIM_DEAD_DISK || strcmp(which->function, "coffer__os_unlink") == 0;
@@ -55,12 +55,12 @@ static bool may_litter(const fault_case *which)
 
 static const char *verify(const char *folder, void *context, const fault_case *which)
 {
-    const scenario *of = context;
-    int64_t before = of->exists ? (int64_t)of->old_records : -1;
+    const scenario *setting = context;
+    int64_t before = setting->exists ? (int64_t)setting->old_records : -1;
     int64_t now = records_in(temp_path(folder, "s.mscan"));
-    if (now != before && now != (int64_t)of->new_records)
+    if (now != before && now != (int64_t)setting->new_records)
         return "neither the old state nor the new one";
-    if (which->status == COFFER_OK && now != (int64_t)of->new_records)
+    if (which->status == COFFER_OK && now != (int64_t)setting->new_records)
         return "reported as done, and is not";
     if (!may_litter(which))
         temp_assert_no_litter(folder, "s.mscan", NULL);
@@ -91,8 +91,8 @@ static coffer_status append(const char *path, coffer_error *err)
 static void try_all(uint32_t room, bool exists, uint64_t new_records,
                     coffer_status (*act)(const char *path, coffer_error *err))
 {
-    scenario of = { room, exists, 12, new_records, act };
-    fault_test test = { setup, run, verify, &of };
+    scenario setting = { room, exists, 12, new_records, act };
+    fault_test test = { setup, run, verify, &setting };
     fault_each(&test);
 }
 

@@ -47,7 +47,8 @@ static coffer_status take_scores(const coffer_mscan *scan, coffer_mscan_by by, c
     coffer_mscan_scores *scores = NULL;
     coffer_status status;
     query.by = by;
-    status = coffer_mscan_scores_new(&scores, scan, &query, COFFER_MSCAN_SCOPE_LAYER, err);
+    query.scope = COFFER_MSCAN_SCOPE_LAYER;
+    status = coffer_mscan_scores_new(&scores, scan, &query, err);
     if (status == COFFER_OK)
         assert_true(coffer_mscan_scores_count(scores) > 0);
     else

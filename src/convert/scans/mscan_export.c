@@ -1,12 +1,12 @@
 #include "convert/scans/mscan_export.h"
 
 #include "base/fail.h"
+#include "base/glob.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* One text a line, for both tables below. */
 #define EXPORT_OPTIONS                                                                              \
     { "param", "GLOB", "only parameters whose name matches" },                                      \
         { "tokens", "A..B", "only these tokens, B not included" },                                  \
@@ -34,7 +34,7 @@ const coffer_convert_option coffer__mscan_export_array_options[] = {
 static coffer_status add_field(coffer__mscan_export *export, const char *name, size_t len, coffer_error *err)
 {
     coffer__mscan_field field = coffer__mscan_field_find(name, len);
-    /* An array of numbers has no room for texts. */
+    /* Arrays of numbers do not have text columns. */
     bool is_text = coffer_convert_is_text(export->job->to);
     bool known = field < (is_text ? COFFER__MSCAN_FIELDS : COFFER__MSCAN_STORED_FIELDS);
     if (!known)
@@ -45,7 +45,7 @@ static coffer_status add_field(coffer__mscan_export *export, const char *name, s
     for (size_t i = 0; i < export->field_count; i++) {
         if (export->fields[i] == field)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "the column %s is asked for twice", coffer__mscan_field_names[field]);
+                                "column %s is requested twice", coffer__mscan_field_names[field]);
     }
     export->fields[export->field_count++] = field;
     return COFFER_OK;
@@ -89,32 +89,67 @@ static coffer_status check_scales(const coffer__mscan_export *export, coffer_err
     return COFFER_OK;
 }
 
-/* *out is SIZE_MAX, for all, when none is asked for. */
+/* *out is COFFER_INDEX_NONE when no sequence was requested. */
 static coffer_status select_sequence(size_t *out, const coffer__mscan_export *export, coffer_error *err)
 {
     uint64_t id = 0;
     coffer_status status = coffer__job_number(&id, export->job, "sequence", UINT64_MAX, err);
-    *out = SIZE_MAX;
+    *out = COFFER_INDEX_NONE;
     if (status || !coffer__job_setting(export->job, "sequence"))
         return status;
     *out = coffer_mscan_find_sequence(export->scan, id);
-    if (*out != SIZE_MAX)
+    if (*out != COFFER_INDEX_NONE)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                         "the scan has no sequence %" PRIu64, id);
 }
 
+static void select_params(coffer__mscan_export *export, const char *glob)
+{
+    export->by_param = glob != NULL;
+    for (size_t i = 0; glob && i < coffer_mscan_param_count(export->scan); i++) {
+        const coffer_mscan_param *param = coffer_mscan_param_at(export->scan, i);
+        if (param->id < COFFER__MSCAN_IDS && coffer__glob_match(glob, param->name, param->name_len))
+            export->params[param->id / 64] |= UINT64_C(1) << param->id % 64;
+    }
+}
+
+static coffer_status select_tokens(coffer__mscan_export *export, uint64_t begin, uint64_t end,
+                                   coffer_error *err)
+{
+    bool sorted;
+    export->token_begin = begin;
+    export->token_end = end < begin ? begin : end;
+    if (begin == 0 && end > UINT32_MAX)
+        return COFFER_OK;
+    coffer_status status = coffer_mscan_is_sorted(&sorted, export->scan, err);
+    if (status)
+        return status;
+    export->by_token = !sorted;
+    if (!sorted)
+        return COFFER_OK;
+    return coffer_mscan_find_tokens(&export->first, &export->record_count, export->scan, export->token_begin,
+                                    export->token_end, err);
+}
+
 static coffer_status select_records(coffer__mscan_export *export, coffer_error *err)
 {
     uint64_t begin = 0, end = UINT64_MAX;
-    size_t sequence;
+    size_t index;
     coffer_status status = coffer__job_range(&begin, &end, export->job, "tokens", err);
     if (!status)
-        status = select_sequence(&sequence, export, err);
-    if (!status)
-        status = coffer__mscan_select(&export->selection, export->scan,
-                                      coffer__job_setting(export->job, "param"), begin, end, sequence, err);
-    return status;
+        status = select_sequence(&index, export, err);
+    if (status)
+        return status;
+    const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(export->scan, index);
+    if (sequence) {
+        uint64_t last = sequence->first_token + sequence->num_tokens;
+        begin = begin > sequence->first_token ? begin : sequence->first_token;
+        end = end < last ? end : last;
+    }
+    export->record_count = coffer_mscan_record_count(export->scan);
+    select_params(export, coffer__job_setting(export->job, "param"));
+    return select_tokens(export, begin, end, err);
 }
 
 coffer_status coffer__mscan_export_open(coffer__mscan_export *out, const coffer__convert_job *job,
@@ -133,11 +168,9 @@ coffer_status coffer__mscan_export_open(coffer__mscan_export *out, const coffer_
     if (!status)
         status = select_records(out, err);
     if (!status) {
-        const size_t batch = (size_t)COFFER__MSCAN_EXPORT_BATCH * COFFER__MSCAN_RECORD_SIZE;
-        out->fetched = coffer__malloc(batch);
-        out->packed = coffer__malloc(batch);
-        if (!out->fetched || !out->packed)
-            status = coffer__fail_no_memory(err, 2 * batch);
+        out->records = coffer__alloc_array(COFFER__MSCAN_EXPORT_BATCH, sizeof *out->records);
+        if (!out->records)
+            status = coffer__fail_no_memory(err, COFFER__MSCAN_EXPORT_BATCH * sizeof *out->records);
     }
     if (status)
         coffer__mscan_export_close(out);
@@ -147,57 +180,66 @@ coffer_status coffer__mscan_export_open(coffer__mscan_export *out, const coffer_
 void coffer__mscan_export_close(coffer__mscan_export *export)
 {
     coffer_mscan_close(export->scan);
-    coffer__free(export->fetched);
-    coffer__free(export->packed);
+    coffer__free(export->records);
     export->scan = NULL;
-    export->fetched = export->packed = NULL;
+    export->records = NULL;
 }
 
 /* ---- Records ---- */
 
-static coffer_status fetch_selected(const uint8_t **records, size_t *count, coffer__mscan_export *export,
-                                    coffer_error *err)
+static bool is_selected(const coffer__mscan_export *export, const coffer_mscan_record *record)
 {
-    const coffer__mscan_selection *selection = &export->selection;
-    uint64_t left = selection->count - export->done;
+    if (export->by_token &&
+        (record->token_idx < export->token_begin || record->token_idx >= export->token_end))
+        return false;
+    return !export->by_param || export->params[record->param_id / 64] >> record->param_id % 64 & 1;
+}
+
+static coffer_status read_selected(const coffer_mscan_record **records, size_t *count,
+                                   coffer__mscan_export *export, coffer_error *err)
+{
+    uint64_t left = export->record_count - export->done;
     size_t some = left < COFFER__MSCAN_EXPORT_BATCH ? (size_t)left : COFFER__MSCAN_EXPORT_BATCH;
     *records = NULL;
     *count = 0;
     if (some == 0)
         return COFFER_OK;
-    coffer_status status = coffer__mscan_fetch(records, export->scan->source, export->scan->record_area,
-                                               selection->first + export->done, some, export->fetched, err);
+    coffer_status status =
+        coffer_mscan_read(export->records, export->scan, export->first + export->done, some, err);
     if (status)
         return status;
     *count = some;
-    if (coffer__mscan_must_pack(selection)) {
-        *count = coffer__mscan_pack(export->packed, selection, *records, some);
-        *records = export->packed;
+    if (export->by_token || export->by_param) {
+        *count = 0;
+        for (size_t i = 0; i < some; i++)
+            if (is_selected(export, &export->records[i]))
+                export->records[(*count)++] = export->records[i];
     }
+    *records = export->records;
     export->done += some;
-    return coffer_source_intact(export->scan->source, err);
+    return COFFER_OK;
 }
 
-coffer_status coffer__mscan_export_next(const uint8_t **records, size_t *count, coffer__mscan_export *export,
-                                        coffer_error *err)
+coffer_status coffer__mscan_export_next(const coffer_mscan_record **records, size_t *count,
+                                        coffer__mscan_export *export, coffer_error *err)
 {
-    coffer_status status = fetch_selected(records, count, export, err);
+    coffer_status status = read_selected(records, count, export, err);
     if (!status && *records)
-        status = coffer__job_progress(export->job, export->done, export->selection.count, err);
+        status = coffer__job_progress(export->job, export->done, export->record_count, err);
     return status;
 }
 
 coffer_status coffer__mscan_export_count(uint64_t *count, coffer__mscan_export *export, coffer_error *err)
 {
-    const uint8_t *records;
+    const coffer_mscan_record *records;
     size_t some;
     uint64_t total = 0;
-    if (!coffer__mscan_must_pack(&export->selection)) {
-        *count = export->selection.count;
+    if (!export->by_token && !export->by_param) {
+        *count = export->record_count;
         return COFFER_OK;
     }
     do {
-        coffer_status status = fetch_selected(&records, &some, export, err);
+        coffer_status status = read_selected(&records, &some, export, err);
         if (status)
             return status;
         total += some;
@@ -208,19 +250,20 @@ coffer_status coffer__mscan_export_count(uint64_t *count, coffer__mscan_export *
 }
 
 coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export *export,
-                                        const uint8_t *record, coffer__mscan_field field, coffer_error *err)
+                                        const coffer_mscan_record *record, coffer__mscan_field field,
+                                        coffer_error *err)
 {
-    coffer_mscan_quantization scale;
     coffer_mscan_metric metric = metric_of(field);
-    uint16_t param = coffer__mscan_load_param(record);
-    size_t sequence = SIZE_MAX;
+    size_t sequence = COFFER_INDEX_NONE;
     if (coffer_mscan_quantization_scope(export->scan, metric) == COFFER_MSCAN_SCALE_SEQUENCE)
-        sequence = coffer_mscan_sequence_of_token(export->scan, coffer__mscan_load_token(record));
-    if (!coffer_mscan_quantization_of(&scale, export->scan, metric, param, sequence))
+        sequence = coffer_mscan_sequence_of_token(export->scan, record->token_idx);
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(export->scan, metric, record->param_id, sequence);
+    if (!scale)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "no real units: the metadata has no scale of %s for token %" PRIu32 ", param %u",
-                            coffer__mscan_field_names[field], coffer__mscan_load_token(record), param);
-    *out = scale.offset + scale.scale * coffer__mscan_field_value(record, field);
+                            coffer__mscan_field_names[field], record->token_idx, record->param_id);
+    *out = scale->offset + scale->scale * coffer__mscan_field_value(record, field);
     return COFFER_OK;
 }
 

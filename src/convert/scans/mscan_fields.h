@@ -2,7 +2,9 @@
 #ifndef COFFER_CONVERT_MSCAN_FIELDS_H
 #define COFFER_CONVERT_MSCAN_FIELDS_H
 
-#include "formats/mscan/mscan_layout.h"
+#include "coffer/mscan.h"
+
+#define COFFER__MSCAN_IDS 65536 /* values of param_id */
 
 typedef enum coffer__mscan_field {
     COFFER__MSCAN_TOKEN_IDX = 0,
@@ -10,7 +12,7 @@ typedef enum coffer__mscan_field {
     COFFER__MSCAN_BLOCK_IDX,
     COFFER__MSCAN_ACTIVATION,
     COFFER__MSCAN_GRAD_NORM,
-    COFFER__MSCAN_STORED_FIELDS, /* those above stand in a record; those below are found from it */
+    COFFER__MSCAN_STORED_FIELDS, /* a record has the fields above; those below are derived */
     COFFER__MSCAN_PARAM_NAME = COFFER__MSCAN_STORED_FIELDS,
     COFFER__MSCAN_SEQUENCE,
     COFFER__MSCAN_FIELDS
@@ -18,21 +20,21 @@ typedef enum coffer__mscan_field {
 
 /* "token_idx" … "sequence" */
 extern const char *const coffer__mscan_field_names[COFFER__MSCAN_FIELDS];
-/* COFFER__MSCAN_FIELDS when there is none of that name. */
+/* COFFER__MSCAN_FIELDS when the name is unknown. */
 coffer__mscan_field coffer__mscan_field_find(const char *name, size_t len);
-static inline uint32_t coffer__mscan_field_value(const uint8_t *record, coffer__mscan_field field)
+static inline uint32_t coffer__mscan_field_value(const coffer_mscan_record *record, coffer__mscan_field field)
 {
     switch (field) {
     case COFFER__MSCAN_TOKEN_IDX:
-        return coffer__load_u32(record + COFFER__MSCAN_TOKEN_AT);
+        return record->token_idx;
     case COFFER__MSCAN_PARAM_ID:
-        return coffer__load_u16(record + COFFER__MSCAN_PARAM_AT);
+        return record->param_id;
     case COFFER__MSCAN_BLOCK_IDX:
-        return coffer__load_u16(record + COFFER__MSCAN_BLOCK_AT);
+        return record->block_idx;
     case COFFER__MSCAN_ACTIVATION:
-        return coffer__load_u16(record + COFFER__MSCAN_ACTIVATION_AT);
+        return record->activation;
     default:
-        return coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT);
+        return record->grad_norm;
     }
 }
 

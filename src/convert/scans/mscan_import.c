@@ -2,11 +2,10 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mscan/mscan_writer.h"
-#include "io/sink.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #define BATCH_RECORDS 4096
 
@@ -21,31 +20,33 @@ const coffer_convert_option coffer__mscan_import_options[] = {
 
 /* ---- Metadata from a file ---- */
 
-static coffer_status load_metadata(coffer__mscan_metadata *out, const coffer__convert_job *job,
-                                   coffer_error *err)
+static coffer_status load_metadata(coffer__mscan_import *import, coffer_error *err)
 {
-    char *text;
+    coffer_mscan_open_opts opts = COFFER_MSCAN_OPEN_OPTS_INIT;
     size_t len;
-    coffer_status status = coffer__job_json_file(&text, &len, job, "metadata", err);
+    coffer_status status = coffer__job_json_file(&import->metadata, &len, import->job, "metadata", err);
     if (status)
         return status;
-    status = coffer__mscan_metadata_load(out, text, len, 0, &job->limits, NULL, err);
-    return coffer__fail_other(err, status, coffer__job_setting(job, "metadata"));
+    opts.limits = &import->job->limits;
+    status = coffer_mscan_open_metadata(&import->scan, import->metadata, len, &opts, err);
+    return coffer__fail_other(err, status, coffer__job_setting(import->job, "metadata"));
 }
 
-/* With metadata at hand, the scales are in it or nowhere. */
+/* When metadata is given, the scales must be in it. */
 static coffer_status check_settings(const coffer__mscan_import *import, coffer_error *err)
 {
     static const char *const made_settings[] = { "model-name", "param-names", "sequence-lengths" };
-    if (!import->has_metadata)
+    if (!import->metadata)
         return COFFER_OK;
     for (size_t i = 0; i < sizeof made_settings / sizeof *made_settings; i++) {
         if (coffer__job_has(import->job, made_settings[i]))
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s is what the metadata says: give one of the two", made_settings[i]);
+                                "%s and metadata cannot be combined: the metadata already has it",
+                                made_settings[i]);
     }
     for (unsigned metric = 0; import->quantize && metric < 2; metric++) {
-        if (import->base.scales[metric].scope == COFFER_MSCAN_SCALE_UNKNOWN)
+        if (coffer_mscan_quantization_scope(import->scan, (coffer_mscan_metric)metric) ==
+            COFFER_MSCAN_SCALE_UNKNOWN)
             return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                                 "quantize: the metadata has no \"quantization\" of %s",
                                 coffer__mscan_field_names[COFFER__MSCAN_ACTIVATION + metric]);
@@ -56,27 +57,28 @@ static coffer_status check_settings(const coffer__mscan_import *import, coffer_e
 static coffer_status import_open(coffer__mscan_import *import, const coffer__convert_job *job,
                                  coffer__mscan_input_opener open, coffer_error *err)
 {
-    const char *path = coffer__job_setting(job, "metadata");
-    coffer_mscan_writer_opts empty = COFFER_MSCAN_WRITER_OPTS_INIT;
     memset(import, 0, sizeof *import);
     import->job = job;
     import->open = open;
     import->quantize = coffer__job_has(job, "quantize");
-    import->has_metadata = path != NULL;
-    coffer_status status = path ? load_metadata(&import->base, job, err)
-                                : coffer__mscan_compose_empty(&import->base, &empty, NULL, &job->limits, err);
+    coffer_status status = coffer__job_setting(job, "metadata") ? load_metadata(import, err) : COFFER_OK;
     if (!status)
         status = check_settings(import, err);
     if (!status)
-        status = coffer__mscan_names_init(&import->names, &import->base, err);
+        status = coffer__id_names_init(&import->names, err);
+    for (size_t i = 0; !status && import->scan && i < coffer_mscan_param_count(import->scan); i++) {
+        const coffer_mscan_param *param = coffer_mscan_param_at(import->scan, i);
+        if (param->id < COFFER__MSCAN_IDS)
+            coffer__id_names_borrow(&import->names, (uint16_t)param->id, param->name, param->name_len);
+    }
     return status;
 }
 
 static void import_close(coffer__mscan_import *import)
 {
-    coffer__mscan_names_free(&import->names);
-    coffer__mscan_metadata_free(&import->base);
-    coffer__mscan_metadata_free(&import->target.metadata);
+    coffer__id_names_free(&import->names);
+    coffer_mscan_close(import->scan);
+    coffer__free(import->metadata);
     coffer__free(import->spans);
 }
 
@@ -88,15 +90,15 @@ static coffer_status quantize(uint16_t *out, const coffer__mscan_import *import,
 {
     coffer_mscan_metric metric =
         field == COFFER__MSCAN_ACTIVATION ? COFFER_MSCAN_ACTIVATION : COFFER_MSCAN_GRAD_NORM;
-    coffer_mscan_quantization scale = { 0, 0 };
-    size_t sequence = coffer_mscan_sequence_of_token(&import->target, record->token_idx);
+    size_t sequence = coffer_mscan_sequence_of_token(import->scan, record->token_idx);
     double value = coffer__number_as_f64(&row->value[field]);
-    bool known = coffer_mscan_quantization_of(&scale, &import->target, metric, record->param_id, sequence);
-    double raw = known ? round((value - scale.offset) / scale.scale) : (double)NAN;
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(import->scan, metric, record->param_id, sequence);
+    double raw = scale ? round((value - scale->offset) / scale->scale) : (double)NAN;
     if (!(raw >= 0 && raw <= UINT16_MAX))
         return coffer__mscan_import_fail(err, COFFER_E_BAD_VALUE, input, row, field,
-                                         "%g lies outside what scale %g and offset %g can say", value,
-                                         scale.scale, scale.offset);
+                                         "%g is out of range for scale %g and offset %g", value,
+                                         scale ? scale->scale : 0.0, scale ? scale->offset : 0.0);
     *out = (uint16_t)raw;
     return COFFER_OK;
 }
@@ -117,22 +119,22 @@ static coffer_status take_metric(uint16_t *out, const coffer__mscan_import *impo
 static coffer_status check_sequence(const coffer__mscan_import *import, const coffer__mscan_input *input,
                                     const coffer__mscan_input_row *row, uint64_t token, coffer_error *err)
 {
-    const coffer__mscan_metadata *metadata = &import->target.metadata;
     uint64_t sequence = 0;
-    if (token >= metadata->total_tokens)
+    uint64_t total = coffer_mscan_total_tokens(import->scan);
+    if (token >= total)
         return coffer__mscan_import_fail(err, COFFER_E_INCONSISTENT, input, row, COFFER__MSCAN_TOKEN_IDX,
                                          "token %" PRIu64 ", the sequences have %" PRIu64 " in all", token,
-                                         metadata->total_tokens);
+                                         total);
     if (!input->has[COFFER__MSCAN_SEQUENCE])
         return COFFER_OK;
     coffer_status status =
         coffer__mscan_import_whole(&sequence, input, row, COFFER__MSCAN_SEQUENCE, UINT32_MAX, err);
     if (status)
         return status;
-    if (coffer_mscan_sequence_of_token(&import->target, token) != sequence)
+    if (coffer_mscan_sequence_of_token(import->scan, token) != sequence)
         return coffer__mscan_import_fail(err, COFFER_E_INCONSISTENT, input, row, COFFER__MSCAN_SEQUENCE,
-                                         "token %" PRIu64 " lies in sequence %zu, not %" PRIu64, token,
-                                         coffer_mscan_sequence_of_token(&import->target, token), sequence);
+                                         "token %" PRIu64 " is in sequence %zu, not %" PRIu64, token,
+                                         coffer_mscan_sequence_of_token(import->scan, token), sequence);
     return COFFER_OK;
 }
 
@@ -151,7 +153,7 @@ static coffer_status take_record(coffer_mscan_record *out, coffer__mscan_import 
         status = coffer__mscan_import_param(&out->param_id, import, input, row, err);
     if (status)
         return status;
-    if (!coffer__mscan_find_param(&import->target.metadata, out->param_id))
+    if (!(import->used[out->param_id / 64] >> out->param_id % 64 & 1))
         return coffer__fail(err, COFFER_E_CHANGED, row->offset, "the file changed while it was read");
     out->token_idx = (uint32_t)token;
     out->block_idx = (uint16_t)block;
@@ -161,26 +163,25 @@ static coffer_status take_record(coffer_mscan_record *out, coffer__mscan_import 
     return status;
 }
 
-static coffer_status write_rows(coffer__sink *sink, coffer__mscan_import *import, coffer__mscan_input *input,
-                                coffer_error *err)
+static coffer_status write_rows(coffer_mscan_writer *writer, coffer__mscan_import *import,
+                                coffer__mscan_input *input, coffer_error *err)
 {
-    uint8_t batch[BATCH_RECORDS * COFFER__MSCAN_RECORD_SIZE];
+    coffer_mscan_record batch[BATCH_RECORDS];
     size_t count = 0;
     uint64_t rows = 0;
     coffer__mscan_input_row row;
     for (;;) {
         bool more = false;
-        coffer_mscan_record record;
         coffer_status status = input->next(&more, &row, input, err);
         if (!status && more)
-            status = take_record(&record, import, input, &row, err);
+            status = take_record(&batch[count], import, input, &row, err);
         if (!status && more) {
-            coffer__mscan_store(batch + count++ * COFFER__MSCAN_RECORD_SIZE, &record);
+            count++;
             rows++;
             status = coffer__mscan_import_progress(import, 2, &row, err);
         }
         if (!status && (!more || count == BATCH_RECORDS)) {
-            status = coffer__sink_write(sink, batch, count * COFFER__MSCAN_RECORD_SIZE, err);
+            status = coffer_mscan_writer_put_global(writer, batch, count, err);
             count = 0;
         }
         if (status)
@@ -195,46 +196,49 @@ static coffer_status write_rows(coffer__sink *sink, coffer__mscan_import *import
     return COFFER_OK;
 }
 
-/* The metadata as it will be read: what the second pass is checked against. */
-static coffer_status load_target(coffer__mscan_import *import, const coffer__buffer *json, coffer_error *err)
+static coffer_status add_params(coffer_mscan_writer *writer, const coffer__mscan_import *import,
+                                coffer_error *err)
 {
-    char *text = coffer__strndup((const char *)json->data, json->len);
-    if (!text)
-        return coffer__fail_no_memory(err, json->len + 1);
-    return coffer__mscan_metadata_load(&import->target.metadata, text, json->len, COFFER__MSCAN_HEADER_SIZE,
-                                       &import->job->limits, NULL, err);
+    coffer_status status = COFFER_OK;
+    for (uint32_t id = 0; !status && id < COFFER__MSCAN_IDS; id++) {
+        const coffer__id_name *name = &import->names.by_id[id];
+        if (!name->text || coffer_mscan_param_name(import->scan, (uint16_t)id))
+            continue;
+        status = strlen(name->text) == name->len
+                     ? coffer_mscan_writer_add_param_id(writer, (uint16_t)id, name->text, err)
+                     : coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE,
+                                    "the name of parameter %" PRIu32 " contains a NUL", id);
+    }
+    return status;
 }
 
-static coffer_status write_scan(coffer__mscan_import *import, const coffer__buffer *json, coffer_error *err)
+static coffer_status write_scan(coffer__mscan_import *import, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = !import->job->overwrite };
-    coffer__sink *sink = NULL;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_writer *writer = NULL;
     coffer__mscan_input input = { 0 };
-    uint32_t area = 0;
-    coffer_status status =
-        coffer__mscan_place_records(&area, json->len, coffer__mscan_default_room(json->len), err);
+    opts.overwrite = import->job->overwrite;
+    opts.limits = &import->job->limits;
+    opts.metadata_json = coffer_mscan_metadata(import->scan, NULL);
+    coffer_status status = import->open(&input, import->job->in, &import->job->limits, err);
     if (status)
         return status;
-    status = import->open(&input, import->job->in, &import->job->limits, err);
-    if (status)
-        return status;
-    status = coffer__sink_create(&sink, import->job->out_path, &opts, err);
+    status = coffer_mscan_writer_create(&writer, import->job->out_path, &opts, err);
     if (!status)
-        status = coffer__mscan_write_front(sink, area, import->rows, json, err);
+        status = add_params(writer, import, err);
     if (!status)
-        status = write_rows(sink, import, &input, err);
+        status = write_rows(writer, import, &input, err);
     input.close(input.state);
     if (status) {
-        coffer__sink_discard(sink);
+        coffer_mscan_writer_discard(writer);
         return status;
     }
-    return coffer__sink_commit(sink, err);
+    return coffer_mscan_writer_commit(writer, err);
 }
 
 static coffer_status import_rows(const coffer__convert_job *job, coffer__mscan_input_opener open,
                                  coffer_error *err)
 {
-    coffer__buffer json = COFFER__BUFFER_INIT;
     coffer__mscan_import *import = coffer__malloc(sizeof *import);
     if (!import)
         return coffer__fail_no_memory(err, sizeof *import);
@@ -242,12 +246,9 @@ static coffer_status import_rows(const coffer__convert_job *job, coffer__mscan_i
     if (!status)
         status = coffer__mscan_import_survey(import, err);
     if (!status)
-        status = coffer__mscan_import_compose(&json, import, err);
+        status = coffer__mscan_import_compose(import, err);
     if (!status)
-        status = load_target(import, &json, err);
-    if (!status)
-        status = write_scan(import, &json, err);
-    coffer__buffer_free(&json);
+        status = write_scan(import, err);
     import_close(import);
     coffer__free(import);
     return status;

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 
 #define ROWS_BETWEEN_STEPS 4096
 
@@ -31,7 +32,7 @@ coffer_status coffer__mscan_import_whole(uint64_t *out, const coffer__mscan_inpu
         return COFFER_OK;
     bool is_metric = field == COFFER__MSCAN_ACTIVATION || field == COFFER__MSCAN_GRAD_NORM;
     return coffer__mscan_import_fail(err, COFFER_E_BAD_VALUE, input, row, field,
-                                     "%s is no whole number from 0 to %" PRIu64 "%s",
+                                     "%s is not an integer from 0 to %" PRIu64 "%s",
                                      coffer__number_text(text, &row->value[field]), max,
                                      is_metric ? " (quantize takes real values)" : "");
 }
@@ -40,14 +41,14 @@ static coffer_status param_by_name(uint16_t *out, coffer__mscan_import *import,
                                    const coffer__mscan_input *input, const coffer__mscan_input_row *row,
                                    coffer_error *err)
 {
-    uint32_t id = coffer__mscan_names_find(&import->names, row->param_name, row->param_name_len);
-    if (id == COFFER__MSCAN_PARAM_IDS) {
-        id = coffer__mscan_names_free_id(&import->names);
-        if (id == COFFER__MSCAN_PARAM_IDS)
+    uint32_t id = coffer__id_names_find(&import->names, row->param_name, row->param_name_len);
+    if (id == COFFER__MSCAN_IDS) {
+        id = coffer__id_names_free_id(&import->names);
+        if (id == COFFER__MSCAN_IDS)
             return coffer__mscan_import_fail(err, COFFER_E_LIMIT, input, row, COFFER__MSCAN_PARAM_NAME,
-                                             "more than %d parameters", COFFER__MSCAN_PARAM_IDS);
+                                             "more than %d parameters", COFFER__MSCAN_IDS);
         coffer_status status =
-            coffer__mscan_names_add(&import->names, (uint16_t)id, row->param_name, row->param_name_len, err);
+            coffer__id_names_add(&import->names, (uint16_t)id, row->param_name, row->param_name_len, err);
         if (status)
             return status;
     }
@@ -55,7 +56,7 @@ static coffer_status param_by_name(uint16_t *out, coffer__mscan_import *import,
     return COFFER_OK;
 }
 
-/* The id stands in the row, and a name beside it has to be the one the id has. */
+/* The row has an id; if it also has a name, it must be the name of that id. */
 static coffer_status param_by_id(uint16_t *out, coffer__mscan_import *import,
                                  const coffer__mscan_input *input, const coffer__mscan_input_row *row,
                                  coffer_error *err)
@@ -66,12 +67,11 @@ static coffer_status param_by_id(uint16_t *out, coffer__mscan_import *import,
     if (status)
         return status;
     *out = (uint16_t)id;
-    const coffer__mscan_name *name = &import->names.by_id[id];
+    const coffer__id_name *name = &import->names.by_id[id];
     if (!input->has[COFFER__MSCAN_PARAM_NAME])
         return COFFER_OK;
     if (!name->text)
-        return coffer__mscan_names_add(&import->names, (uint16_t)id, row->param_name, row->param_name_len,
-                                       err);
+        return coffer__id_names_add(&import->names, (uint16_t)id, row->param_name, row->param_name_len, err);
     if (name->len != row->param_name_len || memcmp(name->text, row->param_name, name->len) != 0)
         return coffer__mscan_import_fail(err, COFFER_E_INCONSISTENT, input, row, COFFER__MSCAN_PARAM_NAME,
                                          "\"%.*s\" is not the name of param_id %" PRIu64 ", which is \"%s\"",
@@ -86,7 +86,7 @@ coffer_status coffer__mscan_import_param(uint16_t *out, coffer__mscan_import *im
 {
     if (input->has[COFFER__MSCAN_PARAM_NAME] && !coffer__utf8_valid(row->param_name, row->param_name_len))
         return coffer__mscan_import_fail(err, COFFER_E_BAD_TEXT, input, row, COFFER__MSCAN_PARAM_NAME,
-                                         "no UTF-8");
+                                         "not UTF-8");
     return input->has[COFFER__MSCAN_PARAM_ID] ? param_by_id(out, import, input, row, err)
                                               : param_by_name(out, import, input, row, err);
 }

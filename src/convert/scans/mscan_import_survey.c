@@ -1,8 +1,9 @@
-/* The first pass over the rows, and the metadata that comes out of it. */
+/* The first pass over the rows, and the metadata composed from it. */
 #include "convert/scans/mscan_import.h"
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/json_write.h"
 #include "base/memory.h"
 #include "io/source_private.h"
 #include "outside/text/text_window.h"
@@ -11,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Rows ---- */
 
@@ -96,9 +98,9 @@ static coffer_status survey_row(coffer__mscan_import *import, const coffer__msca
         status = survey_sequence(import, input, row, token, err);
     if (status)
         return status;
-    if (import->rows == COFFER__MSCAN_MAX_RECORDS)
+    if (import->rows == UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, row->offset,
-                            "more than %" PRIu32 " rows, a scan holds no more", COFFER__MSCAN_MAX_RECORDS);
+                            "more than %" PRIu32 " rows do not fit into a scan", UINT32_MAX);
     import->rows++;
     if (token >= import->tokens)
         import->tokens = token + 1;
@@ -138,14 +140,14 @@ static coffer_status read_names(coffer__mscan_import *import, coffer_source *src
         status = coffer__text_window_line(&line, &len, &window, err);
         if (status || !line)
             break;
-        if (id == COFFER__MSCAN_PARAM_IDS) {
+        if (id == COFFER__MSCAN_IDS) {
             status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %d names",
-                                  COFFER__MSCAN_PARAM_IDS);
+                                  COFFER__MSCAN_IDS);
             coffer__fail_other(err, status, coffer__source_other_name(src));
             break;
         }
         if (!import->names.by_id[id].text && len > 0)
-            status = coffer__mscan_names_add(&import->names, (uint16_t)id, line, len, err);
+            status = coffer__id_names_add(&import->names, (uint16_t)id, line, len, err);
         if (status)
             break;
     }
@@ -166,20 +168,20 @@ static coffer_status read_names_file(coffer__mscan_import *import, coffer_error 
     return status;
 }
 
-/* Ids that rows use and nobody has named. */
+/* Names the ids that rows use and that do not have a name. */
 static coffer_status name_the_rest(coffer__mscan_import *import, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (uint32_t id = 0; !status && id < COFFER__MSCAN_PARAM_IDS; id++) {
+    for (uint32_t id = 0; !status && id < COFFER__MSCAN_IDS; id++) {
         bool used = import->used[id / 64] >> id % 64 & 1;
         char name[24];
         if (!used || import->names.by_id[id].text)
             continue;
-        if (import->has_metadata)
+        if (import->metadata)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
                                 "rows have param_id %" PRIu32 ", the metadata does not name it", id);
         int len = snprintf(name, sizeof name, "param %" PRIu32, id);
-        status = coffer__mscan_names_add(&import->names, (uint16_t)id, name, (size_t)len, err);
+        status = coffer__id_names_add(&import->names, (uint16_t)id, name, (size_t)len, err);
     }
     return status;
 }
@@ -187,7 +189,7 @@ static coffer_status name_the_rest(coffer__mscan_import *import, coffer_error *e
 /* ---- Sequences ---- */
 
 typedef struct sequence_list {
-    coffer__mscan_new_sequence *items;
+    uint64_t *lengths;
     size_t count, capacity;
     uint64_t tokens;
 } sequence_list;
@@ -195,12 +197,10 @@ typedef struct sequence_list {
 static coffer_status add_sequence(sequence_list *list, uint64_t num_tokens, coffer_error *err)
 {
     coffer_status status =
-        coffer__array_reserve_one(&list->items, &list->capacity, list->count, sizeof *list->items, err);
+        coffer__array_reserve_one(&list->lengths, &list->capacity, list->count, sizeof *list->lengths, err);
     if (status)
         return status;
-    list->items[list->count] =
-        (coffer__mscan_new_sequence){ .sequence_id = list->count, .num_tokens = num_tokens };
-    list->count++;
+    list->lengths[list->count++] = num_tokens;
     list->tokens += num_tokens;
     return COFFER_OK;
 }
@@ -214,7 +214,7 @@ static coffer_status sequences_from_lengths(sequence_list *list, const char *tex
         coffer__number number;
         uint64_t length;
         if (!coffer__number_parse(&number, at, len) ||
-            !coffer__number_as_u64(&length, &number, COFFER__MSCAN_MAX_TOKENS))
+            !coffer__number_as_u64(&length, &number, UINT64_C(1) << 32))
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                                 "sequence-lengths: expected numbers with commas between them, not \"%s\"",
                                 at);
@@ -252,8 +252,6 @@ static coffer_status make_sequences(sequence_list *list, const coffer__mscan_imp
                                     coffer_error *err)
 {
     const char *lengths = coffer__job_setting(import->job, "sequence-lengths");
-    if (import->has_metadata)
-        return COFFER_OK; /* it has them */
     if (lengths)
         return sequences_from_lengths(list, lengths, import->tokens, err);
     if (import->spans)
@@ -264,45 +262,108 @@ static coffer_status make_sequences(sequence_list *list, const coffer__mscan_imp
 /* ---- The metadata ---- */
 
 /* So that low becomes 0 and high 65535. */
-static coffer_mscan_quantization scale_between(double low, double high)
+static void scale_between(coffer_mscan_quantization *out, double low, double high)
 {
     double scale = high / UINT16_MAX - low / UINT16_MAX;
-    return (coffer_mscan_quantization){ scale > 0 ? scale : 1.0, low };
+    out->scale = scale > 0 ? scale : 1.0;
+    out->offset = low;
 }
 
-static coffer_status compose_base(coffer__mscan_metadata *out, const coffer__mscan_import *import,
-                                  coffer_error *err)
+static void put_scale(coffer__json_writer *json, const char *key, double low, double high)
 {
-    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
-    opts.model_name = coffer__job_setting(import->job, "model-name");
-    opts.quantized = import->quantize;
-    for (unsigned metric = 0; import->quantize && metric < 2; metric++)
-        opts.quantization[metric] = scale_between(import->low[metric], import->high[metric]);
-    return coffer__mscan_compose_empty(out, &opts, NULL, &import->job->limits, err);
+    coffer_mscan_quantization scale = COFFER_MSCAN_QUANTIZATION_INIT;
+    scale_between(&scale, low, high);
+    coffer__json_key(json, key);
+    coffer__json_open_object(json);
+    coffer__json_key(json, "kind");
+    coffer__json_string(json, "linear");
+    coffer__json_key(json, "scale");
+    coffer__json_write_f64(json, scale.scale);
+    coffer__json_key(json, "offset");
+    coffer__json_write_f64(json, scale.offset);
+    coffer__json_key(json, "scope");
+    coffer__json_string(json, "file");
+    coffer__json_close_object(json);
 }
 
-coffer_status coffer__mscan_import_compose(coffer__buffer *json, coffer__mscan_import *import,
-                                           coffer_error *err)
+static void put_names(coffer__json_writer *json, const coffer__id_names *names)
 {
+    coffer__json_key(json, "id_to_param_name_map");
+    coffer__json_open_object(json);
+    for (uint32_t id = 0; id < COFFER__MSCAN_IDS; id++) {
+        char key[16];
+        if (!names->by_id[id].text)
+            continue;
+        snprintf(key, sizeof key, "%" PRIu32, id);
+        coffer__json_key(json, key);
+        coffer__json_string_len(json, names->by_id[id].text, names->by_id[id].len);
+    }
+    coffer__json_close_object(json);
+}
+
+static void put_sequences(coffer__json_writer *json, const sequence_list *list)
+{
+    coffer__json_key(json, "sequences");
+    coffer__json_open_array(json);
+    for (size_t i = 0; i < list->count; i++) {
+        coffer__json_open_object(json);
+        coffer__json_key(json, "sequence_id");
+        coffer__json_write_u64(json, i);
+        coffer__json_key(json, "num_tokens");
+        coffer__json_write_u64(json, list->lengths[i]);
+        coffer__json_close_object(json);
+    }
+    coffer__json_close_array(json);
+}
+
+static void put_metadata(coffer__buffer *out, const coffer__mscan_import *import, const sequence_list *list)
+{
+    const char *model_name = coffer__job_setting(import->job, "model-name");
+    coffer__json_writer json;
+    coffer__json_writer_init(&json, out, 0);
+    coffer__json_open_object(&json);
+    coffer__json_key(&json, "format_version");
+    coffer__json_string(&json, "1.1");
+    coffer__json_key(&json, "model_name");
+    coffer__json_string(&json, model_name ? model_name : "");
+    if (import->quantize) {
+        coffer__json_key(&json, "quantization");
+        coffer__json_open_object(&json);
+        put_scale(&json, "activation", import->low[COFFER_MSCAN_ACTIVATION],
+                  import->high[COFFER_MSCAN_ACTIVATION]);
+        put_scale(&json, "grad_norm", import->low[COFFER_MSCAN_GRAD_NORM],
+                  import->high[COFFER_MSCAN_GRAD_NORM]);
+        coffer__json_close_object(&json);
+    }
+    put_names(&json, &import->names);
+    put_sequences(&json, list);
+    coffer__json_close_object(&json);
+}
+
+static coffer_status make_metadata(coffer__mscan_import *import, coffer_error *err)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    coffer_mscan_open_opts opts = COFFER_MSCAN_OPEN_OPTS_INIT;
     sequence_list list = { 0 };
-    coffer__mscan_metadata made = { 0 };
+    opts.limits = &import->job->limits;
+    coffer_status status = make_sequences(&list, import, err);
+    if (!status) {
+        put_metadata(&json, import, &list);
+        status = json.failed ? coffer__fail_no_memory(err, json.len)
+                             : coffer_mscan_open_metadata(&import->scan, (const char *)json.data, json.len,
+                                                          &opts, err);
+    }
+    coffer__buffer_free(&json);
+    coffer__free(list.lengths);
+    return status;
+}
+
+coffer_status coffer__mscan_import_compose(coffer__mscan_import *import, coffer_error *err)
+{
     coffer_status status = read_names_file(import, err);
     if (!status)
         status = name_the_rest(import, err);
-    if (!status)
-        status = make_sequences(&list, import, err);
-    if (!status && !import->has_metadata)
-        status = compose_base(&made, import, err);
-    if (!status) {
-        /* Where records of a sequence stood in another file says nothing about this one. */
-        coffer__mscan_draft draft = { .base = import->has_metadata ? &import->base : &made,
-                                      .names = &import->names,
-                                      .added = list.items,
-                                      .added_count = list.count,
-                                      .extent_limit = 0 };
-        status = coffer__mscan_compose(json, &draft, err);
-    }
-    coffer__mscan_metadata_free(&made);
-    coffer__free(list.items);
+    if (!status && !import->scan)
+        status = make_metadata(import, err);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "outside/text/csv.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct csv_rows {
     coffer__csv_reader *reader;
@@ -62,7 +63,7 @@ static coffer_status next_row(bool *more, coffer__mscan_input_row *out, coffer__
             out->param_name_len = field->len;
         } else if (!coffer__number_parse(&out->value[rows->columns[i]], field->text, field->len)) {
             return coffer__fail(err, COFFER_E_BAD_VALUE, row->offset,
-                                "line %" PRIu64 ", column %s: \"%.*s\" is no number", row->line,
+                                "line %" PRIu64 ", column %s: \"%.*s\" is not a number", row->line,
                                 coffer__mscan_field_names[rows->columns[i]],
                                 (int)(field->len < 40 ? field->len : 40), field->text);
         }

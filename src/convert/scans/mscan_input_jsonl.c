@@ -5,6 +5,7 @@
 #include "outside/text/jsonl.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct jsonl_rows {
     coffer__jsonl_reader *reader;

@@ -5,6 +5,7 @@
 #include "outside/arrays/npy.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #define BATCH_BYTES ((size_t)1 << 16)
 

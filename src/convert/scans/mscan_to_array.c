@@ -68,15 +68,14 @@ static coffer_status begin_array(array *out, coffer__mscan_export *export, const
 }
 
 static coffer_status put_real_column(uint8_t *to, size_t stride, const coffer__mscan_export *export,
-                                     coffer__mscan_field field, const uint8_t *records, size_t count,
-                                     coffer_error *err)
+                                     coffer__mscan_field field, const coffer_mscan_record *records,
+                                     size_t count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < count; i++) {
         double value;
         uint64_t bits;
-        status =
-            coffer__mscan_export_real(&value, export, records + i * COFFER__MSCAN_RECORD_SIZE, field, err);
+        status = coffer__mscan_export_real(&value, export, &records[i], field, err);
         if (status)
             break;
         memcpy(&bits, &value, sizeof bits);
@@ -85,11 +84,11 @@ static coffer_status put_real_column(uint8_t *to, size_t stride, const coffer__m
     return status;
 }
 
-static void put_column(uint8_t *to, size_t stride, coffer__mscan_field field, const uint8_t *records,
-                       size_t count)
+static void put_column(uint8_t *to, size_t stride, coffer__mscan_field field,
+                       const coffer_mscan_record *records, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uint32_t value = coffer__mscan_field_value(records + i * COFFER__MSCAN_RECORD_SIZE, field);
+        uint32_t value = coffer__mscan_field_value(&records[i], field);
         if (field == COFFER__MSCAN_TOKEN_IDX)
             coffer__store_u32(to + i * stride, value);
         else
@@ -97,8 +96,9 @@ static void put_column(uint8_t *to, size_t stride, coffer__mscan_field field, co
     }
 }
 
-static coffer_status write_items(array *out, const coffer__mscan_export *export, const uint8_t *records,
-                                 size_t count, uint8_t *items, coffer_error *err)
+static coffer_status write_items(array *out, const coffer__mscan_export *export,
+                                 const coffer_mscan_record *records, size_t count, uint8_t *items,
+                                 coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < out->field_count; i++) {
@@ -122,7 +122,7 @@ static coffer_status write_records(array *arrays, size_t array_count, coffer__ms
     if (!items)
         return coffer__fail_no_memory(err, items_size);
     for (;;) {
-        const uint8_t *records;
+        const coffer_mscan_record *records;
         size_t count;
         coffer_status status = coffer__mscan_export_next(&records, &count, export, err);
         for (size_t i = 0; !status && records && i < array_count; i++)

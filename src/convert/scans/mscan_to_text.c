@@ -1,4 +1,4 @@
-/* The records of a scan as CSV or JSON lines, which differ in what stands around the values. */
+/* Writes the records of a scan as CSV or JSON lines, which differ in the text around the values. */
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define OUTPUT_SIZE ((size_t)1 << 18)
-/* What a row takes at most, names left out: a key and 24 digits for each value. */
+/* Maximum size of a row without names: a key and 24 digits for each value. */
 #define ROW_SIZE (COFFER__MSCAN_FIELDS * 48)
 
 typedef struct dialect {
@@ -26,13 +26,18 @@ typedef struct slice {
     size_t len;
 } slice;
 
+typedef struct name_range {
+    size_t start, len; /* in text_export.names */
+    bool known;
+} name_range;
+
 typedef struct text_export {
     coffer__mscan_export common;
     const dialect *dialect;
-    slice before[COFFER__MSCAN_FIELDS]; /* what stands before each value: a comma, or a key */
+    slice before[COFFER__MSCAN_FIELDS]; /* text before each value: a comma or a key */
     coffer__buffer keys;
-    coffer__buffer names; /* of all parameters, as they are written, one after the other */
-    size_t *name_ends;    /* by index of the parameter */
+    coffer__buffer names; /* of all parameters, quoted for the output, one after the other */
+    name_range *name_of;  /* by param_id */
     size_t longest_name;
     coffer__buffer number; /* for one real value */
     coffer__sink *sink;
@@ -64,13 +69,15 @@ static coffer_status prepare_keys(text_export *export, coffer_error *err)
 
 static coffer_status prepare_names(text_export *export, coffer_error *err)
 {
-    const coffer__mscan_metadata *metadata = &export->common.scan->metadata;
+    const coffer_mscan *scan = export->common.scan;
     coffer__json_writer writer;
-    export->name_ends = coffer__alloc_array(metadata->param_count + 1, sizeof *export->name_ends);
-    if (!export->name_ends)
-        return coffer__fail_no_memory(err, metadata->param_count * sizeof *export->name_ends);
-    for (size_t i = 0; i < metadata->param_count; i++) {
-        const coffer_mscan_param *param = &metadata->params[i];
+    export->name_of = coffer__calloc(COFFER__MSCAN_IDS, sizeof *export->name_of);
+    if (!export->name_of)
+        return coffer__fail_no_memory(err, COFFER__MSCAN_IDS * sizeof *export->name_of);
+    for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        if (param->id >= COFFER__MSCAN_IDS)
+            break;
         size_t start = export->names.len;
         if (export->dialect->json) {
             coffer__json_writer_init(&writer, &export->names, 0);
@@ -78,9 +85,10 @@ static coffer_status prepare_names(text_export *export, coffer_error *err)
         } else {
             coffer__csv_put_text(&export->names, param->name, param->name_len);
         }
-        export->name_ends[i] = export->names.len;
-        if (export->names.len - start > export->longest_name)
-            export->longest_name = export->names.len - start;
+        size_t len = export->names.len - start;
+        export->name_of[param->id] = (name_range){ start, len, true };
+        if (len > export->longest_name)
+            export->longest_name = len;
     }
     return export->names.failed ? coffer__fail_no_memory(err, export->names.len) : COFFER_OK;
 }
@@ -91,24 +99,23 @@ static char *put(char *to, const char *text, size_t len)
     return to + len;
 }
 
-static char *put_name(char *to, const text_export *export, const uint8_t *record)
+static char *put_name(char *to, const text_export *export, const coffer_mscan_record *record)
 {
-    uint32_t index = export->common.scan->metadata.param_index[coffer__mscan_load_param(record)];
-    if (index == 0)
+    const name_range *name = &export->name_of[record->param_id];
+    if (!name->known)
         return put(to, export->dialect->nothing, strlen(export->dialect->nothing));
-    size_t start = index > 1 ? export->name_ends[index - 2] : 0;
-    return put(to, (const char *)export->names.data + start, export->name_ends[index - 1] - start);
+    return put(to, (const char *)export->names.data + name->start, name->len);
 }
 
-static char *put_sequence(char *to, const text_export *export, const uint8_t *record)
+static char *put_sequence(char *to, const text_export *export, const coffer_mscan_record *record)
 {
-    size_t sequence = coffer_mscan_sequence_of_token(export->common.scan, coffer__mscan_load_token(record));
-    if (sequence == SIZE_MAX)
+    size_t sequence = coffer_mscan_sequence_of_token(export->common.scan, record->token_idx);
+    if (sequence == COFFER_INDEX_NONE)
         return put(to, export->dialect->nothing, strlen(export->dialect->nothing));
     return coffer__put_u32(to, (uint32_t)sequence);
 }
 
-static coffer_status put_real(char **to, text_export *export, const uint8_t *record,
+static coffer_status put_real(char **to, text_export *export, const coffer_mscan_record *record,
                               coffer__mscan_field field, coffer_error *err)
 {
     double value;
@@ -125,7 +132,7 @@ static coffer_status put_real(char **to, text_export *export, const uint8_t *rec
     return COFFER_OK;
 }
 
-static coffer_status put_row(text_export *export, const uint8_t *record, coffer_error *err)
+static coffer_status put_row(text_export *export, const coffer_mscan_record *record, coffer_error *err)
 {
     char *to = export->output + export->used;
     for (size_t i = 0; i < export->common.field_count; i++) {
@@ -172,7 +179,7 @@ static coffer_status put_rows(text_export *export, coffer_error *err)
 {
     size_t room = ROW_SIZE + export->longest_name;
     coffer_status status = export->dialect->json ? COFFER_OK : put_title(export, err);
-    const uint8_t *records = NULL;
+    const coffer_mscan_record *records = NULL;
     while (!status) {
         size_t count;
         status = coffer__mscan_export_next(&records, &count, &export->common, err);
@@ -182,7 +189,7 @@ static coffer_status put_rows(text_export *export, coffer_error *err)
             if (export->output_size - export->used < room)
                 status = flush(export, err);
             if (!status)
-                status = put_row(export, records + i * COFFER__MSCAN_RECORD_SIZE, err);
+                status = put_row(export, &records[i], err);
         }
     }
     return status;
@@ -220,7 +227,7 @@ static coffer_status export_text(const coffer__convert_job *job, const dialect *
     coffer__buffer_free(&export.keys);
     coffer__buffer_free(&export.names);
     coffer__buffer_free(&export.number);
-    coffer__free(export.name_ends);
+    coffer__free(export.name_of);
     coffer__free(export.output);
     coffer__mscan_export_close(&export.common);
     return status;

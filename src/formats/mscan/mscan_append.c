@@ -1,18 +1,21 @@
-/* Appending: records go behind the last one, then header and metadata change in place, all under the rollback
- * journal. When the metadata has no room left the file is written anew beside the old one. */
+/* Appending: records are written after the last one, then header and metadata are changed in place, all under
+ * the rollback journal. When the metadata does not fit any more, the file is rewritten. */
 #include "formats/mscan/mscan_writer.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 #include "io/os.h"
 
+#include <inttypes.h>
+
 /* ---- Opening ---- */
 
-/* Only a file that is whole is appended to: what is wrong would be carried along, or made worse. */
+/* Appending to a damaged file would keep the damage or make it worse. */
 static coffer_status fail_damaged(const coffer_report *report, coffer_error *err)
 {
     for (size_t i = 0; i < coffer_report_count(report); i++) {
@@ -35,7 +38,9 @@ static coffer_status read_base(coffer_mscan_writer *writer, const coffer__mscan_
     status = coffer__mscan_read_metadata(&writer->base, src, header, limits, report, &cause);
     if (status) {
         status = coffer__fail(err, status, cause.offset, "%s%s", cause.text,
-                              coffer__is_about_file(status) && status != COFFER_E_LIMIT ? "; repair the file before appending" : "");
+                              coffer__is_about_file(status) && status != COFFER_E_LIMIT
+                                  ? "; repair the file before appending"
+                                  : "");
         goto out;
     }
     if ((status = fail_damaged(report, err)) || (status = coffer__report_status(report, err)))
@@ -56,8 +61,9 @@ static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_h
         return status;
     if (area.lost > 0)
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(src),
-                            "header says %lu records, file has %llu whole ones; repair it before appending",
-                            (unsigned long)header->record_count, (unsigned long long)area.count);
+                            "header says %lu records, file has %" PRIu64
+                            " whole ones; repair it before appending",
+                            (unsigned long)header->record_count, area.count);
     if (header->record_count > 0 && base->total_tokens == 0)
         return coffer__fail(err, COFFER_E_INCONSISTENT, header->header_len,
                             "%lu records, but no sequence has a token; repair the file before appending",
@@ -75,21 +81,27 @@ static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_h
 }
 
 coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
-                                            const coffer_limits *limits, coffer_error *err)
+                                            const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
-    coffer_limits allowed = coffer__limits(limits);
+    coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    coffer_limits limits = coffer__limits(options.limits);
     coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);
-    coffer__mscan_header header;
-    coffer_source *src;
-    coffer_status status;
     if (!writer)
         return COFFER_E_NO_MEMORY;
-    if ((status = coffer__update_open(&writer->update, path, NULL, err)))
+    status = coffer__update_open(&writer->update, path, NULL, err);
+    if (status)
         goto out;
-    src = coffer__update_source(writer->update);
-    if ((status = coffer__mscan_read_header(&header, src, err)) ||
-        (status = read_base(writer, &header, src, &allowed, err)) ||
-        (status = find_end(writer, &header, src, err)))
+    coffer_source *src = coffer__update_source(writer->update);
+    coffer__mscan_header header;
+    status = coffer__mscan_read_header(&header, src, err);
+    if (!status)
+        status = read_base(writer, &header, src, &limits, err);
+    if (!status)
+        status = find_end(writer, &header, src, err);
+    if (status)
         goto out;
     *out = writer;
     return COFFER_OK;
@@ -104,7 +116,7 @@ static coffer_status begin(coffer_mscan_writer *writer, coffer_error *err)
 {
     coffer__range front = { 0, writer->area };
     coffer_status status = writer->begun ? COFFER_OK : coffer__update_begin(writer->update, &front, 1, err);
-    if (status == COFFER_OK)
+    if (!status)
         writer->begun = true;
     return status;
 }
@@ -144,15 +156,15 @@ static coffer_status copy_records(coffer__sink *sink, coffer_mscan_writer *write
     uint64_t old_len = writer->old_record_count * COFFER__MSCAN_RECORD_SIZE;
     uint64_t new_len = writer->record_count * COFFER__MSCAN_RECORD_SIZE - old_len;
     coffer_status status = writer->begun ? coffer__update_flush(writer->update, err) : COFFER_OK;
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__sink_copy_file(sink, fd, writer->area, old_len, writer->path, err);
-    if (status == COFFER_OK && new_len > 0)
+    if (!status && new_len > 0)
         status = coffer__sink_copy_file(sink, fd, writer->old_size, new_len, writer->path, err);
     return status;
 }
 
-/* The journal must be gone before the new file takes the name: it speaks of the old one. The lock on the old
- * file is held until then, and the new one is locked from its first moment. */
+/* The journal describes the old file, so it is removed before the new file gets the name. The lock on the old
+ * file is held until then, and the new file is locked before it becomes visible. */
 static coffer_status commit_aside(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
 {
     uint64_t old_room = writer->area - COFFER__MSCAN_HEADER_SIZE;

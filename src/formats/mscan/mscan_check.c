@@ -13,6 +13,8 @@
 #include "formats/rescue.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+
 #define IDS_SHOWN 8
 #define CRC_CHUNK 65536 /* records read at once where they are not mapped */
 
@@ -35,26 +37,24 @@ static void report_area(const checker *check)
     const coffer__mscan_area *area = &check->area;
     uint64_t end = area->start + area->count * COFFER__MSCAN_RECORD_SIZE;
     if (area->overwritten_head)
-        coffer__report_add(
-            check->report, COFFER_E_TRUNCATED, COFFER_ERROR, check->header.header_len,
-            "metadata was written over the first records: %llu of %lu are lost, the other %llu "
-            "end with the file (an MScanWriter file; repair keeps them)",
-            (unsigned long long)area->lost, (unsigned long)check->header.record_count,
-            (unsigned long long)area->count);
+        coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, check->header.header_len,
+                           "metadata was written over the first records: %" PRIu64
+                           " of %lu are lost, the other %" PRIu64 " "
+                           "end with the file (an MScanWriter file; repair keeps them)",
+                           area->lost, (unsigned long)check->header.record_count, area->count);
     else if (area->lost > 0)
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, coffer_source_size(check->source),
-                           "header says %lu records, file has %llu whole ones",
-                           (unsigned long)check->header.record_count, (unsigned long long)area->count);
+                           "header says %lu records, file has %" PRIu64 " whole ones",
+                           (unsigned long)check->header.record_count, area->count);
     else if (area->trailing > 0)
-        coffer__report_add(
-            check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
-            "bytes after the last record: %llu; whole records of an append that was not committed: "
-            "%llu (repair --keep-tail takes them in)",
-            (unsigned long long)area->trailing,
-            (unsigned long long)(area->trailing / COFFER__MSCAN_RECORD_SIZE));
+        coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
+                           "bytes after the last record: %" PRIu64
+                           "; whole records of an append that was not committed: "
+                           "%" PRIu64 " (repair --keep-tail takes them in)",
+                           area->trailing, (area->trailing / COFFER__MSCAN_RECORD_SIZE));
 }
 
-/* ---- What our writer says about sequences ---- */
+/* ---- Records and checksums of sequences ---- */
 
 /* Optional keys, but where they stand and cannot be read, nothing vouches for the records. */
 static bool is_unreadable_extent(const coffer__json_value *sequence)
@@ -83,14 +83,14 @@ static void check_extents(const checker *check)
     }
     if (wrong > 0)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR, COFFER__MSCAN_HEADER_SIZE,
-                           "sequence %llu has its records past the %lu there are (%llu such sequences)",
-                           (unsigned long long)first, (unsigned long)check->header.record_count,
-                           (unsigned long long)wrong);
+                           "sequence %" PRIu64 " has its records past the %lu there are (%" PRIu64
+                           " such sequences)",
+                           first, (unsigned long)check->header.record_count, wrong);
     if (unreadable > 0)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
-                           "first_record, num_records or crc32 of sequence %llu is not a whole "
-                           "number: its records are not verified (%llu such sequences)",
-                           (unsigned long long)first_unreadable, (unsigned long long)unreadable);
+                           "first_record, num_records or crc32 of sequence %" PRIu64 " is not a whole "
+                           "number: its records are not verified (%" PRIu64 " such sequences)",
+                           first_unreadable, unreadable);
 }
 
 /* ---- The records ---- */
@@ -107,16 +107,15 @@ static coffer_status report_unknown_params(const checker *check, const coffer__m
             coffer__buffer_printf(&ids, "%s%lu", different > 1 ? ", " : "", (unsigned long)id);
     }
     if (different > IDS_SHOWN)
-        coffer__buffer_printf(&ids, " and %llu more", (unsigned long long)(different - IDS_SHOWN));
+        coffer__buffer_printf(&ids, " and %" PRIu64 " more", (different - IDS_SHOWN));
     if (ids.failed)
         status = coffer__fail_no_memory(err, ids.len);
     else
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR,
                            check->area.start + survey->unknown_first * COFFER__MSCAN_RECORD_SIZE +
                                COFFER__MSCAN_PARAM_AT,
-                           "param_id not in the map: %s (first in record %llu, in %llu of all)",
-                           coffer__buffer_text(&ids), (unsigned long long)survey->unknown_first,
-                           (unsigned long long)survey->unknown_count);
+                           "param_id not in the map: %s (first in record %" PRIu64 ", in %" PRIu64 " of all)",
+                           coffer__buffer_text(&ids), survey->unknown_first, survey->unknown_count);
     coffer__buffer_free(&ids);
     return status;
 }
@@ -126,15 +125,14 @@ static void report_columns(const checker *check, const coffer__mscan_survey *sur
     for (int c = 0; c < 2; c++) {
         if (survey->nonzero[c] == 0)
             coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
-                               "%s is 0 in all %llu records (older writers left it out)", column_names[c],
-                               (unsigned long long)check->area.count);
+                               "%s is 0 in all %" PRIu64 " records (older writers left it out)",
+                               column_names[c], check->area.count);
         if (survey->saturated[c] > 0)
-            coffer__report_add(
-                check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
-                "%s is at its end, 65535, in %llu of %llu records: larger values may have been "
-                "cut",
-                column_names[c], (unsigned long long)survey->saturated[c],
-                (unsigned long long)check->area.count);
+            coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, check->area.start,
+                               "%s is saturated (65535) in %" PRIu64 " of %" PRIu64
+                               " records: larger values may have been "
+                               "cut",
+                               column_names[c], survey->saturated[c], check->area.count);
     }
     if (survey->unsorted)
         coffer__report_add(check->report, COFFER_E_NOT_SORTED, COFFER_NOTE, check->area.start,
@@ -155,18 +153,18 @@ static coffer_status check_records(const checker *check, coffer_error *err)
     if (check->area.count == 0)
         return COFFER_OK;
     status = coffer__mscan_survey_records(&survey, &opts, err);
-    if (status == COFFER_OK && survey.unknown_count > 0)
+    if (!status && survey.unknown_count > 0)
         status = report_unknown_params(check, &survey, err);
     if (status)
         return status;
     if (survey.past_count > 0)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
                            check->area.start + survey.past_first * COFFER__MSCAN_RECORD_SIZE,
-                           "record %llu has a token_idx past the %llu tokens of all sequences (so have %llu "
+                           "record %" PRIu64 " has a token_idx past the %" PRIu64
+                           " tokens of all sequences (so have %" PRIu64 " "
                            "in all, up to token %lu)",
-                           (unsigned long long)survey.past_first,
-                           (unsigned long long)check->metadata.total_tokens,
-                           (unsigned long long)survey.past_count, (unsigned long)survey.max_token);
+                           survey.past_first, check->metadata.total_tokens, survey.past_count,
+                           (unsigned long)survey.max_token);
     if (check->opts->full)
         report_columns(check, &survey);
     return COFFER_OK;
@@ -199,13 +197,13 @@ static coffer_status crc_of_sequence(void *context, uint64_t index, uint32_t wor
     scratch = coffer__malloc((size_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
     if (!scratch)
         return coffer__fail_no_memory(err, (uint64_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
-    for (uint64_t done = 0; status == COFFER_OK && done < extent.num_records;) {
+    for (uint64_t done = 0; !status && done < extent.num_records;) {
         uint64_t left = extent.num_records - done;
         size_t count = left < CRC_CHUNK ? (size_t)left : CRC_CHUNK;
         const uint8_t *records = NULL;
         status = coffer__mscan_fetch(&records, check->source, check->area.start, extent.first_record + done,
                                      count, scratch, err);
-        if (status == COFFER_OK)
+        if (!status)
             crc->found[index] = coffer__crc32(crc->found[index], records, count * COFFER__MSCAN_RECORD_SIZE);
         done += count;
     }
@@ -221,10 +219,10 @@ static void report_crcs(const crc_check *crc)
         if (extent_with_crc(&extent, check, i) && crc->found[i] != extent.crc)
             coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
                                check->area.start + extent.first_record * COFFER__MSCAN_RECORD_SIZE,
-                               "sequence %llu: CRC-32 of its %llu records is %08lx, the metadata says %08lx",
-                               (unsigned long long)check->metadata.sequences[i].sequence_id,
-                               (unsigned long long)extent.num_records, (unsigned long)crc->found[i],
-                               (unsigned long)extent.crc);
+                               "sequence %" PRIu64 ": CRC-32 of its %" PRIu64
+                               " records is %08lx, the metadata says %08lx",
+                               check->metadata.sequences[i].sequence_id, extent.num_records,
+                               (unsigned long)crc->found[i], (unsigned long)extent.crc);
     }
 }
 
@@ -266,7 +264,7 @@ static coffer_status check_contents(checker *check, coffer_error *err)
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = coffer__mscan_read_metadata(&check->metadata, check->source, &check->header,
                                                        &check->limits, check->report, &found);
-    bool understood = status == COFFER_OK;
+    bool understood = !status;
     if (coffer__is_about_file(status))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
     else if (status)

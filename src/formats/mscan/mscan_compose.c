@@ -4,13 +4,25 @@
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mscan/mscan_layout.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char map_key[] = "id_to_param_name_map";
 static const char list_key[] = "sequences";
+
+coffer_status coffer__mscan_names_init(coffer__id_names *names, const coffer__mscan_metadata *base,
+                                       coffer_error *err)
+{
+    coffer_status status = coffer__id_names_init(names, err);
+    for (size_t i = 0; !status && i < base->param_count && base->params[i].id < COFFER__MSCAN_PARAM_IDS; i++)
+        coffer__id_names_borrow(names, (uint16_t)base->params[i].id, base->params[i].name,
+                                base->params[i].name_len);
+    return status;
+}
 
 static bool has_key(const coffer__json_value *value, const char *key)
 {
@@ -20,7 +32,7 @@ static bool has_key(const coffer__json_value *value, const char *key)
 static void write_name(coffer__json_writer *json, uint64_t id, const char *text, size_t len)
 {
     char key[24];
-    snprintf(key, sizeof key, "%llu", (unsigned long long)id);
+    snprintf(key, sizeof key, "%" PRIu64, id);
     coffer__json_key(json, key);
     coffer__json_string_len(json, text, len);
 }
@@ -132,16 +144,20 @@ coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_dra
 
 /* ---- An empty scan ---- */
 
-static void write_scale(coffer__json_writer *json, const char *key, const coffer_mscan_quantization *scale)
+static void write_scale(coffer__json_writer *json, const char *key, const coffer_mscan_quantization *given)
 {
+    coffer_mscan_quantization scale = COFFER_MSCAN_QUANTIZATION_INIT;
+    if (!given)
+        return;
+    coffer__copy_options(&scale, sizeof scale, given);
     coffer__json_key(json, key);
     coffer__json_open_object(json);
     coffer__json_key(json, "kind");
     coffer__json_string(json, "linear");
     coffer__json_key(json, "scale");
-    coffer__json_write_f64(json, scale->scale);
+    coffer__json_write_f64(json, scale.scale);
     coffer__json_key(json, "offset");
-    coffer__json_write_f64(json, scale->offset);
+    coffer__json_write_f64(json, scale.offset);
     coffer__json_key(json, "scope");
     coffer__json_string(json, "file");
     coffer__json_close_object(json);
@@ -163,11 +179,11 @@ coffer_status coffer__mscan_compose_empty(coffer__mscan_metadata *out, const cof
     coffer__json_string(&json, "1.1");
     coffer__json_key(&json, "model_name");
     coffer__json_string(&json, opts->model_name ? opts->model_name : "");
-    if (opts->quantized) {
+    if (opts->activation || opts->grad_norm) {
         coffer__json_key(&json, "quantization");
         coffer__json_open_object(&json);
-        write_scale(&json, "activation", &opts->quantization[COFFER_MSCAN_ACTIVATION]);
-        write_scale(&json, "grad_norm", &opts->quantization[COFFER_MSCAN_GRAD_NORM]);
+        write_scale(&json, "activation", opts->activation);
+        write_scale(&json, "grad_norm", opts->grad_norm);
         coffer__json_close_object(&json);
     }
     if (opts->block_size)
@@ -200,8 +216,9 @@ coffer_status coffer__mscan_place_records(uint32_t *out, uint64_t json_len, uint
     if (!coffer__add_u64(&end, json_len, room) || !coffer__add_u64(&end, end, COFFER__MSCAN_HEADER_SIZE) ||
         !coffer__align_up(&end, end, COFFER__MSCAN_ALIGNMENT) || end > UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "metadata of %llu bytes, with room for %llu more, passes the header's 2^32",
-                            (unsigned long long)json_len, (unsigned long long)room);
+                            "metadata of %" PRIu64 " bytes, with room for %" PRIu64
+                            " more, passes the header's 2^32",
+                            json_len, room);
     *out = (uint32_t)end;
     return COFFER_OK;
 }

@@ -3,8 +3,8 @@
 #define COFFER_FORMATS_MSCAN_COMPOSE_H
 
 #include "base/buffer.h"
+#include "base/id_names.h"
 #include "formats/mscan/mscan_metadata.h"
-#include "formats/mscan/mscan_names.h"
 
 typedef struct coffer__mscan_new_sequence {
     uint64_t sequence_id, num_tokens;
@@ -17,12 +17,16 @@ typedef struct coffer__mscan_new_sequence {
 
 typedef struct coffer__mscan_draft {
     const coffer__mscan_metadata *base; /* its keys and their order are kept */
-    const coffer__mscan_names *names;   /* all names with ids up to 65535, those of base included */
+    const coffer__id_names *names;      /* all names with ids up to 65535, those of base included */
     const coffer__mscan_new_sequence *added;
     size_t added_count;
     bool renumber;         /* give the sequences of base the ids 0, 1, 2 … */
     uint64_t extent_limit; /* places of records of base's sequences are left out when they pass this count */
 } coffer__mscan_draft;
+
+/* Begins with the names of `base`, which must outlive the table. */
+coffer_status coffer__mscan_names_init(coffer__id_names *names, const coffer__mscan_metadata *base,
+                                       coffer_error *err);
 
 /* Appends the JSON, on one line. */
 coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_draft *draft, coffer_error *err);

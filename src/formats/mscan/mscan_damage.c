@@ -37,7 +37,7 @@ static const char *skip_space(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* Bytes that the value of "sequences" takes in the text; 0 when there is no such array. */
+/* Bytes that the value of "sequences" takes in the text; 0 without such an array. */
 static size_t sequences_span(const coffer__mscan_metadata *metadata)
 {
     static const char key[] = "\"sequences\"";

@@ -4,6 +4,7 @@
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct subject {
@@ -74,10 +75,9 @@ static void describe_state(const subject *of, const coffer_source *src)
     if (writer)
         coffer__node_text(of->out, "writer", writer);
     if (of->area.lost > 0)
-        coffer__node_printf(of->out, "damage", "header says %lu records; %s: %llu",
+        coffer__node_printf(of->out, "damage", "header says %lu records; %s: %" PRIu64,
                             (unsigned long)of->header.record_count,
-                            of->area.overwritten_head ? "overwritten by metadata" : "missing",
-                            (unsigned long long)of->area.lost);
+                            of->area.overwritten_head ? "overwritten by metadata" : "missing", of->area.lost);
     else if (of->area.trailing > 0)
         coffer__node_u64(of->out, "trailing_bytes", of->area.trailing, COFFER_UNIT_BYTES);
     if (coffer_source_interrupted_update(src))
@@ -118,7 +118,7 @@ coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const
         (status = coffer__mscan_read_metadata(&of.metadata, src, &of.header, &allowed, NULL, err)))
         return status;
     status = coffer__mscan_locate_records(&of.area, src, &of.header, &of.metadata, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         describe_all(&of, src);
         status = coffer__node_status(out, err);
     }

@@ -1,4 +1,5 @@
-/* Shared by the comparisons of metadata (mscan_diff_metadata.c) and of records (mscan_diff.c). */
+/* Shared by the report (mscan_diff.c) and the comparisons of metadata (mscan_diff_metadata.c) and of records
+ * (mscan_diff_records.c). */
 #ifndef COFFER_FORMATS_MSCAN_DIFF_H
 #define COFFER_FORMATS_MSCAN_DIFF_H
 
@@ -17,5 +18,50 @@ typedef struct coffer__mscan_id_map {
  * another id has "params.NAME.id". */
 coffer_status coffer__mscan_diff_metadata(coffer__node_changes *changes, coffer__mscan_id_map *ids,
                                           const coffer_mscan *a, const coffer_mscan *b, coffer_error *err);
+
+/* A record with its token, parameter (the id in a) and block in one number. */
+typedef struct coffer__mscan_keyed {
+    uint64_t key;
+    uint16_t value[2]; /* by coffer_mscan_metric */
+} coffer__mscan_keyed;
+
+typedef struct coffer__mscan_diff_side {
+    const coffer_mscan *scan;
+    uint64_t next; /* first record that was not compared */
+    coffer__mscan_keyed *records, *scratch;
+    size_t count;
+} coffer__mscan_diff_side;
+
+typedef enum coffer__mscan_difference_kind {
+    COFFER__MSCAN_DIFF_CHANGED,
+    COFFER__MSCAN_DIFF_ONLY_IN_A,
+    COFFER__MSCAN_DIFF_ONLY_IN_B,
+    COFFER__MSCAN_DIFF_PARAM_ONLY_IN_B /* a does not have the parameter: the id is that of b */
+} coffer__mscan_difference_kind;
+
+/* A difference to list. */
+typedef struct coffer__mscan_difference {
+    coffer__mscan_difference_kind kind;
+    uint32_t token;
+    uint16_t param, block;
+    uint16_t value[2][2]; /* of a and b */
+} coffer__mscan_difference;
+
+typedef struct coffer__mscan_comparison {
+    coffer__mscan_diff_side a, b;
+    size_t capacity; /* of each of the four arrays */
+    const coffer__mscan_id_map *ids;
+    coffer_diff_opts opts;
+    coffer_limits limits;
+
+    uint64_t equal, changed, only_in_a, only_in_b;
+    uint64_t differing[2], sum[2]; /* by metric: records that differ by more than the tolerance; |a − b| */
+    uint16_t largest[2];
+    coffer__mscan_difference *shown;
+    size_t shown_count, shown_capacity;
+} coffer__mscan_comparison;
+
+/* Compares the records of a.scan and b.scan and counts the differences. */
+coffer_status coffer__mscan_compare_records(coffer__mscan_comparison *cmp, coffer_error *err);
 
 #endif

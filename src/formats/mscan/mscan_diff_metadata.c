@@ -151,7 +151,7 @@ static void match_ids(param_match *match)
     }
 }
 
-/* An id that b's map does not have stands for itself, unless a knows it as a parameter. */
+/* An id without a name in b is mapped to itself, unless a has a parameter with that id. */
 static void map_unnamed(coffer__mscan_id_map *ids, const coffer_mscan *a, const coffer_mscan *b)
 {
     for (uint32_t id = 0; id < COFFER__MSCAN_PARAM_IDS; id++) {

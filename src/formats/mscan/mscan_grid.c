@@ -8,6 +8,7 @@
 #include "formats/mscan/mscan_pyramid.h"
 #include "formats/mscan/mscan_stats.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 coffer__mscan_axis coffer__mscan_axis_over(uint64_t begin, uint64_t end, uint32_t most)
@@ -48,7 +49,7 @@ coffer_status coffer__mscan_block_rows(uint32_t *out, const coffer_mscan *scan,
     query.limits = opts->limits;
     query.progress = opts->progress;
     status = coffer_mscan_stats_new(&stats, scan, &query, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = stats->count ? (uint32_t)stats->groups[stats->count - 1].key + 1 : 0;
     coffer_mscan_stats_free(stats);
     return status;
@@ -69,7 +70,7 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
     (void)worker;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *record = records + i * COFFER__MSCAN_RECORD_SIZE;
-        /* What lies before the beginning wraps around and is past the end as well. */
+        /* A token before the beginning wraps around to a value past the end. */
         uint64_t column = (coffer__mscan_load_token(record) - draw->across.begin) >> draw->across.shift;
         uint64_t id = coffer__load_u16(record + draw->row_at);
         uint64_t row = (id - draw->down.begin) >> draw->down.shift;
@@ -98,7 +99,7 @@ static coffer_status draw_from_records(drawing *draw, const coffer_mscan *scan,
 
     draw->row_at = opts->rows == COFFER_MSCAN_ROWS_PARAM ? COFFER__MSCAN_PARAM_AT : COFFER__MSCAN_BLOCK_AT;
     status = coffer__mscan_select(&selection, scan, opts->param_glob, draw->across.begin,
-                                  end < total ? end : total, SIZE_MAX, err);
+                                  end < total ? end : total, COFFER_INDEX_NONE, err);
     if (status)
         return status;
     pass.threads = coffer__mscan_pass_threads(&selection, opts->threads, UINT32_MAX);
@@ -113,7 +114,7 @@ static coffer_status draw_from_records(drawing *draw, const coffer_mscan *scan,
     return coffer__mscan_pass_run(&pass, err);
 }
 
-/* ---- The public face ---- */
+/* ---- Public functions ---- */
 
 static coffer_status check_options(const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
@@ -195,34 +196,38 @@ static coffer_status new_cells(drawing *draw, const coffer_mscan_grid_opts *opts
     uint64_t count = (uint64_t)draw->across.count * draw->down.count;
     if (count > limits.memory_bytes / (sizeof *draw->cells + sizeof(double)))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "a heat map of %u × %u cells does not fit into %llu bytes", draw->across.count,
-                            draw->down.count, (unsigned long long)limits.memory_bytes);
+                            "a heat map of %u × %u cells does not fit into %" PRIu64 " bytes",
+                            draw->across.count, draw->down.count, limits.memory_bytes);
     draw->cells = coffer__calloc((size_t)count, sizeof *draw->cells);
     return draw->cells ? COFFER_OK : coffer__fail_no_memory(err, count * sizeof *draw->cells);
 }
 
+COFFER__INIT_FUNCTION(coffer_mscan_grid_opts, COFFER_MSCAN_GRID_OPTS_INIT)
+
 coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
                                     const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
-    coffer_mscan_grid_opts asked = COFFER_MSCAN_GRID_OPTS_INIT;
+    coffer_mscan_grid_opts options = COFFER_MSCAN_GRID_OPTS_INIT;
     coffer__mscan_pyramid *pyramid = NULL;
     drawing draw = { .cells = NULL };
-    coffer_status status;
-
-    if ((status = coffer__take_options(&asked, sizeof asked, opts, err)) ||
-        (status = check_options(&asked, err)))
-        return status;
-    if (asked.cache_path && !asked.param_glob &&
-        (status = coffer__mscan_pyramid_open(&pyramid, scan, &asked, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_options(&options, err);
+    if (!status && options.cache_path && !options.param_glob)
+        status = coffer__mscan_pyramid_open(&pyramid, scan, &options, err);
+    if (!status)
+        status = lay_out(&draw, scan, pyramid, &options, err);
+    if (!status)
+        status = new_cells(&draw, &options, err);
+    if (status)
         goto out;
-    if ((status = lay_out(&draw, scan, pyramid, &asked, err)) || (status = new_cells(&draw, &asked, err)))
-        goto out;
-    if (pyramid && coffer__mscan_pyramid_serves(pyramid, asked.rows, &draw.down, &draw.across))
-        status = coffer__mscan_pyramid_draw(draw.cells, pyramid, scan, &asked, &draw.down, &draw.across, err);
+    if (pyramid && coffer__mscan_pyramid_serves(pyramid, options.rows, &draw.down, &draw.across))
+        status =
+            coffer__mscan_pyramid_draw(draw.cells, pyramid, scan, &options, &draw.down, &draw.across, err);
     else
-        status = draw_from_records(&draw, scan, &asked, err);
-    if (status == COFFER_OK)
-        status = new_grid(out, &draw, asked.metric, err);
+        status = draw_from_records(&draw, scan, &options, err);
+    if (!status)
+        status = new_grid(out, &draw, options.metric, err);
 out:
     coffer__mscan_pyramid_close(pyramid);
     coffer__free(draw.cells);

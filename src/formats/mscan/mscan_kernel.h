@@ -41,7 +41,7 @@ static inline uint32_t coffer__mscan_row_count(const coffer__mscan_row *row)
     return (uint32_t)(row->lane[2] >> 48);
 }
 
-/* Takes in packed records until there are none left or a row is full; gives how many it took. A full row
+/* Adds packed records until all are added or a row is full; returns the number added. A full row
  * belongs to one of the last four of them.
  * rows       : 65536 << rows_shift, zeroed before the first call; key k has rows[k << rows_shift] and, when
  *              rows_shift is 1, the one after it.

@@ -42,7 +42,7 @@ static inline __m256i join(__m256i products, __m256i found, __m256i flags)
 #endif
 }
 
-/* What a record, or several of one key, add to a row. */
+/* The sums that one record, or several with one key, add to a row. */
 typedef struct addend {
     __m256i lanes;
     __m128i extremes;

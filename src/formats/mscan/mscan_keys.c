@@ -42,7 +42,7 @@ static coffer_status range_of_unsorted(token_range *out, const coffer__mscan_sel
         return coffer__fail_no_memory(err, pass.threads * sizeof *ranges);
     pass.context = ranges;
     status = coffer__mscan_pass_run(&pass, err);
-    for (uint32_t i = 0; status == COFFER_OK && i < pass.threads; i++) {
+    for (uint32_t i = 0; !status && i < pass.threads; i++) {
         if (ranges[i].any)
             widen(out, ranges[i].low, ranges[i].high);
     }
@@ -130,7 +130,7 @@ bool coffer__mscan_key_of(coffer__mscan_key_span *out, const coffer__mscan_keys 
         return true;
     }
     sequence = coffer_mscan_sequence_of_token(keys->scan, token);
-    if (sequence == SIZE_MAX) {
+    if (sequence == COFFER_INDEX_NONE) {
         *out = (coffer__mscan_key_span){ 0, metadata->total_tokens, UINT64_MAX };
         return false;
     }

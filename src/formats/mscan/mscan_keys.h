@@ -1,4 +1,4 @@
-/* What records are grouped by, and which keys there can be. */
+/* The keys that records are grouped by. */
 #ifndef COFFER_FORMATS_MSCAN_KEYS_H
 #define COFFER_FORMATS_MSCAN_KEYS_H
 

@@ -27,12 +27,12 @@ static coffer_status count_records(uint64_t **out, const coffer_mscan *scan, cof
     query.by = COFFER_MSCAN_BY_SEQUENCE;
     query.limits = &scan->limits;
     status = coffer_mscan_is_sorted(&sorted, scan, err);
-    for (size_t i = 0; status == COFFER_OK && sorted && i < sequences; i++) {
+    for (size_t i = 0; !status && sorted && i < sequences; i++) {
         const coffer_mscan_sequence *sequence = &scan->metadata.sequences[i];
         status = coffer_mscan_find_tokens(&first, &counts[i], scan, sequence->first_token,
                                           sequence->first_token + sequence->num_tokens, err);
     }
-    if (status == COFFER_OK && !sorted && !(status = coffer_mscan_stats_new(&stats, scan, &query, err)))
+    if (!status && !sorted && !(status = coffer_mscan_stats_new(&stats, scan, &query, err)))
         for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++)
             counts[coffer_mscan_stats_at(stats, i)->key] = coffer_mscan_stats_at(stats, i)->count;
     coffer_mscan_stats_free(stats);
@@ -48,7 +48,7 @@ static coffer_status list_sequences(coffer_node *entries, const coffer_mscan *sc
 {
     uint64_t *counts = NULL;
     coffer_status status = count_records(&counts, scan, err);
-    for (size_t i = 0; status == COFFER_OK && i < scan->metadata.sequence_count; i++) {
+    for (size_t i = 0; !status && i < scan->metadata.sequence_count; i++) {
         const coffer_mscan_sequence *sequence = &scan->metadata.sequences[i];
         coffer_node *entry;
         if (!matches(glob, sequence->source, sequence->source_len))

@@ -6,6 +6,7 @@
 #include "base/report.h"
 #include "formats/mscan/mscan_layout.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,23 +98,24 @@ static coffer_status load_sequence(loader *load, const coffer__json_value *value
     uint64_t total;
 
     if (value->kind != COFFER__JSON_OBJECT)
-        return refuse(load, COFFER_E_BAD_VALUE, "sequence %llu is %s, not an object",
-                      (unsigned long long)position, kind_name(value));
+        return refuse(load, COFFER_E_BAD_VALUE, "sequence %" PRIu64 " is %s, not an object", position,
+                      kind_name(value));
     if (!coffer__json_u64(&sequence.sequence_id, coffer__json_find(value, "sequence_id"))) {
         coffer_status status =
-            refuse(load, COFFER_E_BAD_VALUE, "sequence_id of sequence %llu is %s, not a whole number",
-                   (unsigned long long)position, kind_name(coffer__json_find(value, "sequence_id")));
+            refuse(load, COFFER_E_BAD_VALUE, "sequence_id of sequence %" PRIu64 " is %s, not a whole number",
+                   position, kind_name(coffer__json_find(value, "sequence_id")));
         if (status)
             return status;
         sequence.sequence_id = id_after_the_last(out); /* left out, its tokens would pass to the next one */
     }
     if (!coffer__json_u64(&sequence.num_tokens, coffer__json_find(value, "num_tokens")))
-        return refuse(load, COFFER_E_BAD_VALUE, "num_tokens of sequence %llu is %s, not a whole number",
-                      (unsigned long long)position, kind_name(coffer__json_find(value, "num_tokens")));
+        return refuse(load, COFFER_E_BAD_VALUE,
+                      "num_tokens of sequence %" PRIu64 " is %s, not a whole number", position,
+                      kind_name(coffer__json_find(value, "num_tokens")));
     if (!coffer__add_u64(&total, out->total_tokens, sequence.num_tokens))
         return refuse(load, COFFER_E_BAD_VALUE,
-                      "num_tokens %llu of sequence %llu takes the total past 64 bits",
-                      (unsigned long long)sequence.num_tokens, (unsigned long long)position);
+                      "num_tokens %" PRIu64 " of sequence %" PRIu64 " takes the total past 64 bits",
+                      sequence.num_tokens, position);
     if (is_kind(source, COFFER__JSON_STRING)) {
         sequence.source = source->as.string;
         sequence.source_len = source->string_len;
@@ -149,8 +151,8 @@ static coffer_status report_duplicates(loader *load)
     coffer__free(ids);
     if (twice > 0)
         coffer__report_add(load->report, COFFER_E_DUPLICATE, COFFER_ERROR, load->base,
-                           "sequence_id %llu stands more than once (%llu repeated in all)",
-                           (unsigned long long)first, (unsigned long long)twice);
+                           "sequence_id %" PRIu64 " is used more than once (%" PRIu64 " repeated in all)",
+                           first, twice);
     return COFFER_OK;
 }
 
@@ -167,10 +169,10 @@ static coffer_status check_sequence_ids(loader *load)
     }
     if (backward > 0)
         coffer__report_add(load->report, COFFER_E_NOT_SORTED, COFFER_ERROR, load->base,
-                           "sequence_id %llu comes after %llu (%llu out of order in all)",
-                           (unsigned long long)out->sequences[first].sequence_id,
-                           (unsigned long long)out->sequences[first - 1].sequence_id,
-                           (unsigned long long)backward);
+                           "sequence_id %" PRIu64 " comes after %" PRIu64 " (%" PRIu64
+                           " out of order in all)",
+                           out->sequences[first].sequence_id, out->sequences[first - 1].sequence_id,
+                           backward);
     return backward + flat > 0 ? report_duplicates(load) : COFFER_OK;
 }
 
@@ -186,8 +188,9 @@ static coffer_status load_sequences(loader *load)
     if (list->kind != COFFER__JSON_ARRAY)
         return refuse(load, COFFER_E_BAD_VALUE, "\"sequences\" is %s, not an array", kind_name(list));
     if (list->as.count > load->limits->entries)
-        return coffer__fail(load->err, COFFER_E_LIMIT, load->base, "%llu sequences, the limit is %llu",
-                            (unsigned long long)list->as.count, (unsigned long long)load->limits->entries);
+        return coffer__fail(load->err, COFFER_E_LIMIT, load->base,
+                            "%" PRIu64 " sequences, the limit is %" PRIu64, list->as.count,
+                            load->limits->entries);
     out->sequences = coffer__alloc_array((size_t)list->as.count, sizeof *out->sequences);
     out->sequence_values = coffer__alloc_array((size_t)list->as.count, sizeof(coffer__json_value *));
     if (!out->sequences || !out->sequence_values)
@@ -199,8 +202,8 @@ static coffer_status load_sequences(loader *load)
     }
     if (load->report && out->total_tokens > COFFER__MSCAN_MAX_TOKENS)
         coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
-                           "%llu tokens in all, but token_idx can reach only the first 2^32",
-                           (unsigned long long)out->total_tokens);
+                           "%" PRIu64 " tokens in all, but token_idx can reach only the first 2^32",
+                           out->total_tokens);
     return load->report ? check_sequence_ids(load) : COFFER_OK;
 }
 
@@ -241,8 +244,8 @@ static coffer_status collect_params(loader *load, const coffer__json_value *map)
                 refuse(load, COFFER_E_BAD_VALUE,
                        "parameter id \"%.40s\" is not a decimal number without leading zeros", value->key);
         else if (value->kind != COFFER__JSON_STRING)
-            status = refuse(load, COFFER_E_BAD_VALUE, "the name of parameter %llu is %s, not a string",
-                            (unsigned long long)param.id, kind_name(value));
+            status = refuse(load, COFFER_E_BAD_VALUE, "the name of parameter %" PRIu64 " is %s, not a string",
+                            param.id, kind_name(value));
         else {
             param.name = value->as.string;
             param.name_len = value->string_len;
@@ -265,8 +268,9 @@ static void index_params(loader *load)
         out->param_index[out->params[i].id] = (uint32_t)i + 1;
     if (load->report && i < out->param_count)
         coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
-                           "%llu parameter ids from %llu on are past 65535: no record can name them",
-                           (unsigned long long)(out->param_count - i), (unsigned long long)out->params[i].id);
+                           "%" PRIu64 " parameter ids from %" PRIu64
+                           " on are past 65535: no record can name them",
+                           (out->param_count - i), out->params[i].id);
 }
 
 static coffer_status load_params(loader *load)
@@ -286,13 +290,14 @@ static coffer_status load_params(loader *load)
     if (map->kind != COFFER__JSON_OBJECT)
         return refuse(load, COFFER_E_BAD_VALUE, "id_to_param_name_map is %s, not an object", kind_name(map));
     if (map->as.count > load->limits->entries || map->as.count >= UINT32_MAX)
-        return coffer__fail(load->err, COFFER_E_LIMIT, load->base, "%llu parameters, the limit is %llu",
-                            (unsigned long long)map->as.count, (unsigned long long)load->limits->entries);
+        return coffer__fail(load->err, COFFER_E_LIMIT, load->base,
+                            "%" PRIu64 " parameters, the limit is %" PRIu64, map->as.count,
+                            load->limits->entries);
     out->params = coffer__alloc_array((size_t)map->as.count, sizeof *out->params);
     if (!out->params)
         return coffer__fail_no_memory(load->err, map->as.count * sizeof *out->params);
     status = collect_params(load, map);
-    if (status == COFFER_OK)
+    if (!status)
         index_params(load);
     return status;
 }
@@ -301,6 +306,7 @@ static coffer_status load_params(loader *load)
 
 static bool read_scale(coffer_mscan_quantization *out, const coffer__json_value *value)
 {
+    out->struct_size = sizeof *out;
     return coffer__json_f64(&out->scale, coffer__json_find(value, "scale")) &&
            coffer__json_f64(&out->offset, coffer__json_find(value, "offset")) && isfinite(out->scale) &&
            isfinite(out->offset);
@@ -391,7 +397,7 @@ static coffer_status load_scales(loader *load, coffer_mscan_metric metric, const
         understood = false;
     if (status || !understood) {
         coffer__free(scales.values);
-        if (status == COFFER_OK && load->report)
+        if (!status && load->report)
             coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
                                "the quantization of %s is not understood: its values stay raw integers", key);
         return status;

@@ -1,4 +1,4 @@
-/* The JSON block of a scan, understood: names, sequences, scales. */
+/* The parsed metadata of a scan: names, sequences, scales. */
 #ifndef COFFER_FORMATS_MSCAN_METADATA_H
 #define COFFER_FORMATS_MSCAN_METADATA_H
 
@@ -9,13 +9,13 @@
 /* How the values of one column were quantized. */
 typedef struct coffer__mscan_scales {
     coffer_mscan_scale_scope scope;
-    bool has_common;                   /* the scale and offset that stand beside "scope" */
-    coffer_mscan_quantization common;  /* scope file; otherwise for what `values` does not have */
-    coffer_mscan_quantization *values; /* by param index or sequence index; scale NaN where there is none */
+    bool has_common;                   /* the entry has a scale and an offset of its own */
+    coffer_mscan_quantization common;  /* for scope file, and for entries missing from `values` */
+    coffer_mscan_quantization *values; /* by param index or sequence index; scale NaN = missing */
 } coffer__mscan_scales;
 
 typedef struct coffer__mscan_metadata {
-    char *text; /* the JSON as it stands in the file, NUL-terminated */
+    char *text; /* the JSON of the file, NUL-terminated */
     size_t text_len;
     coffer__json *json; /* owns the strings below */
     const coffer__json_value *root;
@@ -29,15 +29,14 @@ typedef struct coffer__mscan_metadata {
 
     coffer_mscan_param *params; /* ascending id */
     size_t param_count;
-    uint32_t *param_index; /* by param_id, 65536 of them: 1 + index into params, 0 when there is none */
+    uint32_t *param_index; /* by param_id, 65536 of them: 1 + index into params, 0 = no name */
 
     coffer__mscan_scales scales[2]; /* by coffer_mscan_metric */
 } coffer__mscan_metadata;
 
-/* Parses and understands the metadata. text : from coffer__malloc, len bytes and one more for a NUL; taken
- * over, whether the call succeeds or not. base : file offset of the text.
- * Without a report the first value that cannot be understood fails. With one, everything wrong is added to
- * it, and what cannot be understood is left out; only JSON that cannot be parsed fails. */
+/* Parses the metadata. text : from coffer__malloc, len bytes and one more for a NUL; owned by the metadata,
+ * and freed on failure. base : file offset of the text. Without a report the first invalid value fails. With
+ * one, every invalid value is added to it and left out; only JSON that cannot be parsed fails. */
 coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *text, size_t len, uint64_t base,
                                           const coffer_limits *limits, coffer_report *report,
                                           coffer_error *err);
@@ -51,7 +50,7 @@ static inline const coffer_mscan_param *coffer__mscan_find_param(const coffer__m
     return index ? &metadata->params[index - 1] : NULL;
 }
 
-/* What our writer says about a sequence beyond the specification: where its records are and their CRC-32. */
+/* Keys of a sequence that our writer adds to the specification: its records and their CRC-32. */
 typedef struct coffer__mscan_extent {
     bool has_range, has_crc;
     uint64_t first_record, num_records;

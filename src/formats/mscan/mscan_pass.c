@@ -50,7 +50,7 @@ static coffer_status group_boundary(uint64_t *out, const running_pass *run, uint
         return status;
     uint64_t end = run->pass->group_end(run->pass->context, coffer__mscan_load_token(record));
     status = coffer_mscan_find_tokens(&found, &count, scan, end, UINT64_MAX, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = found < last ? found : last;
     return status;
 }
@@ -79,7 +79,7 @@ static coffer_status visit_chunk(void *context, uint64_t index, uint32_t worker,
     uint64_t first, end;
     coffer_status status = chunk_bounds(&first, &end, run, index, err);
 
-    while (status == COFFER_OK && first < end) {
+    while (!status && first < end) {
         size_t count = end - first < PIECE ? (size_t)(end - first) : PIECE;
         size_t kept = count;
         const uint8_t *records = NULL;

@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef COFFER_FORMATS_MSCAN_PRIVATE_H
 #define COFFER_FORMATS_MSCAN_PRIVATE_H
 
@@ -16,12 +16,13 @@ typedef enum coffer__mscan_order {
 } coffer__mscan_order;
 
 struct coffer_mscan {
-    coffer_source *source; /* borrowed */
+    coffer_source *source;
+    coffer_source *own_source; /* the same when coffer_mscan_open_path opened it, else NULL */
     coffer_limits limits;
     uint64_t record_area; /* file offset of record 0: the header length */
     uint64_t record_count;
     coffer__mscan_metadata metadata;
-    atomic_int order; /* coffer__mscan_order of token_idx, found out when first asked for */
+    atomic_int order; /* coffer__mscan_order of token_idx, determined on the first request */
 };
 
 typedef struct coffer__mscan_header {
@@ -30,7 +31,7 @@ typedef struct coffer__mscan_header {
     uint32_t record_count;
 } coffer__mscan_header;
 
-/* Reads and checks the 15 bytes; header_len lies between 15 and the file's size when this succeeds. */
+/* Reads and checks the 15 bytes; on success header_len is between 15 and the size of the file. */
 coffer_status coffer__mscan_read_header(coffer__mscan_header *out, coffer_source *src, coffer_error *err);
 /* Reads the metadata of a file whose header is good; report as in coffer__mscan_metadata_load. */
 coffer_status coffer__mscan_read_metadata(coffer__mscan_metadata *out, coffer_source *src,
@@ -39,8 +40,8 @@ coffer_status coffer__mscan_read_metadata(coffer__mscan_metadata *out, coffer_so
 void coffer__mscan_write_header(uint8_t out[COFFER__MSCAN_HEADER_SIZE], uint32_t header_len,
                                 uint32_t record_count);
 
-/* Packed records [first, first + count) of a file whose records start at `area`: borrowed where the source
- * can lend them, else read into scratch (12 × count bytes). */
+/* Packed records [first, first + count) of a file whose records start at `area`: borrowed from the source if
+ * it has a view, else read into scratch (12 × count bytes). */
 coffer_status coffer__mscan_fetch(const uint8_t **out, coffer_source *src, uint64_t area, uint64_t first,
                                   size_t count, uint8_t *scratch, coffer_error *err);
 

@@ -121,7 +121,8 @@ static coffer_status scan_records(coffer__mscan_pyramid *pyramid, const coffer_m
     coffer__mscan_pass pass = {
         .selection = &selection, .progress = opts->progress, .visit = visit, .context = pyramid
     };
-    coffer_status status = coffer__mscan_select(&selection, scan, NULL, 0, UINT64_MAX, SIZE_MAX, err);
+    coffer_status status =
+        coffer__mscan_select(&selection, scan, NULL, 0, UINT64_MAX, COFFER_INDEX_NONE, err);
     if (status || (status = coffer_mscan_is_sorted(&selection.sorted, scan, err)))
         return status;
     pass.threads = selection.sorted ? coffer__mscan_pass_threads(&selection, opts->threads, UINT32_MAX) : 1;

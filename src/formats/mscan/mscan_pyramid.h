@@ -1,5 +1,5 @@
-/* Cells of the whole scan at a bounded resolution, and at every half of it down to one column: any picture
- * that is no finer is drawn from them without a look at the records. Built in one pass, kept in a file
+/* Cells of the whole scan at a bounded resolution, and at every half of it down to one column. A heat map
+ * that is not finer is drawn from them without reading the records. Built in one pass and kept in a file
  * between calls. */
 #ifndef COFFER_FORMATS_MSCAN_PYRAMID_H
 #define COFFER_FORMATS_MSCAN_PYRAMID_H
@@ -41,7 +41,7 @@ bool coffer__mscan_pyramid_load(coffer__mscan_pyramid *out, const coffer_mscan *
 bool coffer__mscan_pyramid_load_level(coffer__mscan_pyramid *pyramid, coffer_mscan_rows rows, unsigned level);
 void coffer__mscan_pyramid_save(const coffer__mscan_pyramid *pyramid, const coffer_mscan *scan,
                                 const char *path);
-/* Lays the axes out for a scan with so many blocks. */
+/* Lays out the axes. block_rows : number of blocks. */
 void coffer__mscan_pyramid_shape(coffer__mscan_pyramid *out, const coffer_mscan *scan, uint32_t block_rows);
 
 #endif

@@ -168,11 +168,11 @@ void coffer__mscan_pyramid_save(const coffer__mscan_pyramid *pyramid, const coff
         coffer__sink_create(&sink, path, &opts, NULL))
         return;
     status = coffer__sink_write(sink, header, sizeof header, NULL);
-    for (int kind = 0; status == COFFER_OK && kind < 2; kind++) {
-        for (unsigned level = 0; status == COFFER_OK && level < pyramid->levels; level++)
+    for (int kind = 0; !status && kind < 2; kind++) {
+        for (unsigned level = 0; !status && level < pyramid->levels; level++)
             status = write_level(sink, pyramid, kind, level);
     }
-    if (status == COFFER_OK)
+    if (!status)
         coffer__sink_commit(sink, NULL);
     else
         coffer__sink_discard(sink);

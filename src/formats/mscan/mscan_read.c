@@ -9,6 +9,7 @@
 #include "io/source_fetch.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define ORDER_CHUNK 262144 /* records a task looks at: 3 MiB */
@@ -28,8 +29,8 @@ coffer_status coffer__mscan_read_header(coffer__mscan_header *out, coffer_source
         return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "not a scan: it does not begin with %s",
                             COFFER__MSCAN_MAGIC);
     if (have < sizeof bytes)
-        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
-                            COFFER__MSCAN_HEADER_SIZE, (unsigned long long)size);
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %" PRIu64,
+                            COFFER__MSCAN_HEADER_SIZE, size);
     header.version = coffer__load_u16(bytes + COFFER__MSCAN_VERSION_AT);
     header.header_len = coffer__load_u32(bytes + COFFER__MSCAN_HEADER_LEN_AT);
     header.record_count = coffer__load_u32(bytes + COFFER__MSCAN_COUNT_AT);
@@ -43,8 +44,8 @@ coffer_status coffer__mscan_read_header(coffer__mscan_header *out, coffer_source
                             (unsigned long)header.header_len, COFFER__MSCAN_HEADER_SIZE);
     if (header.header_len > size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MSCAN_HEADER_LEN_AT,
-                            "metadata ends at %lu, file has %llu", (unsigned long)header.header_len,
-                            (unsigned long long)size);
+                            "metadata ends at %lu, file has %" PRIu64, (unsigned long)header.header_len,
+                            size);
     *out = header;
     return COFFER_OK;
 }
@@ -67,8 +68,7 @@ coffer_status coffer__mscan_read_metadata(coffer__mscan_metadata *out, coffer_so
     char *text;
     if (len > limits->json_bytes)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MSCAN_HEADER_SIZE,
-                            "metadata of %zu bytes, the limit is %llu", len,
-                            (unsigned long long)limits->json_bytes);
+                            "metadata of %zu bytes, the limit is %" PRIu64, len, limits->json_bytes);
     text = coffer__malloc(len + 1);
     if (!text)
         return coffer__fail_no_memory(err, len + 1);
@@ -104,8 +104,8 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
     whole = (coffer_source_size(src) - header.header_len) / COFFER__MSCAN_RECORD_SIZE;
     if (whole < header.record_count && !options.lenient) {
         status = coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(src),
-                              "header says %lu records, file has %llu", (unsigned long)header.record_count,
-                              (unsigned long long)whole);
+                              "header says %lu records, file has %" PRIu64,
+                              (unsigned long)header.record_count, whole);
         goto out;
     }
     if (whole < header.record_count)
@@ -128,8 +128,56 @@ void coffer_mscan_close(coffer_mscan *scan)
     if (!scan)
         return;
     coffer__mscan_metadata_free(&scan->metadata);
+    coffer_source_close(scan->own_source);
     coffer__free(scan);
 }
+
+coffer_status coffer_mscan_open_path(coffer_mscan **out, const char *path, const coffer_mscan_open_opts *opts,
+                                     coffer_error *err)
+{
+    coffer_source *src = NULL;
+    coffer_mscan *scan = NULL;
+    coffer_status status = coffer_source_open(&src, path, NULL, err);
+    if (!status)
+        status = coffer_mscan_open(&scan, src, opts, err);
+    if (status) {
+        coffer_source_close(src);
+        return status;
+    }
+    scan->own_source = src;
+    *out = scan;
+    return COFFER_OK;
+}
+
+coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, size_t len,
+                                         const coffer_mscan_open_opts *opts, coffer_error *err)
+{
+    coffer_mscan_open_opts options = COFFER_MSCAN_OPEN_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    coffer_mscan *scan = coffer__calloc(1, sizeof *scan);
+    char *text = coffer__strndup(json, len);
+    if (!scan || !text) {
+        coffer__free(scan);
+        coffer__free(text);
+        return coffer__fail_no_memory(err, sizeof *scan + len);
+    }
+    scan->limits = coffer__limits(options.limits);
+    status = coffer__mscan_metadata_load(&scan->metadata, text, len, 0, &scan->limits, NULL, err);
+    if (!status)
+        status = coffer_source_from_memory(&scan->own_source, "", 0, err);
+    if (status) {
+        coffer_mscan_close(scan);
+        return status;
+    }
+    scan->source = scan->own_source;
+    *out = scan;
+    return COFFER_OK;
+}
+
+COFFER__INIT_FUNCTION(coffer_mscan_open_opts, COFFER_MSCAN_OPEN_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mscan_quantization, COFFER_MSCAN_QUANTIZATION_INIT)
 
 /* ---- Metadata ---- */
 
@@ -153,16 +201,16 @@ size_t coffer_mscan_sequence_count(const coffer_mscan *scan)
     return scan->metadata.sequence_count;
 }
 
-coffer_mscan_sequence coffer_mscan_sequence_at(const coffer_mscan *scan, size_t index)
+const coffer_mscan_sequence *coffer_mscan_sequence_at(const coffer_mscan *scan, size_t index)
 {
-    return scan->metadata.sequences[index];
+    return index < scan->metadata.sequence_count ? &scan->metadata.sequences[index] : NULL;
 }
 
 size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token)
 {
     size_t low = 0, high = scan->metadata.sequence_count;
     if (token >= scan->metadata.total_tokens)
-        return SIZE_MAX;
+        return COFFER_INDEX_NONE;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (scan->metadata.sequences[middle].first_token <= token)
@@ -178,7 +226,7 @@ size_t coffer_mscan_find_sequence(const coffer_mscan *scan, uint64_t sequence_id
     for (size_t i = 0; i < scan->metadata.sequence_count; i++)
         if (scan->metadata.sequences[i].sequence_id == sequence_id)
             return i;
-    return SIZE_MAX;
+    return COFFER_INDEX_NONE;
 }
 
 size_t coffer_mscan_param_count(const coffer_mscan *scan)
@@ -186,9 +234,9 @@ size_t coffer_mscan_param_count(const coffer_mscan *scan)
     return scan->metadata.param_count;
 }
 
-coffer_mscan_param coffer_mscan_param_at(const coffer_mscan *scan, size_t index)
+const coffer_mscan_param *coffer_mscan_param_at(const coffer_mscan *scan, size_t index)
 {
-    return scan->metadata.params[index];
+    return index < scan->metadata.param_count ? &scan->metadata.params[index] : NULL;
 }
 
 const char *coffer_mscan_param_name(const coffer_mscan *scan, uint16_t param_id)
@@ -209,25 +257,20 @@ coffer_mscan_scale_scope coffer_mscan_quantization_scope(const coffer_mscan *sca
     return scan->metadata.scales[metric].scope;
 }
 
-bool coffer_mscan_quantization_of(coffer_mscan_quantization *out, const coffer_mscan *scan,
-                                  coffer_mscan_metric metric, uint16_t param_id, size_t sequence)
+const coffer_mscan_quantization *coffer_mscan_quantization_of(const coffer_mscan *scan,
+                                                              coffer_mscan_metric metric, uint16_t param_id,
+                                                              size_t sequence)
 {
     const coffer__mscan_metadata *metadata = &scan->metadata;
     const coffer__mscan_scales *scales = &metadata->scales[metric];
-    size_t index = SIZE_MAX;
-
+    size_t index = COFFER_INDEX_NONE;
     if (scales->scope == COFFER_MSCAN_SCALE_PARAM && metadata->param_index[param_id])
         index = metadata->param_index[param_id] - 1;
     else if (scales->scope == COFFER_MSCAN_SCALE_SEQUENCE && sequence < metadata->sequence_count)
         index = sequence;
-    if (index != SIZE_MAX && !isnan(scales->values[index].scale)) {
-        *out = scales->values[index];
-        return true;
-    }
-    if (scales->scope == COFFER_MSCAN_SCALE_UNKNOWN || !scales->has_common)
-        return false;
-    *out = scales->common;
-    return true;
+    if (index != COFFER_INDEX_NONE && !isnan(scales->values[index].scale))
+        return &scales->values[index];
+    return scales->scope != COFFER_MSCAN_SCALE_UNKNOWN && scales->has_common ? &scales->common : NULL;
 }
 
 /* ---- Records ---- */
@@ -245,9 +288,8 @@ static coffer_status check_range(const coffer_mscan *scan, uint64_t first, uint6
     if (coffer__range_fits(first, count, scan->record_count))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "records from %llu, %llu of them, asked for; there are %llu",
-                        (unsigned long long)first, (unsigned long long)count,
-                        (unsigned long long)scan->record_count);
+                        "%" PRIu64 " records from %" PRIu64 " requested, the scan has %" PRIu64, count, first,
+                        scan->record_count);
 }
 
 coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *scan, uint64_t first,
@@ -257,11 +299,11 @@ coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *sc
     const size_t batch = sizeof scratch / COFFER__MSCAN_RECORD_SIZE;
     coffer_status status = check_range(scan, first, count, err);
 
-    for (uint64_t done = 0; status == COFFER_OK && done < count;) {
+    for (uint64_t done = 0; !status && done < count;) {
         size_t n = count - done < batch ? (size_t)(count - done) : batch;
         const uint8_t *packed = NULL;
         status = coffer__mscan_fetch(&packed, scan->source, scan->record_area, first + done, n, scratch, err);
-        for (size_t i = 0; status == COFFER_OK && i < n; i++)
+        for (size_t i = 0; !status && i < n; i++)
             out[done + i] = coffer__mscan_load(packed + i * COFFER__MSCAN_RECORD_SIZE);
         done += n;
     }
@@ -312,7 +354,7 @@ static coffer_status check_order(void *context, uint64_t index, uint32_t worker,
     first -= first > 0; /* with the last record of the chunk before, so that no neighbors go unseen */
     status = coffer__mscan_fetch(&records, scan->source, scan->record_area, first, (size_t)(end - first),
                                  scratch, err);
-    if (status == COFFER_OK && !is_ascending(records, (size_t)(end - first)))
+    if (!status && !is_ascending(records, (size_t)(end - first)))
         atomic_store(&search->unsorted, true);
     return status;
 }
@@ -344,7 +386,7 @@ out:
 
 coffer_status coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err)
 {
-    /* What is remembered is no part of what the caller sees as the scan's value. */
+    /* Caching does not change the logical value of a const scan. */
     atomic_int *memory = &((coffer_mscan *)(uintptr_t)scan)->order;
     coffer__mscan_order order = (coffer__mscan_order)atomic_load(memory);
     if (order == COFFER__MSCAN_ORDER_UNKNOWN) {

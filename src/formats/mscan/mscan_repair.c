@@ -12,6 +12,7 @@
 #include "formats/mscan/mscan_survey.h"
 #include "formats/rescue.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,12 +21,12 @@ typedef struct rescue {
     coffer_source *source;
     const coffer_repair_opts *opts;
     coffer_limits limits;
-    bool changed; /* something was wrong: the file is composed anew instead of copied */
+    bool changed; /* damage was found: the file is rewritten instead of copied */
     coffer__mscan_header header;
     coffer__mscan_metadata metadata;
     coffer__mscan_area area;
     coffer__mscan_survey survey;
-    coffer__mscan_names names;
+    coffer__id_names names;
     coffer__mscan_new_sequence recovered; /* covers tokens that no sequence has */
     coffer__mscan_draft draft;
 } rescue;
@@ -38,7 +39,7 @@ static void note_change(rescue *work, coffer_status code, uint64_t offset, const
 
 /* ---- Metadata ---- */
 
-/* What the loader left out, or the ids that it found in disorder. */
+/* Adds what the loader left out, and ids that are not sorted. */
 static void take_over_findings(rescue *work, const coffer_report *found)
 {
     for (size_t i = 0; i < coffer_report_count(found); i++) {
@@ -64,7 +65,7 @@ static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffe
     if (!text)
         return coffer__fail_no_memory(err, len + 1);
     status = coffer_source_read_at(text, work->source, COFFER__MSCAN_HEADER_SIZE, len, err);
-    for (size_t at = 0; status == COFFER_OK && at < len;) {
+    for (size_t at = 0; !status && at < len;) {
         size_t valid = coffer__utf8_valid_prefix(text + at, len - at);
         coffer__buffer_append(out, text + at, valid);
         at += valid;
@@ -75,7 +76,7 @@ static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffe
     }
     coffer__buffer_append(out, "", 1);
     coffer__free(text);
-    if (status == COFFER_OK && out->failed)
+    if (!status && out->failed)
         status = coffer__fail_no_memory(err, len);
     return status;
 }
@@ -94,8 +95,8 @@ static coffer_status load_replaced(rescue *work, coffer_report *found, coffer_er
                                        &work->limits, found, err);
 }
 
-/* Metadata between a byte order mark and zeros, or what else writers put around it; COFFER_E_BAD_JSON when
- * there is none. */
+/* Loads metadata that is surrounded by a byte order mark, zeros or other bytes; COFFER_E_BAD_JSON when it is
+ * not found. */
 static coffer_status load_surrounded(rescue *work, coffer_report *found, coffer_error *err)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
@@ -131,7 +132,7 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
     status = coffer__mscan_read_metadata(&work->metadata, work->source, &work->header, &work->limits, found,
                                          &cause);
     if (status == COFFER_E_BAD_TEXT) {
-        note_change(work, status, cause.offset, "bytes of the metadata that are no UTF-8 became U+FFFD");
+        note_change(work, status, cause.offset, "bytes of the metadata that are not UTF-8 became U+FFFD");
         status = load_replaced(work, found, &cause);
     }
     if (status == COFFER_E_BAD_JSON) {
@@ -169,14 +170,14 @@ static void report_lost(rescue *work)
         return;
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, area->start,
-                       area->overwritten_head
-                           ? "records lost at the front, overwritten by metadata: %llu; kept: %llu"
-                           : "records missing at the end: %llu; kept: %llu",
-                       (unsigned long long)area->lost, (unsigned long long)area->count);
+                       area->overwritten_head ? "records lost at the front, overwritten by metadata: %" PRIu64
+                                                "; kept: %" PRIu64
+                                              : "records missing at the end: %" PRIu64 "; kept: %" PRIu64,
+                       area->lost, area->count);
 }
 
-/* Whether a record behind the last one belongs to an append that was not committed: its parameter must be
- * known, and its token may lie past the total, but below the limit. */
+/* Whether a record after the last one belongs to an append that was not committed: its parameter must be
+ * known, and its token may be past the total, but below the limit. */
 static bool belongs(const rescue *work, const uint8_t *record, uint64_t limit)
 {
     return coffer__mscan_find_param(&work->metadata, coffer__mscan_load_param(record)) &&
@@ -226,11 +227,11 @@ static coffer_status settle_tail(rescue *work, coffer_error *err)
     dropped = work->area.trailing - taken * COFFER__MSCAN_RECORD_SIZE;
     if (taken > 0)
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
-                           "records after the last one, now taken in: %llu", (unsigned long long)taken);
+                           "records after the last one, now taken in: %" PRIu64, taken);
     if (dropped > 0)
         coffer__report_add(work->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING,
                            end + taken * COFFER__MSCAN_RECORD_SIZE,
-                           "bytes after the last record, now dropped: %llu", (unsigned long long)dropped);
+                           "bytes after the last record, now dropped: %" PRIu64, dropped);
     return COFFER_OK;
 }
 
@@ -241,15 +242,14 @@ static coffer_status name_unknown_params(rescue *work, coffer_error *err)
          id = coffer__mscan_next_unknown(&work->survey, id + 1), named++) {
         char name[32];
         int len = snprintf(name, sizeof name, "unknown.%lu", (unsigned long)id);
-        coffer_status status = coffer__mscan_names_add(&work->names, (uint16_t)id, name, (size_t)len, err);
+        coffer_status status = coffer__id_names_add(&work->names, (uint16_t)id, name, (size_t)len, err);
         if (status)
             return status;
     }
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING,
                        work->area.start + work->survey.unknown_first * COFFER__MSCAN_RECORD_SIZE,
-                       "parameters that the map does not have, now called unknown.ID: %llu",
-                       (unsigned long long)named);
+                       "parameters that the map does not have, now called unknown.ID: %" PRIu64, named);
     return COFFER_OK;
 }
 
@@ -274,11 +274,11 @@ static void cover_tokens(rescue *work)
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
                        work->area.start + work->survey.past_first * COFFER__MSCAN_RECORD_SIZE,
-                       "records past the %llu tokens of all sequences: %llu; the new sequence %llu, "
+                       "records past the %" PRIu64 " tokens of all sequences: %" PRIu64
+                       "; the new sequence %" PRIu64 ", "
                        "\"recovered\", covers them up to token %lu",
-                       (unsigned long long)metadata->total_tokens,
-                       (unsigned long long)work->survey.past_count,
-                       (unsigned long long)recovered->sequence_id, (unsigned long)work->survey.max_token);
+                       metadata->total_tokens, work->survey.past_count, recovered->sequence_id,
+                       (unsigned long)work->survey.max_token);
 }
 
 static coffer_status settle_records(rescue *work, coffer_error *err)
@@ -288,9 +288,9 @@ static coffer_status settle_records(rescue *work, coffer_error *err)
                                        .count = work->area.count,
                                        .metadata = &work->metadata };
     coffer_status status = coffer__mscan_survey_records(&work->survey, &opts, err);
-    if (status == COFFER_OK && work->survey.unknown_count > 0)
+    if (!status && work->survey.unknown_count > 0)
         status = name_unknown_params(work, err);
-    if (status == COFFER_OK && work->survey.past_count > 0)
+    if (!status && work->survey.past_count > 0)
         cover_tokens(work);
     return status;
 }
@@ -309,8 +309,7 @@ static void settle_extents(rescue *work)
         return;
     work->changed = true;
     coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
-                       "sequences that no longer say where their records are: %llu",
-                       (unsigned long long)wrong);
+                       "sequences that no longer say where their records are: %" PRIu64, wrong);
 }
 
 /* ---- Output ---- */
@@ -321,9 +320,9 @@ static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_er
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mscan_compose(&json, &work->draft, err);
     uint32_t area = 0;
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mscan_place_records(&area, json.len, coffer__mscan_default_room(json.len), err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mscan_write_front(sink, area, work->area.count, &json, err);
     coffer__buffer_free(&json);
     if (status)
@@ -363,7 +362,7 @@ coffer_status coffer__mscan_repair(coffer_report *out, coffer_source *src, const
     work->opts = opts;
     work->limits = coffer__limits(opts->limits);
     status = rescue_all(work, out_path, err);
-    coffer__mscan_names_free(&work->names);
+    coffer__id_names_free(&work->names);
     coffer__mscan_metadata_free(&work->metadata);
     coffer__free(work);
     return status ? status : coffer__report_status(out, err);

@@ -1,29 +1,32 @@
-/* Walking a scan token by token. Sorted scans are searched from where the walk stands, so that a step costs
- * the logarithm of the token's own records; others get an index by token first. */
+/* Replay of a scan token by token. In a sorted scan a search starts from the current record, so that a step
+ * takes time logarithmic in the records of one token; an unsorted scan is indexed by token first. */
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mscan/mscan_private.h"
 
 #include <inttypes.h>
 
 #define INDEX_BATCH 4096
 
-/* Where the records of a token are, when they do not stand in order: token t has order[starts[t]] up to
- * order[starts[t + 1]], in the order of the file. */
+/* The records of token t in an unsorted scan are order[starts[t]] up to order[starts[t + 1]], in the order of
+ * the file. */
 typedef struct token_index {
     uint32_t *starts; /* tokens + 1 of them */
     uint32_t *order;
-    uint64_t tokens; /* one more than the largest token that has records and lies inside the total */
+    uint64_t tokens; /* one more than the largest token that has records and is below the total */
 } token_index;
 
 struct coffer_mscan_replay {
     const coffer_mscan *scan;
+    uint64_t memory_bytes; /* the limit */
     bool sorted;
     uint64_t token;  /* next gives this one */
     uint64_t record; /* sorted: the first record whose token is not before it */
     token_index index;
-    coffer_mscan_record *records; /* of the step handed out last */
+    coffer_mscan_record *records; /* of the last step returned */
     size_t capacity;
 };
 
@@ -59,7 +62,7 @@ static coffer_status search(uint64_t *out, const coffer_mscan *scan, uint64_t lo
     return COFFER_OK;
 }
 
-/* The same from `start` onwards, with growing strides: near is cheap. */
+/* The same from `start` on, with growing strides, so that near records are found fast. */
 static coffer_status gallop_forward(uint64_t *out, const coffer_mscan *scan, uint64_t start, uint64_t token,
                                     coffer_error *err)
 {
@@ -80,7 +83,7 @@ static coffer_status gallop_forward(uint64_t *out, const coffer_mscan *scan, uin
     return COFFER_OK;
 }
 
-/* First record whose token is not before `token`, when record `start` and those behind it are not. */
+/* First record whose token is not before `token`; this is known to hold from `start` on. */
 static coffer_status gallop_backward(uint64_t *out, const coffer_mscan *scan, uint64_t start, uint64_t token,
                                      coffer_error *err)
 {
@@ -138,7 +141,7 @@ static coffer_status find_last_token(void *context, uint64_t record, uint32_t to
     return COFFER_OK;
 }
 
-/* A mapped file that changes between two passes must not lead us out of the arrays. */
+/* A mapped file may change between two passes: this keeps the accesses within the arrays. */
 static bool is_indexed(const index_build *build, uint32_t token)
 {
     return token < build->total_tokens && token < build->index->tokens;
@@ -174,18 +177,19 @@ static void restore_starts(token_index *index)
     index->starts[0] = 0;
 }
 
-static coffer_status index_new(token_index *index, const coffer_mscan *scan, coffer_error *err)
+static coffer_status index_new(token_index *index, const coffer_mscan *scan, uint64_t memory_bytes,
+                               coffer_error *err)
 {
     index_build build = { index, scan->metadata.total_tokens };
     coffer_status status = visit_tokens(scan, find_last_token, &build, err);
     if (status)
         return status;
     uint64_t bytes = (index->tokens + 1 + scan->record_count) * sizeof(uint32_t);
-    if (bytes > scan->limits.memory_bytes)
+    if (bytes > memory_bytes)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the records are not sorted by token: their index takes %" PRIu64
                             " bytes, the limit is %" PRIu64,
-                            bytes, scan->limits.memory_bytes);
+                            bytes, memory_bytes);
     index->starts = coffer__calloc((size_t)index->tokens + 1, sizeof *index->starts);
     index->order = coffer__alloc_array((size_t)scan->record_count, sizeof *index->order);
     if (!index->starts || !index->order)
@@ -200,17 +204,26 @@ static coffer_status index_new(token_index *index, const coffer_mscan *scan, cof
     return status;
 }
 
-/* ---- The walk ---- */
+/* ---- Replay ---- */
 
-coffer_status coffer_mscan_replay_new(coffer_mscan_replay **out, const coffer_mscan *scan, coffer_error *err)
+COFFER__INIT_FUNCTION(coffer_mscan_replay_opts, COFFER_MSCAN_REPLAY_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mscan_step, COFFER_MSCAN_STEP_INIT)
+
+coffer_status coffer_mscan_replay_new(coffer_mscan_replay **out, const coffer_mscan *scan,
+                                      const coffer_mscan_replay_opts *opts, coffer_error *err)
 {
+    coffer_mscan_replay_opts options = COFFER_MSCAN_REPLAY_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
     coffer_mscan_replay *replay = coffer__calloc(1, sizeof *replay);
     if (!replay)
         return coffer__fail_no_memory(err, sizeof *replay);
     replay->scan = scan;
-    coffer_status status = coffer_mscan_is_sorted(&replay->sorted, scan, err);
+    replay->memory_bytes = (options.limits ? coffer__limits(options.limits) : scan->limits).memory_bytes;
+    status = coffer_mscan_is_sorted(&replay->sorted, scan, err);
     if (!status && !replay->sorted)
-        status = index_new(&replay->index, scan, err);
+        status = index_new(&replay->index, scan, replay->memory_bytes, err);
     if (status) {
         coffer_mscan_replay_free(replay);
         return status;
@@ -229,7 +242,7 @@ void coffer_mscan_replay_free(coffer_mscan_replay *replay)
     coffer__free(replay);
 }
 
-/* Moves to `token` and finds its first record from where the walk stands. */
+/* Moves to `token` and finds its first record, starting from the current one. */
 static coffer_status move_to(coffer_mscan_replay *replay, uint64_t token, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -259,11 +272,10 @@ static coffer_status make_room(coffer_mscan_replay *replay, uint64_t count, coff
     size_t bytes;
     if (count <= replay->capacity)
         return COFFER_OK;
-    if (!coffer__mul_size(&bytes, (size_t)count, sizeof *replay->records) ||
-        bytes > replay->scan->limits.memory_bytes)
+    if (!coffer__mul_size(&bytes, (size_t)count, sizeof *replay->records) || bytes > replay->memory_bytes)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "token %" PRIu64 " has %" PRIu64 " records, the limit is %" PRIu64 " bytes",
-                            replay->token, count, replay->scan->limits.memory_bytes);
+                            replay->token, count, replay->memory_bytes);
     coffer_mscan_record *records = coffer__realloc(replay->records, bytes);
     if (!records)
         return coffer__fail_no_memory(err, bytes);
@@ -300,7 +312,7 @@ static coffer_status load_indexed(size_t *count, coffer_mscan_replay *replay, co
     return status;
 }
 
-/* The token that the replay stands before, as a step; `end` is the record behind it in a sorted scan. */
+/* Makes a step of the current token; in a sorted scan *end is the first record after it. */
 static coffer_status take_step(coffer_mscan_step *step, uint64_t *end, coffer_mscan_replay *replay,
                                coffer_error *err)
 {
@@ -311,12 +323,14 @@ static coffer_status take_step(coffer_mscan_step *step, uint64_t *end, coffer_ms
     if (status)
         return status;
     size_t sequence = coffer_mscan_sequence_of_token(replay->scan, replay->token);
-    step->token = replay->token;
-    step->sequence = sequence;
-    step->position = replay->token - replay->scan->metadata.sequences[sequence].first_token;
-    step->records = count ? replay->records : NULL;
-    step->record_count = count;
-    return COFFER_OK;
+    coffer_mscan_step found = {
+        .token = replay->token,
+        .sequence = sequence,
+        .position = replay->token - replay->scan->metadata.sequences[sequence].first_token,
+        .records = count ? replay->records : NULL,
+        .record_count = count,
+    };
+    return coffer__give_struct(step, &found, sizeof found, err);
 }
 
 coffer_status coffer_mscan_replay_next(bool *more, coffer_mscan_step *step, coffer_mscan_replay *replay,
@@ -347,6 +361,7 @@ coffer_status coffer_mscan_replay_prev(bool *more, coffer_mscan_step *step, coff
     coffer_status status = move_to(replay, replay->token - 1, err);
     if (!status)
         status = take_step(step, &end, replay, err);
-    *more = status == COFFER_OK;
+    if (!status)
+        *more = true;
     return status;
 }

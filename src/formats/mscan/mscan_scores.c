@@ -93,7 +93,7 @@ static coffer_status score_params(coffer_mscan_scores *out, const scoring *work,
     coffer_mscan_score score = { 0 };
     size_t capacity = 0;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < by_param->count; i++) {
+    for (size_t i = 0; !status && i < by_param->count; i++) {
         const coffer_mscan_group *group = &by_param->groups[i];
         uint32_t layer = work->layers->of_param[group->key];
         cell part = cell_of_group(group);
@@ -180,7 +180,7 @@ static coffer_status select_window(coffer__mscan_selection *out, const coffer__m
     }
     begin = begin > all->token_begin ? begin : all->token_begin;
     end = end < all->token_end ? end : all->token_end;
-    return coffer__mscan_select(out, all->scan, query->param_glob, begin, end, SIZE_MAX, err);
+    return coffer__mscan_select(out, all->scan, query->param_glob, begin, end, COFFER_INDEX_NONE, err);
 }
 
 static coffer_status score_window(coffer_mscan_scores *out, size_t *capacity, window *part, uint32_t threads,
@@ -195,7 +195,7 @@ static coffer_status score_window(coffer_mscan_scores *out, size_t *capacity, wi
     pass.visit = work->query->by == COFFER_MSCAN_BY_BLOCK ? visit_blocks : visit_tokens;
     if (status || (status = coffer__mscan_pass_run(&pass, err)))
         return status;
-    for (uint64_t key = 0; status == COFFER_OK && key < part->key_count; key++) {
+    for (uint64_t key = 0; !status && key < part->key_count; key++) {
         coffer_mscan_score score = { .key = part->first_key + key };
         for (uint32_t layer = 0; layer < work->layers->count; layer++) {
             cell sum = { 0 };
@@ -245,7 +245,7 @@ static coffer_status score_keys(coffer_mscan_scores *out, const scoring *work,
     part.cells = coffer__alloc_array(table_cells, sizeof(cell));
     if (!part.cells)
         return coffer__fail_no_memory(err, table_cells * sizeof(cell));
-    for (uint64_t key = 0; status == COFFER_OK && key < keys->count; key += part.key_count) {
+    for (uint64_t key = 0; !status && key < keys->count; key += part.key_count) {
         part.first_key = keys->base + key;
         part.key_count = keys->count - key < at_once ? keys->count - key : at_once;
         memset(part.cells, 0, table_cells * sizeof(cell));
@@ -261,7 +261,7 @@ static coffer_status count_blocks(uint64_t *out, coffer__mscan_selection *select
 {
     coffer_mscan_stats *by_block = NULL;
     coffer_status status = coffer__mscan_stats_of(&by_block, selection, query, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = by_block->count ? by_block->groups[by_block->count - 1].key + 1 : 0;
     coffer_mscan_stats_free(by_block);
     return status;
@@ -272,12 +272,12 @@ static coffer_status score_others(coffer_mscan_scores *out, const scoring *work,
 {
     coffer__mscan_keys keys;
     coffer_status status = coffer__mscan_keys_find(&keys, selection, work->query, err);
-    if (status == COFFER_OK && work->query->by == COFFER_MSCAN_BY_BLOCK)
+    if (!status && work->query->by == COFFER_MSCAN_BY_BLOCK)
         status = count_blocks(&keys.count, selection, work->query, err);
     return status ? status : score_keys(out, work, selection, &keys, err);
 }
 
-/* ---- The public face ---- */
+/* ---- Public functions ---- */
 
 static coffer_status prepare(scoring *work, const coffer_mscan_stats *by_param, const coffer_mscan *scan,
                              coffer_mscan_scope scope, coffer_error *err)
@@ -301,31 +301,31 @@ static coffer_status prepare(scoring *work, const coffer_mscan_stats *by_param, 
 }
 
 coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
-                                      const coffer_mscan_stats_opts *query, coffer_mscan_scope scope,
-                                      coffer_error *err)
+                                      const coffer_mscan_stats_opts *opts, coffer_error *err)
 {
-    coffer_mscan_stats_opts asked = COFFER_MSCAN_STATS_OPTS_INIT;
-    coffer_mscan_stats_opts by_param_query;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer__mscan_selection selection;
     coffer_mscan_stats *by_param = NULL;
     coffer_mscan_scores *scores = NULL;
-    scoring work = { .query = &asked };
-    coffer_status status;
-
-    if ((status = coffer__take_options(&asked, sizeof asked, query, err)))
+    scoring work = { .query = &query };
+    coffer_status status = coffer__take_options(&query, sizeof query, opts, err);
+    if (status)
         return status;
-    by_param_query = asked;
+    coffer_mscan_stats_opts by_param_query = query;
     by_param_query.by = COFFER_MSCAN_BY_PARAM;
-    if ((status = coffer__mscan_select_query(&selection, scan, &asked, err)) ||
-        (status = coffer__mscan_stats_of(&by_param, &selection, &by_param_query, err)) ||
-        (status = prepare(&work, by_param, scan, scope, err)))
+    status = coffer__mscan_select_query(&selection, scan, &query, err);
+    if (!status)
+        status = coffer__mscan_stats_of(&by_param, &selection, &by_param_query, err);
+    if (!status)
+        status = prepare(&work, by_param, scan, query.scope, err);
+    if (status)
         goto out;
     scores = coffer__calloc(1, sizeof *scores);
     if (!scores) {
         status = coffer__fail_no_memory(err, sizeof *scores);
         goto out;
     }
-    if (asked.by == COFFER_MSCAN_BY_ALL || asked.by == COFFER_MSCAN_BY_PARAM)
+    if (query.by == COFFER_MSCAN_BY_ALL || query.by == COFFER_MSCAN_BY_PARAM)
         status = score_params(scores, &work, by_param, err);
     else
         status = score_others(scores, &work, &selection, err);
@@ -357,5 +357,5 @@ size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores)
 
 const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores, size_t index)
 {
-    return &scores->scores[index];
+    return index < scores->count ? &scores->scores[index] : NULL;
 }

@@ -24,7 +24,7 @@ static coffer_status select_tokens(coffer__mscan_selection *out, coffer_error *e
     if (out->token_begin == 0 && out->token_end >= COFFER__MSCAN_MAX_TOKENS)
         return COFFER_OK;
     status = coffer_mscan_is_sorted(&out->sorted, out->scan, err);
-    if (status == COFFER_OK && out->sorted)
+    if (!status && out->sorted)
         status = coffer_mscan_find_tokens(&out->first, &out->count, out->scan, out->token_begin,
                                           out->token_end, err);
     out->by_token = !out->sorted;
@@ -40,7 +40,7 @@ coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_ms
     out->count = scan->record_count;
     out->token_begin = begin;
     out->token_end = end;
-    if (sequence != SIZE_MAX) {
+    if (sequence != COFFER_INDEX_NONE) {
         if (sequence >= scan->metadata.sequence_count)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                                 "sequence %zu asked for, the scan has %zu", sequence,

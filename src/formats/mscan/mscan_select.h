@@ -1,4 +1,4 @@
-/* Which records a call is about: by parameter's name, token range and sequence. */
+/* Selection of records by parameter name, token range and sequence. */
 #ifndef COFFER_FORMATS_MSCAN_SELECT_H
 #define COFFER_FORMATS_MSCAN_SELECT_H
 
@@ -14,12 +14,12 @@ typedef struct coffer__mscan_selection {
     uint64_t params[COFFER__MSCAN_PARAM_IDS / 64]; /* a bit for each param_id */
 } coffer__mscan_selection;
 
-/* Tokens [begin, end); param_glob may be NULL; sequence is an index or SIZE_MAX. When the tokens are a part
- * of the scan, this finds out whether they are sorted. */
+/* Tokens [begin, end); param_glob may be NULL; sequence is an index or COFFER_INDEX_NONE. When the tokens are
+ * a part of the scan, this finds out whether they are sorted. */
 coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_mscan *scan,
                                    const char *param_glob, uint64_t begin, uint64_t end, size_t sequence,
                                    coffer_error *err);
-/* As a query asks for it. */
+/* The selection of a query. */
 coffer_status coffer__mscan_select_query(coffer__mscan_selection *out, const coffer_mscan *scan,
                                          const coffer_mscan_stats_opts *query, coffer_error *err);
 
@@ -33,7 +33,8 @@ static inline bool coffer__mscan_must_pack(const coffer__mscan_selection *select
 {
     return selection->by_token || selection->by_param;
 }
-/* Copies the selected ones of `count` packed records; gives how many. out : room for count records. */
+/* Copies the selected ones of `count` packed records and returns their number. out : room for count records.
+ */
 size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
                           size_t count);
 

@@ -175,7 +175,7 @@ static coffer_status stats_by_wide_key(coffer_mscan_stats **out, coffer__mscan_s
     return take_groups(out, tally.groups, (size_t)keys->count, keys->base, err);
 }
 
-/* ---- The public face ---- */
+/* ---- Public functions ---- */
 
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
                                      const coffer_mscan_stats_opts *query, coffer_error *err)
@@ -189,16 +189,17 @@ coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_sel
     return stats_by_small_key(out, selection, &keys, query, err);
 }
 
+COFFER__INIT_FUNCTION(coffer_mscan_stats_opts, COFFER_MSCAN_STATS_OPTS_INIT)
+
 coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
-                                     const coffer_mscan_stats_opts *query, coffer_error *err)
+                                     const coffer_mscan_stats_opts *opts, coffer_error *err)
 {
-    coffer_mscan_stats_opts asked = COFFER_MSCAN_STATS_OPTS_INIT;
+    coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
     coffer__mscan_selection selection;
-    coffer_status status;
-    if ((status = coffer__take_options(&asked, sizeof asked, query, err)))
-        return status;
-    status = coffer__mscan_select_query(&selection, scan, &asked, err);
-    return status ? status : coffer__mscan_stats_of(out, &selection, &asked, err);
+    coffer_status status = coffer__take_options(&query, sizeof query, opts, err);
+    if (!status)
+        status = coffer__mscan_select_query(&selection, scan, &query, err);
+    return status ? status : coffer__mscan_stats_of(out, &selection, &query, err);
 }
 
 void coffer_mscan_stats_free(coffer_mscan_stats *stats)
@@ -216,7 +217,7 @@ size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats)
 
 const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats, size_t index)
 {
-    return &stats->groups[index];
+    return index < stats->count ? &stats->groups[index] : NULL;
 }
 
 const coffer_mscan_group *coffer_mscan_stats_total(const coffer_mscan_stats *stats)

@@ -1,4 +1,4 @@
-/* What statistics and scores share. */
+/* Shared by statistics and scores. */
 #ifndef COFFER_FORMATS_MSCAN_STATS_H
 #define COFFER_FORMATS_MSCAN_STATS_H
 
@@ -10,8 +10,8 @@ struct coffer_mscan_stats {
     size_t count;
 };
 
-/* As coffer_mscan_stats_new over a selection that is already made; of the query only `by`, threads, limits
- * and progress count. The selection may be completed with what the grouping needs. */
+/* Like coffer_mscan_stats_new, over a selection; only `by`, threads, limits and progress of the query are
+ * used. Determines whether the selection is sorted if the grouping needs it. */
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
                                      const coffer_mscan_stats_opts *query, coffer_error *err);
 

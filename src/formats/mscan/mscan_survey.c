@@ -15,7 +15,7 @@ typedef struct surveyor {
     uint8_t unknown[COFFER__MSCAN_PARAM_IDS]; /* by param_id: 1 when it has no name */
 } surveyor;
 
-/* What is true of a chunk as a whole: enough when nothing is wrong, which is nearly always. */
+/* Summary of a chunk, which is enough for a chunk without damage. */
 typedef struct glance {
     uint32_t max_token;
     bool unknown, unsorted;

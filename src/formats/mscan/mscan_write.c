@@ -11,6 +11,7 @@
 #include "io/os.h"
 #include "io/temporary.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define PACK 4096 /* records packed at once */
@@ -29,6 +30,7 @@ coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *er
     }
     writer->path = copy;
     writer->spool = -1;
+    writer->extent_limit = UINT64_MAX;
     return writer;
 }
 
@@ -43,7 +45,7 @@ void coffer__mscan_writer_free(coffer_mscan_writer *writer)
     for (size_t i = 0; i < writer->sequence_count; i++)
         coffer__free(writer->sequences[i].source);
     coffer__free(writer->sequences);
-    coffer__mscan_names_free(&writer->names);
+    coffer__id_names_free(&writer->names);
     coffer__mscan_metadata_free(&writer->base);
     coffer__free(writer->path);
     coffer__free(writer);
@@ -54,7 +56,7 @@ void coffer_mscan_writer_discard(coffer_mscan_writer *writer)
     coffer__mscan_writer_free(writer);
 }
 
-/* What the writer itself puts into the metadata cannot come from extra_json too. */
+/* extra_json must not have keys that the writer sets. */
 static coffer_status check_extra(const coffer__json_value *extra, const coffer_mscan_writer_opts *opts,
                                  coffer_error *err)
 {
@@ -62,7 +64,7 @@ static coffer_status check_extra(const coffer__json_value *extra, const coffer_m
                                      "model_name",
                                      "id_to_param_name_map",
                                      "sequences",
-                                     opts->quantized ? "quantization" : NULL,
+                                     opts->activation || opts->grad_norm ? "quantization" : NULL,
                                      opts->block_size ? "block_size" : NULL };
     if (extra->kind != COFFER__JSON_OBJECT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -75,64 +77,99 @@ static coffer_status check_extra(const coffer__json_value *extra, const coffer_m
     return COFFER_OK;
 }
 
+static coffer_status check_scale(const coffer_mscan_quantization *given, coffer_error *err)
+{
+    coffer_mscan_quantization scale = COFFER_MSCAN_QUANTIZATION_INIT;
+    coffer_status status = coffer__take_options(&scale, sizeof scale, given, err);
+    if (!status && (!isfinite(scale.scale) || !isfinite(scale.offset)))
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "scale %g and offset %g must be finite", scale.scale, scale.offset);
+    return status;
+}
+
 static coffer_status check_options(const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
-    for (int c = 0; opts->quantized && c < 2; c++) {
-        if (!isfinite(opts->quantization[c].scale) || !isfinite(opts->quantization[c].offset))
-            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "scale %g and offset %g must be finite", opts->quantization[c].scale,
-                                opts->quantization[c].offset);
-    }
+    coffer_status status = check_scale(opts->activation, err);
+    if (!status)
+        status = check_scale(opts->grad_norm, err);
+    if (status)
+        return status;
     if (opts->model_name && !coffer__utf8_valid(opts->model_name, strlen(opts->model_name)))
         return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE, "model_name is not UTF-8");
     return COFFER_OK;
 }
 
+static coffer_status copy_base(coffer_mscan_writer *writer, const coffer_mscan_writer_opts *opts,
+                               const coffer_limits *limits, coffer_error *err)
+{
+    const coffer__mscan_metadata *base = &writer->base;
+    if (opts->model_name || opts->activation || opts->grad_norm || opts->block_size || opts->extra_json)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "metadata_json cannot be combined with other options for the metadata");
+    size_t len = strlen(opts->metadata_json);
+    char *text = coffer__strndup(opts->metadata_json, len);
+    if (!text)
+        return coffer__fail_no_memory(err, len + 1);
+    coffer_status status =
+        coffer__mscan_metadata_load(&writer->base, text, len, COFFER__MSCAN_HEADER_SIZE, limits, NULL, err);
+    if (status)
+        return status;
+    writer->extent_limit = 0;
+    writer->total_tokens = base->total_tokens;
+    if (base->sequence_count > 0)
+        writer->next_sequence_id = base->sequences[base->sequence_count - 1].sequence_id + 1;
+    return coffer__mscan_names_init(&writer->names, base, err);
+}
+
 static coffer_status make_base(coffer_mscan_writer *writer, const coffer_mscan_writer_opts *opts,
                                coffer_error *err)
 {
-    coffer_limits limits = coffer__limits(NULL);
+    coffer_limits limits = coffer__limits(opts->limits);
     coffer__json *extra = NULL;
+    if (opts->metadata_json)
+        return copy_base(writer, opts, &limits, err);
     coffer_status status = check_options(opts, err);
     if (status)
         return status;
-    if (opts->extra_json &&
-        ((status = coffer__json_parse(&extra, opts->extra_json, strlen(opts->extra_json), 0, &limits, err)) ||
-         (status = check_extra(coffer__json_root(extra), opts, err))))
-        goto out;
-    if ((status = coffer__mscan_compose_empty(&writer->base, opts, extra ? coffer__json_root(extra) : NULL,
-                                              &limits, err)))
-        goto out;
-    status = coffer__mscan_names_init(&writer->names, &writer->base, err);
-out:
+    if (opts->extra_json)
+        status = coffer__json_parse(&extra, opts->extra_json, strlen(opts->extra_json), 0, &limits, err);
+    if (!status && extra)
+        status = check_extra(coffer__json_root(extra), opts, err);
+    if (!status)
+        status = coffer__mscan_compose_empty(&writer->base, opts, extra ? coffer__json_root(extra) : NULL,
+                                             &limits, err);
+    if (!status)
+        status = coffer__mscan_names_init(&writer->names, &writer->base, err);
     coffer__json_free(extra);
     return status;
 }
+
+COFFER__INIT_FUNCTION(coffer_mscan_writer_opts, COFFER_MSCAN_WRITER_OPTS_INIT)
 
 coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
                                          const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
     coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
-    coffer__sink_opts sink_options = { 0 };
-    coffer_mscan_writer *writer;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
         return status;
-    writer = coffer__mscan_writer_new(path, err);
+    coffer_mscan_writer *writer = coffer__mscan_writer_new(path, err);
     if (!writer)
         return COFFER_E_NO_MEMORY;
     writer->reserve = options.reserve_bytes;
-    sink_options.exclusive = writer->exclusive = options.exclusive;
-    if ((status = make_base(writer, &options, err)) ||
-        (status = coffer__sink_create(&writer->sink, path, &sink_options, err)))
-        goto out;
-    if (!coffer__sink_can_patch(writer->sink) && (status = coffer__temporary_unnamed(&writer->spool, err)))
-        goto out;
+    writer->overwrite = options.overwrite;
+    coffer__sink_opts sink_options = { .exclusive = !options.overwrite };
+    status = make_base(writer, &options, err);
+    if (!status)
+        status = coffer__sink_create(&writer->sink, path, &sink_options, err);
+    if (!status && !coffer__sink_can_patch(writer->sink))
+        status = coffer__temporary_unnamed(&writer->spool, err);
+    if (status) {
+        coffer__mscan_writer_free(writer);
+        return status;
+    }
     *out = writer;
     return COFFER_OK;
-out:
-    coffer__mscan_writer_free(writer);
-    return status;
 }
 
 /* ---- Parameters ---- */
@@ -154,16 +191,16 @@ coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *w
     if ((status = coffer__sticky_check(&writer->sticky, err)) ||
         (status = check_text("parameter name", name, strlen(name), err)))
         return status;
-    found = coffer__mscan_names_find(&writer->names, name, strlen(name));
+    found = coffer__id_names_find(&writer->names, name, strlen(name));
     if (found == COFFER__MSCAN_PARAM_IDS) {
-        found = coffer__mscan_names_free_id(&writer->names);
+        found = coffer__id_names_free_id(&writer->names);
         if (found == COFFER__MSCAN_PARAM_IDS)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                                 "all %d parameter ids are taken, none is left for \"%s\"",
                                 COFFER__MSCAN_PARAM_IDS, name);
-        status = coffer__mscan_names_add(&writer->names, (uint16_t)found, name, strlen(name), err);
+        status = coffer__id_names_add(&writer->names, (uint16_t)found, name, strlen(name), err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         *id = (uint16_t)found;
     return status;
 }
@@ -171,13 +208,13 @@ coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *w
 coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
                                                coffer_error *err)
 {
-    const coffer__mscan_name *old = &writer->names.by_id[id];
+    const coffer__id_name *old = &writer->names.by_id[id];
     coffer_status status;
     if ((status = coffer__sticky_check(&writer->sticky, err)) ||
         (status = check_text("parameter name", name, strlen(name), err)))
         return status;
     if (!old->text)
-        return coffer__mscan_names_add(&writer->names, id, name, strlen(name), err);
+        return coffer__id_names_add(&writer->names, id, name, strlen(name), err);
     if (old->len == strlen(name) && memcmp(old->text, name, old->len) == 0)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
@@ -220,8 +257,11 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
         return status;
     if (writer->in_sequence)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "sequence %llu was not ended before the next began",
-                            (unsigned long long)writer->next_sequence_id);
+                            "sequence %" PRIu64 " was not ended before the next began",
+                            writer->next_sequence_id);
+    if (writer->base.sequence_count > 0 && writer->next_sequence_id == 0)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the last sequence_id is 2^64 - 1: none is left for another");
     if ((source && (status = check_text("source", source, source_len, err))) ||
         (status = add_sequence(writer, source, source_len, err)))
         return status;
@@ -230,26 +270,27 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
     return COFFER_OK;
 }
 
+/* Token 0 of the records is the global token `first`; `end` is past the last token that they may have. */
 static coffer_status check_records(const coffer_mscan_writer *writer, const coffer_mscan_record *records,
-                                   size_t count, coffer_error *err)
+                                   size_t count, uint64_t first, uint64_t end, coffer_error *err)
 {
-    if (!writer->in_sequence)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "records are written inside a sequence; none was begun");
     if (count > COFFER__MSCAN_MAX_RECORDS - writer->record_count)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%zu records after %llu pass the %lu that a file can count", count,
-                            (unsigned long long)writer->record_count,
-                            (unsigned long)COFFER__MSCAN_MAX_RECORDS);
+                            "%zu records after %" PRIu64 " pass the %lu that a file can count", count,
+                            writer->record_count, (unsigned long)COFFER__MSCAN_MAX_RECORDS);
     for (size_t i = 0; i < count; i++) {
         if (!writer->names.by_id[records[i].param_id].text)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
                                 "param_id %u of record %zu was not added", records[i].param_id, i);
-        if (writer->total_tokens + records[i].token_idx >= COFFER__MSCAN_MAX_TOKENS)
+        if (first + records[i].token_idx >= COFFER__MSCAN_MAX_TOKENS)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                                "token %lu of a sequence that begins at %llu passes the 2^32 a file can have",
-                                (unsigned long)records[i].token_idx,
-                                (unsigned long long)writer->total_tokens);
+                                "token %" PRIu32 " of a sequence that begins at %" PRIu64
+                                " passes the 2^32 a file can have",
+                                records[i].token_idx, first);
+        if (first + records[i].token_idx >= end)
+            return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                "token %" PRIu32 " of record %zu, the sequences have %" PRIu64,
+                                records[i].token_idx, i, end);
     }
     return COFFER_OK;
 }
@@ -260,9 +301,9 @@ static coffer_status place_first_record(coffer_mscan_writer *writer, coffer_erro
     coffer__buffer json = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mscan_writer_compose(&json, writer, err);
     uint64_t room = writer->reserve ? writer->reserve : coffer__mscan_default_room(json.len);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mscan_place_records(&writer->area, json.len, room, err);
-    if (status == COFFER_OK && writer->spool < 0)
+    if (!status && writer->spool < 0)
         status = coffer__sink_fill(writer->sink, ' ', writer->area, err);
     coffer__buffer_free(&json);
     return status;
@@ -282,43 +323,70 @@ static coffer_status emit(coffer_mscan_writer *writer, const uint8_t *packed, si
     return coffer__sink_write(writer->sink, packed, len, err);
 }
 
-/* Packs up to PACK records with their tokens made global, and sends them off. */
-static coffer_status write_pack(coffer_mscan_writer *writer, const coffer_mscan_record *records, size_t count,
-                                coffer_error *err)
+/* Packs up to PACK records with global tokens and writes them. sequence : NULL outside a sequence. */
+static coffer_status write_pack(coffer_mscan_writer *writer, coffer__mscan_new_sequence *sequence,
+                                const coffer_mscan_record *records, size_t count, coffer_error *err)
 {
-    coffer__mscan_new_sequence *sequence = &writer->sequences[writer->sequence_count - 1];
     uint8_t packed[PACK * COFFER__MSCAN_RECORD_SIZE];
     size_t len = count * COFFER__MSCAN_RECORD_SIZE;
-    coffer_status status;
+    uint32_t first = sequence ? (uint32_t)writer->total_tokens : 0;
     for (size_t i = 0; i < count; i++) {
         coffer_mscan_record record = records[i];
-        if (record.token_idx >= writer->tokens_in_sequence)
+        if (sequence && record.token_idx >= writer->tokens_in_sequence)
             writer->tokens_in_sequence = (uint64_t)record.token_idx + 1;
-        record.token_idx += (uint32_t)writer->total_tokens;
+        record.token_idx += first;
         coffer__mscan_store(packed + i * COFFER__MSCAN_RECORD_SIZE, &record);
     }
-    status = emit(writer, packed, len, err);
+    coffer_status status = emit(writer, packed, len, err);
     if (status)
         return status;
-    sequence->crc = coffer__crc32(sequence->crc, packed, len);
-    sequence->num_records += count;
+    if (sequence) {
+        sequence->crc = coffer__crc32(sequence->crc, packed, len);
+        sequence->num_records += count;
+    }
     writer->record_count += count;
     return COFFER_OK;
+}
+
+static coffer_status write_records(coffer_mscan_writer *writer, coffer__mscan_new_sequence *sequence,
+                                   const coffer_mscan_record *records, size_t count, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    for (size_t done = 0; !status && done < count; done += PACK) {
+        size_t some = count - done < PACK ? count - done : PACK;
+        status = write_pack(writer, sequence, records + done, some, &failure);
+    }
+    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
 }
 
 coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer, const coffer_mscan_record *records,
                                               size_t count, coffer_error *err)
 {
-    coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status;
-    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
-        (status = check_records(writer, records, count, err)))
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status)
         return status;
-    for (size_t done = 0; status == COFFER_OK && done < count; done += PACK) {
-        size_t n = count - done < PACK ? count - done : PACK;
-        status = write_pack(writer, records + done, n, &failure);
-    }
-    return coffer__sticky_keep(&writer->sticky, status, &failure, err);
+    if (!writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "records are written inside a sequence; none was begun");
+    status = check_records(writer, records, count, writer->total_tokens, UINT64_MAX, err);
+    if (status)
+        return status;
+    return write_records(writer, &writer->sequences[writer->sequence_count - 1], records, count, err);
+}
+
+coffer_status coffer_mscan_writer_put_global(coffer_mscan_writer *writer, const coffer_mscan_record *records,
+                                             size_t count, coffer_error *err)
+{
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status)
+        return status;
+    if (writer->in_sequence)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "sequence %" PRIu64 " was not ended before records with global tokens",
+                            writer->next_sequence_id);
+    status = check_records(writer, records, count, 0, writer->total_tokens, err);
+    return status ? status : write_records(writer, NULL, records, count, err);
 }
 
 coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
@@ -331,15 +399,14 @@ coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no sequence was begun");
     if (num_tokens < writer->tokens_in_sequence)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                            "sequence %llu has a record of token %llu, but only %llu tokens",
-                            (unsigned long long)writer->next_sequence_id,
-                            (unsigned long long)writer->tokens_in_sequence - 1,
-                            (unsigned long long)num_tokens);
+                            "sequence %" PRIu64 " has a record of token %" PRIu64 ", but only %" PRIu64
+                            " tokens",
+                            writer->next_sequence_id, writer->tokens_in_sequence - 1, num_tokens);
     if (writer->total_tokens > COFFER__MSCAN_MAX_TOKENS ||
         num_tokens > COFFER__MSCAN_MAX_TOKENS - writer->total_tokens)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%llu tokens after %llu pass the 2^32 a file can have",
-                            (unsigned long long)num_tokens, (unsigned long long)writer->total_tokens);
+                            "%" PRIu64 " tokens after %" PRIu64 " pass the 2^32 a file can have", num_tokens,
+                            writer->total_tokens);
     writer->sequences[writer->sequence_count - 1].num_tokens = num_tokens;
     writer->total_tokens += num_tokens;
     writer->next_sequence_id++;
@@ -356,7 +423,7 @@ coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_msc
                                   .names = &writer->names,
                                   .added = writer->sequences,
                                   .added_count = writer->sequence_count,
-                                  .extent_limit = UINT64_MAX };
+                                  .extent_limit = writer->extent_limit };
     return coffer__mscan_compose(out, &draft, err);
 }
 
@@ -386,7 +453,7 @@ static coffer_status patch_front(coffer_mscan_writer *writer, const coffer__buff
 static coffer_status move_records(coffer_mscan_writer *writer, const coffer__buffer *json, uint32_t area,
                                   coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = writer->exclusive };
+    coffer__sink_opts options = { .exclusive = !writer->overwrite };
     coffer__sink *larger = NULL;
     coffer_status status;
     int fd = -1;
@@ -416,7 +483,7 @@ static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffe
         return status;
     if (writer->spool >= 0) {
         status = coffer__mscan_write_front(writer->sink, area, writer->record_count, json, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_copy_file(writer->sink, writer->spool, 0, records_len, writer->path, err);
     } else if (writer->area == 0)
         status = coffer__mscan_write_front(writer->sink, area, 0, json, err);
@@ -439,8 +506,7 @@ coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_err
         goto out;
     if (writer->in_sequence) {
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "sequence %llu was begun and not ended",
-                              (unsigned long long)writer->next_sequence_id);
+                              "sequence %" PRIu64 " was begun and not ended", writer->next_sequence_id);
         goto out;
     }
     if ((status = coffer__mscan_writer_compose(&json, writer, err)))

@@ -11,10 +11,10 @@
 
 struct coffer_mscan_writer {
     char *path;
-    coffer__sticky sticky; /* of a failure that leaves the file in doubt */
+    coffer__sticky sticky; /* the first failed write */
 
     coffer__mscan_metadata base; /* of the file appended to, or of an empty one */
-    coffer__mscan_names names;
+    coffer__id_names names;
     coffer__mscan_new_sequence *sequences; /* new ones; the last is open while in_sequence */
     size_t sequence_count, sequence_capacity;
     bool in_sequence;
@@ -23,32 +23,33 @@ struct coffer_mscan_writer {
     uint64_t tokens_in_sequence; /* 1 + the largest token_idx of the open one */
     uint64_t record_count;       /* old and new */
     uint64_t old_record_count;
-    uint32_t area;    /* where the records start; 0 in a new file until the first is written */
-    uint64_t reserve; /* room the caller asked for, 0 = default */
+    uint64_t extent_limit; /* as in coffer__mscan_draft */
+    uint32_t area;         /* where the records start; 0 in a new file until the first is written */
+    uint64_t reserve;      /* room the caller asked for, 0 = default */
 
     /* A new file. */
     coffer__sink *sink;
-    bool exclusive;
+    bool overwrite;
     int spool; /* records wait here when the sink cannot be patched, else −1 */
 
     /* An append. */
     coffer__update *update;
     bool begun;     /* the journal is written */
-    bool must_move; /* bytes of an unfinished append stand where new records would go */
+    bool must_move; /* bytes of an unfinished append follow the last record */
     uint64_t old_size;
 };
 
-/* Frees everything, undoes everything. */
+/* Frees the writer and rolls back what was not committed. */
 void coffer__mscan_writer_free(coffer_mscan_writer *writer);
 coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *err);
-/* The metadata as it stands with everything added so far. */
+/* The metadata with everything added so far. */
 coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_mscan_writer *writer,
                                            coffer_error *err);
 /* Header, metadata and spaces up to where the records start. */
 coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
                                         const coffer__buffer *json, coffer_error *err);
 
-/* The append's half of writing and committing. */
+/* Writing and committing of an append. */
 coffer_status coffer__mscan_append_records(coffer_mscan_writer *writer, const uint8_t *packed, size_t len,
                                            coffer_error *err);
 coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, const coffer__buffer *json,

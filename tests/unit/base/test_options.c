@@ -30,7 +30,8 @@ static void options_that_do_not_give_their_size_are_refused(void **state)
     coffer_repair_opts repair_opts = { .keep_tail = true };
     coffer_convert_opts convert_opts = { .to = "csv" };
     coffer_mscan_open_opts open_opts = { .lenient = true };
-    coffer_mscan_writer_opts write_opts = { .exclusive = true };
+    coffer_mscan_replay_opts replay_opts = { 0 };
+    coffer_mscan_writer_opts write_opts = { .overwrite = true };
     coffer_source_opts source_opts = { .access = COFFER_ACCESS_READ };
     coffer_source_ops ops = { 0 };
     sample scan;
@@ -39,8 +40,7 @@ static void options_that_do_not_give_their_size_are_refused(void **state)
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer_mscan_stats_new(NULL, scan.scan, &query, &err), expected);
     assert_non_null(strstr(err.text, "struct_size is 0"));
-    assert_int_equal(coffer_mscan_scores_new(NULL, scan.scan, &query, COFFER_MSCAN_SCOPE_GLOBAL, NULL),
-                     expected);
+    assert_int_equal(coffer_mscan_scores_new(NULL, scan.scan, &query, NULL), expected);
     assert_int_equal(coffer_mscan_grid_new(NULL, scan.scan, &grid_opts, NULL), expected);
     assert_int_equal(coffer_check(NULL, scan.source, &check_opts, NULL), expected);
     assert_int_equal(coffer_list(NULL, scan.source, &list_opts, NULL), expected);
@@ -48,7 +48,9 @@ static void options_that_do_not_give_their_size_are_refused(void **state)
     assert_int_equal(coffer_repair(NULL, scan.source, "never", &repair_opts, NULL), expected);
     assert_int_equal(coffer_convert(scan.source, "never", &convert_opts, NULL), expected);
     assert_int_equal(coffer_mscan_open(NULL, scan.source, &open_opts, NULL), expected);
+    assert_int_equal(coffer_mscan_replay_new(NULL, scan.scan, &replay_opts, NULL), expected);
     assert_int_equal(coffer_mscan_writer_create(NULL, "never", &write_opts, NULL), expected);
+    assert_int_equal(coffer_mscan_writer_append_to(NULL, "never", &write_opts, NULL), expected);
     assert_int_equal(coffer_source_open(NULL, "never", &source_opts, NULL), expected);
     assert_int_equal(coffer_source_new(NULL, &ops, NULL, 0, "none", NULL), expected);
     sample_close(&scan);

@@ -300,13 +300,14 @@ static void real_values_become_raw_ones_and_back(void **state)
     assert_clean(in_folder("q.mscan"));
     opened scan = open_scan(in_folder("q.mscan"));
     coffer_mscan_record records[3];
-    coffer_mscan_quantization scale;
     assert_int_equal(coffer_mscan_read(records, scan.scan, 0, 3, NULL), COFFER_OK);
     assert_int_equal(records[0].activation, 0);
     assert_int_equal(records[1].activation, 65535);
-    assert_true(coffer_mscan_quantization_of(&scale, scan.scan, COFFER_MSCAN_ACTIVATION, 0, 0));
-    assert_true(scale.offset == -1.5);
-    assert_true(fabs(scale.offset + scale.scale * records[2].activation - 0.25) <= scale.scale / 2);
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(scan.scan, COFFER_MSCAN_ACTIVATION, 0, 0);
+    assert_non_null(scale);
+    assert_true(scale->offset == -1.5);
+    assert_true(fabs(scale->offset + scale->scale * records[2].activation - 0.25) <= scale->scale / 2);
     close_scan(&scan);
 
     char metadata[300];
@@ -443,8 +444,8 @@ static void a_value_that_does_not_fit_is_named_by_line_and_column(void **state)
         { "0,0,-1,1,1\n", "line 2, column block_idx: -1" },
         { "0,0,0,1,0.5\n", "line 2, column grad_norm: 0.5" },
         { "0,0,0,1,nan\n", "line 2, column grad_norm: nan" },
-        { "0,0,0,x,1\n", "line 2, column activation: \"x\" is no number" },
-        { "0,0,0,,1\n", "line 2, column activation: \"\" is no number" },
+        { "0,0,0,x,1\n", "line 2, column activation: \"x\" is not a number" },
+        { "0,0,0,,1\n", "line 2, column activation: \"\" is not a number" },
         { "0,0,0,0x10,1\n", "line 2, column activation: \"0x10\"" },
         { "0,0,0,1\n", "line 2 has 4 fields" },
         { "0,0,0,1,1,1\n", "line 2 has 6 fields" },
@@ -513,7 +514,7 @@ static void rows_that_contradict_the_metadata_are_refused(void **state)
     assert_fails(write_text("a.csv", TITLE "4,0,0,1,1\n"), in_folder("a.mscan"), WITH(metadata),
                  COFFER_E_INCONSISTENT, "line 2, column token_idx: token 4");
     assert_fails(write_text("a.csv", "sequence," TITLE "0,2,0,0,1,1\n"), in_folder("a.mscan"), WITH(metadata),
-                 COFFER_E_INCONSISTENT, "lies in sequence 1");
+                 COFFER_E_INCONSISTENT, "is in sequence 1");
     assert_fails(write_text("a.csv", "param_name," TITLE "b,0,0,0,1,1\n"), in_folder("a.mscan"),
                  WITH(metadata), COFFER_E_INCONSISTENT, "\"b\" is not the name");
     assert_fails(write_text("a.csv", TITLE), in_folder("a.mscan"), WITH(metadata, "model-name=x"),

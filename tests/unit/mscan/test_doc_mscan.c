@@ -63,7 +63,7 @@ static uint64_t fact(const void *context, const char *name)
         { "parameters", coffer_mscan_param_count(scan) },
         { "sequences", coffer_mscan_sequence_count(scan) },
         { "total tokens", coffer_mscan_total_tokens(scan) },
-        { "first token of sequence 1", coffer_mscan_sequence_at(scan, 1).first_token },
+        { "first token of sequence 1", coffer_mscan_sequence_at(scan, 1)->first_token },
         { "sum of activations", total->column[COFFER_MSCAN_ACTIVATION].sum },
         { "sum of gradient norms", total->column[COFFER_MSCAN_GRAD_NORM].sum },
     };

@@ -39,8 +39,8 @@ static void a_sequence_is_appended_in_place(void **state)
     coffer_mscan *scan = scan_open(src);
     assert_int_equal(coffer_mscan_record_count(scan), 20);
     assert_int_equal(coffer_mscan_total_tokens(scan), 10);
-    assert_int_equal(coffer_mscan_sequence_at(scan, 2).sequence_id, 2);
-    assert_string_equal(coffer_mscan_sequence_at(scan, 2).source, "third");
+    assert_int_equal(coffer_mscan_sequence_at(scan, 2)->sequence_id, 2);
+    assert_string_equal(coffer_mscan_sequence_at(scan, 2)->source, "third");
     assert_int_equal(coffer_mscan_param_count(scan), 2);
     assert_int_equal(coffer_mscan_read(&record, scan, 12, 1, NULL), COFFER_OK);
     assert_int_equal(record.token_idx, 6);
@@ -90,7 +90,7 @@ static void keys_that_nobody_knows_are_kept(void **state)
         assert_non_null(strstr(text, "\"70000\":\"far\""));
         assert_non_null(strstr(text, "\"9\":\"nine\""));
         assert_non_null(strstr(text, "\"z\":-1.5e"));
-        assert_int_equal(coffer_mscan_sequence_at(scan, 1).sequence_id, 5);
+        assert_int_equal(coffer_mscan_sequence_at(scan, 1)->sequence_id, 5);
         coffer_mscan_close(scan);
         coffer_source_close(src);
     }

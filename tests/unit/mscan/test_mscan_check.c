@@ -83,7 +83,7 @@ static void sequence_ids_out_of_order_and_twice_are_errors(void **state)
     assert_string_equal(scan_text(report, COFFER_E_NOT_SORTED),
                         "sequence_id 2 comes after 5 (2 out of order in all)");
     assert_string_equal(scan_text(report, COFFER_E_DUPLICATE),
-                        "sequence_id 5 stands more than once (1 repeated in all)");
+                        "sequence_id 5 is used more than once (1 repeated in all)");
     coffer_report_free(report);
 }
 

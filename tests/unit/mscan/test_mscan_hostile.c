@@ -13,12 +13,13 @@ static size_t original_len;
 static int make_original(void **state)
 {
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_quantization scale = COFFER_MSCAN_QUANTIZATION_INIT;
     const char *path;
     (void)state;
     folder = temp_make();
     path = temp_path(folder, "good.mscan");
     opts.reserve_bytes = 64;
-    opts.quantized = true;
+    opts.activation = opts.grad_norm = &scale;
     assert_int_equal(scan_create(path, &opts, 2, 3, NULL), COFFER_OK);
     original = temp_read(path, &original_len);
     return 0;

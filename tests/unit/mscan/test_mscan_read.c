@@ -65,14 +65,14 @@ static void metadata_is_as_the_file_says(void **state)
     assert_int_equal(coffer_mscan_record_count(made.scan), 4);
     assert_string_equal(coffer_mscan_model_name(made.scan), "m");
     assert_int_equal(coffer_mscan_param_count(made.scan), 2);
-    assert_int_equal(coffer_mscan_param_at(made.scan, 0).id, 1);
-    assert_string_equal(coffer_mscan_param_at(made.scan, 1).name, "seven");
+    assert_int_equal(coffer_mscan_param_at(made.scan, 0)->id, 1);
+    assert_string_equal(coffer_mscan_param_at(made.scan, 1)->name, "seven");
     assert_string_equal(coffer_mscan_param_name(made.scan, 7), "seven");
     assert_null(coffer_mscan_param_name(made.scan, 2));
     assert_int_equal(coffer_mscan_sequence_count(made.scan), 3);
-    assert_string_equal(coffer_mscan_sequence_at(made.scan, 0).source, "first");
-    assert_null(coffer_mscan_sequence_at(made.scan, 1).source);
-    assert_int_equal(coffer_mscan_sequence_at(made.scan, 2).sequence_id, 5);
+    assert_string_equal(coffer_mscan_sequence_at(made.scan, 0)->source, "first");
+    assert_null(coffer_mscan_sequence_at(made.scan, 1)->source);
+    assert_int_equal(coffer_mscan_sequence_at(made.scan, 2)->sequence_id, 5);
     assert_int_equal(coffer_mscan_metadata(made.scan, &len)[len - 1], '}');
     drop(&made);
 }
@@ -82,12 +82,12 @@ static void tokens_are_the_sum_over_the_sequences(void **state)
     fixture made = make(two_params, four, 4);
     (void)state;
     assert_int_equal(coffer_mscan_total_tokens(made.scan), 5);
-    assert_int_equal(coffer_mscan_sequence_at(made.scan, 2).first_token, 2);
+    assert_int_equal(coffer_mscan_sequence_at(made.scan, 2)->first_token, 2);
     assert_int_equal(coffer_mscan_sequence_of_token(made.scan, 0), 0);
     assert_int_equal(coffer_mscan_sequence_of_token(made.scan, 1), 0);
     assert_int_equal(coffer_mscan_sequence_of_token(made.scan, 2), 2);
     assert_int_equal(coffer_mscan_sequence_of_token(made.scan, 4), 2);
-    assert_true(coffer_mscan_sequence_of_token(made.scan, 5) == SIZE_MAX);
+    assert_true(coffer_mscan_sequence_of_token(made.scan, 5) == COFFER_INDEX_NONE);
     drop(&made);
 }
 
@@ -159,7 +159,7 @@ static void a_file_without_sequences_has_no_tokens(void **state)
     assert_int_equal(coffer_mscan_sequence_count(made.scan), 0);
     assert_int_equal(coffer_mscan_param_count(made.scan), 0);
     assert_string_equal(coffer_mscan_model_name(made.scan), "");
-    assert_true(coffer_mscan_sequence_of_token(made.scan, 0) == SIZE_MAX);
+    assert_true(coffer_mscan_sequence_of_token(made.scan, 0) == COFFER_INDEX_NONE);
     drop(&made);
 }
 
@@ -246,9 +246,17 @@ static void limits_are_kept(void **state)
     free(bytes);
 }
 
+static void assert_scale(const fixture *made, coffer_mscan_metric metric, uint16_t param, double scale,
+                         double offset)
+{
+    const coffer_mscan_quantization *found = coffer_mscan_quantization_of(made->scan, metric, param, 0);
+    assert_non_null(found);
+    assert_true(found->scale == scale && found->offset == offset);
+    assert_int_equal(found->struct_size, sizeof *found);
+}
+
 static void scales_belong_to_the_file_a_parameter_or_a_sequence(void **state)
 {
-    coffer_mscan_quantization scale;
     fixture made = make(
         "{\"id_to_param_name_map\": {\"1\": \"one\", \"2\": \"two\"}, \"sequences\": [{\"sequence_id\": 0, "
         "\"num_tokens\": 1}], \"quantization\": {\"activation\": {\"kind\": \"linear\", \"scale\": 0.5, "
@@ -257,13 +265,10 @@ static void scales_belong_to_the_file_a_parameter_or_a_sequence(void **state)
         "\"offset\": 1}]}}}",
         NULL, 0);
     (void)state;
-    assert_true(coffer_mscan_quantization_of(&scale, made.scan, COFFER_MSCAN_ACTIVATION, 2, 0));
-    assert_true(scale.scale == 4 && scale.offset == 3);
-    assert_true(coffer_mscan_quantization_of(&scale, made.scan, COFFER_MSCAN_ACTIVATION, 1, 0));
-    assert_true(scale.scale == 0.5 && scale.offset == -1);
-    assert_true(coffer_mscan_quantization_of(&scale, made.scan, COFFER_MSCAN_GRAD_NORM, 1, 0));
-    assert_true(scale.scale == 2 && scale.offset == 1);
-    assert_false(coffer_mscan_quantization_of(&scale, made.scan, COFFER_MSCAN_GRAD_NORM, 1, 1));
+    assert_scale(&made, COFFER_MSCAN_ACTIVATION, 2, 4, 3);
+    assert_scale(&made, COFFER_MSCAN_ACTIVATION, 1, 0.5, -1);
+    assert_scale(&made, COFFER_MSCAN_GRAD_NORM, 1, 2, 1);
+    assert_null(coffer_mscan_quantization_of(made.scan, COFFER_MSCAN_GRAD_NORM, 1, 1));
     assert_int_equal(coffer_mscan_quantization_scope(made.scan, COFFER_MSCAN_GRAD_NORM),
                      COFFER_MSCAN_SCALE_SEQUENCE);
     drop(&made);
@@ -284,14 +289,13 @@ static void scales_that_are_not_understood_leave_raw_integers(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        coffer_mscan_quantization scale;
         char json[400];
         snprintf(json, sizeof json,
                  "{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 1}], \"quantization\": %s}",
                  cases[i]);
         fixture made = make(json, NULL, 0);
         coffer_report *report = scan_check(made.src, false);
-        assert_false(coffer_mscan_quantization_of(&scale, made.scan, COFFER_MSCAN_ACTIVATION, 0, 0));
+        assert_null(coffer_mscan_quantization_of(made.scan, COFFER_MSCAN_ACTIVATION, 0, 0));
         assert_int_equal(coffer_report_total(report, COFFER_ERROR), 0);
         assert_true(scan_has(report, COFFER_E_BAD_VALUE, COFFER_WARNING));
         coffer_report_free(report);
@@ -310,7 +314,7 @@ static void more_parameters_than_ids_are_kept_in_order(void **state)
     fixture made = make(json, NULL, 0);
     assert_int_equal(coffer_mscan_param_count(made.scan), count);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(coffer_mscan_param_at(made.scan, i).id, i);
+        assert_int_equal(coffer_mscan_param_at(made.scan, i)->id, i);
     assert_string_equal(coffer_mscan_param_name(made.scan, 65535), "p65535");
     coffer_report *report = scan_check(made.src, false);
     assert_true(scan_has(report, COFFER_E_BAD_VALUE, COFFER_WARNING));
@@ -318,6 +322,31 @@ static void more_parameters_than_ids_are_kept_in_order(void **state)
     coffer_report_free(report);
     drop(&made);
     free(json);
+}
+
+static void metadata_alone_is_a_scan_without_records(void **state)
+{
+    static const char json[] = "{\"model_name\": \"m\", \"id_to_param_name_map\": {\"2\": \"two\"}, "
+                               "\"sequences\": [{\"sequence_id\": 7, \"num_tokens\": 3}]}  ";
+    coffer_mscan *scan = NULL;
+    coffer_mscan_record record;
+    bool sorted = false;
+    (void)state;
+    assert_int_equal(coffer_mscan_open_metadata(&scan, json, sizeof json - 1, NULL, NULL), COFFER_OK);
+    assert_string_equal(coffer_mscan_model_name(scan), "m");
+    assert_int_equal(coffer_mscan_total_tokens(scan), 3);
+    assert_int_equal(coffer_mscan_record_count(scan), 0);
+    assert_string_equal(coffer_mscan_param_at(scan, 0)->name, "two");
+    assert_null(coffer_mscan_param_at(scan, 1));
+    assert_int_equal(coffer_mscan_sequence_at(scan, 0)->sequence_id, 7);
+    assert_null(coffer_mscan_sequence_at(scan, 1));
+    assert_int_equal(coffer_mscan_is_sorted(&sorted, scan, NULL), COFFER_OK);
+    assert_true(sorted);
+    assert_int_equal(coffer_mscan_read(&record, scan, 0, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    coffer_mscan_close(scan);
+    scan = NULL;
+    assert_int_equal(coffer_mscan_open_metadata(&scan, "[]", 2, NULL, NULL), COFFER_E_BAD_JSON);
+    assert_null(scan);
 }
 
 int main(void)
@@ -336,6 +365,7 @@ int main(void)
         cmocka_unit_test(scales_belong_to_the_file_a_parameter_or_a_sequence),
         cmocka_unit_test(scales_that_are_not_understood_leave_raw_integers),
         cmocka_unit_test(more_parameters_than_ids_are_kept_in_order),
+        cmocka_unit_test(metadata_alone_is_a_scan_without_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,8 +123,8 @@ static void a_tail_is_taken_in_as_far_as_it_makes_sense(void **state)
 
     src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
-    assert_int_equal(coffer_mscan_sequence_at(scan, 1).sequence_id, 8);
-    assert_string_equal(coffer_mscan_sequence_at(scan, 1).source, "recovered");
+    assert_int_equal(coffer_mscan_sequence_at(scan, 1)->sequence_id, 8);
+    assert_string_equal(coffer_mscan_sequence_at(scan, 1)->source, "recovered");
     coffer_mscan_close(scan);
     coffer_source_close(src);
     coffer_report_free(report);
@@ -180,7 +180,7 @@ static void assert_named(const char *json, size_t json_len, size_t sequences)
     src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
     assert_string_equal(coffer_mscan_param_name(scan, 1), "one {\"}");
-    assert_int_equal(coffer_mscan_sequence_at(scan, sequences - 1).sequence_id, sequences - 1);
+    assert_int_equal(coffer_mscan_sequence_at(scan, sequences - 1)->sequence_id, sequences - 1);
     coffer_mscan_close(scan);
     coffer_source_close(src);
 }
@@ -242,8 +242,8 @@ static void ids_in_disorder_are_numbered_anew(void **state)
     assert_int_equal(repair_vector("duplicate-sequence-id.mscan", false, NULL), COFFER_OK);
     coffer_source *src = scan_source(temp_path(temp_folder, "out"));
     coffer_mscan *scan = scan_open(src);
-    assert_int_equal(coffer_mscan_sequence_at(scan, 0).sequence_id, 0);
-    assert_int_equal(coffer_mscan_sequence_at(scan, 1).sequence_id, 1);
+    assert_int_equal(coffer_mscan_sequence_at(scan, 0)->sequence_id, 0);
+    assert_int_equal(coffer_mscan_sequence_at(scan, 1)->sequence_id, 1);
     coffer_mscan_close(scan);
     coffer_source_close(src);
 }

@@ -26,7 +26,7 @@ static void open_scan(sample *out, size_t count, order tokens)
     sample_open(out, params_json, sequences_json, records, count);
 }
 
-/* What the file says about a token, the slow way. */
+/* Compares a step with all records of the file. */
 static void assert_step(const sample *s, const coffer_mscan_step *step, uint64_t token)
 {
     size_t found = 0;
@@ -48,9 +48,9 @@ static void assert_step(const sample *s, const coffer_mscan_step *step, uint64_t
 static void walk_everywhere(const sample *s)
 {
     coffer_mscan_replay *replay = NULL;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     bool more;
-    assert_int_equal(coffer_mscan_replay_new(&replay, s->scan, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_replay_new(&replay, s->scan, NULL, NULL), COFFER_OK);
     for (uint64_t token = 0; token < 100; token++) {
         assert_int_equal(coffer_mscan_replay_next(&more, &step, replay, NULL), COFFER_OK);
         assert_true(more);
@@ -127,11 +127,11 @@ static void a_token_past_the_total_cannot_be_sought_and_nothing_moves(void **sta
     (void)state;
     sample s;
     coffer_mscan_replay *replay = NULL;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     bool more;
     coffer_error err = COFFER_ERROR_INIT;
     open_scan(&s, 500, SORTED);
-    assert_int_equal(coffer_mscan_replay_new(&replay, s.scan, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_replay_new(&replay, s.scan, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_replay_seek(replay, 60, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_replay_seek(replay, 101, &err), COFFER_E_OUT_OF_BOUNDS);
     assert_string_equal(err.text, "token 101, the scan has 100");
@@ -153,7 +153,7 @@ static void an_index_larger_than_the_limit_is_refused(void **state)
     opts.limits = &limits;
     open_scan(&s, 5000, UNSORTED);
     assert_int_equal(coffer_mscan_open(&scan, s.source, &opts, NULL), COFFER_OK);
-    assert_int_equal(coffer_mscan_replay_new(&replay, scan, NULL), COFFER_E_LIMIT);
+    assert_int_equal(coffer_mscan_replay_new(&replay, scan, NULL, NULL), COFFER_E_LIMIT);
     assert_null(replay);
     coffer_mscan_close(scan);
     sample_close(&s);
@@ -164,13 +164,13 @@ static void a_count_of_tokens_that_lies_takes_no_memory(void **state)
     (void)state;
     sample s;
     coffer_mscan_replay *replay = NULL;
-    coffer_mscan_step step;
+    coffer_mscan_step step = COFFER_MSCAN_STEP_INIT;
     bool more;
     coffer_mscan_record *records = calloc(2, sizeof *records);
     records[0].token_idx = 9;
     records[1].token_idx = 4;
     sample_open(&s, params_json, "[{\"sequence_id\": 0, \"num_tokens\": 4000000000}]", records, 2);
-    assert_int_equal(coffer_mscan_replay_new(&replay, s.scan, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_replay_new(&replay, s.scan, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_replay_seek(replay, 4000000000, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_replay_prev(&more, &step, replay, NULL), COFFER_OK);
     assert_int_equal(step.record_count, 0);

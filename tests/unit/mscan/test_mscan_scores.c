@@ -134,7 +134,8 @@ static void assert_scores_are_right(const sample *s, coffer_mscan_scope scope)
         coffer_mscan_scores *scores = NULL;
         size_t expected_groups = 0;
         query.by = (coffer_mscan_by)by;
-        assert_int_equal(coffer_mscan_scores_new(&scores, s->scan, &query, scope, NULL), COFFER_OK);
+        query.scope = scope;
+        assert_int_equal(coffer_mscan_scores_new(&scores, s->scan, &query, NULL), COFFER_OK);
         for (uint64_t key = 0; key < 60; key++)
             expected_groups += expected_score(s, query.by, key, scope, by_layer).count > 0;
         assert_int_equal(coffer_mscan_scores_count(scores), expected_groups);
@@ -191,11 +192,10 @@ static void little_memory_changes_no_score(void **state)
         sample_open(&far, params_json, sequences_json, records, 5000);
         tight.memory_bytes = UINT64_C(16) << 20;
         query.by = COFFER_MSCAN_BY_TOKEN;
-        assert_int_equal(
-            coffer_mscan_scores_new(&expected, near.scan, &query, COFFER_MSCAN_SCOPE_LAYER, NULL), COFFER_OK);
+        query.scope = COFFER_MSCAN_SCOPE_LAYER;
+        assert_int_equal(coffer_mscan_scores_new(&expected, near.scan, &query, NULL), COFFER_OK);
         query.limits = &tight;
-        assert_int_equal(coffer_mscan_scores_new(&scores, far.scan, &query, COFFER_MSCAN_SCOPE_LAYER, NULL),
-                         COFFER_OK);
+        assert_int_equal(coffer_mscan_scores_new(&scores, far.scan, &query, NULL), COFFER_OK);
         assert_int_equal(coffer_mscan_scores_count(scores), coffer_mscan_scores_count(expected));
         for (size_t i = 0; i < coffer_mscan_scores_count(scores); i++) {
             coffer_mscan_score moved = *coffer_mscan_scores_at(expected, i);
@@ -217,11 +217,11 @@ static void a_selection_has_means_of_its_own(void **state)
     (void)state;
     open_random(&s, 5000, true);
     query.by = COFFER_MSCAN_BY_ALL;
+    query.scope = COFFER_MSCAN_SCOPE_LAYER;
     query.token_begin = 10;
     query.token_end = 20;
     query.param_glob = "model.layers.*";
-    assert_int_equal(coffer_mscan_scores_new(&scores, s.scan, &query, COFFER_MSCAN_SCOPE_LAYER, NULL),
-                     COFFER_OK);
+    assert_int_equal(coffer_mscan_scores_new(&scores, s.scan, &query, NULL), COFFER_OK);
     assert_int_equal(coffer_mscan_scores_count(scores), 1);
     assert_true(coffer_mscan_scores_at(scores, 0)->count > 100);
     assert_true(coffer_mscan_scores_at(scores, 0)->count < 1000);
@@ -240,8 +240,8 @@ static void a_scan_without_layers_has_no_scores_in_layer_scope(void **state)
         coffer_mscan_record *records = calloc(3, sizeof *records);
         sample_open(&s, "{\"0\": \"w\"}", sequences_json, records, 3);
         query.by = (coffer_mscan_by)by;
-        assert_int_equal(coffer_mscan_scores_new(&scores, s.scan, &query, COFFER_MSCAN_SCOPE_LAYER, NULL),
-                         COFFER_OK);
+        query.scope = COFFER_MSCAN_SCOPE_LAYER;
+        assert_int_equal(coffer_mscan_scores_new(&scores, s.scan, &query, NULL), COFFER_OK);
         assert_int_equal(coffer_mscan_scores_count(scores), 0);
         coffer_mscan_scores_free(scores);
         sample_close(&s);

@@ -21,12 +21,15 @@ static void what_is_written_is_read_back(void **state)
 {
     const char *path = temp_path(temp_folder, "back.mscan");
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
-    coffer_mscan_quantization scale;
+    coffer_mscan_quantization activation = COFFER_MSCAN_QUANTIZATION_INIT;
+    coffer_mscan_quantization grad_norm = COFFER_MSCAN_QUANTIZATION_INIT;
     coffer_mscan_record records[4];
     (void)state;
     opts.model_name = "Qwen \"3\"";
-    opts.quantized = true;
-    opts.quantization[COFFER_MSCAN_GRAD_NORM] = (coffer_mscan_quantization){ 0.1, -2.0 };
+    grad_norm.scale = 0.1;
+    grad_norm.offset = -2.0;
+    opts.activation = &activation;
+    opts.grad_norm = &grad_norm;
     opts.block_size = 64;
     opts.extra_json = "{\"run\": {\"seed\": 3}}";
     assert_int_equal(scan_create(path, &opts, 2, 2, NULL), COFFER_OK);
@@ -37,8 +40,8 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(coffer_mscan_record_count(scan), 8);
     assert_int_equal(coffer_mscan_total_tokens(scan), 4);
     assert_string_equal(coffer_mscan_model_name(scan), "Qwen \"3\"");
-    assert_true(coffer_mscan_quantization_of(&scale, scan, COFFER_MSCAN_GRAD_NORM, 0, 0));
-    assert_true(scale.scale == 0.1 && scale.offset == -2.0);
+    const coffer_mscan_quantization *scale = coffer_mscan_quantization_of(scan, COFFER_MSCAN_GRAD_NORM, 0, 0);
+    assert_true(scale && scale->scale == 0.1 && scale->offset == -2.0);
     assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"run\":{\"seed\":3}"));
     assert_non_null(strstr(coffer_mscan_metadata(scan, NULL), "\"block_size\":64"));
     assert_int_equal(coffer_mscan_read(records, scan, 4, 4, NULL), COFFER_OK);
@@ -226,8 +229,10 @@ static void options_that_make_no_sense_are_refused(void **state)
     static const char *const extras[] = { "[1]", "{\"sequences\": []}", "{\"format_version\": 2}",
                                           "{\"block_size\": 1}" };
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_quantization not_finite = COFFER_MSCAN_QUANTIZATION_INIT;
     coffer_mscan_writer *writer;
     (void)state;
+    not_finite.scale = NAN;
     opts.block_size = 64;
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
         opts.extra_json = extras[i];
@@ -238,26 +243,70 @@ static void options_that_make_no_sense_are_refused(void **state)
     assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_BAD_JSON);
     opts.extra_json = NULL;
-    opts.quantized = true;
-    opts.quantization[0].scale = NAN;
+    opts.grad_norm = &not_finite;
     assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_INVALID_ARGUMENT);
-    opts.quantized = false;
+    opts.grad_norm = NULL;
     opts.model_name = "\xc3";
     assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
                      COFFER_E_BAD_TEXT);
     assert_false(temp_exists(temp_path(temp_folder, "no")));
 }
 
-static void an_exclusive_writer_leaves_an_old_file_alone(void **state)
+static void records_with_global_tokens_go_under_given_metadata(void **state)
+{
+    static const char metadata[] =
+        "{\"note\": 1, \"id_to_param_name_map\": {\"3\": \"w\"}, \"sequences\": [{\"sequence_id\": 4, "
+        "\"num_tokens\": 2, \"first_record\": 5, \"num_records\": 9, \"crc32\": 1}, {\"sequence_id\": 6, "
+        "\"num_tokens\": 3}]}";
+    const coffer_mscan_record records[2] = { { 4, 3, 0, 1, 2 }, { 0, 9, 1, 3, 4 } };
+    const coffer_mscan_record past = { 5, 3, 0, 0, 0 };
+    const char *path = temp_path(temp_folder, "global");
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_writer *writer = NULL;
+    coffer_mscan_record found[2];
+    (void)state;
+    opts.metadata_json = metadata;
+    assert_int_equal(coffer_mscan_writer_create(&writer, path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_global(writer, records, 2, NULL), COFFER_E_DANGLING_REFERENCE);
+    assert_int_equal(coffer_mscan_writer_add_param_id(writer, 9, "v", NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_put_global(writer, &past, 1, NULL), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_mscan_writer_put_global(writer, records, 2, NULL), COFFER_OK);
+    assert_int_equal(coffer_mscan_writer_commit(writer, NULL), COFFER_OK);
+
+    coffer_mscan *scan = NULL;
+    assert_int_equal(coffer_mscan_open_path(&scan, path, NULL, NULL), COFFER_OK);
+    assert_string_equal(coffer_mscan_metadata(scan, NULL),
+                        "{\"note\":1,\"id_to_param_name_map\":{\"3\":\"w\",\"9\":\"v\"},\"sequences\":[{"
+                        "\"sequence_id\":4,\"num_tokens\":2},{\"sequence_id\":6,\"num_tokens\":3}]}");
+    assert_int_equal(coffer_mscan_read(found, scan, 0, 2, NULL), COFFER_OK);
+    assert_memory_equal(found, records, sizeof records);
+    coffer_mscan_close(scan);
+}
+
+static void metadata_of_another_scan_excludes_other_settings(void **state)
+{
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_writer *writer = NULL;
+    (void)state;
+    opts.metadata_json = "{}";
+    opts.model_name = "other";
+    assert_int_equal(coffer_mscan_writer_create(&writer, temp_path(temp_folder, "no"), &opts, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
+    assert_null(writer);
+}
+
+static void an_old_file_is_replaced_only_when_asked(void **state)
 {
     const char *path = temp_path(temp_folder, "taken");
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     (void)state;
     temp_write(path, "mine", 4);
-    opts.exclusive = true;
     assert_int_equal(scan_create(path, &opts, 1, 1, NULL), COFFER_E_EXISTS);
     assert_true(temp_holds(path, "mine", 4));
+    opts.overwrite = true;
+    assert_int_equal(scan_create(path, &opts, 1, 1, NULL), COFFER_OK);
+    scan_assert_clean(path);
 }
 
 int main(void)
@@ -275,7 +324,9 @@ int main(void)
         cmocka_unit_test(counts_and_tokens_stop_at_what_the_file_can_say),
         cmocka_unit_test(a_sequence_left_open_is_not_committed),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
-        cmocka_unit_test(an_exclusive_writer_leaves_an_old_file_alone),
+        cmocka_unit_test(records_with_global_tokens_go_under_given_metadata),
+        cmocka_unit_test(metadata_of_another_scan_excludes_other_settings),
+        cmocka_unit_test(an_old_file_is_replaced_only_when_asked),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }
