@@ -110,7 +110,7 @@ static void bench_open(bench_table *table, const options *opts)
 
 typedef struct stats_work {
     const coffer_mscan *scan;
-    const char *path; /* when set, the file is opened and mapped anew */
+    const char *path; /* when set, each run opens and maps the file */
     coffer_mscan_by by;
     uint32_t threads;
 } stats_work;
@@ -157,7 +157,7 @@ static void bench_stats(double rates[2], bench_table *table, const options *opts
     bench_add_rate(table, "stats by param, 1 thread, aligned", millions,
                    bench_measure(run_stats, &work, opts->runs), "M records/s");
     work = (stats_work){ .path = odd_path, .by = COFFER_MSCAN_BY_PARAM, .threads = 1 };
-    bench_add_rate(table, "stats by param, 1 thread, mapped anew each time", millions,
+    bench_add_rate(table, "stats by param, 1 thread, mapped again each time", millions,
                    bench_measure(run_stats, &work, opts->runs), "M records/s");
     static const char *const others[] = { "stats by block", "stats by token", "stats by sequence" };
     for (int i = 0; i < 3; i++) {

@@ -45,7 +45,7 @@ static void describe_and_list(const fuzz_input *input)
     }
 }
 
-/* Of a file without errors every tensor has a name, a type and all of its bytes. */
+/* In a file without errors every tensor has a name, a type and all of its bytes. */
 static void read_everything(const fuzz_input *input)
 {
     coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;

@@ -39,7 +39,7 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     return clean;
 }
 
-/* Errors in what is taken over as it is stay: then only that the file opens. */
+/* Errors in sections that are copied unchanged remain: then the file must only open. */
 static void try_repair(const fuzz_input *input, const char *path)
 {
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;

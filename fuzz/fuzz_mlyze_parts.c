@@ -76,7 +76,7 @@ static void recover(const coffer_limits *limits)
     coffer_report_free(report);
 }
 
-/* Where the first of the two files ends; it begins behind that byte. */
+/* The end of the first of the two files, which begins after that byte. */
 static size_t end_of_part(const uint8_t *bytes, size_t size)
 {
     return 1 + (size - 1) * bytes[0] / 255;

@@ -47,7 +47,7 @@ static void describe_and_list(const fuzz_input *input)
     coffer_node_free(node);
 }
 
-/* What repair writes opens; when its input did, it says the same. */
+/* The output of repair opens; if the input opened too, both have the same content. */
 static void repair(const fuzz_input *input)
 {
     char path[64];

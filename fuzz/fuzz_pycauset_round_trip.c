@@ -14,7 +14,7 @@ enum { MOST_ROWS = 150, MOST_COLS = 200 };
 typedef struct script {
     const uint8_t *data;
     size_t size;
-    uint64_t random; /* goes on when the bytes are used up */
+    uint64_t random; /* used after the end of the bytes */
 } script;
 
 static uint8_t next_byte(script *s)

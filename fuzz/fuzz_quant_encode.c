@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MOST_ELEMENTS 8192
 #define SUMS_MISS 1.0001 /* sums are float32 */
 
-/* What is left of the input, from its start again when it is used up. */
+/* The rest of the input, repeated from its start when it is used up. */
 typedef struct reel {
     const uint8_t *bytes;
     size_t size, at;

@@ -41,9 +41,9 @@ typedef enum coffer_dtype {
     COFFER_DTYPE_COUNT
 } coffer_dtype;
 
-/* "f32", "c128", "k4"; "none" for what is no type. */
+/* "f32", "c128", "k4"; "none" for any other number. */
 COFFER_API const char *coffer_dtype_name(coffer_dtype dtype);
-/* COFFER_DTYPE_NONE when there is none of that name. */
+/* COFFER_DTYPE_NONE when no type has that name. */
 COFFER_API coffer_dtype coffer_dtype_by_name(const char *name);
 /* Bytes of one element; 0 for types that are packed or quantized. */
 COFFER_API size_t coffer_dtype_size(coffer_dtype dtype);

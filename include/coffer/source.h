@@ -22,7 +22,7 @@ typedef struct coffer_source_opts {
     uint32_t struct_size;
     coffer_access access;
     bool
-        ignore_journal; /* show the bytes as they are, even when an interrupted update lies beside the file */
+        ignore_journal; /* show the current bytes, even when an interrupted update left a journal */
 } coffer_source_opts;
 
 #define COFFER_SOURCE_OPTS_INIT                               \
@@ -30,7 +30,7 @@ typedef struct coffer_source_opts {
         sizeof(coffer_source_opts), COFFER_ACCESS_AUTO, false \
     }
 
-/* What a commit waits for. */
+/* When a commit returns. */
 typedef enum coffer_durability {
     COFFER_DURABILITY_FULL = 0, /* the data is on disk when the call returns */
     COFFER_DURABILITY_ORDERED,  /* a crash leaves the old or the new state, perhaps the old one */
@@ -40,7 +40,7 @@ typedef enum coffer_durability {
 COFFER_API void coffer_source_opts_init(coffer_source_opts *opts, uint32_t struct_size);
 
 /* Opens a file for reading. "-" is standard input; pipes are spooled to an unnamed temporary file first.
- * When a whole rollback journal lies beside the file, the source shows the state before the interrupted
+ * When the file has a complete rollback journal, the source shows the state before the interrupted
  * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that
  * serves only mappings of this library and passes every other signal on: a file cut while it is mapped gives
  * COFFER_E_CHANGED instead of killing the process. */
@@ -56,7 +56,7 @@ typedef struct coffer_source_ops {
     uint32_t struct_size;
     /* Fills out[0..len). The range has been checked against the size. Must be thread-safe. */
     coffer_status (*read_at)(void *context, void *out, uint64_t offset, size_t len, coffer_error *err);
-    /* Borrowed bytes, valid until close, or NULL when there are none at hand. May be NULL. */
+    /* Borrowed bytes, valid until close, or NULL when they are not in memory. May be NULL. */
     const uint8_t *(*view)(void *context, uint64_t offset, size_t len);
     /* Fails when bytes handed out by `view` may have been wrong. May be NULL. */
     coffer_status (*intact)(void *context, coffer_error *err);

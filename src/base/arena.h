@@ -15,7 +15,7 @@ typedef struct coffer__arena {
         NULL, false        \
     }
 
-/* Aligned for any type, not zeroed; NULL when there is no memory. */
+/* Aligned for any type, not zeroed; NULL when out of memory. */
 void *coffer__arena_take(coffer__arena *arena, size_t size);
 /* A copy with a NUL after it. */
 char *coffer__arena_text(coffer__arena *arena, const char *text, size_t len);

@@ -83,7 +83,7 @@ static void gather(coffer__differences *block, double *distances, const double *
     }
 }
 
-/* What the kernel counts of distances that were computed one by one. */
+/* Counts distances that were computed one by one, as the kernel does. */
 static void count_distances(coffer__differences *block, const double *distances, size_t count,
                             double tolerance)
 {

@@ -14,8 +14,8 @@
 
 typedef struct coffer__moments {
     uint64_t finite, nans, zeros;
-    double min, max;            /* of the finite ones; infinities the wrong way round when there are none */
-    double mean;                /* of the finite ones, roughly; 0 when there are none */
+    double min, max;            /* of the finite ones; +inf and -inf without finite ones */
+    double mean;                /* approximate, of the finite ones; 0 without finite ones */
     double deviations, squares; /* sums of (x - mean) and of (x - mean)^2 */
 } coffer__moments;
 
@@ -28,7 +28,7 @@ typedef struct coffer__differences {
 typedef void (*coffer__convert_kernel)(void *out, const void *in, size_t count);
 
 typedef struct coffer__elements_kernels {
-    /* [from][to]; NULL where there is no loop of its own. */
+    /* [from][to]; NULL for pairs without their own loop. */
     coffer__convert_kernel convert[COFFER_DTYPE_F64 + 1][COFFER_DTYPE_F64 + 1];
     /* 0 for a byte that is 0, else the bit pattern `one`, of 1, 2, 4 or 8 bytes. */
     void (*select[4])(void *out, const void *in, size_t count, uint64_t one);

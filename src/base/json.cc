@@ -196,7 +196,7 @@ bool restore(coffer__json *json, const input &in, const odd_numbers &odd)
     return true;
 }
 
-/* Parses a copy of the text that has the bytes behind it that simdjson may read. */
+/* Parses a padded copy of the text: simdjson may read past the end. */
 simdjson::error_code parse_padded(simdjson::dom::parser *parser, const input &in, const odd_numbers &odd)
 {
     uint8_t *padded = static_cast<uint8_t *>(coffer__malloc(in.len + simdjson::SIMDJSON_PADDING));
@@ -245,7 +245,7 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
     return COFFER_OK;
 }
 
-/* What simdjson makes of the text, and once more without the numbers that it cannot read, when there are any.
+/* Parses the text, and parses it again without the numbers that simdjson cannot read, if it has such numbers.
  */
 coffer_status parse(simdjson::dom::parser *parser, odd_numbers *odd, const input &in, coffer_error *err)
 {

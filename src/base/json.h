@@ -63,9 +63,9 @@ const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */
 const coffer__json_value *coffer__json_first(const coffer__json_value *parent);
 const coffer__json_value *coffer__json_next(const coffer__json_value *parent,
                                             const coffer__json_value *child);
-/* A member of an object by key, or NULL (also when it is no object, or NULL). Linear. */
+/* A member of an object by key, or NULL (also when `object` is NULL or not an object). Linear. */
 const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key);
-/* Gives false when it is no such value or does not fit; accepts integers as doubles, rounded. */
+/* Return false when the value has another type or does not fit; integers are accepted as doubles, rounded. */
 bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);
 bool coffer__json_f64(double *out, const coffer__json_value *value);
 

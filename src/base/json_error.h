@@ -23,7 +23,7 @@ typedef struct coffer__json_odd_number {
  * COFFER_E_NO_MEMORY. */
 coffer_status coffer__json_odd_numbers(coffer__json_odd_number **out, size_t *count, const char *text,
                                        size_t len, uint32_t max_depth, bool python);
-/* The place in a valid text of the key of value number `index`, counted as they stand in the text from 0. */
+/* The offset of the key of value number `index` in a valid text. Values are counted from 0, in text order. */
 size_t coffer__json_key_position(const char *text, size_t len, uint64_t index);
 
 COFFER_END_DECLS

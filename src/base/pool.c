@@ -20,7 +20,7 @@ struct worker {
 
 struct coffer__pool {
     uint32_t threads;
-    pid_t process;    /* threads do not survive fork(): in another process they are started anew */
+    pid_t process;    /* threads do not survive fork(): a child starts its own */
     uint32_t started; /* threads running, the caller not counted */
     struct worker *workers;
 

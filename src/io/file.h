@@ -16,7 +16,7 @@ void coffer__file_close(int fd); /* −1 allowed */
 /* The caller has checked the range against the file's size: an end in between is COFFER_E_CHANGED. */
 coffer_status coffer__file_read_at(int fd, void *out, size_t len, uint64_t offset, const char *name,
                                    coffer_error *err);
-/* What a stream has next, at most len bytes; *got is 0 at its end. */
+/* Reads at most len bytes from a stream; *got is 0 at its end. */
 coffer_status coffer__file_read_some(int fd, void *out, size_t len, size_t *got, const char *name,
                                      coffer_error *err);
 coffer_status coffer__file_write_at(int fd, const void *bytes, size_t len, uint64_t offset, const char *name,
@@ -30,8 +30,8 @@ coffer_status coffer__file_sync_folder(const char *path, coffer_error *err);
 coffer_status coffer__file_size(uint64_t *size, int fd, const char *name, coffer_error *err);
 coffer_status coffer__file_unlink(const char *path, coffer_error *err);
 
-/* The path behind symbolic links, of a file that need not exist yet (caller frees with coffer__free). What
- * lies beside a file lies beside this one. */
+/* Resolves symbolic links in the path of a file that need not exist yet (caller frees with coffer__free).
+ * Journals and temporary files are created next to the resolved path. */
 coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err);
 /* Gives an open file the owner, where allowed, and the permissions of another. To be called before there is
  * anything in it to read. */

@@ -8,7 +8,7 @@
 
 /* Puts a mapping under guard. Gives its slot, or −1 when all are in use. */
 int coffer__guard_add(const void *base, size_t len);
-/* Whether zeros stand in for some of its pages. */
+/* True when zeros have replaced some of its pages. */
 bool coffer__guard_damaged(int slot);
 /* To be called before the mapping goes. */
 void coffer__guard_remove(int slot);

@@ -419,7 +419,7 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     for (size_t i = 0; status == COFFER_OK && i < count; i++)
         status = put_range(&writer, fd, &ranges[i], chunk, err);
     coffer__store_u32(header + CRC_AT, writer.crc);
-    /* The header comes last: before it there is no whole journal. */
+    /* The header is written last: without it the journal is incomplete. */
     if (status == COFFER_OK)
         status = coffer__file_write_at(writer.fd, header, sizeof header, 0, journal_path, err);
     if (status == COFFER_OK)

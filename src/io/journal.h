@@ -3,7 +3,7 @@
  *   "CFRJ" | u32 version 1 | u64 old file size | u32 range count | u32 CRC-32 of the whole, this field zero
  *   per range: u64 offset | u32 length | the bytes that stood there
  *
- * It lies beside the file as NAME-journal. Removing it is the commit. */
+ * It is stored next to the file as NAME-journal. Removing it is the commit. */
 #ifndef COFFER_IO_JOURNAL_H
 #define COFFER_IO_JOURNAL_H
 
@@ -40,10 +40,10 @@ typedef struct coffer__journal_mark {
     uint8_t header[COFFER__JOURNAL_HEADER];
 } coffer__journal_mark;
 
-/* NAME-journal; coffer__free. NULL when there is no memory. */
+/* NAME-journal; coffer__free. NULL when out of memory. */
 char *coffer__journal_path(const char *path);
-/* *out is NULL when there is no journal, or one that was never finished. mark : may be NULL. `path` is the
- * file's, behind symbolic links. */
+/* *out is NULL without a journal, or with an incomplete one. mark : may be NULL. path : of the file, with
+ * symbolic links resolved. */
 coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *mark, const char *path,
                                    coffer_error *err);
 void coffer__journal_free(coffer__journal *journal);
@@ -74,7 +74,7 @@ typedef struct coffer__update coffer__update;
  * interrupted update left (*rolled_back, may be NULL). */
 coffer_status coffer__update_open(coffer__update **out, const char *path, bool *rolled_back,
                                   coffer_error *err);
-/* The file as it stands, by pread. Borrowed. Its size is fixed at open. */
+/* The current bytes of the file, read with pread. Borrowed. Its size is fixed at open. */
 coffer_source *coffer__update_source(coffer__update *update);
 int coffer__update_fd(const coffer__update *update);
 /* Journals the old bytes of the ranges (inside the file, none overlapping) and the old size, durably. Only

@@ -185,7 +185,7 @@ bool coffer__sink_can_patch(const coffer__sink *sink)
     return sink->kind != SINK_STREAM;
 }
 
-/* Lets the kernel copy as much as it will; *done tells how much. Not being able to is no error. */
+/* Lets the kernel copy as much as it can; *done is the number of bytes. A kernel that cannot copy is not an error. */
 static coffer_status copy_in_kernel(coffer__sink *sink, int fd, uint64_t offset, uint64_t len, uint64_t *done,
                                     coffer_error *err)
 {

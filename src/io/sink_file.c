@@ -65,7 +65,7 @@ static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
     return coffer__file_size(&sink->written, sink->fd, NULL, err);
 }
 
-/* Finds out what stands at the path and opens what will be written. */
+/* Examines the path and opens the file that will be written. */
 static coffer_status open_target(coffer__sink *sink, const char *path, coffer_error *err)
 {
     if (strcmp(path, "-") == 0) {

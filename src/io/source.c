@@ -1,4 +1,4 @@
-/* What all kinds of source have in common. */
+/* Functions that all kinds of source share. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"

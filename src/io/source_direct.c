@@ -58,8 +58,8 @@ static void give_back(struct direct_file *file, uint8_t *memory)
 
 /* ---- Reading ---- */
 
-/* Reads an aligned range into aligned memory until `wanted` bytes are there; the range may end behind the
- * file. False when the file system does not read that way. */
+/* Reads an aligned range into aligned memory until it has `wanted` bytes; the range may end after the end of
+ * the file. False when the file system does not support direct reads. */
 static bool read_aligned(coffer_status *status, struct direct_file *file, uint8_t *out, size_t len,
                          size_t wanted, uint64_t offset, coffer_error *err)
 {
@@ -76,7 +76,7 @@ static bool read_aligned(coffer_status *status, struct direct_file *file, uint8_
             return true;
         }
         size_t reached = done + (size_t)n;
-        if (reached < wanted) /* the system goes on only from aligned places */
+        if (reached < wanted) /* the next read must start at an aligned offset */
             reached -= reached % ALIGNMENT;
         if (reached == done) { /* not a whole block more: the file has ended */
             *status =

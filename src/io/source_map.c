@@ -131,8 +131,8 @@ out:
     return status;
 }
 
-/* Of several threads that ask at the same time the first one's mapping stays. NULL when there can be none:
- * reads go on without. */
+/* When several threads map at the same time, the first mapping is kept. NULL when the file cannot be mapped:
+ * reads continue without. */
 static const struct mapping *map_now(struct mapped_file *map)
 {
     struct mapping *mapping = atomic_load(&map->mapping), *made, *none = NULL;

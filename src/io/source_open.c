@@ -22,7 +22,7 @@ COFFER__INIT_FUNCTION(coffer_source_opts, COFFER_SOURCE_OPTS_INIT)
 static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size, const char *name,
                                      coffer_access access, coffer__journal *journal, coffer_error *err)
 {
-    /* What a journal changes is laid over the pages of the cache. */
+    /* Direct reads bypass the cached pages that a journal is applied to. */
     if (access == COFFER_ACCESS_DIRECT && !journal)
         return coffer__source_over_direct(out, fd, size, name, err);
     if (access == COFFER_ACCESS_AUTO || access == COFFER_ACCESS_MAP) {

@@ -15,8 +15,8 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
                                       coffer__journal *journal, bool at_once, coffer_error *err);
 /* A regular file in a folder whose name comes from a file that is not trusted: COFFER_E_UNSAFE_PATH when it
- * is not a plain name, a symbolic link, or no regular file; COFFER_E_NOT_FOUND when there is none. follow :
- * the folder itself may be a symbolic link. */
+ * is not a plain name, or not a regular file (a symbolic link is not one); COFFER_E_NOT_FOUND when it does not
+ * exist. follow : the folder itself may be a symbolic link. */
 coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bool follow, const char *name,
                                      coffer_error *err);
 /* coffer_source_open for a file that the caller did not name, or one of several: errors of opening and reading
@@ -42,7 +42,7 @@ coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t s
  * that was cut before its last page does not have that page any more, and touching it marks the mapping.
  * False when it takes coffer_source_intact to tell. */
 bool coffer__source_surely_intact(const coffer_source *src, uint64_t end);
-/* False when the file behind the source was changed in place, or a journal appeared or went, since it was
+/* False when the file of the source was changed in place, or a journal appeared or went, since it was
  * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
  * keeps its bytes for those who have it open, unless a journal is laid over it. True for sources that are no
  * files. */

@@ -71,7 +71,7 @@ static coffer_status fail_png(const png_work *work, coffer_error *err)
                         "PNG: %s", work->text);
 }
 
-/* Everything that is no pixel is left unread: profiles and texts can be bombs. */
+/* Only pixels are read: color profiles and texts can be decompression bombs. */
 static void set_limits(png_structp png)
 {
     static const png_byte left_out[] =

@@ -41,7 +41,7 @@ typedef struct coffer__quant_type {
     coffer_dtype dtype;
     coffer__quant_family family;
     uint8_t bits;                    /* of a code */
-    uint16_t block_size, super_size; /* in elements, as QuantInfo has them; 0 where there are none */
+    uint16_t block_size, super_size; /* in elements, as in QuantInfo; 0 for types without blocks */
     uint8_t index;                   /* of the row: kernels have a table of the same order */
 } coffer__quant_type;
 
@@ -68,7 +68,7 @@ typedef struct coffer__quant_layout {
     uint64_t size; /* of the payload */
 } coffer__quant_layout;
 
-/* Where everything lies in a tensor of that type and shape. activations : int8 and int4 with a zero point.
+/* The offsets of all parts of a tensor of that type and shape. activations : int8 and int4 with a zero point.
  * COFFER_E_BAD_VALUE when the type cannot have the shape or activations, COFFER_E_SIZE_MISMATCH when the
  * payload does not fit into 64 bits. No elements, no payload. */
 coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, uint32_t rank,
@@ -122,7 +122,7 @@ extern const coffer__quant_kernels coffer__quant_reference;
 extern const coffer__quant_kernels coffer__quant_avx2;
 extern const coffer__quant_kernels coffer__quant_avx512;
 extern const coffer__quant_kernels coffer__quant_neon;
-/* What a block's codes are multiplied with. */
+/* The factor of a block's codes. */
 float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool supers);
 /* Of int8 and int4. Weights have no zero point; taking 0 away changes no code. */
 float coffer__quant_whole_scale(const coffer__quant_run *run);

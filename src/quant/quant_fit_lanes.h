@@ -131,8 +131,8 @@ HERE floats largest_magnitudes(const coffer__quant_lanes *lanes)
     return most;
 }
 
-/* What is tried. An `end` is what the largest magnitude of a block becomes: past the largest code it is cut
- * off, which pays when codes are few. The counts are the least that come within 0.2 % (q*) and 1 % (k*) of
+/* Candidates. An `end` is the value that the largest magnitude of a block is mapped to: past the largest code
+ * it is clamped, which pays off when codes are few. The counts are the smallest that come within 0.2 % (q*) and 1 % (k*) of
  * the exact optimum on Gaussian, Laplace and Student data. */
 typedef struct fit_grid {
     float first_end, last_end;
@@ -245,8 +245,8 @@ HERE uint16_t step_half(float scale, int step)
     return (uint16_t)(half < 0 ? 0 : half > 0x7BFF ? 0x7BFF : half);
 }
 
-/* What `absmax` holds for a scale: f16 with the mantissa cut off. With it among what is tried, a fit never
- * misses by more. */
+/* The scale that `absmax` stores: f16 with a truncated mantissa. It is one of the candidates, so a fit is never
+ * worse. */
 HERE floats cut_to_halves(floats scale)
 {
     floats cut = (floats)((ints)scale & ~0x1FFF);
@@ -280,7 +280,7 @@ HERE void fit_blocks(coffer__quant_fitted *out, const coffer__quant_lanes *lanes
 
 #define SUPER_LANES COFFER__QUANT_SUPER_BLOCKS
 
-/* What is held for each super, in every lane of it. */
+/* The choice for each super, repeated in all of its lanes. */
 typedef struct super_choice {
     floats super, sub; /* as numbers */
     floats error;      /* of the block */
@@ -368,7 +368,7 @@ HERE floats refit_super(const coffer__quant_lanes *lanes, const super_choice *at
     return sum_of_supers(products) * inverse(sum_of_supers(squares));
 }
 
-/* What `absmax` chooses. */
+/* The choice of `absmax`. */
 HERE super_choice plain_choice(const coffer__quant_lanes *lanes, float largest, bool weighted)
 {
     floats scale = largest_magnitudes(lanes) / largest, super = most_of_supers(scale);

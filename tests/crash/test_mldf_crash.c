@@ -185,7 +185,7 @@ static void write_in_two_goes(const char *folder, void *context)
     assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
-/* Whatever is there after the crash, the work can be taken up or begun anew, and gives the whole set. */
+/* From any state after the crash, the work can be resumed or restarted, and gives the complete set. */
 static const char *finish_it(const char *folder, void *context, bool finished)
 {
     coffer_mldf_writer_opts opts = dataset_small_pages();

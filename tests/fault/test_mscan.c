@@ -7,7 +7,7 @@
 
 typedef struct scenario {
     uint32_t room;
-    bool exists; /* a file stands there before */
+    bool exists; /* the path has a file before the write */
     uint64_t old_records, new_records;
     coffer_status (*act)(const char *path, coffer_error *err);
 } scenario;
@@ -47,7 +47,7 @@ static int64_t records_in(const char *path)
     return records;
 }
 
-/* What cannot be removed stays: a dead disk, or a first temporary file whose removal fails. */
+/* A temporary file may stay when it cannot be removed: on a dead disk, or when the removal fails. */
 static bool may_litter(const fault_case *which)
 {
     return which->fault == SHIM_DEAD_DISK || strcmp(which->function, "coffer__os_unlink") == 0;

@@ -29,7 +29,7 @@ const char *shim_fired_in(void);
  * Up to four functions; NULL ends it for all. */
 void shim_refuse(const char *function, int error_number);
 
-/* Is told of every operation that changed something and succeeded. What is NULL is not called. */
+/* Callbacks for every operation that changed something and succeeded. NULL callbacks are not called. */
 typedef struct shim_observer {
     void (*opened)(void *context, const char *path, int flags, int fd);
     void (*closed)(void *context, int fd);

@@ -20,7 +20,7 @@ typedef struct record_input {
     coffer_limits limits;
     coffer__byte_stream *stream;
     coffer__columns columns;
-    bool is_bytes; /* the records are no examples */
+    bool is_bytes; /* the records are not tf.train.Example messages */
     coffer__tf_example example;
     coffer__buffer own;
     uint64_t number; /* of the record that was read last, counted from 1 */

@@ -85,7 +85,7 @@ static uint64_t number_of(const coffer__json_value *object, const char *key, uin
     return coffer__json_u64(&value, coffer__json_find(object, key)) && value <= max ? value : 0;
 }
 
-/* dims of an array; false when there are none that could be. */
+/* Dimensions of an array; false when the object does not have valid ones. */
 static bool shape_of(uint64_t dims[COFFER_MLDF_MAX_DIMS], size_t *ndim, const coffer__json_value *object)
 {
     const coffer__json_value *shape = coffer__json_find(object, "shape");

@@ -23,22 +23,22 @@
     }
 
 const coffer_convert_option coffer__pycauset_from_npy_options[] = {
-    { "rows", "N", "lay the elements out in so many rows" },
-    { "cols", "N", "lay the elements out in rows of so many" },
+    { "rows", "N", "number of rows of the matrix" },
+    { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_npz_options[] = {
     { "member", "NAME", "which array of the archive" },
-    { "rows", "N", "lay the elements out in so many rows" },
-    { "cols", "N", "lay the elements out in rows of so many" },
+    { "rows", "N", "number of rows of the matrix" },
+    { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_raw_options[] = {
-    { "rows", "N", "lay the elements out in so many rows" },
-    { "cols", "N", "lay the elements out in rows of so many" },
-    { "offset", "N", "skip so many bytes" },
+    { "rows", "N", "number of rows of the matrix" },
+    { "cols", "N", "number of columns of the matrix" },
+    { "offset", "N", "number of bytes to skip (default: 0)" },
     COMMON_OPTIONS,
 };
 

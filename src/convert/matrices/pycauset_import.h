@@ -4,7 +4,7 @@
 
 #include "convert/matrices/pycauset_input.h"
 
-/* What the file will be: the settings "type", "diagonal" and "dtype", and what the input suggests. */
+/* Chooses the shape of the file from the settings "type", "diagonal" and "dtype" and from the input. */
 coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const coffer__pycauset_input *input,
                                             const coffer__convert_job *job, coffer_error *err);
 

@@ -37,7 +37,7 @@ typedef struct candidates {
     size_t count;    /* of those that can be a matrix */
     size_t datasets; /* of any kind */
     coffer__buffer names;
-    coffer__buffer first; /* the first of the former, or of the latter when there are none */
+    coffer__buffer first; /* the first matrix, or the first other dataset without matrices */
 } candidates;
 
 static void add_candidate(void *context, const char *name, bool is_matrix)
@@ -79,7 +79,7 @@ static coffer_status choose_dataset(hdf5_state *from, const coffer__convert_job 
     return name ? from->hdf5->choose(from->file, name, err) : find_dataset(from, err);
 }
 
-/* ---- What it is ---- */
+/* ---- Shape and type ---- */
 
 static coffer_status take_shape(coffer__pycauset_input *out, const coffer__hdf5_dataset *dataset,
                                 coffer_error *err)
@@ -117,7 +117,7 @@ static coffer_status check_storage(coffer__pycauset_input *out, const coffer__hd
     uint64_t bytes;
     if (dataset->is_elsewhere)
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                            "the dataset's values lie in other files, which are not followed");
+                            "the dataset's values are in external files, which coffer does not follow");
     if (dataset->is_chunked) {
         if (dataset->chunk_bytes > job->limits.memory_bytes)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,

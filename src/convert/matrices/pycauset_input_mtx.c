@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A matrix that would be larger than the limit of memory and holds less than one value in so many is refused
- * unless it is asked for. */
+/* A matrix that exceeds the memory limit and has fewer than one value per this many elements is refused unless
+ * the setting "dense" asks for it. */
 #define MAX_SPARSE_RATIO 1000
 #define SPOOL_BUFFER ((size_t)1 << 20)
 
@@ -279,7 +279,7 @@ static coffer_status spool_array(mtx_state *from, coffer_dtype dtype, const coff
 
 static coffer_status open_spool(mtx_state *from, coffer_dtype dtype, coffer_error *err)
 {
-    /* The column behind the last value may be all zeros. */
+    /* The columns after the last value may be all zeros. */
     uint64_t size = from->mtx.rows * from->mtx.cols * coffer_dtype_size(dtype);
     if (from->spool_fd < 0) {
         if (!coffer__buffer_fill(&from->spool, 0, (size_t)(size - from->spool.len)))

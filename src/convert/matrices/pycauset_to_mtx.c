@@ -23,7 +23,7 @@ typedef struct mtx_export {
     size_t used;
 } mtx_export;
 
-/* ---- What it will be ---- */
+/* ---- Banner and fields ---- */
 
 static coffer_status choose_layout(mtx_export *export, coffer_error *err)
 {

@@ -48,7 +48,7 @@ coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *j
 
 /* ---- Casting ---- */
 
-/* What an integer type holds: from `least` up to, but not including, `end`. */
+/* The range of an integer type: from `least` up to, but not including, `end`. */
 typedef struct span {
     double least, end;
 } span;

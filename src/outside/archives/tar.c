@@ -229,7 +229,7 @@ static coffer_status judge(bool *is_file, const coffer__tar_reader *reader, char
 {
     *is_file = false;
     if (!stays_inside(reader->member.name, reader->member.name_len))
-        return refuse(reader, "would lie outside its folder", err);
+        return refuse(reader, "would be outside its folder", err);
     switch (type) {
     case 0:
     case '0':

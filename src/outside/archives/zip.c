@@ -275,7 +275,7 @@ static coffer_status check_members(coffer__zip *zip, coffer_error *err)
         const coffer__zip_member *member = &zip->members[zip->by_name[i]];
         if (before->offset + before->packed > member->offset - LOCAL_SIZE)
             return coffer__fail(err, COFFER_E_OVERLAP, member->offset,
-                                "member \"%s\" at %" PRIu64 " lies in \"%s\", which ends at %" PRIu64,
+                                "member \"%s\" at %" PRIu64 " overlaps \"%s\", which ends at %" PRIu64,
                                 member->name, member->offset, before->name, before->offset + before->packed);
     }
     qsort_r(zip->by_name, zip->count, sizeof *zip->by_name, compare_names, zip);

@@ -139,7 +139,7 @@ static bool at_end(words *line)
     return !take_word(&word, &len, line);
 }
 
-/* How many values stand in the file of an array. */
+/* The number of values that the file of an array has. */
 static bool count_values(uint64_t *out, const coffer__mtx *mtx)
 {
     uint64_t all;
@@ -229,7 +229,7 @@ static coffer_status take_index(uint64_t *out, words *line, uint64_t count, cons
     return COFFER_OK;
 }
 
-/* Where the values of an array go on. */
+/* Moves to the position of the next value of an array. */
 static void step(coffer__mtx *mtx)
 {
     if (++mtx->row < mtx->rows)

@@ -27,7 +27,7 @@ size_t coffer__npz_find(const coffer__npz *npz, const char *name); /* SIZE_MAX: 
 /* The .npy file of an array; coffer_source_close(). */
 coffer_status coffer__npz_source(coffer_source **out, const coffer__npz *npz, size_t index,
                                  coffer__zip_access access, coffer_error *err);
-/* Where the elements of an array lie in the archive; COFFER_OFFSET_NONE when they are deflated. */
+/* Offset of an array's elements in the archive; COFFER_OFFSET_NONE when they are deflated. */
 uint64_t coffer__npz_plain_offset(const coffer__npz *npz, size_t index);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct wire {
     size_t size;
 } wire;
 
-/* The next field of a message; *at moves past it. False when the bytes are no message. */
+/* The next field of a message; *at moves past it. False when the bytes are not a message. */
 static bool next_field(wire *out, const uint8_t **at, const uint8_t *end)
 {
     uint64_t tag;
@@ -243,7 +243,7 @@ static size_t field_size(size_t len)
     return 1 + varint_size(len) + len;
 }
 
-/* All that stands before the values of a list: entry, key, Feature, list, and the tag of the value. */
+/* Everything before the values of a list: entry, key, Feature, list, and the tag of the value. */
 static void put_feature_head(coffer__buffer *out, const char *key, coffer__tf_kind kind, size_t len)
 {
     size_t key_len = strlen(key), list = field_size(len), feature = field_size(list);

@@ -100,7 +100,7 @@ static coffer_status bad_quote(const coffer__csv_reader *reader, coffer_error *e
                         reader->row.line, reader->row.count + 1);
 }
 
-/* Takes the quotes off in place. *at is behind the opening quote and moves behind the closing one. */
+/* Removes the quotes in place. *at is after the opening quote and moves past the closing one. */
 static bool unquote(coffer__csv_field *field, char **at, char *end)
 {
     char *from = *at, *to = *at;

@@ -80,7 +80,7 @@ void coffer__text_window_close(coffer__text_window *window)
     window->memory = NULL;
 }
 
-/* At most `room` bytes behind those in hand; 0 in *got when there are no more. */
+/* Reads at most `room` bytes after those in the window; *got is 0 at the end. */
 static coffer_status take(size_t *got, coffer__text_window *window, size_t room, coffer_error *err)
 {
     char *to = window->memory + window->end;

@@ -24,7 +24,7 @@ static coffer__json *parse(const char *text)
     return json;
 }
 
-/* ---- What a good text gives ---- */
+/* ---- Valid texts ---- */
 
 static void every_kind_of_value_is_told_apart(void **state)
 {
@@ -143,7 +143,7 @@ static void the_text_may_end_at_the_last_byte_of_memory_that_is_ours(void **stat
     }
 }
 
-/* ---- What a bad text gives ---- */
+/* ---- Invalid texts ---- */
 
 typedef struct mistake {
     const char *text;
@@ -160,9 +160,9 @@ static const mistake mistakes[] = {
     { "nul", COFFER_E_BAD_JSON, 3, "expected true, false or null" },
     { "[true,falsy]", COFFER_E_BAD_JSON, 10, "expected true, false or null" },
     { "trUe", COFFER_E_BAD_JSON, 2, "expected true, false or null" },
-    { "truex", COFFER_E_BAD_JSON, 4, "text goes on after the value" },
-    { "{} {}", COFFER_E_BAD_JSON, 3, "text goes on after the value" },
-    { "[1]]", COFFER_E_BAD_JSON, 3, "text goes on after the value" },
+    { "truex", COFFER_E_BAD_JSON, 4, "unexpected text after the value" },
+    { "{} {}", COFFER_E_BAD_JSON, 3, "unexpected text after the value" },
+    { "[1]]", COFFER_E_BAD_JSON, 3, "unexpected text after the value" },
     { "[", COFFER_E_BAD_JSON, 1, "unexpected end where a value was due" },
     { "[1", COFFER_E_BAD_JSON, 2, "unexpected end inside an array" },
     { "[1,", COFFER_E_BAD_JSON, 3, "unexpected end where a value was due" },
@@ -208,7 +208,7 @@ static const mistake mistakes[] = {
     { "1e", COFFER_E_BAD_JSON, 2, "expected a digit in the exponent" },
     { "1e+", COFFER_E_BAD_JSON, 3, "expected a digit in the exponent" },
     { "[1E-x]", COFFER_E_BAD_JSON, 4, "expected a digit in the exponent" },
-    { "0x10", COFFER_E_BAD_JSON, 1, "text goes on after the value" },
+    { "0x10", COFFER_E_BAD_JSON, 1, "unexpected text after the value" },
     { "NaN", COFFER_E_BAD_JSON, 0, "expected a value" },
     { "[Infinity]", COFFER_E_BAD_JSON, 1, "expected a value" },
     { "// note\n1", COFFER_E_BAD_JSON, 0, "expected a value" },

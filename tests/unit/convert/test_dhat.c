@@ -31,7 +31,7 @@ static void a_profile_keeps_total_peak_and_end_of_each_stack(void **state)
     assert_int_equal(profile_bytes("a.mlyze", "main", "leaks"), 40);
 }
 
-/* What is live at the peak and at the end may be the same blocks, others, or some of both. */
+/* The blocks live at the peak and those live at the end may be the same, distinct, or overlap. */
 static void bytes_are_exact_whatever_the_sizes_say(void **state)
 {
     (void)state;

@@ -289,7 +289,7 @@ static void q8_and_q4_become_blocks_with_the_same_numbers(void **state)
     coffer_tensors *set = open_set(path);
     assert_expected(set, "q8.4x512", "Q8_0");
     assert_expected(set, "q4.4x512", "Q4_0");
-    assert_expected(set, "q8.3x300", "F32"); /* a row that is no whole number of blocks */
+    assert_expected(set, "q8.3x300", "F32"); /* a row is not a multiple of the block size */
     assert_expected(set, "q4.1x1", "F32");
     assert_expected(set, "k4.4x512", "F32");
     assert_expected(set, "k2.3x300", "F32");
@@ -397,7 +397,7 @@ static void unsigned_integers_widen_and_what_gguf_lacks_is_refused(void **state)
     temp_assert_only(temp_folder, "u.mcf", NULL);
 }
 
-/* ---- What is refused ---- */
+/* ---- Refused conversions ---- */
 
 static void a_type_that_is_not_decoded_leaves_no_file(void **state)
 {
@@ -447,7 +447,7 @@ static void the_input_cannot_be_the_output(void **state)
     free(before);
 }
 
-/* What somebody wrote into the table by hand. */
+/* A key that was edited by hand. */
 static void put_kv(const char *path, const char *key, const char *text)
 {
     coffer_mcf_kv kv = { .struct_size = sizeof kv,

@@ -24,7 +24,7 @@ static const char *in_folder(const char *name)
     return temp_path(temp_folder, name);
 }
 
-/* One that stays while a test goes on. */
+/* A path whose memory stays valid until the end of the test. */
 static const char *kept_path(const char *name)
 {
     static char paths[16][300];
@@ -120,7 +120,7 @@ static void refused(coffer_status expected, const char *const *inputs, size_t co
     assert_false(temp_exists(in_folder("out.mcf")));
 }
 
-/* ---- What goes in ---- */
+/* ---- Inputs ---- */
 
 static void a_folder_is_packed_with_all_that_belongs_to_it(void **state)
 {
@@ -369,7 +369,7 @@ static void a_model_packed_again_is_the_same_file(void **state)
     free(second);
 }
 
-/* ---- What is refused ---- */
+/* ---- Refused inputs ---- */
 
 static void two_inputs_with_one_name_are_refused_with_both_files(void **state)
 {

@@ -1,4 +1,4 @@
-/* What other programs write becomes matrices; what is not right is refused and leaves nothing behind. */
+/* Files of other programs become matrices; invalid files are refused, and no output file remains. */
 #include "support/archive.h"
 #include "support/conversion.h"
 

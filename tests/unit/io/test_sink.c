@@ -270,7 +270,7 @@ static void a_name_that_a_folder_took_meanwhile_is_an_error(void **state)
 
 /* ---- Content ---- */
 
-/* Writes the big sample in pieces around the size of the buffer, with patches before and behind it. */
+/* Writes the big sample in pieces around the size of the buffer, with patches before and after the buffer. */
 static void write_big(coffer__sink *sink)
 {
     const size_t pieces[] = { 1, (1 << 20) - 1, 1 << 20, 5, (1 << 20) - 7 };

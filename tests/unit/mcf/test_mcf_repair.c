@@ -1,4 +1,4 @@
-/* What is saved of damaged models, and what is said about the rest. */
+/* Repair of damaged models: what is saved, and what is reported as lost. */
 #include "base/bytes.h"
 #include "support/model.h"
 
@@ -90,7 +90,7 @@ static void a_download_that_broke_off_keeps_the_tensors_that_are_whole(void **st
     free(bytes);
 }
 
-/* The index came behind the payloads and is cut off; the ModelInfo in front of them is left. */
+/* The index, after the payloads, is cut off; the ModelInfo before them remains. */
 static void without_an_index_nothing_names_the_tensors(void **state)
 {
     size_t len = 0;

@@ -1,4 +1,4 @@
-/* What check says of traces. */
+/* Findings of check in traces. */
 #include "support/trace.h"
 
 #include "base/bytes.h"

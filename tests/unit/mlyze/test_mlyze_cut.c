@@ -1,4 +1,4 @@
-/* A compressed trace that is cut anywhere: every whole event before the cut is there, and is said to be. */
+/* A compressed trace that is cut anywhere: every complete event before the cut is read and counted. */
 #include "formats/mlyze/mlyze_private.h"
 #include "support/trace.h"
 
@@ -136,7 +136,7 @@ static void a_block_without_compression_may_be_cut_as_well(void **state)
     trace_dispose(&made);
 }
 
-/* A header that asks for more than there is, over bytes that are no events. */
+/* A header that claims more bytes than the file has, before bytes that are not events. */
 static void a_cut_block_of_nonsense_has_no_events(void **state)
 {
     trace_builder made;

@@ -1,4 +1,4 @@
-/* What info and ls say of traces. */
+/* The output of info and ls for traces. */
 #include "support/trace.h"
 
 #include "base/bytes.h"

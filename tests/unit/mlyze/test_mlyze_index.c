@@ -80,7 +80,7 @@ static void assert_finds_right(const char *path)
     coffer_source_close(src);
 }
 
-/* Whatever lies at the path, blocks and events come out as they are in the trace. */
+/* Whatever file is at the path of the index, blocks and events are read as they are in the trace. */
 static void assert_reads_right(const char *path)
 {
     coffer_source *src = trace_source(&built);
@@ -115,7 +115,7 @@ static int teardown(void **state)
     return temp_teardown(state);
 }
 
-/* ---- What it says ---- */
+/* ---- Content of the index ---- */
 
 static void an_index_tells_what_is_live_before_each_block(void **state)
 {
@@ -208,7 +208,7 @@ static void an_index_that_cannot_be_kept_is_no_failure(void **state)
     assert_int_equal(count, EVENTS / PER_BLOCK);
 }
 
-/* ---- What does not fit ---- */
+/* ---- An index that does not match ---- */
 
 /* Changes a kept index by `change`; then everything must be as without it. */
 static void assert_survives(void (*change)(uint8_t *bytes, size_t *len), bool rebuilt)

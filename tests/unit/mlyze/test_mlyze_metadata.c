@@ -39,7 +39,7 @@ static void assert_refused(const char *json, coffer_status expected, uint64_t pl
     drop();
 }
 
-/* What check says of it: the code of the first finding, or COFFER_OK. */
+/* Asserts the first finding of check: its code, or COFFER_OK without findings. */
 static void assert_found(const char *json, coffer_status code, coffer_severity severity, const char *words)
 {
     trace_begin(&built, 0, json);

@@ -123,7 +123,7 @@ static void expect_trace(const char *name, size_t flushes)
     coffer_source_close(src);
 }
 
-/* ---- What is left is used ---- */
+/* ---- Recovered traces ---- */
 
 static void a_killed_recording_becomes_a_trace(void **state)
 {

@@ -1,4 +1,4 @@
-/* Of a damaged trace every whole event is saved, and what is lost is said. */
+/* Repair saves every intact event of a damaged trace and reports the lost ones. */
 #include "formats/mlyze/mlyze_private.h"
 #include "support/trace.h"
 

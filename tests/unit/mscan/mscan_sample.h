@@ -31,7 +31,7 @@ static inline uint64_t sample_random(uint64_t *state)
     return *state;
 }
 
-/* params_json : "{\"0\": \"name\", …}"; sequences_json : "[{…}, …]". records are taken over (malloc). */
+/* params_json : "{\"0\": \"name\", …}"; sequences_json : "[{…}, …]". The sample owns records (malloc). */
 static inline void sample_open(sample *out, const char *params_json, const char *sequences_json,
                                coffer_mscan_record *records, size_t count)
 {
@@ -67,7 +67,7 @@ static inline coffer_status sample_read_at(void *context, void *out, uint64_t of
     return COFFER_OK;
 }
 
-/* The same bytes behind a source that lends nothing. */
+/* The same bytes through a source without views. */
 static inline void sample_reopen_without_view(sample *out)
 {
     coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = sample_read_at };

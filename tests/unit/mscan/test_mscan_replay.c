@@ -26,7 +26,7 @@ static void open_scan(sample *out, size_t count, order tokens)
     sample_open(out, params_json, sequences_json, records, count);
 }
 
-/* What the file says about a token, the slow way. */
+/* Compares a step with a linear search for the token in the file. */
 static void assert_step(const sample *s, const coffer_mscan_step *step, uint64_t token)
 {
     size_t found = 0;

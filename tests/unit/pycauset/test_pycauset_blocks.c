@@ -363,7 +363,7 @@ static void a_child_is_checked_like_a_file_of_its_own(void **state)
     rename_child(&s, name, sizeof name);
     snprintf(path, sizeof path, "%s/%s", s.folder, name);
     uint8_t *bytes = temp_read(path, &len);
-    bytes[300] = 1; /* behind the slots, where all has to be zero */
+    bytes[300] = 1; /* after the slots, where all bytes must be zero */
     temp_write(path, bytes, len);
     assert_true(check_finds(&s, COFFER_E_RESERVED_NOT_ZERO));
     bytes[300] = 0;

@@ -1,4 +1,4 @@
-/* What check finds beyond what keeps a file from being opened (test_pycauset_read.c has those). */
+/* Findings in files that can be opened (test_pycauset_read.c has errors that prevent opening). */
 #include "support/container.h"
 
 #include <stdlib.h>

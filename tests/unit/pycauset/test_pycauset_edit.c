@@ -429,7 +429,7 @@ static void an_open_reader_keeps_its_state_through_commits(void **state)
                          before);
         assert_int_equal(coffer_pycauset_get(&real, &imag, matrix, 0, 1, NULL), COFFER_OK);
         assert_true(real == 1.5);
-        /* Both slots now name what lies behind the end that this source knows. */
+        /* Both slots now refer to bytes after the end that this source knows. */
         assert_int_equal(coffer_pycauset_open(&again, src, NULL, &err), COFFER_E_CHANGED);
         assert_non_null(strstr(err.text, "open it again"));
         coffer_pycauset_close(matrix);

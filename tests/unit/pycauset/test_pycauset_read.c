@@ -283,7 +283,7 @@ static void a_cached_value_counts_only_with_the_signature_of_payload_and_view(vo
     container_free(&file);
 }
 
-/* ---- What opening costs ---- */
+/* ---- Bytes read by open ---- */
 
 static uint64_t bytes_read, reads;
 

@@ -1,4 +1,4 @@
-/* Repair and compact: what is restored, what is said to be lost. */
+/* Repair and compact: what is restored, what is reported as lost. */
 #include "support/container.h"
 
 #include <stdio.h>
