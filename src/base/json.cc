@@ -101,7 +101,7 @@ coffer_status flatten(walk *w)
         const uint64_t type = w->tape[at] >> 56;
         if (type == '}' || type == ']') {
             const coffer_status status = close_container(w);
-            if (status != COFFER_OK)
+            if (status)
                 return status;
             at++;
             continue;
@@ -150,7 +150,7 @@ coffer_status fail_syntax(const input &in, simdjson::error_code code, coffer_err
     if (code == simdjson::MEMALLOC)
         return coffer__fail_no_memory(err, in.len);
     const coffer_status status = coffer__json_explain(in.text, in.len, in.base, in.max_depth, in.python, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     return coffer__fail(err, COFFER_E_BAD_JSON, in.base, "JSON: %s", simdjson::error_message(code));
 }
@@ -235,7 +235,7 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
     else if (status == COFFER_E_NO_MEMORY)
         status = coffer__fail_no_memory(err, uint64_t(w.count) * 2 * sizeof *w.keys.slots);
     coffer__json_key_table_free(&w.keys);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__free(w.values);
         return status;
     }
@@ -272,15 +272,15 @@ coffer_status parse_text(coffer__json **out, const char *text, size_t len, uint6
     simdjson::dom::parser parser;
     odd_numbers odd;
     coffer_status status = parse(&parser, &odd, in, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     coffer__json *json = static_cast<coffer__json *>(coffer__calloc(1, sizeof *json));
     if (!json)
         return coffer__fail_no_memory(err, sizeof *json);
     status = build(json, &parser, in, err);
-    if (status == COFFER_OK && odd.count > 0 && !restore(json, in, odd))
+    if (!status && odd.count > 0 && !restore(json, in, odd))
         status = coffer__fail_no_memory(err, in.len);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__json_free(json);
         return status;
     }

@@ -105,7 +105,7 @@ static void work(coffer__pool *pool, uint32_t number)
             return;
         coffer_error failure = COFFER_ERROR_INIT;
         coffer_status status = pool->task(pool->context, index, number, &failure);
-        if (status != COFFER_OK)
+        if (status)
             keep_failure(pool, index, status, &failure);
     }
 }

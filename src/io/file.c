@@ -238,7 +238,7 @@ coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *e
 {
     char *resolved;
     coffer_status status = follow_links(&resolved, path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     /* The links in /proc lead to what has no path of its own: a pipe, a removed file. */
     struct stat named, found;

@@ -49,17 +49,17 @@ static coffer_status open_locked(int *out, const char *path, coffer_error *err)
         int fd = -1;
         bool same = false;
         coffer_status status = coffer__file_open(&fd, path, O_RDWR, 0, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         status = lock(fd, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = still_there(&same, NULL, fd, path, err);
-        if (status == COFFER_OK && same) {
+        if (!status && same) {
             *out = fd;
             return COFFER_OK;
         }
         coffer__file_close(fd);
-        if (status != COFFER_OK)
+        if (status)
             return status;
     }
     return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "replaced %d times while it was locked",

@@ -147,7 +147,7 @@ coffer_status coffer__temporary_unnamed(int *fd, coffer_error *err)
         status = coffer__file_unlink(name, err);
         coffer__temporary_forget(name);
     }
-    if (status == COFFER_OK)
+    if (!status)
         *fd = opened;
     else
         coffer__file_close(opened);

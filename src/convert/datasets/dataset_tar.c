@@ -127,7 +127,7 @@ static bool is_canonical_number(const uint8_t *bytes, size_t size)
 static uint32_t judge_json(const uint8_t *bytes, size_t size, const coffer_limits *limits)
 {
     coffer__json *json = NULL;
-    if (coffer__json_parse(&json, (const char *)bytes, size, 0, limits, NULL) != COFFER_OK)
+    if (coffer__json_parse(&json, (const char *)bytes, size, 0, limits, NULL))
         return COFFER__CAN_BYTES;
     coffer__json_free(json);
     return COFFER__CAN_JSON | COFFER__CAN_BYTES;

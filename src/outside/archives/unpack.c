@@ -265,7 +265,7 @@ coffer_status coffer__unpack_head(uint8_t *out, size_t len, size_t *got, coffer_
     if (status)
         return status;
     for (size_t some = 1; *got < len && some > 0; *got += some) {
-        if (coffer__unpack_read(out + *got, len - *got, &some, unpack, NULL) != COFFER_OK)
+        if (coffer__unpack_read(out + *got, len - *got, &some, unpack, NULL))
             break;
     }
     coffer__unpack_close(unpack);
