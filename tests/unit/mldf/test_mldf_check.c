@@ -489,9 +489,36 @@ static void a_report_that_is_full_ends_the_search(void **state)
     end(&of);
 }
 
+static void a_value_that_cannot_be_decoded_is_named_once(void **state)
+{
+    fixture of = { .made = dataset_new(1, NULL) };
+    (void)state;
+    dataset_field(of.made, "b", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD);
+    dataset_bytes(of.made, 0, 0, "hello", 5, NULL);
+    of.bytes = dataset_make(&of.len, &of.places, of.made);
+    of.bytes[of.places.data] ^= 0xFF; /* the magic number of the frame */
+    coffer_source *src = dataset_source_of(of.bytes, of.len);
+    coffer_report *report = dataset_check(src, true);
+    const char *text = dataset_text(report, COFFER_E_BAD_VALUE);
+    assert_ptr_equal(strstr(text, "sample 0, field b: its "), text);
+    assert_null(strstr(text + 1, "sample"));
+    assert_non_null(strstr(text, "bytes are not a zstd frame"));
+    coffer_mldf *set = dataset_open(src);
+    coffer_bytes value = COFFER_BYTES_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    assert_int_equal(coffer_mldf_read(&value, NULL, set, 0, 0, &err), COFFER_E_BAD_VALUE);
+    assert_ptr_equal(strstr(err.text, "sample 0, field b: its "), err.text);
+    coffer_free(value.data);
+    coffer_mldf_close(set);
+    coffer_report_free(report);
+    coffer_source_close(src);
+    end(&of);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_that_cannot_be_decoded_is_named_once),
         cmocka_unit_test(whole_sets_are_clean_in_every_layout),
         cmocka_unit_test(odd_headers_are_warnings),
         cmocka_unit_test(flags_of_the_file_and_of_its_fields_belong_together),
