@@ -1,4 +1,4 @@
-/* Memory that is taken piece by piece and given back all at once. */
+/* Memory that is allocated in pieces and freed all at once. */
 #ifndef COFFER_BASE_ARENA_H
 #define COFFER_BASE_ARENA_H
 
@@ -7,7 +7,7 @@
 
 typedef struct coffer__arena {
     struct coffer__arena_block *blocks;
-    bool failed; /* sticks: take as often as you like, then ask once */
+    bool failed; /* stays set: a caller may check it once, after several calls */
 } coffer__arena;
 
 #define COFFER__ARENA_INIT \

@@ -1,4 +1,4 @@
-/* The loops behind elements.h. They are written once, in elements_loops.h, with vectors of a fixed number of
+/* The loops of elements.h. They are written once, in elements_loops.h, with vectors of a fixed number of
  * lanes, and compiled for each instruction set: sums run over the same lanes in the same order everywhere, so
  * every path gives the same bits. */
 #ifndef COFFER_BASE_ELEMENTS_KERNELS_H
@@ -43,7 +43,7 @@ extern const coffer__elements_kernels coffer__elements_generic;
 extern const coffer__elements_kernels coffer__elements_avx2, coffer__elements_avx512;
 #endif
 
-/* coffer__elements_convert with the kernels at hand. */
+/* coffer__elements_convert with the given kernels. */
 void coffer__elements_convert_by(const coffer__elements_kernels *kernels, void *out, coffer_dtype to,
                                  const void *in, coffer_dtype from, size_t count);
 

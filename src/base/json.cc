@@ -140,7 +140,7 @@ coffer_status fail_duplicate(const input &in, const walk &w, coffer_error *err)
     const uint64_t index = static_cast<uint64_t>(w.duplicate - w.values);
     const size_t at = coffer__json_key_position(in.text, in.len, index);
     return coffer__fail(err, COFFER_E_DUPLICATE, in.base + at,
-                        "JSON, byte %zu of %zu: key \"%.*s\" stands twice in one object", at, in.len,
+                        "JSON, byte %zu of %zu: duplicate key \"%.*s\" in an object", at, in.len,
                         static_cast<int>(std::min<uint32_t>(w.duplicate->key_len, 100)), w.duplicate->key);
 }
 
@@ -173,7 +173,7 @@ void blank_out(uint8_t *text, const odd_numbers &odd)
     }
 }
 
-/* Puts the texts of the numbers back where the zeros stand. */
+/* Replaces the zeros by the texts of the numbers. */
 bool restore(coffer__json *json, const input &in, const odd_numbers &odd)
 {
     size_t room = 0;

@@ -95,7 +95,7 @@ static void install(void)
     struct sigaction action = { .sa_sigaction = handle_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK };
     sigemptyset(&action.sa_mask);
     page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
-    /* The old action is read first: a signal may come as soon as ours stands. */
+    /* The old action is read first: a signal may arrive as soon as ours is installed. */
     sigaction(SIGBUS, NULL, &previous);
     sigaction(SIGBUS, &action, NULL);
 }

@@ -22,7 +22,7 @@ static coffer_status lock(int fd, coffer_error *err)
     return coffer__fail_errno(err, "cannot lock", errno);
 }
 
-/* Whether the path still names the file behind fd. */
+/* True when the path still names the file of fd. */
 static coffer_status still_there(bool *same, uint64_t *size, int fd, const char *path, coffer_error *err)
 {
     struct stat open_file, named_file;

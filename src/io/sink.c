@@ -200,7 +200,7 @@ static coffer_status copy_in_kernel(coffer__sink *sink, int fd, uint64_t offset,
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            break; /* reading and writing will tell what is wrong, if anything is */
+            break; /* the read and write below report an error, if there is one */
         sink->written += (uint64_t)n;
         *done += (uint64_t)n;
     }

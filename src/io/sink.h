@@ -1,5 +1,5 @@
-/* Where bytes go: a new file that replaces the old one when complete, a stream, or memory. Buffered; an error
- * sticks, and every later call gives it again. */
+/* Where bytes go: a new file that replaces the old one when complete, a stream, or memory. Buffered; after
+ * an error every later call returns it again. */
 #ifndef COFFER_IO_SINK_H
 #define COFFER_IO_SINK_H
 

@@ -157,7 +157,7 @@ coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t s
     coffer_status status;
     char path[64];
     int direct;
-    /* The same file, whatever has its name by now. */
+    /* The same file, even if its path now names another. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     direct = coffer__file_try_open(path, O_RDONLY | O_DIRECT, 0);
     if (direct < 0)

@@ -1,4 +1,4 @@
-/* A file read by pread, with what a journal says laid over it. */
+/* A file read by pread, with the old bytes of a journal applied. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"

@@ -1,4 +1,4 @@
-/* Opening a file for reading, whatever it is, and whatever happens to it meanwhile. */
+/* Opens a file of any kind for reading, also while a writer updates or replaces it. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"

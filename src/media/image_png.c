@@ -14,7 +14,7 @@
 #define CHUNK_MAX ((png_alloc_size_t)8 << 20)
 #define CHUNKS_MAX 1000
 
-/* libpng leaves by longjmp: all that must outlive it stands here. */
+/* libpng returns by longjmp: this has everything that must survive it. */
 typedef struct png_work {
     png_structp png;
     png_infop info;

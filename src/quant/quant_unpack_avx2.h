@@ -29,7 +29,7 @@ HERE __m256i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), pick);
 }
 
-/* How far each lane's code lies above the bottom of its lowest byte. */
+/* The bit offset of each lane's code in its lowest byte. */
 HERE __m256i places(unsigned bits)
 {
     return _mm256_and_si256(bit_numbers(bits), _mm256_set1_epi32(7));

@@ -1,4 +1,4 @@
-/* Samples on their way into a training set, whatever they come from. An input says what fields there are and
+/* Samples of any origin for a training set. An input describes its fields and
  * gives one sample after the other; dataset_write.c does the rest. */
 #ifndef COFFER_CONVERT_DATASET_INPUT_H
 #define COFFER_CONVERT_DATASET_INPUT_H

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Values in hand. A transposed matrix is read in larger pieces, so that each holds more of a stored row. */
+/* Buffered values. A transposed matrix is read in larger pieces, so that each has more of a stored row. */
 #define BAND_BYTES (UINT64_C(4) << 20)
 #define TRANSPOSED_BAND_BYTES (UINT64_C(64) << 20)
 
@@ -32,7 +32,7 @@ const coffer_convert_option coffer__pycauset_to_array_options[] = {
 
 const coffer_convert_option coffer__pycauset_to_csv_options[] = {
     COMMON_OPTIONS,
-    { "delimiter", "CHAR", "what stands between numbers: a character, tab or space" },
+    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: a comma)" },
     { "header", NULL, "a first line with the names of the columns: c0, c1, …" },
     { NULL, NULL, NULL },
 };

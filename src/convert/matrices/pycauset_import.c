@@ -43,7 +43,7 @@ const coffer_convert_option coffer__pycauset_from_raw_options[] = {
 };
 
 const coffer_convert_option coffer__pycauset_from_csv_options[] = {
-    { "delimiter", "CHAR", "what stands between numbers: a character, tab or space" },
+    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: a comma)" },
     { "header", NULL, "the first line names the columns, even when the names are numbers" },
     COMMON_OPTIONS,
 };

@@ -58,7 +58,7 @@ static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
     coffer_status status = from->hdf5->list(from->file, add_candidate, &found, err);
     if (!status && (found.names.failed || found.first.failed))
         status = coffer__fail_no_memory(err, found.names.len);
-    /* A dataset that is alone is opened, and then says what is wrong with it. */
+    /* A single dataset is opened even if it is not a matrix: the error then says why. */
     if (!status && found.count == 0 && found.datasets != 1)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "no dataset of numbers with one or two dimensions");

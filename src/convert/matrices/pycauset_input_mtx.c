@@ -200,7 +200,7 @@ static coffer_status refuse_sparse(const coffer__mtx *mtx, coffer_dtype dtype, b
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                         "%" PRIu64 " entries in %" PRIu64 " × %" PRIu64 " would fill more than %" PRIu64
-                        " bytes with zeros; --dense does so all the same",
+                        " bytes with zeros; use --dense to convert it anyway",
                         mtx->entries, mtx->rows, mtx->cols, job->limits.memory_bytes);
 }
 

@@ -1,4 +1,4 @@
-/* Rows out of a NumPy array, alone or in an archive, and out of a file that has nothing but elements. */
+/* Rows from a NumPy array, in a file or an archive, and from a file of raw elements. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -140,7 +140,7 @@ coffer_status coffer__pycauset_input_npz(coffer__pycauset_input *out, const coff
     return status;
 }
 
-/* ---- Elements alone ---- */
+/* ---- Raw elements ---- */
 
 coffer_status coffer__pycauset_input_raw(coffer__pycauset_input *out, const coffer__convert_job *job,
                                          coffer_error *err)

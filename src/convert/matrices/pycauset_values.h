@@ -16,7 +16,7 @@ static inline coffer_dtype coffer__pycauset_memory_dtype(coffer_dtype dtype)
     return dtype == COFFER_DTYPE_BIT ? COFFER_DTYPE_BOOL : dtype;
 }
 
-/* Where a run of elements lies, for messages. */
+/* The position of a run of elements, for messages. */
 typedef struct coffer__pycauset_place {
     uint64_t row, col; /* of its first element */
     uint64_t cols;     /* after which the next row begins, at first_col */

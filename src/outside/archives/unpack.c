@@ -24,7 +24,7 @@ struct coffer__unpack {
     struct inflate_state *inflate;
     ZSTD_DCtx *zstd;
     uint8_t *input;
-    size_t at, end; /* packed bytes in hand */
+    size_t at, end; /* packed bytes that are buffered */
 };
 
 coffer__packing coffer__packing_of(const uint8_t *head, size_t len)

@@ -48,7 +48,7 @@ bool coffer__zip_probe(const uint8_t *head, size_t len)
 
 /* ---- The end record ---- */
 
-/* The last place where an end record could stand such that its comment fills the file. */
+/* The last offset at which an end record and its comment end exactly at the end of the file. */
 static const uint8_t *search_end(const uint8_t *tail, size_t len)
 {
     for (size_t at = len - END_SIZE + 1; at-- > 0;) {

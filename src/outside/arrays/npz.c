@@ -36,7 +36,7 @@ static coffer_status read_header(coffer__npz_array *array, const coffer__zip *zi
     if (!status)
         status = coffer__npy_read(&array->npy, src, &inner);
     coffer_source_close(src);
-    /* Places inside a member are none in the file. */
+    /* Offsets inside a member are not offsets in the file. */
     if (status)
         coffer__fail(err, status, coffer__zip_at(zip, array->member)->offset, "%s: %s", array->name,
                      inner.text);

@@ -95,7 +95,7 @@ static coffer_status bad_quote(const coffer__csv_reader *reader, coffer_error *e
 {
     return coffer__fail(err, COFFER_E_BAD_VALUE, reader->row.offset,
                         "line %" PRIu64
-                        ", field %zu: a quote stands where none may (quotes go around the whole "
+                        ", field %zu: unexpected quote (quotes must enclose the whole "
                         "field, doubled inside)",
                         reader->row.line, reader->row.count + 1);
 }

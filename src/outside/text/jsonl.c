@@ -10,7 +10,7 @@
 struct coffer__jsonl_reader {
     coffer__text_window window;
     coffer_limits limits;
-    coffer__json *json; /* of the line at hand */
+    coffer__json *json; /* of the current line */
     uint64_t line, offset;
 };
 

@@ -111,7 +111,7 @@ coffer_status coffer__text_window_grow(bool *grew, coffer__text_window *window, 
 coffer_status coffer__text_window_line(char **line, size_t *len, coffer__text_window *window,
                                        coffer_error *err)
 {
-    size_t seen = 0; /* bytes in hand that are known to hold no line end */
+    size_t seen = 0; /* bytes of the window that are known not to contain a line end */
     for (;;) {
         char *start = window->memory + window->at;
         size_t held = window->end - window->at;

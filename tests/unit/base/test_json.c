@@ -220,10 +220,10 @@ static const mistake mistakes[] = {
     { "\"\xED\xA0\x80\"", COFFER_E_BAD_TEXT, 1, "not UTF-8" },
     { "{} \x80", COFFER_E_BAD_TEXT, 3, "not UTF-8" },
     { "[1,\xC3\xA9]", COFFER_E_BAD_JSON, 3, "expected a value" },
-    { "{\"a\":1,\"a\":2}", COFFER_E_DUPLICATE, 7, "key \"a\" stands twice" },
-    { "{\"a\":1,\"\\u0061\":2}", COFFER_E_DUPLICATE, 7, "key \"a\" stands twice" },
+    { "{\"a\":1,\"a\":2}", COFFER_E_DUPLICATE, 7, "duplicate key \"a\"" },
+    { "{\"a\":1,\"\\u0061\":2}", COFFER_E_DUPLICATE, 7, "duplicate key \"a\"" },
     { "[{\"b\":{\"a\":1},\"a\":{\"x\":[{}, {\"y\":0 , \"y\":1}]}}]", COFFER_E_DUPLICATE, 37, "key \"y\"" },
-    { "{\"\":1,\"\":2}", COFFER_E_DUPLICATE, 6, "key \"\" stands twice" },
+    { "{\"\":1,\"\":2}", COFFER_E_DUPLICATE, 6, "duplicate key \"\"" },
 };
 
 static void each_mistake_is_named_and_placed(void **state)
