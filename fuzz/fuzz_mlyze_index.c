@@ -1,5 +1,5 @@
-/* An index must never change the events that a trace gives. The input is a trace followed by the entries of an
- * index with a matching header; the last byte but one is their number. */
+/* An index must never change the events that a trace gives. The input is a trace followed by the entries of
+ * an index with a matching header; the last byte but one is their number. */
 #include "mlyze_input.h"
 
 #include <unistd.h>

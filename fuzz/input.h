@@ -1,5 +1,5 @@
-/* Input shared by the targets for files. Half of the time the checksums are corrected, so that mutations of the
- * body get past the header. The source gives views of its bytes, or only reads. */
+/* Input shared by the targets for files. Half of the time the checksums are corrected, so that mutations of
+ * the body get past the header. The source gives views of its bytes, or only reads. */
 #ifndef COFFER_FUZZ_INPUT_H
 #define COFFER_FUZZ_INPUT_H
 

@@ -21,8 +21,7 @@ typedef enum coffer_access {
 typedef struct coffer_source_opts {
     uint32_t struct_size;
     coffer_access access;
-    bool
-        ignore_journal; /* show the current bytes, even when an interrupted update left a journal */
+    bool ignore_journal; /* show the current bytes, even when an interrupted update left a journal */
 } coffer_source_opts;
 
 #define COFFER_SOURCE_OPTS_INIT                               \

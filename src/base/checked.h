@@ -1,5 +1,5 @@
-/* Overflow-checked arithmetic for numbers from files: each call returns whether the result fits, and writes it
- * only then. */
+/* Overflow-checked arithmetic for numbers from files: each call returns whether the result fits, and writes
+ * it only then. */
 #ifndef COFFER_BASE_CHECKED_H
 #define COFFER_BASE_CHECKED_H
 

@@ -53,8 +53,8 @@ coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t le
 coffer_status coffer__json_parse_python(coffer__json **out, const char *text, size_t len, uint64_t base,
                                         const coffer_limits *limits, coffer_error *err);
 void coffer__json_free(coffer__json *json);
-/* Length of the object at the start of a text, found only by its brackets; 0 when it does not end or is not an
- * object. For objects that other bytes follow. */
+/* Length of the object at the start of a text, found only by its brackets; 0 when it does not end or is not
+ * an object. For objects that other bytes follow. */
 size_t coffer__json_object_length(const char *text, size_t len);
 const coffer__json_value *coffer__json_root(const coffer__json *json);
 const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */

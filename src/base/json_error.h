@@ -1,5 +1,5 @@
-/* Finds where and why a JSON text is invalid, and valid numbers that are too large for the parser. Slow: it runs
- * only after the parser has failed. */
+/* Finds where and why a JSON text is invalid, and valid numbers that are too large for the parser. Slow: it
+ * runs only after the parser has failed. */
 #ifndef COFFER_BASE_JSON_ERROR_H
 #define COFFER_BASE_JSON_ERROR_H
 

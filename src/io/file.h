@@ -1,5 +1,5 @@
-/* Whole operations over os.h, which handle EINTR and short transfers and fill coffer_error. `name` is NULL for
- * a file that the caller of the library named: the error is then about the input, or the output where the
+/* Whole operations over os.h, which handle EINTR and short transfers and fill coffer_error. `name` is NULL
+ * for a file that the caller of the library named: the error is then about the input, or the output where the
  * call writes. Otherwise the error names the file and is about another one. */
 #ifndef COFFER_IO_FILE_H
 #define COFFER_IO_FILE_H

@@ -1,5 +1,6 @@
-/* The SIGBUS handler of mapped sources. A page that a mapped file no longer has (it was truncated, or the disk
- * failed) becomes zeros, and the mapping is marked: its reader asks before it trusts what it computed. */
+/* The SIGBUS handler of mapped sources. A page that a mapped file no longer has (it was truncated, or the
+ * disk failed) becomes zeros, and the mapping is marked: its reader asks before it trusts what it computed.
+ */
 #ifndef COFFER_IO_GUARD_H
 #define COFFER_IO_GUARD_H
 

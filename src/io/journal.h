@@ -56,7 +56,8 @@ coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t fi
 
 /* ---- For writers ---- */
 
-/* Rolls back an interrupted update of the locked file (*done, may be NULL), and removes an incomplete journal.
+/* Rolls back an interrupted update of the locked file (*done, may be NULL), and removes an incomplete
+ * journal.
  */
 coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, coffer_error *err);
 /* Before a new file takes the path: rolls back what an interrupted update left of the old one, or removes a

@@ -18,8 +18,9 @@ typedef struct coffer__sink_opts {
 } coffer__sink_opts;
 
 /* A new file under a temporary name in the folder of `path`; it takes the name at commit. A symbolic link is
- * followed, the mode of a file that is replaced is kept. A path that is not a regular file (a terminal, a pipe,
- * /dev/null) is written straight through and cannot be patched. "-" is standard output. opts may be NULL. */
+ * followed, the mode of a file that is replaced is kept. A path that is not a regular file (a terminal, a
+ * pipe, /dev/null) is written straight through and cannot be patched. "-" is standard output. opts may be
+ * NULL. */
 coffer_status coffer__sink_create(coffer__sink **out, const char *path, const coffer__sink_opts *opts,
                                   coffer_error *err);
 coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err);

@@ -6,8 +6,8 @@
 #include "io/journal.h"
 
 /* A source over an open descriptor. The descriptor is closed with the source when owns_fd. journal : may be
- * NULL; its old bytes replace those of the file, and the size is the old one. Descriptor and journal pass to the source on
- * success only. */
+ * NULL; its old bytes replace those of the file, and the size is the old one. Descriptor and journal pass to
+ * the source on success only. */
 coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, uint64_t size,
                                      const char *name, coffer__journal *journal, coffer_error *err);
 /* The same by mapping; the descriptor is always owned. at_once : fails where the file cannot be mapped; else
@@ -15,12 +15,12 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
                                       coffer__journal *journal, bool at_once, coffer_error *err);
 /* A regular file in a folder whose name comes from a file that is not trusted: COFFER_E_UNSAFE_PATH when it
- * is not a plain name, or not a regular file (a symbolic link is not one); COFFER_E_NOT_FOUND when it does not
- * exist. follow : the folder itself may be a symbolic link. */
+ * is not a plain name, or not a regular file (a symbolic link is not one); COFFER_E_NOT_FOUND when it does
+ * not exist. follow : the folder itself may be a symbolic link. */
 coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bool follow, const char *name,
                                      coffer_error *err);
-/* coffer_source_open for a file that the caller did not name, or one of several: errors of opening and reading
- * name it (COFFER_SUBJECT_OTHER). */
+/* coffer_source_open for a file that the caller did not name, or one of several: errors of opening and
+ * reading name it (COFFER_SUBJECT_OTHER). */
 coffer_status coffer__source_open_other(coffer_source **out, const char *path, const coffer_source_opts *opts,
                                         coffer_error *err);
 /* The name that an error about this source has to have; NULL where the caller of the library named it. */
@@ -38,8 +38,8 @@ bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
  */
 coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t size, const char *name,
                                          coffer_error *err);
-/* True when the bytes before `end` in views were certainly read from the file. Costs one memory access: when a
- * file is truncated before its last page, touching that page marks the mapping. False when only
+/* True when the bytes before `end` in views were certainly read from the file. Costs one memory access: when
+ * a file is truncated before its last page, touching that page marks the mapping. False when only
  * coffer_source_intact can tell. */
 bool coffer__source_surely_intact(const coffer_source *src, uint64_t end);
 /* False when the file of the source was changed in place, or a journal appeared or went, since it was

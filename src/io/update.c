@@ -102,7 +102,7 @@ static coffer_status expect_begun(const coffer__update *update, coffer_error *er
         return fail_again(update, err);
     if (update->begun)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no update was begun");
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no update is in progress");
 }
 
 static int by_offset(const void *a, const void *b)
@@ -134,7 +134,7 @@ coffer_status coffer__update_begin(coffer__update *update, const coffer__range *
         return fail_again(update, err);
     if (update->begun)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "an update was begun already");
+                            "an update is already in progress");
     coffer__range *sorted = coffer__alloc_array(count, sizeof *sorted);
     if (!sorted)
         return coffer__fail_no_memory(err, count * sizeof *sorted);

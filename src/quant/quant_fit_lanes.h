@@ -132,8 +132,8 @@ HERE floats largest_magnitudes(const coffer__quant_lanes *lanes)
 }
 
 /* Candidates. An `end` is the value that the largest magnitude of a block is mapped to: past the largest code
- * it is clamped, which pays off when codes are few. The counts are the smallest that come within 0.2 % (q*) and 1 % (k*) of
- * the exact optimum on Gaussian, Laplace and Student data. */
+ * it is clamped, which pays off when codes are few. The counts are the smallest that come within 0.2 % (q*)
+ * and 1 % (k*) of the exact optimum on Gaussian, Laplace and Student data. */
 typedef struct fit_grid {
     float first_end, last_end;
     size_t ends;
@@ -245,8 +245,8 @@ HERE uint16_t step_half(float scale, int step)
     return (uint16_t)(half < 0 ? 0 : half > 0x7BFF ? 0x7BFF : half);
 }
 
-/* The scale that `absmax` stores: f16 with a truncated mantissa. It is one of the candidates, so a fit is never
- * worse. */
+/* The scale that `absmax` stores: f16 with a truncated mantissa. It is one of the candidates, so a fit is
+ * never worse. */
 HERE floats cut_to_halves(floats scale)
 {
     floats cut = (floats)((ints)scale & ~0x1FFF);

@@ -1,5 +1,5 @@
-/* Codes as numbers for AVX2, eight at a time; quant_unpack_avx512.h does sixteen. Codes of up to three bits are
- * looked up in a register; wider ones are shifted to the top of their lanes, which extends the sign. */
+/* Codes as numbers for AVX2, eight at a time; quant_unpack_avx512.h does sixteen. Codes of up to three bits
+ * are looked up in a register; wider ones are shifted to the top of their lanes, which extends the sign. */
 #ifndef COFFER_QUANT_UNPACK_AVX2_H
 #define COFFER_QUANT_UNPACK_AVX2_H
 

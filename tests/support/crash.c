@@ -96,7 +96,8 @@ static void apply_piece(crash_image *image, const crash_op *op, const struct pie
            (size_t)(piece->to - piece->from));
 }
 
-/* The state of a file after the crash. sizes : writes that did not reach the disk still made the file larger. */
+/* The state of a file after the crash. sizes : writes that did not reach the disk still made the file larger.
+ */
 static crash_image leave_file(const struct enumeration *e, int file, bool sizes)
 {
     const crash_image *durable = &e->record->files[file];

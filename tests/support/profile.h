@@ -25,7 +25,8 @@ void profile_write(const char *name, const char *text);
 /* A file of the folder, whole, with a NUL after it; free(). */
 char *profile_text(const char *name);
 
-/* Writes the sample of support/trace.h to the file `name`, with this number of events, in compressed blocks. */
+/* Writes the sample of support/trace.h to the file `name`, with this number of events, in compressed blocks.
+ */
 void profile_sample(const char *name, uint32_t events);
 coffer_mlyze_totals profile_totals(const char *name);
 /* Bytes of a stack such as "main;work;grab" in a trace of the folder; 0 when the trace does not have it. */

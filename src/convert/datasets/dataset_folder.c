@@ -127,8 +127,7 @@ static coffer_status open_file(int *fd, const folder_input *input, const coffer_
     do {
         *fd = coffer__os_open_at(input->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno)
-                   : COFFER_OK;
+    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno) : COFFER_OK;
 }
 
 /* Arrays have one type; dimensions in which they differ vary. Only their headers are read here. */

@@ -98,7 +98,7 @@ static coffer_status survey_example(record_input *input, coffer_error *err)
         if (status)
             break;
         if (column->last_sample == input->number)
-            return fail_feature(input, COFFER_E_DUPLICATE, column, "is there twice", err);
+            return fail_feature(input, COFFER_E_DUPLICATE, column, "occurs twice", err);
         uint32_t can = judge_feature(column, feature);
         if (can == 0 || (column->can & can) == 0)
             return fail_feature(input, COFFER_E_UNSUPPORTED, column,

@@ -154,7 +154,7 @@ coffer_status coffer__mldf_json_take(coffer__dataset_value *value, const coffer_
     if (sodium_base642bin(to, room, text->as.string, text->string_len, NULL, &size, NULL,
                           sodium_base64_VARIANT_ORIGINAL) != 0 ||
         size > room)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": no base64", field->name);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": not base64", field->name);
     value->own.len = size;
     value->form = COFFER__DATASET_READY;
     value->bytes = to;

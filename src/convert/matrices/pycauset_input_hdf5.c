@@ -64,7 +64,7 @@ static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
                               "no dataset of numbers with one or two dimensions");
     if (!status && found.count > 1)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "%zu datasets, --dataset says which one: %s", found.count,
+                              "%zu datasets; choose one with --dataset: %s", found.count,
                               coffer__buffer_text(&found.names));
     if (!status)
         status = from->hdf5->choose(from->file, (const char *)found.first.data, err);
@@ -106,7 +106,7 @@ static coffer_status take_type(coffer__pycauset_input *out, const coffer__hdf5_d
     if (out->dtype == COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             dataset->is_wide ? "numbers of more than 64 bits; --dtype f64 rounds them"
-                                             : "the dataset does not hold numbers");
+                                             : "the dataset does not contain numbers");
     return COFFER_OK;
 }
 
@@ -131,7 +131,7 @@ static coffer_status check_storage(coffer__pycauset_input *out, const coffer__hd
         (bytes > job->limits.memory_bytes && bytes / MAX_RATIO > stored && !coffer__job_has(job, "dense")))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " × %" PRIu64 " values, of which %" PRIu64
-                            " bytes are there; --dense fills in the rest",
+                            " bytes are stored; use --dense to fill in the rest",
                             out->rows, out->cols, stored);
     return COFFER_OK;
 }

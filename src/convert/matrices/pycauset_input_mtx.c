@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A matrix that exceeds the memory limit and has fewer than one value per this many elements is refused unless
- * the setting "dense" asks for it. */
+/* A matrix that exceeds the memory limit and has fewer than one value per this many elements is refused
+ * unless the setting "dense" asks for it. */
 #define MAX_SPARSE_RATIO 1000
 #define SPOOL_BUFFER ((size_t)1 << 20)
 
@@ -82,7 +82,7 @@ static coffer_status take_value(coffer__entry *out, const coffer__mtx_entry *ent
     char text[COFFER__NUMBER_TEXT];
     if (!fits)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                            "line %" PRIu64 ": %s does not fit %s; --dtype %s holds it", entry->line,
+                            "line %" PRIu64 ": %s does not fit %s; use --dtype %s", entry->line,
                             coffer__number_text(text, &entry->real), coffer_dtype_name(dtype),
                             dtype == COFFER_DTYPE_I64 ? "u64" : "i64");
     return COFFER_OK;

@@ -37,7 +37,7 @@ static coffer_status take_shape(coffer__pycauset_input *out, const coffer__npy *
         return coffer__pycauset_reshape(out, npy->count, job, err);
     if (npy->dimensions > 2)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "an array of %zu dimensions; a matrix has two: --rows or --cols lays it out",
+                            "an array of %zu dimensions; a matrix has two; set --rows or --cols",
                             npy->dimensions);
     out->is_vector = npy->dimensions == 1;
     out->rows = npy->dimensions > 0 ? npy->shape[0] : 1;
@@ -109,7 +109,7 @@ static coffer_status choose_member(size_t *out, const coffer__npz *npz, const co
                      coffer__buffer_text(&names));
     else
         coffer__fail(err, status, COFFER_OFFSET_NONE,
-                     "%zu arrays in the archive, --member says which one: %s", npz->count,
+                     "%zu arrays in the archive; choose one with --member: %s", npz->count,
                      coffer__buffer_text(&names));
     coffer__buffer_free(&names);
     return status;

@@ -117,8 +117,9 @@ static coffer_status open_shard(coffer_tensors *set, const char *index_path, con
     opts.access = set->access;
     coffer__buffer_append(&path, index_path, coffer__file_folder_len(index_path));
     coffer__buffer_append(&path, name, strlen(name));
-    coffer_status status = path.failed ? coffer__fail_no_memory(&failure, path.len)
-                                       : coffer__source_open_other(&src, coffer__buffer_text(&path), &opts, &failure);
+    coffer_status status = path.failed
+                               ? coffer__fail_no_memory(&failure, path.len)
+                               : coffer__source_open_other(&src, coffer__buffer_text(&path), &opts, &failure);
     if (failure.system_error == ENOENT)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "the index names the shard \"%s\", which does not exist", name);

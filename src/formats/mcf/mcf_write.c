@@ -512,9 +512,8 @@ coffer_status coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_sou
         return status;
     if (!coffer__range_fits(offset, len, coffer_source_size(src)))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
-                            "%llu bytes at %llu requested, the file has %llu",
-                            (unsigned long long)len, (unsigned long long)offset,
-                            (unsigned long long)coffer_source_size(src));
+                            "%llu bytes at %llu requested, the file has %llu", (unsigned long long)len,
+                            (unsigned long long)offset, (unsigned long long)coffer_source_size(src));
     /* Under a journal the file's own bytes are not those that the source shows. */
     int fd = coffer__source_descriptor(src);
     if (fd < 0)

@@ -14,8 +14,7 @@
 #define SAMPLES 4
 #define PIECE ((size_t)1 << 20)
 
-static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tensor,
-                            coffer_error *err)
+static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tensor, coffer_error *err)
 {
     uint8_t bytes[SAMPLES * SAMPLE];
     coffer_status status = COFFER_OK;
@@ -35,8 +34,7 @@ static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tenso
 }
 
 /* Piece by piece, each hashed with the hash so far as its seed. */
-static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, uint8_t *piece,
-                                coffer_error *err)
+static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, uint8_t *piece, coffer_error *err)
 {
     XXH128_hash_t hash = { 0 };
     if (tensor->hashed)

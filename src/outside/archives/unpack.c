@@ -151,7 +151,7 @@ static coffer_status run_gzip(void *out, size_t len, size_t *got, coffer__unpack
     if (result < 0 || result == ISAL_NEED_DICT)
         return fail_damaged(unpack,
                             result == ISAL_INCORRECT_CHECKSUM ? COFFER_E_BAD_CHECKSUM : COFFER_E_BAD_VALUE,
-                            result == ISAL_INCORRECT_CHECKSUM ? "wrong checksum" : "no valid deflate data",
+                            result == ISAL_INCORRECT_CHECKSUM ? "wrong checksum" : "invalid deflate data",
                             err);
     if (inflate->block_state == ISAL_BLOCK_FINISH)
         unpack->inside = false;
@@ -190,7 +190,7 @@ static coffer_status run(void *out, size_t len, size_t *got, coffer__unpack *unp
         if (exhausted && *got == 0 && unpack->inside)
             return coffer__fail_other(err,
                                       coffer__fail(err, COFFER_E_TRUNCATED, unpack->size,
-                                                   "the packed stream breaks off after %" PRIu64
+                                                   "the packed stream ends too early, after %" PRIu64
                                                    " bytes (%" PRIu64 " came out)",
                                                    unpack->size, unpack->given),
                                       coffer__source_other_name(unpack->src));

@@ -104,7 +104,7 @@ static coffer_status read_end(directory *out, coffer_source *src, coffer_error *
     if (!status && !record)
         status =
             coffer__fail(err, COFFER_E_TRUNCATED, COFFER_OFFSET_NONE,
-                         "no end record in the last %zu bytes: no ZIP archive, or one that was cut", len);
+                         "no end record in the last %zu bytes: not a ZIP archive, or a truncated one", len);
     if (record) {
         uint64_t at = size - len + (uint64_t)(record - tail);
         *out = (directory){ coffer__load_u16(record + 10), coffer__load_u32(record + 12),

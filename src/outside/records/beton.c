@@ -245,7 +245,7 @@ static coffer_status image_of(coffer__beton_value *out, const coffer__beton *bet
     out->raw = mode == MODE_RAW;
     out->size = out->raw ? (uint64_t)out->width * out->height * 3 : allocated_size(beton, out->place);
     if (mode > MODE_RAW)
-        return fail_at(beton, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "a picture of no known mode in sample",
+        return fail_at(beton, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "a picture of unknown mode in sample",
                        sample, err);
     if (out->size == UINT64_MAX)
         return fail_at(beton, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,

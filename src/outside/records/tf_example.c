@@ -162,8 +162,7 @@ coffer_status coffer__tf_parse(coffer__tf_example *out, const uint8_t *bytes, si
     }
     if (!good)
         return coffer__fail(err, COFFER_E_BAD_VALUE, (uint64_t)(at - bytes),
-                            "no tf.train.Example: its bytes make no sense before byte %zu",
-                            (size_t)(at - bytes));
+                            "not a tf.train.Example: invalid before byte %zu", (size_t)(at - bytes));
     return COFFER_OK;
 }
 

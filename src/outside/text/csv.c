@@ -94,8 +94,7 @@ static coffer_status find_row(size_t *len, size_t *taken, coffer__csv_reader *re
 static coffer_status bad_quote(const coffer__csv_reader *reader, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_BAD_VALUE, reader->row.offset,
-                        "line %" PRIu64
-                        ", field %zu: unexpected quote (quotes must enclose the whole "
+                        "line %" PRIu64 ", field %zu: unexpected quote (quotes must enclose the whole "
                         "field, doubled inside)",
                         reader->row.line, reader->row.count + 1);
 }

@@ -107,8 +107,7 @@ static void records_that_make_no_sense_are_refused(void **state)
     (void)state;
     profile_refuses_text("b.heaptrack", HEAD NAMES STACKS "a 8 1\n- 0\n", COFFER_E_INCONSISTENT,
                          "no block is live");
-    profile_refuses_text("b.heaptrack", HEAD "q 1\n", COFFER_E_BAD_VALUE,
-                         "line 4: no record begins with 'q'");
+    profile_refuses_text("b.heaptrack", HEAD "q 1\n", COFFER_E_BAD_VALUE, "line 4: unknown record 'q'");
     profile_refuses_text("b.heaptrack", HEAD "c xyz\n", COFFER_E_BAD_VALUE, "'c'");
     profile_refuses_text("b.heaptrack", HEAD "t 1\n", COFFER_E_BAD_VALUE, "line 4");
     profile_refuses_text("b.heaptrack", HEAD "c 11111111111111111\n", COFFER_E_BAD_VALUE, "'c'");
