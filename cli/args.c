@@ -119,7 +119,7 @@ static size_t choice_index(const char *choices, const char *value)
 {
     size_t len = strlen(value);
     for (size_t index = 0;; index++) {
-        const char *end = strchrnul(choices, '|');
+        const char *end = choices + strcspn(choices, "|");
         if ((size_t)(end - choices) == len && memcmp(choices, value, len) == 0)
             return index;
         if (!*end)

@@ -28,7 +28,7 @@ static const char *take_line(char *out, tile_painter *painter, const picture_fon
                              double width)
 {
     size_t fits = 0, hard = 0;
-    const char *newline = strchrnul(text, '\n');
+    const char *newline = text + strcspn(text, "\n");
     size_t len = (size_t)(newline - text) < LINE_BYTES ? (size_t)(newline - text) : LINE_BYTES;
     for (size_t i = 1; i <= len; i++) {
         if (i < len && ((unsigned char)text[i] & 0xc0) == 0x80)
