@@ -1,5 +1,5 @@
-/* Does what was read, compacted, repaired or edited, read the same? And is what repair makes of anything
- * clean? */
+/* A model reads the same after it was compacted, repaired or edited, and the output of repair has no errors.
+ * */
 #include "mcf_input.h"
 
 #include <sys/stat.h>

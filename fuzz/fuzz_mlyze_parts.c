@@ -1,5 +1,5 @@
-/* Is any pair of parts that a recording may leave made into a trace that opens, or refused? The input is cut
- * in two: the first byte says where. */
+/* Any pair of files that a recording may leave becomes a trace that opens, or is refused. The first byte says
+ * where the input is split. */
 #include "mlyze_input.h"
 
 #include "formats/mlyze/write/mlyze_parts.h"

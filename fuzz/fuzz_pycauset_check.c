@@ -1,4 +1,4 @@
-/* Does check survive any file, does a file that it finds no error in open, and is a repaired file sound? */
+/* check accepts any file, a file without errors opens, and a repaired file has no errors. */
 #include "pycauset_input.h"
 
 #include <stdio.h>

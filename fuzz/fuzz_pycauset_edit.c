@@ -1,4 +1,4 @@
-/* Does a file with changes committed to it hold them, and all else as it was? */
+/* A file has the changes that were committed to it, and the rest is unchanged. */
 #include "formats/pycauset/pycauset_private.h"
 #include "pycauset_input.h"
 

@@ -1,4 +1,4 @@
-/* Is what is written read back, whatever the shape, type, layout and view? And does check find nothing? */
+/* A written matrix is read back, for any shape, type, layout and view, and check finds nothing. */
 #include "base/elements.h"
 #include "coffer/coffer.h"
 #include "coffer/pycauset.h"

@@ -26,7 +26,7 @@ static coffer_status fuzz_read_at(void *context, void *out, uint64_t offset, siz
     return COFFER_OK;
 }
 
-/* False when there is not enough memory, which is nobody's fault. */
+/* False when out of memory, which is not an error of the target. */
 static bool fuzz_input_begin(fuzz_input *out, const uint8_t *data, size_t size,
                              void (*repair)(uint8_t *bytes, size_t size))
 {
