@@ -213,7 +213,7 @@ static const char *finish_it(const char *folder, void *context, bool finished)
     return NULL;
 }
 
-static void an_interrupted_writer_is_resumed_or_begun_anew(void **state)
+static void an_interrupted_writer_is_resumed_or_restarted(void **state)
 {
     crash_test test = { NULL, write_in_two_goes, finish_it, NULL };
     (void)state;
@@ -229,7 +229,7 @@ int main(void)
         cmocka_unit_test(replacing_values_is_all_or_nothing),
         cmocka_unit_test(deleting_samples_is_all_or_nothing),
         cmocka_unit_test(compacting_is_all_or_nothing),
-        cmocka_unit_test(an_interrupted_writer_is_resumed_or_begun_anew),
+        cmocka_unit_test(an_interrupted_writer_is_resumed_or_restarted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
     fault_each(&test);
 }
 
-static void an_index_that_cannot_be_written_is_no_failure(void **state)
+static void an_index_that_cannot_be_written_is_not_a_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 1, PER_FLUSH };
     of.opts.overwrite = true;
@@ -354,7 +354,7 @@ int main(void)
         cmocka_unit_test(a_new_trace_survives_every_failure),
         cmocka_unit_test(a_trace_that_was_begun_before_its_metadata_survives_every_failure),
         cmocka_unit_test(a_trace_that_outgrows_its_room_survives_every_failure),
-        cmocka_unit_test(an_index_that_cannot_be_written_is_no_failure),
+        cmocka_unit_test(an_index_that_cannot_be_written_is_not_a_failure),
         cmocka_unit_test(a_recording_survives_every_failure),
         cmocka_unit_test(recovery_survives_every_failure),
         cmocka_unit_test(rewriting_survives_every_failure),

@@ -26,7 +26,7 @@ static coffer__json *parse(const char *text)
 
 /* ---- Valid texts ---- */
 
-static void every_kind_of_value_is_told_apart(void **state)
+static void every_kind_of_value_is_distinguished(void **state)
 {
     (void)state;
     coffer__json *json = parse(" [null, true, false, 0, 18446744073709551615, -1, -9223372036854775808,"
@@ -242,7 +242,7 @@ static void each_mistake_is_named_and_placed(void **state)
     }
 }
 
-static void a_nul_is_no_end_of_the_text(void **state)
+static void a_nul_does_not_end_the_text(void **state)
 {
     (void)state;
     coffer__json *json;
@@ -440,7 +440,7 @@ static void object_of(coffer__buffer *out, unsigned count, unsigned repeated)
     coffer__buffer_append(out, "}", 1);
 }
 
-static void a_key_that_stands_twice_is_found_among_any_number(void **state)
+static void a_duplicate_key_is_found_among_any_number(void **state)
 {
     (void)state;
     static const unsigned counts[] = { 1, 2, 7, 8, 9, 10, 100, 5000 };
@@ -545,7 +545,7 @@ static void the_parser_names_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_value_is_told_apart),
+        cmocka_unit_test(every_kind_of_value_is_distinguished),
         cmocka_unit_test(a_value_alone_is_a_text),
         cmocka_unit_test(strings_are_unescaped_and_may_hold_nuls),
         cmocka_unit_test(iteration_visits_children_and_skips_grandchildren),
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(numbers_are_taken_only_where_they_fit),
         cmocka_unit_test(the_text_may_end_at_the_last_byte_of_memory_that_is_ours),
         cmocka_unit_test(each_mistake_is_named_and_placed),
-        cmocka_unit_test(a_nul_is_no_end_of_the_text),
+        cmocka_unit_test(a_nul_does_not_end_the_text),
         cmocka_unit_test(parser_and_explainer_agree_on_every_small_change),
         cmocka_unit_test(every_cut_of_a_text_is_refused_where_it_was_cut),
         cmocka_unit_test(numbers_at_the_edge_of_the_range_are_read),
@@ -561,7 +561,7 @@ int main(void)
         cmocka_unit_test(what_python_calls_numbers_is_read_only_where_it_is_asked_for),
         cmocka_unit_test(depth_is_limited_to_the_level),
         cmocka_unit_test(size_is_limited_before_anything_is_read),
-        cmocka_unit_test(a_key_that_stands_twice_is_found_among_any_number),
+        cmocka_unit_test(a_duplicate_key_is_found_among_any_number),
         cmocka_unit_test(the_same_key_in_two_objects_is_fine),
         cmocka_unit_test(keys_made_to_collide_are_checked_too),
         cmocka_unit_test(a_million_keys_are_checked_in_linear_time),

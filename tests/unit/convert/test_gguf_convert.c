@@ -466,7 +466,7 @@ static void put_kv(const char *path, const char *key, const char *text)
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }
 
-static void keys_that_are_no_values_of_their_type_are_refused(void **state)
+static void keys_with_values_of_another_type_are_refused(void **state)
 {
     static const char *const bad[][2] = {
         { "gguf.k#u8", "256" },           { "gguf.k#u8", "-1" },       { "gguf.k#i8", "-129" },
@@ -509,7 +509,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_type_that_is_not_decoded_leaves_no_file, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(a_part_of_a_split_model_is_refused, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(the_input_cannot_be_the_output, temp_setup, temp_teardown),
-        cmocka_unit_test_setup_teardown(keys_that_are_no_values_of_their_type_are_refused, temp_setup,
+        cmocka_unit_test_setup_teardown(keys_with_values_of_another_type_are_refused, temp_setup,
                                         temp_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

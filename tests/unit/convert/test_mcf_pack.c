@@ -324,7 +324,7 @@ static void a_large_tensor_is_cast_in_pieces(void **state)
     free(values);
 }
 
-static void tied_tensors_share_a_payload_unless_told_otherwise(void **state)
+static void tied_tensors_share_a_payload_by_default(void **state)
 {
     (void)state;
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
@@ -484,7 +484,7 @@ static int stop(void *context, uint64_t done, uint64_t total)
     return ++*(int *)context > 0;
 }
 
-static void a_caller_who_wants_no_more_is_heard(void **state)
+static void a_callback_can_stop_the_walk(void **state)
 {
     (void)state;
     int calls = 0;
@@ -512,7 +512,7 @@ int main(void)
         cmocka_unit_test_setup(globs_choose_tensors, fresh_folder),
         cmocka_unit_test_setup(a_cast_changes_floats_and_nothing_else, fresh_folder),
         cmocka_unit_test_setup(a_large_tensor_is_cast_in_pieces, fresh_folder),
-        cmocka_unit_test_setup(tied_tensors_share_a_payload_unless_told_otherwise, fresh_folder),
+        cmocka_unit_test_setup(tied_tensors_share_a_payload_by_default, fresh_folder),
         cmocka_unit_test_setup(a_model_packed_again_is_the_same_file, fresh_folder),
         cmocka_unit_test_setup(two_inputs_with_one_name_are_refused_with_both_files, fresh_folder),
         cmocka_unit_test_setup(a_glob_that_matches_nothing_is_refused, fresh_folder),
@@ -520,7 +520,7 @@ int main(void)
         cmocka_unit_test_setup(broken_files_of_a_folder_are_named, fresh_folder),
         cmocka_unit_test_setup(a_config_nested_too_deep_is_refused, fresh_folder),
         cmocka_unit_test_setup(wrong_options_are_refused, fresh_folder),
-        cmocka_unit_test_setup(a_caller_who_wants_no_more_is_heard, fresh_folder),
+        cmocka_unit_test_setup(a_callback_can_stop_the_walk, fresh_folder),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

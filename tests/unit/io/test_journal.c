@@ -516,7 +516,7 @@ static void what_an_interrupted_update_left_is_undone_at_the_next_open(void **st
     coffer__update_close(update);
 }
 
-static void rolling_back_what_is_not_there_is_an_error(void **state)
+static void rolling_back_a_missing_file_is_an_error(void **state)
 {
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
@@ -549,7 +549,7 @@ int main(void)
         cmocka_unit_test_setup(bytes_that_the_file_lost_come_from_the_journal, write_old),
         cmocka_unit_test_setup(a_journal_larger_than_any_is_not_loaded, write_old),
         cmocka_unit_test_setup(what_an_interrupted_update_left_is_undone_at_the_next_open, write_old),
-        cmocka_unit_test_setup(rolling_back_what_is_not_there_is_an_error, write_old),
+        cmocka_unit_test_setup(rolling_back_a_missing_file_is_an_error, write_old),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -182,7 +182,7 @@ static void rows_point_into_the_table_or_nowhere(void **state)
     end(&of);
 }
 
-static void a_file_cut_short_is_told_as_such(void **state)
+static void a_truncated_file_is_reported(void **state)
 {
     fixture of = small(true);
     (void)state;
@@ -457,7 +457,7 @@ static void damaged_samples_are_listed_in_order(void **state)
     end(&of);
 }
 
-static void without_checksums_frames_and_seals_tell_of_damage(void **state)
+static void without_checksums_frames_and_seals_reveal_damage(void **state)
 {
     static const uint64_t expected[] = { 3, 7 };
     dataset_opts opts = { .key = key };
@@ -526,7 +526,7 @@ int main(void)
         cmocka_unit_test(parts_that_overlap_are_errors),
         cmocka_unit_test(every_mistake_of_the_table_has_its_code),
         cmocka_unit_test(rows_point_into_the_table_or_nowhere),
-        cmocka_unit_test(a_file_cut_short_is_told_as_such),
+        cmocka_unit_test(a_truncated_file_is_reported),
         cmocka_unit_test(changed_bytes_are_found_and_the_samples_named),
         cmocka_unit_test(texts_must_be_what_their_encoding_says),
         cmocka_unit_test(pictures_and_sounds_must_be_what_their_rows_say),
@@ -539,7 +539,7 @@ int main(void)
         cmocka_unit_test(encrypted_payloads_are_looked_into_when_the_key_is_given),
         cmocka_unit_test(findings_are_the_same_for_any_number_of_threads),
         cmocka_unit_test(damaged_samples_are_listed_in_order),
-        cmocka_unit_test(without_checksums_frames_and_seals_tell_of_damage),
+        cmocka_unit_test(without_checksums_frames_and_seals_reveal_damage),
         cmocka_unit_test(a_report_that_is_full_ends_the_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

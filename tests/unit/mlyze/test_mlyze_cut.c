@@ -34,7 +34,7 @@ static void every_piece_of_an_lz4_block_gives_the_beginning_of_its_content(void 
     assert_int_equal(before, sizeof content);
 }
 
-static void what_is_no_lz4_block_ends_at_once_and_stays_in_its_room(void **state)
+static void an_invalid_lz4_block_fails_at_once_within_its_memory(void **state)
 {
     static const struct {
         uint8_t bytes[6];
@@ -158,7 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_piece_of_an_lz4_block_gives_the_beginning_of_its_content),
-        cmocka_unit_test(what_is_no_lz4_block_ends_at_once_and_stays_in_its_room),
+        cmocka_unit_test(an_invalid_lz4_block_fails_at_once_within_its_memory),
         cmocka_unit_test(a_trace_cut_at_any_byte_has_every_whole_event_before_the_cut),
         cmocka_unit_test(a_block_without_compression_may_be_cut_as_well),
         cmocka_unit_test(a_cut_block_of_nonsense_has_no_events),

@@ -39,7 +39,7 @@ static void strings_have_a_length_in_format_3(void **state)
     profile_refuses_text("b.heaptrack", "v 10500 3\nX p\ns a my main()\n", COFFER_E_BAD_VALUE, "length");
 }
 
-static void inlined_frames_stand_outside_of_the_one_they_hold(void **state)
+static void inlined_frames_are_inside_their_caller(void **state)
 {
     (void)state;
     profile_write("a.heaptrack", HEAD "s inner\ns outer\ns f.c\ni 10 0 1 3 1 2 3 2\nt 1 0\na 5 1\n+ 0\n");
@@ -205,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_interpreted_file_gives_every_event),
         cmocka_unit_test(strings_have_a_length_in_format_3),
-        cmocka_unit_test(inlined_frames_stand_outside_of_the_one_they_hold),
+        cmocka_unit_test(inlined_frames_are_inside_their_caller),
         cmocka_unit_test(a_command_of_several_lines_is_read_to_its_end),
         cmocka_unit_test(a_raw_file_keeps_addresses_as_names),
         cmocka_unit_test(modules_that_are_forgotten_name_nothing),
