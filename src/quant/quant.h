@@ -41,7 +41,7 @@ typedef struct coffer__quant_type {
     coffer_dtype dtype;
     coffer__quant_family family;
     uint8_t bits;                    /* of a code */
-    uint16_t block_size, super_size; /* in elements, as in QuantInfo; 0 for types without blocks */
+    uint16_t block_size, super_size; /* in elements, as QuantInfo has them; 0 where there are none */
     uint8_t index;                   /* of the row: kernels have a table of the same order */
 } coffer__quant_type;
 
@@ -68,9 +68,9 @@ typedef struct coffer__quant_layout {
     uint64_t size; /* of the payload */
 } coffer__quant_layout;
 
-/* The offsets of all parts of a tensor of that type and shape. activations : int8 and int4 with a zero point.
- * COFFER_E_BAD_VALUE when the type cannot have the shape or activations, COFFER_E_SIZE_MISMATCH when the
- * payload does not fit into 64 bits. No elements, no payload. */
+/* Computes the layout of a tensor of that type and shape. activations : int8 and int4 with a zero point.
+ * COFFER_E_BAD_VALUE when the type does not allow the shape or activations, COFFER_E_SIZE_MISMATCH when
+ * the payload does not fit into 64 bits. A tensor without elements has an empty payload. */
 coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, uint32_t rank,
                                  const uint64_t *dims, bool activations, coffer_error *err);
 

@@ -131,8 +131,8 @@ HERE floats largest_magnitudes(const coffer__quant_lanes *lanes)
     return most;
 }
 
-/* Candidates. An `end` is the value that the largest magnitude of a block is mapped to: past the largest code
- * it is clamped, which pays off when codes are few. The counts are the smallest that come within 0.2 % (q*)
+/* The grid of scales. An `end` is the code of the largest magnitude of a block: beyond the largest code it
+ * is clipped, which pays for types with few codes. The counts are the smallest that come within 0.2 % (q*)
  * and 1 % (k*) of the exact optimum on Gaussian, Laplace and Student data. */
 typedef struct fit_grid {
     float first_end, last_end;
@@ -245,8 +245,8 @@ HERE uint16_t step_half(float scale, int step)
     return (uint16_t)(half < 0 ? 0 : half > 0x7BFF ? 0x7BFF : half);
 }
 
-/* The scale that `absmax` stores: f16 with a truncated mantissa. It is one of the candidates, so a fit is
- * never worse. */
+/* The scale of `absmax`: f16 with a truncated mantissa. Since it is one of the candidates, fit is never
+ * worse. */
 HERE floats cut_to_halves(floats scale)
 {
     floats cut = (floats)((ints)scale & ~0x1FFF);
@@ -280,7 +280,7 @@ HERE void fit_blocks(coffer__quant_fitted *out, const coffer__quant_lanes *lanes
 
 #define SUPER_LANES COFFER__QUANT_SUPER_BLOCKS
 
-/* The choice for each super, repeated in all of its lanes. */
+/* State of each super, repeated in each of its lanes. */
 typedef struct super_choice {
     floats super, sub; /* as numbers */
     floats error;      /* of the block */

@@ -92,7 +92,7 @@ coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, 
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "a %s tensor has 2 dimensions, not %" PRIu32, name, rank);
     if (layout.type->family != COFFER__QUANT_WHOLE && activations)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is only for weights", name);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is for weights only", name);
     bool fits = fold_shape(&layout, rank, dims);
     if (fits && layout.rows && layout.cols)
         fits = measure_regions(&layout, activations) && place_regions(&layout);

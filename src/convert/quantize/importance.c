@@ -48,7 +48,7 @@ static coffer_status open_set(coffer__importance *of, const coffer_limits *limit
     if (err)
         *err = failure;
     return coffer__fail_other(err,
-                              coffer__fail_prefix(err, status, "neither vectors nor an importance matrix"),
+                              coffer__fail_prefix(err, status, "not vectors and not an importance matrix"),
                               of->path);
 }
 
