@@ -20,7 +20,7 @@ static inline bool coffer__dtype_has_negatives(coffer_dtype dtype)
            dtype != COFFER_DTYPE_U16 && dtype != COFFER_DTYPE_U32 && dtype != COFFER_DTYPE_U64;
 }
 
-/* Whether convert can go from one to the other: all plain types do, but a complex one only to a complex one.
+/* True when elements of one type can be converted to the other: any plain types, but complex only to complex.
  */
 bool coffer__elements_can_convert(coffer_dtype to, coffer_dtype from);
 /* Converts count elements; in and out do not overlap. Integers out of the range of the target are clamped,

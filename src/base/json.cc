@@ -48,7 +48,7 @@ const char *string_at(const walk &w, uint64_t place, uint32_t *len)
     return w.strings + place + sizeof *len;
 }
 
-/* Fills in what the tape says of one value. Gives how many words that took. */
+/* Fills in one value from the tape. Returns the number of words it takes. */
 uint64_t read_value(coffer__json_value *value, const walk &w, uint64_t at)
 {
     const uint64_t word = w.tape[at];
@@ -144,7 +144,7 @@ coffer_status fail_duplicate(const input &in, const walk &w, coffer_error *err)
                         static_cast<int>(std::min<uint32_t>(w.duplicate->key_len, 100)), w.duplicate->key);
 }
 
-/* simdjson says only what sort of mistake there is, so the text is read once more for the place. */
+/* simdjson does not report the offset of an error, so the text is scanned again to find it. */
 coffer_status fail_syntax(const input &in, simdjson::error_code code, coffer_error *err)
 {
     if (code == simdjson::MEMALLOC)

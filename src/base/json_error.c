@@ -53,7 +53,7 @@ static step bad(scanner *s, const char *reason)
     return STEP_BAD;
 }
 
-/* The next byte, or 0 at the end, which is never the byte that is hoped for. */
+/* The next byte, or 0 at the end: 0 is never an expected byte. */
 static uint8_t peek(const scanner *s)
 {
     return s->at < s->end ? *s->at : 0;
@@ -176,8 +176,8 @@ static int64_t exponent_of(const uint8_t *at, const uint8_t *end)
     return negative ? -value : value;
 }
 
-/* Whether a well-formed decimal number rounds to a finite double: d.ddd × 10^308 is compared with the number
- * half a step past the largest double, 1.797693134862315807937… × 10^308. */
+/* True when a well-formed decimal number rounds to a finite double: d.ddd × 10^308 is compared with the
+ * number half a step past the largest double, 1.797693134862315807937… × 10^308. */
 static bool decimal_fits(const uint8_t *at, const uint8_t *end)
 {
     static const char first_too_big[] = "179769313486231580793";

@@ -141,7 +141,7 @@ static void worker_signals(sigset_t *set)
         sigdelset(set, faults[i]);
 }
 
-/* A thread that cannot be had is done without. */
+/* When a thread cannot be started, the pool continues with fewer. */
 static void start_threads(coffer__pool *pool, uint32_t wanted)
 {
     sigset_t blocked, before;

@@ -36,12 +36,12 @@ coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *e
 /* Gives an open file the owner, where allowed, and the permissions of another. To be called before there is
  * anything in it to read. */
 coffer_status coffer__file_take_after(int fd, const struct stat *other, const char *name, coffer_error *err);
-/* Whether a name stays inside the folder it is looked for in: no separator of any system, not "." or "..", no
- * NUL. */
+/* True when a name cannot lead out of its folder: no path separator of any system, not "." or "..", no NUL.
+ */
 bool coffer__file_name_is_plain(const char *name, size_t len);
 /* Length of the folder part of a path, with its last slash. */
 size_t coffer__file_folder_len(const char *path);
-/* Whether the name ends in the extension, in letters of any case, and has something before it. */
+/* True when the name ends in the extension, in any case, and has something before it. */
 bool coffer__file_has_extension(const char *path, const char *extension);
 
 #endif

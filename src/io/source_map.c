@@ -29,8 +29,8 @@ struct mapped_file {
     _Atomic(struct mapping *) mapping; /* NULL for an empty file, and until it is needed */
 };
 
-/* Whether the bytes before `end` were there. The size is looked at each time: a file that is cut inside a
- * page has zeros in the rest of it, and no signal tells. */
+/* True when the file has the bytes before `end`. The size is read each time: when a file is truncated inside
+ * a page, the rest of the page becomes zeros without a signal. */
 static coffer_status expect_bytes(const struct mapped_file *map, uint64_t end, coffer_error *err)
 {
     uint64_t now;

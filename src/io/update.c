@@ -202,7 +202,7 @@ coffer_status coffer__update_append(coffer__update *update, const void *bytes, s
     return status;
 }
 
-/* Whether every byte is journalled or new. */
+/* True when every byte is in the journal or new. */
 static bool may_change(const coffer__update *update, uint64_t offset, size_t len)
 {
     uint64_t end = update->written_end + update->buffered, reached = offset;

@@ -105,7 +105,7 @@ static unsigned suffers(shim_fault fault)
     }
 }
 
-/* Whether this call is the one. */
+/* True when this call is the one that fails. */
 static bool hit(const char *function, unsigned nature)
 {
     if (!(nature & suffers(armed)))

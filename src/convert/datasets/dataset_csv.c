@@ -1,4 +1,4 @@
-/* A CSV table with a row of names: one sample a row. */
+/* A CSV table with a header row: one sample per row. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"

@@ -298,7 +298,7 @@ static coffer_status open_spool(mtx_state *from, coffer_dtype dtype, coffer_erro
 
 /* ---- Opening ---- */
 
-/* Whether the matrix is kept as half of one: when the wish is the same as what the file says, or none. */
+/* Stores only half of the matrix when the file says so and the settings do not ask for another type. */
 static coffer__pycauset_mirror choose_half(const coffer__mtx *mtx, const coffer__convert_job *job)
 {
     const char *type = coffer__job_setting(job, "type");

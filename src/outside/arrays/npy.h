@@ -47,7 +47,7 @@ coffer_status coffer__npy_read(coffer__npy *out, coffer_source *src, coffer_erro
 void coffer__npy_free(coffer__npy *npy); /* its members, not itself */
 const coffer__npy_field *coffer__npy_find(const coffer__npy *npy, const char *name);
 
-/* Whether an element of the field is a number that coffer__npy_number can load. */
+/* True when an element of the field is a number that coffer__npy_number can load. */
 bool coffer__npy_is_number(const coffer__npy_field *field);
 /* One number of the field, from an item's bytes, whatever the byte order. */
 coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t *item);
@@ -55,7 +55,7 @@ coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t 
 /* The library's type of a field's elements, whatever their byte order; COFFER_DTYPE_NONE for other types.
  */
 coffer_dtype coffer__npy_dtype(const coffer__npy_field *field);
-/* Turns elements of a big-endian array round in place, both halves of a complex one for itself. */
+/* Swaps the bytes of big-endian elements in place, each part of a complex one separately. */
 void coffer__npy_swap(void *elements, coffer_dtype dtype, size_t count);
 
 /* ---- Writing ---- */

@@ -18,8 +18,8 @@ typedef struct coffer__npz {
     char *names;
 } coffer__npz;
 
-/* Reads the directory and the header of every array. Members that are no .npy are left out. src : borrowed,
- * must outlive the set. */
+/* Reads the directory and the header of every array. Members other than .npy files are left out. src :
+ * borrowed, must outlive the set. */
 coffer_status coffer__npz_open(coffer__npz *out, coffer_source *src, const coffer_limits *limits,
                                coffer_error *err);
 void coffer__npz_close(coffer__npz *npz);                          /* its members, not itself */

@@ -1,4 +1,4 @@
-/* A moving window over the text of a source: what CSV and JSON lines read through. Holds one row at a time,
+/* A moving window over the text of a source, for CSV and JSON lines. It has one row at a time,
  * whatever the size of the file. */
 #ifndef COFFER_CONVERT_TEXT_WINDOW_H
 #define COFFER_CONVERT_TEXT_WINDOW_H
