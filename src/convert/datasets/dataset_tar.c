@@ -153,7 +153,8 @@ static uint32_t judge_contents(coffer__column *column, coffer__tar_class kind, c
     }
 }
 
-/* Pictures and sounds are believed by their names: only what is small, or must be alike, is read here. */
+/* The extension of pictures and sounds is trusted: only small members, and arrays, which must be alike, are
+ * read. */
 static coffer_status survey_member(tar_input *input, coffer__column *column, const member_name *name,
                                    coffer__buffer *own, coffer_error *err)
 {

@@ -1,4 +1,4 @@
-/* Files taken apart into what a field stores. */
+/* Converts files to the values that a field stores. */
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"

@@ -1,4 +1,5 @@
-/* Going through the values of a matrix to write them elsewhere: what the conversions from pycauset share. */
+/* Shared by the conversions from pycauset: reads the values of a matrix in the order that the output needs.
+ */
 #ifndef COFFER_CONVERT_PYCAUSET_EXPORT_H
 #define COFFER_CONVERT_PYCAUSET_EXPORT_H
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Keys that say what the payload of the other file was; this one has its own. */
+/* Keys that describe the payload of the other file; the new file has its own. */
 static bool is_about_payload(const coffer__json_value *value)
 {
     static const char *const keys[] = { "rows",

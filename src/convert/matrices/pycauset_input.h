@@ -1,4 +1,4 @@
-/* Rows that become a matrix, from wherever they come: what the conversions to pycauset share. */
+/* Shared by the conversions to pycauset: an input gives the rows of a matrix. */
 #ifndef COFFER_CONVERT_PYCAUSET_INPUT_H
 #define COFFER_CONVERT_PYCAUSET_INPUT_H
 

@@ -224,7 +224,7 @@ static coffer_status refuse(const coffer__tar_reader *reader, const char *why, c
                               reader->source_name);
 }
 
-/* *is_file is false for what is passed over. */
+/* *is_file is false for members that are skipped. */
 static coffer_status judge(bool *is_file, const coffer__tar_reader *reader, char type, coffer_error *err)
 {
     *is_file = false;

@@ -210,7 +210,7 @@ static coffer_status copy_plain(void *out, size_t len, size_t *got, coffer__unpa
 coffer_status coffer__unpack_read(void *out, size_t len, size_t *got, coffer__unpack *unpack,
                                   coffer_error *err)
 {
-    const size_t most = (size_t)1 << 30; /* what the libraries count in 32 bits */
+    const size_t most = (size_t)1 << 30; /* the libraries use 32-bit counts */
     if (unpack->packing == COFFER__PACKING_NONE)
         return copy_plain(out, len, got, unpack, err);
     coffer_status status = run(out, len < most ? len : most, got, unpack, err);

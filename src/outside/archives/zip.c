@@ -173,7 +173,7 @@ static coffer_status check_sizes(const coffer__zip_member *member, uint64_t at, 
     return COFFER_OK;
 }
 
-/* The local header says again what the directory says, and how long itself is. */
+/* The local header repeats the directory entry and has its own length. */
 static coffer_status place_member(coffer__zip_member *member, const coffer__zip *zip, uint64_t header_at,
                                   const char *raw_name, size_t name_len, uint64_t end, coffer_error *err)
 {

@@ -15,7 +15,7 @@ static bool is_array(const coffer__zip_member *member)
     return len > EXTENSION_LEN && strcmp(member->name + len - EXTENSION_LEN, extension) == 0;
 }
 
-/* How many arrays there are, and the bytes that their names take. */
+/* Counts the arrays and the bytes of their names. */
 static void count_arrays(size_t *count, size_t *name_bytes, const coffer__zip *zip)
 {
     *count = *name_bytes = 0;
