@@ -135,7 +135,7 @@ static void an_array_of_an_archive_is_chosen_by_name(void **state)
     (void)state;
     for (int deflate = 0; deflate < 2; deflate++) {
         put_archive(deflate, 0);
-        matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--member says which one: a, b", "a.npz", "x.pycauset",
+        matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "choose one with --member: a, b", "a.npz", "x.pycauset",
                            NULL);
         matrix_must_refuse(COFFER_E_NOT_FOUND, "no array \"c\" in the archive; there are a, b", "a.npz",
                            "x.pycauset", "member", "c", NULL);
@@ -306,7 +306,7 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
 {
     (void)state;
     put_text("m.csv", "0,1\n2,0\n");
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not symmetric; --type dense", "m.csv", "x.pycauset",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not symmetric; use --type dense", "m.csv", "x.pycauset",
                        "type", "symmetric", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not antisymmetric", "m.csv", "x.pycauset", "type",
                        "antisymmetric", NULL);

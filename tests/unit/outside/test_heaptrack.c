@@ -141,7 +141,7 @@ static void packed_files_are_read_and_a_cut_in_them_too(void **state)
         profile_same("s.mlyze", "back.mlyze", "peak");
         uint8_t *bytes = temp_read(temp_path(temp_folder, name), &len);
         assert_int_not_equal(coffer__packing_of(bytes, len), COFFER__PACKING_NONE);
-        profile_refuses(cut, bytes, len - 30, COFFER_E_TRUNCATED, "breaks off");
+        profile_refuses(cut, bytes, len - 30, COFFER_E_TRUNCATED, "ends too early");
         profile_must(cut, "part.mlyze", "partial", NULL, NULL);
         bytes[len / 2] ^= 0x55;
         temp_write(temp_path(temp_folder, cut), bytes, len);
