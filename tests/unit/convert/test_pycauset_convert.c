@@ -250,7 +250,7 @@ static void a_type_that_a_file_cannot_hold_is_an_error_with_the_nearest_option(v
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0", "f.pycauset", "m.npy", "dtype", "i32",
                        NULL);
     temp_copy(VECTORS "dense-int8.pycauset", temp_path(temp_folder, "i.pycauset"));
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: -6 does not fit u8; --dtype i8",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: -6 does not fit u8; use --dtype i8",
                        "i.pycauset", "m.npy", "dtype", "u8", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "does not fit a bit", "i.pycauset", "m.npy", "dtype", "bit",
                        NULL);

@@ -311,12 +311,12 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not antisymmetric", "m.csv", "x.pycauset", "type",
                        "antisymmetric", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "", "m.csv", "x.pycauset", "type", "triangular", NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 1, column 0: 2 does not fit a bit; --dtype i64",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 1, column 0: 2 does not fit a bit; use --dtype i64",
                        "m.csv", "x.pycauset", "type", "causal", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "is not a vector", "m.csv", "x.pycauset", "type", "vector",
                        NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "must be one of dense", "m.csv", "x.pycauset", "type", "round",
-                       NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "must be one of dense", "m.csv", "x.pycauset", "type",
+                       "round", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--type triangular", "m.csv", "x.pycauset", "diagonal",
                        NULL, NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--dtype i64", "m.csv", "x.pycauset", "type",
@@ -328,7 +328,7 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: 0.5 does not fit i8", "m.csv",
                        "x.pycauset", "dtype", "i8", NULL);
     put_text("m.csv", "1,300\n");
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 1: 300 does not fit i8; --dtype i64",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 1: 300 does not fit i8; use --dtype i64",
                        "m.csv", "x.pycauset", "dtype", "i8", NULL);
     put_text("m.csv", "9223372036854775808.0,1\n");
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "does not fit i64", "m.csv", "x.pycauset", "dtype", "i64",
