@@ -1,4 +1,4 @@
-/* The analyses accept any trace and give the same results on one thread and on two; positions, timelines and
+/* Analyzing accepts any trace and gives the same results on one thread and on two; positions, timelines and
  * comparisons are consistent. */
 #include "mlyze_input.h"
 
