@@ -1,4 +1,4 @@
-/* What the benchmarks share: a clock, the best and the median of several runs, and a table of results. */
+/* Shared by the benchmarks: a clock, the best and the median of several runs, and a table of results. */
 #ifndef COFFER_BENCH_H
 #define COFFER_BENCH_H
 

@@ -93,7 +93,7 @@ static void read_and_scale(void *context)
 }
 
 #ifdef COFFER_BENCH_TURBOJPEG
-/* What most programs do: decode at full size; scaling is not even counted. */
+/* Most programs decode at full size; the time for scaling is not included. */
 static void plain_loop(void *context)
 {
     pipeline *work = context;

@@ -282,7 +282,7 @@ static void commit_notes(void *context)
     }
 }
 
-/* What any program has to do at least: append, fdatasync, overwrite 128 bytes, fdatasync. */
+/* The minimum for any program: append, fdatasync, overwrite 128 bytes, fdatasync. */
 static void commit_barely(void *context)
 {
     committing *work = context;

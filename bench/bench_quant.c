@@ -328,7 +328,7 @@ static coffer_status multiply_their_rows(void *context, uint64_t index, uint32_t
     return COFFER_OK;
 }
 
-/* x as their kernels take it is made anew each time: it is part of a product. */
+/* x is converted for their kernels each time: that is part of a product. */
 static void multiply_theirs(void *context)
 {
     work *job = context;

@@ -4,7 +4,7 @@ usage: mcf.py FOLDER [BYTES]
 
 Opening and listing a model of 1000 tensors runs in this process: the library through ctypes, safetensors (whose core is Rust)
 and gguf as the packages of their makers. Packing and reading run the command, cp and dd, in turn, on a model of BYTES
-(1 GiB), which lies in FOLDER. Files that are read are dropped from the page cache first where that is possible.
+(1 GiB) in FOLDER. Files that are read are dropped from the page cache first where that is possible.
 Prints a table with the ratio to each row's yardstick; $COFFER_BENCH_JSON names a file for the same as JSON.
 """
 import ctypes

@@ -4,7 +4,7 @@ usage: mldf_read.py FOLDER SMALL LARGE RUNS
 
 Prints one line of JSON for each peer and task: {"peer", "version", "task", "seconds": [...]}, or {"peer", "task",
 "missing"}. Tasks: "1k" (SMALL samples of 1024 bytes, all of them) and "100k" (LARGE samples of 100,000 bytes). Peers that
-can are read at random, the others from the beginning to the end, which is said. Files are made in FOLDER and removed.
+support it are read at random, the others sequentially, and the result says which. Files are made in FOLDER and removed.
 """
 import importlib
 import importlib.metadata

@@ -24,7 +24,7 @@ def say(**values):
 
 
 def measure(peer, version, task, work, times):
-    """A run does the work `times` times over; what is told is the time of one."""
+    """A run does the work `times` times; the result is the time of one."""
     work(0)
     seconds = []
     for run in range(runs):

@@ -24,7 +24,7 @@ typedef struct ggml_type {
 } ggml_type;
 
 typedef struct ggml_peer {
-    char missing[80]; /* why there is none; empty when there is */
+    char missing[80]; /* why it is missing; empty when it is available */
     char variant[64]; /* the library for this processor */
     size_t (*quantize)(int type, const float *values, void *out, int64_t start, int64_t rows, int64_t cols,
                        const float *importance);
@@ -32,7 +32,7 @@ typedef struct ggml_peer {
     ggml_type types[6]; /* in the order of q8 q4 k6 k4 k3 k2 */
 } ggml_peer;
 
-/* dlsym gives a pointer to data; functions are what is behind it. */
+/* dlsym returns an object pointer, which ISO C cannot cast to a function pointer. */
 static inline void ggml_find(void *out, void *library, const char *name)
 {
     void *found = dlsym(library, name);

@@ -157,7 +157,7 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
     /* The parser has seen to it that the value is one of them. */
     size_t index = 0, len = strlen(given->value);
     for (const char *at = given->option->choices; at && *at; index++) {
-        const char *end = strchrnul(at, '|');
+        const char *end = at + strcspn(at, "|");
         if ((size_t)(end - at) == len && memcmp(at, given->value, len) == 0)
             return index;
         at = *end ? end + 1 : end;

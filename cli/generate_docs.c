@@ -38,7 +38,7 @@ static void options(FILE *out, const char *heading, const cli_option *option)
 static void examples(FILE *out, const char *text)
 {
     while (text && *text) {
-        const char *end = strchrnul(text, '\n');
+        const char *end = text + strcspn(text, "\n");
         while (*text == ' ')
             text++;
         fprintf(out, "%.*s\n", (int)(end - text), text);

@@ -56,7 +56,7 @@ static void title(FILE *out, const char *name, const char *summary)
 static void paragraphs(FILE *out, const char *text)
 {
     while (*text) {
-        const char *end = strchrnul(text, '\n');
+        const char *end = text + strcspn(text, "\n");
         if (end > text) {
             fputs(".PP\n", out);
             roff_len(out, text, (size_t)(end - text));

@@ -55,7 +55,7 @@ static void print_wrapped(FILE *out, const char *text, size_t len, size_t indent
 static void print_paragraphs(FILE *out, const char *text)
 {
     while (*text) {
-        const char *end = strchrnul(text, '\n');
+        const char *end = text + strcspn(text, "\n");
         print_wrapped(out, text, (size_t)(end - text), 0, 0);
         text = *end ? end + 1 : end;
     }
@@ -133,7 +133,7 @@ static void print_options(FILE *out, const char *heading, const cli_option *opti
 static void print_examples(FILE *out, const char *text)
 {
     while (*text) {
-        const char *end = strchrnul(text, '\n');
+        const char *end = text + strcspn(text, "\n");
         const char *comment = memchr(text, '#', (size_t)(end - text));
         const char *command_end = comment ? comment : end;
         fwrite(text, 1, (size_t)(command_end - text), out);

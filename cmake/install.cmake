@@ -13,8 +13,8 @@ foreach(kind shared static)
     install(EXPORT coffer-${kind} NAMESPACE coffer:: DESTINATION ${package_dir})
 endforeach()
 
-# The pkg-config file finds its prefix from where it lies, so that the tree may be moved; not so where the packager
-# names folders outright.
+# The pkg-config file computes its prefix from its own path, so that the tree may be moved, except where the packager
+# sets absolute folders.
 set(COFFER_MODULES simdjson libisal libxxhash libsodium liblz4 libzstd)
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
     set(COFFER_PC_PREFIX ${CMAKE_INSTALL_PREFIX})

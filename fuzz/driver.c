@@ -3,7 +3,7 @@
  *
  *   fuzz_NAME [-mutate N] FILE|FOLDER...
  *
- * An input that crashes or takes longer than SECONDS_PER_INPUT is named before the program dies. */
+ * An input that crashes or takes longer than SECONDS_PER_INPUT is printed before the program aborts. */
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Numbers that sit on the edges of what readers compute with. */
+/* Boundary values for the arithmetic of readers. */
 static uint64_t edge_number(uint64_t *state)
 {
     static const uint64_t edges[] = { 0,          1,          2,          0x7f,       0x80,

@@ -1,4 +1,4 @@
-/* Does a sound decode to as many samples as its header promises, or fail with a text? */
+/* A sound decodes to the number of samples in its header, or fails with a message. */
 #include "coffer/media.h"
 #include "must.h"
 

@@ -1,5 +1,5 @@
-/* Does the reader of GGUF refuse what is wrong without harm, and is what it accepts a clean model that comes
- * back as a GGUF file with the same in it? */
+/* The GGUF reader accepts a file or fails with an error; an accepted model has no findings and survives a
+ * round trip. */
 #include "coffer/coffer.h"
 #include "must.h"
 

@@ -1,6 +1,4 @@
-/* Is a file of importances refused without harm, or are its vectors numbers that a tensor can be weighed
- * with?
- */
+/* A file of importances fails with an error, or gives vectors of valid weights. */
 #include "base/memory.h"
 #include "convert/quantize/imatrix.h"
 #include "convert/quantize/importance.h"

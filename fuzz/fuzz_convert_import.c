@@ -1,4 +1,4 @@
-/* Is what an importer accepts a clean scan, and does it refuse everything else without harm? */
+/* An importer of scans writes a scan without findings, or fails with an error. */
 #include "coffer/coffer.h"
 #include "must.h"
 

@@ -1,4 +1,4 @@
-/* Is what an importer of matrices accepts a clean matrix, and does it refuse everything else without harm? */
+/* An importer of matrices writes a matrix without findings, or fails with an error. */
 #include "coffer/coffer.h"
 #include "must.h"
 
@@ -22,7 +22,7 @@ static void must_be_clean(const char *path)
     coffer_report_free(report);
 }
 
-/* HDF5 is left out: what is wrong with libhdf5 is not found by accident here. */
+/* Without HDF5: this target is not meant to find errors of libhdf5. */
 static const char *kind_of(const uint8_t *data, size_t size)
 {
     if (size && data[0] == 0x93)

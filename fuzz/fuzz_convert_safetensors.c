@@ -1,5 +1,5 @@
-/* Does the reader of safetensors refuse what is wrong without harm, and does what it accepts come back from a
- * model the same? Half of the inputs get the right length of the header. */
+/* The safetensors reader accepts a file or fails with an error; an accepted file survives a round trip
+ * through a model. Half of the inputs get a correct header length. */
 #include "base/bytes.h"
 #include "coffer/coffer.h"
 #include "must.h"
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The header ends where the last brace of the first that matches it is, or where the input does. */
+/* The header ends at the brace that closes the first one, or at the end of the input. */
 static void repair_length(uint8_t *bytes, size_t size)
 {
     size_t depth = 0, at;

@@ -1,4 +1,4 @@
-/* Does a picture decode within its limits, at any scale and depth, or fail with a text? */
+/* A picture decodes within its limits, at any scale and depth, or fails with a message. */
 #include "coffer/media.h"
 #include "must.h"
 

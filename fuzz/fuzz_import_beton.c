@@ -1,4 +1,4 @@
-/* Is what the importer of beton accepts a clean training set? */
+/* The importer of beton files writes a training set without findings, or fails. */
 #include "mldf_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* Is what the importers of JSON lines, CSV and NumPy accept a clean training set? */
+/* The importers of JSON lines, CSV and NumPy write a training set without findings, or fail. */
 #include "mldf_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

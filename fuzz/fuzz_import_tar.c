@@ -1,4 +1,5 @@
-/* Is what the importer of tar accepts a clean training set? Half of the inputs get good checksums. */
+/* The importer of tar files writes a training set without findings, or fails. Half of the inputs get correct
+ * checksums. */
 #include "mldf_import.h"
 
 #include <string.h>

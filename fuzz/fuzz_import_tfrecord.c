@@ -1,4 +1,5 @@
-/* Is what the importer of TFRecord accepts a clean training set? Half of the inputs get good checksums. */
+/* The importer of TFRecord writes a training set without findings, or fails. Half of the inputs get correct
+ * checksums. */
 #include "base/buffer.h"
 #include "mldf_import.h"
 #include "outside/records/tfrecord.h"

@@ -1,4 +1,4 @@
-/* Does check survive any file, and does a file that it finds no error in open and read? */
+/* check accepts any file, and a file without errors can be opened and read. */
 #include "mcf_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -45,7 +45,7 @@ static void describe_and_list(const fuzz_input *input)
     }
 }
 
-/* Of a file without errors every tensor has a name, a type and all of its bytes. */
+/* In a file without errors every tensor has a name, a type and all of its bytes. */
 static void read_everything(const fuzz_input *input)
 {
     coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;

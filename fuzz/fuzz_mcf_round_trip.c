@@ -1,5 +1,5 @@
-/* Does what was read, compacted, repaired or edited, read the same? And is what repair makes of anything
- * clean? */
+/* A model reads the same after it was compacted, repaired or edited, and the output of repair has no errors.
+ * */
 #include "mcf_input.h"
 
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     return clean;
 }
 
-/* Errors in what is taken over as it is stay: then only that the file opens. */
+/* Errors in sections that are copied unchanged remain: then the file must only open. */
 static void try_repair(const fuzz_input *input, const char *path)
 {
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;

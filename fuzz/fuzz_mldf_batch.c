@@ -1,4 +1,4 @@
-/* Does a batch of any file give what single reads give, and is damage found by both? */
+/* A batch of any file gives the values that single reads give, and both find damage. */
 #include "mldf_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

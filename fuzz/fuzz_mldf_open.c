@@ -1,4 +1,4 @@
-/* Do opening, describing, listing, checking and comparing survive any file, and does a clean file open? */
+/* Opening, describing, listing, checking and comparing accept any file, and a file without errors opens. */
 #include "mldf_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

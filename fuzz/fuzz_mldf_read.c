@@ -1,4 +1,4 @@
-/* Does every call that reads values survive any file, and do all ways to a value give the same? */
+/* Every function that reads values accepts any file, and all of them give the same value. */
 #include "mldf_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,4 @@
-/* Is what repair makes of any input clean? Do sets that are clean stay so when they are changed and
- * compacted?
- */
+/* The output of repair has no errors, and sets without errors stay so when they are changed and compacted. */
 #include "mldf_input.h"
 
 #include <unistd.h>

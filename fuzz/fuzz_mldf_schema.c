@@ -1,4 +1,4 @@
-/* Does every schema that is taken make a set that is clean? */
+/* Every schema that is accepted gives a set without findings. */
 #include "coffer/coffer.h"
 #include "must.h"
 

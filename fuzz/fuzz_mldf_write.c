@@ -1,4 +1,4 @@
-/* Is what was written read back as it was, whatever the values, the options and the order? */
+/* Written values are read back unchanged, for any values, options and order. */
 #include "coffer/coffer.h"
 #include "must.h"
 

@@ -1,5 +1,5 @@
-/* Does analyzing survive any trace, with the same answers on one thread and on two; do places, timelines and
- * comparisons of it hold together? */
+/* Analyzing accepts any trace and gives the same results on one thread and on two; positions, timelines and
+ * comparisons are consistent. */
 #include "mlyze_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

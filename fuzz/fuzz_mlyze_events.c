@@ -1,4 +1,4 @@
-/* Does reading events survive any file, and do blocks, counts and times fit together? */
+/* Reading events accepts any file; blocks, counts and times are consistent. */
 #include "mlyze_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,4 @@
-/* Is what the importer of dhat files accepts a clean trace, and does it refuse everything else without harm?
- */
+/* The importer of dhat files writes a trace without findings, or fails with an error. */
 #include "mlyze_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,4 @@
-/* Is what the importer of heaptrack files accepts a clean trace, and does it refuse everything else without
- * harm? */
+/* The importer of heaptrack files writes a trace without findings, or fails with an error. */
 #include "mlyze_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,5 @@
-/* Are massif files and collapsed stacks, packed or not, clean traces or refused without harm? */
+/* The importers of massif files and collapsed stacks, compressed or not, write a trace without findings, or
+ * fail. */
 #include "mlyze_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-/* Does any index beside a trace leave its events as they are? The input is a trace and, behind it, the
- * entries of an index whose header fits: how many stands in the last byte but one. */
+/* An index must never change the events that a trace gives. The input is a trace followed by the entries of
+ * an index with a matching header; the last byte but one is their number. */
 #include "mlyze_input.h"
 
 #include <unistd.h>
@@ -29,8 +29,7 @@ static void write_index(const fuzz_input *trace, const uint8_t *entries, size_t 
     fclose(file);
 }
 
-/* Both see the same events, whichever index lies there; a block that cannot be read cannot be read by either.
- */
+/* Both read the same events, with any index; a block that one cannot read the other cannot read either. */
 static void compare(const coffer_mlyze *plain, const coffer_mlyze *indexed)
 {
     coffer_mlyze_events a = COFFER_MLYZE_EVENTS_INIT, b = COFFER_MLYZE_EVENTS_INIT;

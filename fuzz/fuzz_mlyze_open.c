@@ -1,4 +1,4 @@
-/* Do opening, describing, listing and checking survive any file, and does a file without errors open? */
+/* Opening, describing, listing and checking accept any file, and a file without errors opens. */
 #include "mlyze_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

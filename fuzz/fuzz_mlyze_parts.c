@@ -1,5 +1,5 @@
-/* Is any pair of parts that a recording may leave made into a trace that opens, or refused? The input is cut
- * in two: the first byte says where. */
+/* Any pair of files that a recording may leave becomes a trace that opens, or is refused. The first byte says
+ * where the input is split. */
 #include "mlyze_input.h"
 
 #include "formats/mlyze/write/mlyze_parts.h"
@@ -76,7 +76,7 @@ static void recover(const coffer_limits *limits)
     coffer_report_free(report);
 }
 
-/* Where the first of the two files ends; it begins behind that byte. */
+/* The end of the first of the two files, which begins after that byte. */
 static size_t end_of_part(const uint8_t *bytes, size_t size)
 {
     return 1 + (size - 1) * bytes[0] / 255;

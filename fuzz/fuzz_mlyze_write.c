@@ -1,4 +1,4 @@
-/* Does a trace that opens give the same events after it was compressed, made plain and repaired? */
+/* A trace gives the same events after it was compressed, made plain and repaired. */
 #include "mlyze_input.h"
 
 #include <unistd.h>

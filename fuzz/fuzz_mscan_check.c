@@ -1,4 +1,4 @@
-/* Does check survive any file, and does a file that it finds no error in open and read? */
+/* check accepts any file, and a file without errors can be opened and read. */
 #include "mscan_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

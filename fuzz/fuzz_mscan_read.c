@@ -1,4 +1,4 @@
-/* Does every call of the reading half survive any file? */
+/* Every function that reads accepts any file. */
 #include "mscan_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,4 @@
-/* Does what was read, written again, read the same? And does appending give what writing at once gives? */
+/* A scan that is written again reads the same, and appending gives the same file as writing at once. */
 #include "mscan_input.h"
 
 #include <sys/stat.h>
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_WORK = 1 << 18 };
 
-/* Names with a NUL inside cannot pass through C strings, and the fuzzer's time is dear. */
+/* Names with a NUL cannot be C strings; large inputs take too long. */
 static bool can_be_written(const coffer_mscan *scan)
 {
     uint64_t sequences = coffer_mscan_sequence_count(scan);

@@ -1,4 +1,4 @@
-/* Does check survive any file, does a file that it finds no error in open, and is a repaired file sound? */
+/* check accepts any file, a file without errors opens, and a repaired file has no errors. */
 #include "pycauset_input.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void describe_and_list(const fuzz_input *input)
     coffer_node_free(node);
 }
 
-/* What repair writes opens; when its input did, it says the same. */
+/* The output of repair opens; if the input opened too, both have the same content. */
 static void repair(const fuzz_input *input)
 {
     char path[64];

@@ -1,4 +1,4 @@
-/* Does a file with changes committed to it hold them, and all else as it was? */
+/* A file has the changes that were committed to it, and the rest is unchanged. */
 #include "formats/pycauset/pycauset_private.h"
 #include "pycauset_input.h"
 
@@ -67,7 +67,7 @@ static void add_change(coffer_pycauset_changes *changes, bytes *from)
     }
 }
 
-/* What the editor has in hand is what a reader finds. */
+/* A reader finds the metadata that the editor has. */
 static void must_be_in_file(const char *path, const coffer_pycauset_editor *editor, uint64_t generation)
 {
     coffer_source *source = NULL;

@@ -1,4 +1,4 @@
-/* Can any file be opened, and all that opens be read, without harm? */
+/* Any file can be opened or refused, and an opened file can be read. */
 #include "pycauset_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,4 @@
-/* Is what is written read back, whatever the shape, type, layout and view? And does check find nothing? */
+/* A written matrix is read back, for any shape, type, layout and view, and check finds nothing. */
 #include "base/elements.h"
 #include "coffer/coffer.h"
 #include "coffer/pycauset.h"
@@ -14,7 +14,7 @@ enum { MOST_ROWS = 150, MOST_COLS = 200 };
 typedef struct script {
     const uint8_t *data;
     size_t size;
-    uint64_t random; /* goes on when the bytes are used up */
+    uint64_t random; /* used after the end of the bytes */
 } script;
 
 static uint8_t next_byte(script *s)

@@ -1,5 +1,5 @@
-/* Do all ways to decode a quantized payload give the same bits: from memory, through reads, by the kernels of
- * this processor and by the reference?
+/* All ways to decode a quantized payload give the same bits: from memory, through reads, with the kernels of
+ * this processor and with the reference.
  *
  * The first bytes of the input say what it is: type, whether it has a zero point, rows, columns. */
 #include "base/bytes.h"

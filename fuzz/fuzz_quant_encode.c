@@ -1,6 +1,6 @@
-/* Does what is encoded decode to finite numbers, without the code that no writer may use, and does `fit` miss
- * by no more than `absmax`? A block with a single number that matters may be held exactly by `absmax`, by
- * luck of rounding the scale to f16: that much `fit` may miss more.
+/* Encoded values decode to finite numbers, the reserved code is never written, and the error of `fit` is at
+ * most that of `absmax`. Exception: when rounding the scale to f16 happens to make a block with one weighted
+ * number exact, the error of `fit` may be larger by that rounding.
  *
  * The first bytes of the input say what it is: type, whether columns have weights, rows, columns. The rest,
  * over and over, are the weights and the numbers. */
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MOST_ELEMENTS 8192
 #define SUMS_MISS 1.0001 /* sums are float32 */
 
-/* What is left of the input, from its start again when it is used up. */
+/* The rest of the input, repeated from its start when it is used up. */
 typedef struct reel {
     const uint8_t *bytes;
     size_t size, at;

@@ -1,5 +1,5 @@
-/* What the targets for files share: an input, repaired half of the time so that mutations of its body are not
- * all stopped at the header, behind a source that lends its bytes or only lets them be read. */
+/* Input shared by the targets for files. Half of the time the checksums are corrected, so that mutations of
+ * the body get past the header. The source gives views of its bytes, or only reads. */
 #ifndef COFFER_FUZZ_INPUT_H
 #define COFFER_FUZZ_INPUT_H
 
@@ -26,7 +26,7 @@ static coffer_status fuzz_read_at(void *context, void *out, uint64_t offset, siz
     return COFFER_OK;
 }
 
-/* False when there is not enough memory, which is nobody's fault. */
+/* False when out of memory, which is not an error of the target. */
 static bool fuzz_input_begin(fuzz_input *out, const uint8_t *data, size_t size,
                              void (*repair)(uint8_t *bytes, size_t size))
 {

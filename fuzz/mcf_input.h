@@ -1,11 +1,11 @@
-/* Inputs for the targets of models: how a wrong header is put right. */
+/* Inputs for the targets of model containers: corrects a wrong header. */
 #ifndef COFFER_FUZZ_MCF_INPUT_H
 #define COFFER_FUZZ_MCF_INPUT_H
 
 #include "formats/mcf/mcf_layout.h"
 #include "input.h"
 
-/* Gives the header the numbers that the size of the file asks for. */
+/* Writes numbers into the header that match the size of the file. */
 static void fuzz_repair_header(uint8_t *bytes, size_t size)
 {
     uint64_t directory;

@@ -1,4 +1,4 @@
-/* What an importer of training sets accepts must be a clean set; all else it refuses without harm. */
+/* An importer of training sets writes a set without findings, or fails with an error. */
 #ifndef COFFER_FUZZ_MLDF_IMPORT_H
 #define COFFER_FUZZ_MLDF_IMPORT_H
 

@@ -1,4 +1,4 @@
-/* Inputs for the targets of training sets: how a wrong header is put right. */
+/* Inputs for the targets of training sets: corrects a wrong header. */
 #ifndef COFFER_FUZZ_MLDF_INPUT_H
 #define COFFER_FUZZ_MLDF_INPUT_H
 

@@ -1,5 +1,4 @@
-/* What every importer of traces must do with any input: a clean trace, or an error with words and nothing
- * left. */
+/* Every importer of traces writes a trace without findings, or fails with a message and leaves no file. */
 #ifndef COFFER_FUZZ_MLYZE_IMPORT_H
 #define COFFER_FUZZ_MLYZE_IMPORT_H
 

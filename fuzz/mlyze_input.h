@@ -1,4 +1,4 @@
-/* Inputs for the targets of traces: how wrong checksums are put right. */
+/* Inputs for the targets of traces: corrects wrong checksums. */
 #ifndef COFFER_FUZZ_MLYZE_INPUT_H
 #define COFFER_FUZZ_MLYZE_INPUT_H
 
@@ -20,7 +20,7 @@ static void fuzz_repair_blocks(uint8_t *bytes, size_t at, size_t size)
     }
 }
 
-/* Gives header, metadata and blocks the checksums that their bytes ask for. */
+/* Writes correct checksums into header, metadata and blocks. */
 static void fuzz_repair_trace(uint8_t *bytes, size_t size)
 {
     if (size < COFFER__MLYZE_HEADER_SIZE)

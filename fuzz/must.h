@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the run, and so tells the fuzzer, when something that must hold does not. */
+/* Aborts, which the fuzzer reports, when the condition is false. */
 #define MUST(condition)                                                                    \
     do {                                                                                   \
         if (!(condition)) {                                                                \

@@ -1,4 +1,4 @@
-/* Inputs for the targets of matrices: how a wrong checksum is put right. */
+/* Inputs for the targets of matrices: corrects wrong checksums. */
 #ifndef COFFER_FUZZ_PYCAUSET_INPUT_H
 #define COFFER_FUZZ_PYCAUSET_INPUT_H
 

@@ -114,11 +114,13 @@ coffer_status sample_pixels(coffer_pixels *out, coffer_image_decoder *decoder, s
                             coffer_error *err)
 {
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+    reader->decoding = false;
     coffer_status status = read_present(&entry, reader, sample, field, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (entry.mode == MODE_RAW)
         return take_raw(out, reader, &entry, sample, err);
+    reader->decoding = true;
     return coffer_image_decode(out, decoder, reader->bytes.data, reader->bytes.size, opts, err);
 }
 
@@ -261,8 +263,9 @@ coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, ui
 {
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    reader->decoding = false;
     coffer_status status = read_present(&entry, reader, sample, field, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     /* Some programs keep whole WAV files where bare samples are expected. */
     bool is_file = coffer_audio_probe(&info, reader->bytes.data, reader->bytes.size, NULL) == COFFER_OK;
@@ -271,8 +274,9 @@ coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, ui
         *rate = entry.sample_rate;
         return sound_of_pcm(out, frames, reader, &entry, sample, err);
     }
+    reader->decoding = true;
     status = coffer_audio_probe(&info, reader->bytes.data, reader->bytes.size, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = sound_of_file(out, &info, reader, err);
     *frames = info.frames;
     *channels = info.channels;

@@ -11,13 +11,14 @@ typedef struct sample_reader {
     const coffer_mldf *set;
     bool has_key;
     coffer_bytes bytes;
+    bool decoding; /* the value was read; an error now is about its content and does not name the sample */
     size_t *fields; /* those to show; NULL = all */
     size_t field_count;
 } sample_reader;
 
-#define SAMPLE_READER_INIT(set, has_key) \
-    {                                    \
-        set, has_key, COFFER_BYTES_INIT  \
+#define SAMPLE_READER_INIT(set, has_key)       \
+    {                                          \
+        set, has_key, COFFER_BYTES_INIT, false \
     }
 
 void sample_reader_free(sample_reader *reader);

@@ -39,7 +39,7 @@ typedef struct sheet_job {
     bool is_range;
     uint64_t unreadable;
     coffer_error first_error;
-    bool is_content; /* the value is whole, but no decoder takes it */
+    bool is_content; /* the first error: the value was read, but cannot be decoded */
 } sheet_job;
 
 /* ---- Choosing samples and fields ---- */
@@ -146,11 +146,10 @@ static void draw_caption(const sheet_job *job, tile_painter *painter, picture_bo
     picture_text(painter->canvas, tile.x, y, PICTURE_LEFT, &font, fitted);
 }
 
-/* Errors of the set name the sample; those of a picture or sound in it do not. */
-static void keep_error(sheet_job *job, const coffer_error *found, uint64_t sample)
+static void keep_error(sheet_job *job, const coffer_error *found, bool undecodable, uint64_t sample)
 {
-    job->is_content = strncmp(found->text, "sample ", 7) != 0;
-    if (job->is_content)
+    job->is_content = undecodable;
+    if (undecodable)
         coffer__fail(&job->first_error, found->status, COFFER_OFFSET_NONE, "sample %" PRIu64 ": %s", sample,
                      found->text);
     else
@@ -164,14 +163,15 @@ static coffer_status draw_tile(sheet_job *job, tile_painter *painter, picture_bo
     coffer_error found = COFFER_ERROR_INIT;
     uint64_t sample = sample_of(job, index / job->reader->field_count);
     size_t field = job->reader->fields[index % job->reader->field_count];
-    coffer_status status = tile_paint(painter, tile, sample, field, &found);
-    if (status != COFFER_OK && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED) {
+    bool undecodable = false;
+    coffer_status status = tile_paint(painter, tile, sample, field, &undecodable, &found);
+    if (status && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED) {
         *err = found;
         return status;
     }
-    if (status != COFFER_OK) {
+    if (status) {
         if (job->unreadable++ == 0)
-            keep_error(job, &found, sample);
+            keep_error(job, &found, undecodable, sample);
         picture_outline(painter->canvas,
                         (picture_box){ tile.x + 1, tile.y + 1, tile.width - 2, tile.height - 2 }, 1, red);
         tile_paint_text(painter, tile, found.text, red);

@@ -28,7 +28,7 @@ static const char *take_line(char *out, tile_painter *painter, const picture_fon
                              double width)
 {
     size_t fits = 0, hard = 0;
-    const char *newline = strchrnul(text, '\n');
+    const char *newline = text + strcspn(text, "\n");
     size_t len = (size_t)(newline - text) < LINE_BYTES ? (size_t)(newline - text) : LINE_BYTES;
     for (size_t i = 1; i <= len; i++) {
         if (i < len && ((unsigned char)text[i] & 0xc0) == 0x80)
@@ -188,10 +188,10 @@ static coffer_status paint_sound(tile_painter *painter, picture_box box, uint64_
     return COFFER_OK;
 }
 
-/* ---- All ---- */
+/* ---- Tiles ---- */
 
-coffer_status tile_paint(tile_painter *painter, picture_box box, uint64_t sample, size_t index,
-                         coffer_error *err)
+static coffer_status paint_value(tile_painter *painter, picture_box box, uint64_t sample, size_t index,
+                                 coffer_error *err)
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(painter->reader->set, index);
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
@@ -204,4 +204,13 @@ coffer_status tile_paint(tile_painter *painter, picture_box box, uint64_t sample
     if (entry.present && !is_locked && field->kind == COFFER_MLDF_ENTRY_AUDIO)
         return paint_sound(painter, box, sample, index, err);
     return paint_text(painter, box, sample, index, err);
+}
+
+coffer_status tile_paint(tile_painter *painter, picture_box box, uint64_t sample, size_t index,
+                         bool *undecodable, coffer_error *err)
+{
+    painter->reader->decoding = false;
+    coffer_status status = paint_value(painter, box, sample, index, err);
+    *undecodable = status && painter->reader->decoding;
+    return status;
 }

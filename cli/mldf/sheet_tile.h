@@ -21,9 +21,10 @@ typedef struct tile_painter {
 
 void tile_painter_free(tile_painter *painter);
 
-/* Draws the value into the box, in its middle, in its proportions. Absent values are said to be. */
+/* Draws the value in the middle of the box, in its proportions, or a note that it is absent. On failure
+ * *undecodable is true when the value was read but cannot be decoded; err does not name the sample then. */
 coffer_status tile_paint(tile_painter *painter, picture_box box, uint64_t sample, size_t index,
-                         coffer_error *err);
+                         bool *undecodable, coffer_error *err);
 /* Text in lines from the top of the box, cut where it ends. */
 void tile_paint_text(tile_painter *painter, picture_box box, const char *text, rgb color);
 

@@ -93,7 +93,7 @@ static bool is_twice(const split_job *job)
 /* "NAME=SHARE" or "SHARE"; *text is moved past it. */
 static bool read_share(const char **text, const char **name, size_t *name_len, double *share)
 {
-    const char *end = strchrnul(*text, ','), *equals = memchr(*text, '=', (size_t)(end - *text));
+    const char *end = *text + strcspn(*text, ","), *equals = memchr(*text, '=', (size_t)(end - *text));
     const char *number = equals ? equals + 1 : *text;
     char *stop;
     *name = equals ? *text : NULL;

@@ -5,9 +5,9 @@
 
 COFFER_BEGIN_DECLS
 
-/* The types of elements that the formats share. Each format has numbers and names of its own for those it can
- * hold. Elements in memory are in the byte order of the machine's little-endian files, a complex one is a
- * pair (real, imaginary), a BOOL is a byte of 0 or 1. */
+/* The element types that the formats share. Each format has its own numbers and names for those that it
+ * supports. Elements in memory have the byte order of the files, little-endian. A complex element is a pair
+ * (real, imaginary), a BOOL is a byte of 0 or 1. */
 typedef enum coffer_dtype {
     COFFER_DTYPE_NONE = 0,
     COFFER_DTYPE_BOOL,
@@ -28,7 +28,7 @@ typedef enum coffer_dtype {
     COFFER_DTYPE_C128, /* two F64 */
     COFFER_DTYPE_F8_E4M3,
     COFFER_DTYPE_F8_E5M2,
-    /* Several elements to a byte, or a byte layout of their own: size 0. */
+    /* Several elements to a byte, or a special layout: size 0. */
     COFFER_DTYPE_BIT,  /* of a stored matrix */
     COFFER_DTYPE_INT8, /* the quantized types of a model container */
     COFFER_DTYPE_INT4,
@@ -41,15 +41,15 @@ typedef enum coffer_dtype {
     COFFER_DTYPE_COUNT
 } coffer_dtype;
 
-/* "f32", "c128", "k4"; "none" for what is no type. */
+/* "f32", "c128", "k4"; "none" for any other number. */
 COFFER_API const char *coffer_dtype_name(coffer_dtype dtype);
-/* COFFER_DTYPE_NONE when there is none of that name. */
+/* COFFER_DTYPE_NONE when no type has that name. */
 COFFER_API coffer_dtype coffer_dtype_by_name(const char *name);
 /* Bytes of one element; 0 for types that are packed or quantized. */
 COFFER_API size_t coffer_dtype_size(coffer_dtype dtype);
 COFFER_API bool coffer_dtype_is_complex(coffer_dtype dtype);
 COFFER_API bool coffer_dtype_is_float(coffer_dtype dtype);   /* real, not complex, not quantized */
-COFFER_API bool coffer_dtype_is_integer(coffer_dtype dtype); /* BOOL and BIT not among them */
+COFFER_API bool coffer_dtype_is_integer(coffer_dtype dtype); /* without BOOL and BIT */
 COFFER_API bool coffer_dtype_is_quantized(coffer_dtype dtype);
 
 COFFER_END_DECLS

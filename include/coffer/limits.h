@@ -5,7 +5,7 @@
 
 COFFER_BEGIN_DECLS
 
-/* What a reader may spend on a file that is not trusted. NULL in place of limits means the defaults, and so
+/* Limits on the resources that a reader may use for an untrusted file. NULL means the defaults, and so
  * does a struct_size of 0. */
 typedef struct coffer_limits {
     uint32_t struct_size;

@@ -38,8 +38,8 @@ COFFER_API void coffer_node_free(coffer_node *root);
 
 /* Each call appends a child to `parent`, a map or a list. Names and texts are copied. name : NULL in a list.
  * Running out of memory is remembered by the tree: later calls do nothing, coffer_node_add_map and _list
- * return NULL, and a NULL parent is accepted everywhere. So build the whole tree, then ask coffer_node_status
- * once. */
+ * return NULL, and a NULL parent is accepted everywhere. So build the whole tree, then check
+ * coffer_node_status once. */
 COFFER_API coffer_node *coffer_node_add_map(coffer_node *parent, const char *name);
 COFFER_API coffer_node *coffer_node_add_list(coffer_node *parent, const char *name);
 COFFER_API void coffer_node_add_null(coffer_node *parent, const char *name);

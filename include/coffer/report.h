@@ -24,7 +24,7 @@ COFFER_API void coffer_report_free(coffer_report *report);
 COFFER_API size_t coffer_report_count(const coffer_report *report); /* findings kept */
 COFFER_API const coffer_finding *coffer_report_at(const coffer_report *report,
                                                   size_t index); /* NULL past the end */
-/* How many were found in all with this severity, kept or not. */
+/* Number of findings of this severity, kept or not. */
 COFFER_API uint64_t coffer_report_total(const coffer_report *report, coffer_severity severity);
 
 /* "note", "warning", "error". */

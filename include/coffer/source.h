@@ -21,8 +21,7 @@ typedef enum coffer_access {
 typedef struct coffer_source_opts {
     uint32_t struct_size;
     coffer_access access;
-    bool
-        ignore_journal; /* show the bytes as they are, even when an interrupted update lies beside the file */
+    bool ignore_journal; /* show the current bytes, even when an interrupted update left a journal */
 } coffer_source_opts;
 
 #define COFFER_SOURCE_OPTS_INIT                               \
@@ -30,7 +29,7 @@ typedef struct coffer_source_opts {
         sizeof(coffer_source_opts), COFFER_ACCESS_AUTO, false \
     }
 
-/* What a commit waits for. */
+/* When a commit returns. */
 typedef enum coffer_durability {
     COFFER_DURABILITY_FULL = 0, /* the data is on disk when the call returns */
     COFFER_DURABILITY_ORDERED,  /* a crash leaves the old or the new state, perhaps the old one */
@@ -40,10 +39,10 @@ typedef enum coffer_durability {
 COFFER_API void coffer_source_opts_init(coffer_source_opts *opts, uint32_t struct_size);
 
 /* Opens a file for reading. "-" is standard input; pipes are spooled to an unnamed temporary file first.
- * When a whole rollback journal lies beside the file, the source shows the state before the interrupted
+ * When the file has a complete rollback journal, the source shows the state before the interrupted
  * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that
- * serves only mappings of this library and passes every other signal on: a file cut while it is mapped gives
- * COFFER_E_CHANGED instead of killing the process. */
+ * serves only mappings of this library and passes every other signal on: a file that is truncated while it is
+ * mapped gives COFFER_E_CHANGED instead of killing the process. */
 COFFER_API coffer_status coffer_source_open(coffer_source **out, const char *path,
                                             const coffer_source_opts *opts, coffer_error *err);
 
@@ -56,7 +55,7 @@ typedef struct coffer_source_ops {
     uint32_t struct_size;
     /* Fills out[0..len). The range has been checked against the size. Must be thread-safe. */
     coffer_status (*read_at)(void *context, void *out, uint64_t offset, size_t len, coffer_error *err);
-    /* Borrowed bytes, valid until close, or NULL when there are none at hand. May be NULL. */
+    /* Borrowed bytes, valid until close, or NULL when they are not in memory. May be NULL. */
     const uint8_t *(*view)(void *context, uint64_t offset, size_t len);
     /* Fails when bytes handed out by `view` may have been wrong. May be NULL. */
     coffer_status (*intact)(void *context, coffer_error *err);
@@ -80,7 +79,7 @@ COFFER_API void coffer_source_close(coffer_source *src);
 COFFER_API uint64_t coffer_source_size(const coffer_source *src);
 COFFER_API const char *coffer_source_name(const coffer_source *src);
 
-/* True when an interrupted update was found beside the file and the old state is shown. */
+/* True when the file has the journal of an interrupted update and the source shows the old state. */
 COFFER_API bool coffer_source_interrupted_update(const coffer_source *src);
 
 /* Reads exactly len bytes; a range past the end is COFFER_E_OUT_OF_BOUNDS, and out is then untouched. */
@@ -88,18 +87,18 @@ COFFER_API coffer_status coffer_source_read_at(void *out, coffer_source *src, ui
                                                coffer_error *err);
 
 /* Borrowed bytes until close, or NULL (not mapped, or the range is past the end): then use read_at.
- * A caller that used a view asks coffer_source_intact before it trusts what it computed. */
+ * After using a view, call coffer_source_intact before trusting results that were computed from it. */
 COFFER_API const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len);
 
-/* COFFER_E_CHANGED when the file was cut while it was mapped: zeros may have been seen in its place. */
+/* COFFER_E_CHANGED when the file was truncated while it was mapped: views may have shown zeros. */
 COFFER_API coffer_status coffer_source_intact(coffer_source *src, coffer_error *err);
 
 /* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the
  * handler of a program that is about to die by a signal. */
 COFFER_API void coffer_remove_temporaries(void);
 
-/* Rolls an interrupted in-place update of `path` back: the file is then byte for byte what it was before.
- * COFFER_OK also when there is nothing to do; *done tells which (may be NULL). */
+/* Rolls back an interrupted in-place update of `path`: the file then has the bytes it had before. COFFER_OK
+ * also when there was nothing to do; *done is true when an update was rolled back (may be NULL). */
 COFFER_API coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err);
 
 COFFER_END_DECLS

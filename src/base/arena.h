@@ -1,4 +1,4 @@
-/* Memory that is taken piece by piece and given back all at once. */
+/* Memory that is allocated in pieces and freed all at once. */
 #ifndef COFFER_BASE_ARENA_H
 #define COFFER_BASE_ARENA_H
 
@@ -7,7 +7,7 @@
 
 typedef struct coffer__arena {
     struct coffer__arena_block *blocks;
-    bool failed; /* sticks: take as often as you like, then ask once */
+    bool failed; /* stays set: a caller may check it once, after several calls */
 } coffer__arena;
 
 #define COFFER__ARENA_INIT \
@@ -15,7 +15,7 @@ typedef struct coffer__arena {
         NULL, false        \
     }
 
-/* Aligned for any type, not zeroed; NULL when there is no memory. */
+/* Aligned for any type, not zeroed; NULL when out of memory. */
 void *coffer__arena_take(coffer__arena *arena, size_t size);
 /* A copy with a NUL after it. */
 char *coffer__arena_text(coffer__arena *arena, const char *text, size_t len);

@@ -1,5 +1,5 @@
-/* A growable array of bytes with a maximum. A failure sticks: append as often as you like, then ask `failed`
- * once. */
+/* A growable array of bytes with a maximum. A failure stays: a caller may append several times and check
+ * `failed` once. */
 #ifndef COFFER_BASE_BUFFER_H
 #define COFFER_BASE_BUFFER_H
 
@@ -26,9 +26,9 @@ void coffer__buffer_free(coffer__buffer *buffer); /* leaves it empty and usable 
 bool coffer__buffer_append(coffer__buffer *buffer, const void *bytes, size_t len);
 bool coffer__buffer_fill(coffer__buffer *buffer, uint8_t byte, size_t count);
 bool coffer__buffer_printf(coffer__buffer *buffer, const char *format, ...) COFFER_PRINTF(2, 3);
-/* Room for len more bytes at the end, counted in; NULL on failure. */
+/* Adds len uninitialized bytes and returns them; NULL on failure. */
 uint8_t *coffer__buffer_extend(coffer__buffer *buffer, size_t len);
-/* Adds a NUL that is not counted and gives the text; "" when the buffer failed. */
+/* Adds a NUL that is not counted and returns the text; "" when the buffer failed. */
 const char *coffer__buffer_text(coffer__buffer *buffer);
 /* Hands the memory over to the caller (coffer__free) and empties the buffer. len : may be NULL. */
 uint8_t *coffer__buffer_release(coffer__buffer *buffer, size_t *len);

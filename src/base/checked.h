@@ -1,5 +1,5 @@
-/* Arithmetic on numbers that come from files: each call says whether the result fits, and writes it only
- * then. */
+/* Overflow-checked arithmetic for numbers from files: each call returns whether the result fits, and writes
+ * it only then. */
 #ifndef COFFER_BASE_CHECKED_H
 #define COFFER_BASE_CHECKED_H
 
@@ -51,7 +51,7 @@ static inline bool coffer__to_size(size_t *out, uint64_t value)
     return true;
 }
 
-/* Whether [offset, offset + length) lies inside [0, size). */
+/* True when [offset, offset + length) is inside [0, size). */
 static inline bool coffer__range_fits(uint64_t offset, uint64_t length, uint64_t size)
 {
     return offset <= size && length <= size - offset;

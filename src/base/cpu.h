@@ -12,8 +12,8 @@ typedef enum coffer__cpu_level {
 
 /* The best level of this machine. */
 coffer__cpu_level coffer__cpu_best(void);
-/* The level to use. COFFER_CPU=generic|avx2|avx512|neon asks for one; what the machine does not have, or no
- * level is called, leaves the best. */
+/* The level to use. COFFER_CPU=generic|avx2|avx512|neon asks for one; an
+ * unsupported or unknown level is ignored. */
 coffer__cpu_level coffer__cpu(void);
 const char *coffer__cpu_name(coffer__cpu_level level);
 

@@ -1,5 +1,5 @@
-/* A bounded little-endian reader over bytes in memory. A read past the end gives zeros and sets `failed`,
- * which stays: read a whole record, then ask once. */
+/* A bounded little-endian reader over bytes in memory. A read past the end returns zeros and sets `failed`,
+ * which stays set: a caller may read a whole record and check it once. */
 #ifndef COFFER_BASE_CURSOR_H
 #define COFFER_BASE_CURSOR_H
 

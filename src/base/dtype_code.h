@@ -4,7 +4,7 @@
 
 #include "coffer/dtype.h"
 
-uint8_t coffer__dtype_code(coffer_dtype dtype);    /* 0 when it has none */
+uint8_t coffer__dtype_code(coffer_dtype dtype);    /* 0 when the type does not have one */
 coffer_dtype coffer__dtype_of_code(uint32_t code); /* COFFER_DTYPE_NONE when no type has it */
 
 #endif

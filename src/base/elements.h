@@ -13,14 +13,14 @@ uint16_t coffer__f16_from_f64(double value); /* rounded once */
 float coffer__bf16_to_f32(uint16_t bits);
 uint16_t coffer__bf16_from_f32(float value);
 
-/* Of the plain types: neither bits nor unsigned integers do. */
+/* For plain types: bits and unsigned integers do not have negatives. */
 static inline bool coffer__dtype_has_negatives(coffer_dtype dtype)
 {
     return dtype != COFFER_DTYPE_BIT && dtype != COFFER_DTYPE_BOOL && dtype != COFFER_DTYPE_U8 &&
            dtype != COFFER_DTYPE_U16 && dtype != COFFER_DTYPE_U32 && dtype != COFFER_DTYPE_U64;
 }
 
-/* Whether convert can go from one to the other: all plain types do, but a complex one only to a complex one.
+/* True when elements of one type can be converted to the other: any plain types, but complex only to complex.
  */
 bool coffer__elements_can_convert(coffer_dtype to, coffer_dtype from);
 /* Converts count elements; in and out do not overlap. Integers out of the range of the target are clamped,
@@ -31,12 +31,12 @@ void coffer__elements_convert(void *out, coffer_dtype to, const void *in, coffer
  * wider one, U64 with a signed one F64. */
 coffer_dtype coffer__elements_promote(coffer_dtype a, coffer_dtype b);
 
-/* What a set of numbers has in common. Means and deviations come from sums that keep their precision over
+/* Summary statistics of a set of numbers. Means and deviations come from sums that keep their precision over
  * billions of elements. A complex element counts by its magnitude. */
 typedef struct coffer__summary {
     uint64_t count;
     uint64_t nans, infinities, zeros;
-    double min, max;     /* of the finite ones; NaN when there are none */
+    double min, max;     /* of the finite ones; NaN without finite ones */
     double sum, sum_low; /* of the finite ones, with the rounding that was left out */
     double squares, squares_low;
 } coffer__summary;
@@ -58,7 +58,7 @@ double coffer__summary_norm(const coffer__summary *summary);      /* square root
 typedef struct coffer__comparison {
     uint64_t count;
     uint64_t differing; /* by more than the tolerance */
-    uint64_t first;     /* index of the first such one; UINT64_MAX when there is none */
+    uint64_t first;     /* index of the first that differs; UINT64_MAX when all agree */
     double max_abs;     /* largest difference */
     uint64_t max_at;
     double squares; /* of the differences */

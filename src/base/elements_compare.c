@@ -30,7 +30,7 @@ static bool is_wide_integer(coffer_dtype dtype)
     return dtype == COFFER_DTYPE_I64 || dtype == COFFER_DTYPE_U64;
 }
 
-/* Between integers of 64 bits, of which a double does not tell all apart. */
+/* Distances of 64-bit integers, which a double cannot represent exactly. */
 static double integer_distance(const uint8_t *a, coffer_dtype a_type, const uint8_t *b, coffer_dtype b_type)
 {
     uint64_t x, y;
@@ -83,7 +83,7 @@ static void gather(coffer__differences *block, double *distances, const double *
     }
 }
 
-/* What the kernel counts of distances that were computed one by one. */
+/* Counts distances that were computed one by one, as the kernel does. */
 static void count_distances(coffer__differences *block, const double *distances, size_t count,
                             double tolerance)
 {

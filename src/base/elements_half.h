@@ -26,7 +26,7 @@ float coffer__float_odd(double value);
 
 float coffer__f8_e4m3_to_f32(uint8_t bits);
 float coffer__f8_e5m2_to_f32(uint8_t bits);
-/* What is out of range becomes NaN in E4M3, which has no infinity, and infinity in E5M2. */
+/* Values out of range become NaN in E4M3, which has no infinity, and infinity in E5M2. */
 uint8_t coffer__f8_e4m3_from_f32(float value);
 uint8_t coffer__f8_e5m2_from_f32(float value);
 

@@ -1,4 +1,4 @@
-/* The loops behind elements.h. They are written once, in elements_loops.h, with vectors of a fixed number of
+/* The loops of elements.h. They are written once, in elements_loops.h, with vectors of a fixed number of
  * lanes, and compiled for each instruction set: sums run over the same lanes in the same order everywhere, so
  * every path gives the same bits. */
 #ifndef COFFER_BASE_ELEMENTS_KERNELS_H
@@ -14,8 +14,8 @@
 
 typedef struct coffer__moments {
     uint64_t finite, nans, zeros;
-    double min, max;            /* of the finite ones; infinities the wrong way round when there are none */
-    double mean;                /* of the finite ones, roughly; 0 when there are none */
+    double min, max;            /* of the finite ones; +inf and -inf without finite ones */
+    double mean;                /* approximate, of the finite ones; 0 without finite ones */
     double deviations, squares; /* sums of (x - mean) and of (x - mean)^2 */
 } coffer__moments;
 
@@ -28,7 +28,7 @@ typedef struct coffer__differences {
 typedef void (*coffer__convert_kernel)(void *out, const void *in, size_t count);
 
 typedef struct coffer__elements_kernels {
-    /* [from][to]; NULL where there is no loop of its own. */
+    /* [from][to]; NULL for pairs without their own loop. */
     coffer__convert_kernel convert[COFFER_DTYPE_F64 + 1][COFFER_DTYPE_F64 + 1];
     /* 0 for a byte that is 0, else the bit pattern `one`, of 1, 2, 4 or 8 bytes. */
     void (*select[4])(void *out, const void *in, size_t count, uint64_t one);
@@ -43,7 +43,7 @@ extern const coffer__elements_kernels coffer__elements_generic;
 extern const coffer__elements_kernels coffer__elements_avx2, coffer__elements_avx512;
 #endif
 
-/* coffer__elements_convert with the kernels at hand. */
+/* coffer__elements_convert with the given kernels. */
 void coffer__elements_convert_by(const coffer__elements_kernels *kernels, void *out, coffer_dtype to,
                                  const void *in, coffer_dtype from, size_t count);
 

@@ -1,5 +1,5 @@
-/* What a set of numbers has in common. Each block is summed about its own mean, and what comes of it is added
- * in twice the precision of a double: the deviation of numbers that lie far from zero keeps its digits. */
+/* Summary statistics. Each block is summed about its own mean, and the sums of blocks are added in twice the
+ * precision of a double: the deviation of numbers far from zero keeps its digits. */
 #include "base/elements_blocks.h"
 
 #include <string.h>

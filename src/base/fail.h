@@ -4,8 +4,8 @@
 
 #include "coffer/error.h"
 
-/* Whether an error is about the content of a file, and so a finding, as opposed to memory, the disk or the
- * caller, who may not have given the key. */
+/* True for errors in the content of a file, which are findings; false for errors of memory, the disk or the
+ * caller, such as a missing key. */
 static inline bool coffer__is_about_file(coffer_status status)
 {
     return status < 0 && status > COFFER_E_IO && status != COFFER_E_KEY_NEEDED;
@@ -21,7 +21,7 @@ coffer_status coffer__fail_no_memory(coffer_error *err, uint64_t bytes);
 /* "what: strerror(error_number)" with COFFER_E_IO and the number as system_error. */
 coffer_status coffer__fail_errno(coffer_error *err, const char *what, int error_number);
 
-/* Gives out an error that was kept; returns its status. */
+/* Copies an error that was kept; returns its status. */
 coffer_status coffer__fail_copy(coffer_error *err, const coffer_error *kept);
 
 /* The calls below change an error that was filled before. They do nothing when status is COFFER_OK, and

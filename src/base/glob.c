@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Takes one character. A byte that is not UTF-8 counts as a character of its own, above all real ones. */
+/* Reads one character. A byte that is not UTF-8 counts as one character, with a code above all real ones. */
 static uint32_t take_character(const uint8_t **at, const uint8_t *end)
 {
     uint32_t code_point;
@@ -47,7 +47,7 @@ static bool set_has(const uint8_t *set, const uint8_t *close, uint32_t character
     return found != negated;
 }
 
-/* Whether the next item of the pattern, which is not empty, takes the character; moves past the item. */
+/* True when the next item of the pattern, which is not empty, matches the character; moves past the item. */
 static bool item_takes(const uint8_t **pattern, const uint8_t *end, uint32_t character)
 {
     const uint8_t *at = *pattern;
@@ -69,7 +69,7 @@ static bool item_takes(const uint8_t **pattern, const uint8_t *end, uint32_t cha
     return wanted == character;
 }
 
-/* A later star takes over from an earlier one: if the part between them matched once, matching it further
+/* A later star replaces an earlier one: if the part between them matched once, matching it further
  * right cannot help. So there is one place to go back to, and the time is pattern × text at worst. */
 bool coffer__glob_match(const char *pattern, const char *text, size_t len)
 {

@@ -21,7 +21,7 @@ typedef struct coffer__digest coffer__digest;
 coffer__digest *coffer__digest_new(void); /* NULL: no memory */
 void coffer__digest_free(coffer__digest *digest);
 void coffer__digest_add(coffer__digest *digest, const void *bytes, size_t len);
-/* Of what was added so far, in lower-case hexadecimal digits with a NUL. */
+/* The digest of the bytes added so far, in lower-case hexadecimal digits with a NUL. */
 void coffer__digest_hex(char out[COFFER__DIGEST_HEX + 1], const coffer__digest *digest);
 
 #endif

@@ -48,7 +48,7 @@ const char *string_at(const walk &w, uint64_t place, uint32_t *len)
     return w.strings + place + sizeof *len;
 }
 
-/* Fills in what the tape says of one value. Gives how many words that took. */
+/* Fills in one value from the tape. Returns the number of words it takes. */
 uint64_t read_value(coffer__json_value *value, const walk &w, uint64_t at)
 {
     const uint64_t word = w.tape[at];
@@ -101,7 +101,7 @@ coffer_status flatten(walk *w)
         const uint64_t type = w->tape[at] >> 56;
         if (type == '}' || type == ']') {
             const coffer_status status = close_container(w);
-            if (status != COFFER_OK)
+            if (status)
                 return status;
             at++;
             continue;
@@ -140,17 +140,17 @@ coffer_status fail_duplicate(const input &in, const walk &w, coffer_error *err)
     const uint64_t index = static_cast<uint64_t>(w.duplicate - w.values);
     const size_t at = coffer__json_key_position(in.text, in.len, index);
     return coffer__fail(err, COFFER_E_DUPLICATE, in.base + at,
-                        "JSON, byte %zu of %zu: key \"%.*s\" stands twice in one object", at, in.len,
+                        "JSON, byte %zu of %zu: duplicate key \"%.*s\" in an object", at, in.len,
                         static_cast<int>(std::min<uint32_t>(w.duplicate->key_len, 100)), w.duplicate->key);
 }
 
-/* simdjson says only what sort of mistake there is, so the text is read once more for the place. */
+/* simdjson does not report the offset of an error, so the text is scanned again to find it. */
 coffer_status fail_syntax(const input &in, simdjson::error_code code, coffer_error *err)
 {
     if (code == simdjson::MEMALLOC)
         return coffer__fail_no_memory(err, in.len);
     const coffer_status status = coffer__json_explain(in.text, in.len, in.base, in.max_depth, in.python, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     return coffer__fail(err, COFFER_E_BAD_JSON, in.base, "JSON: %s", simdjson::error_message(code));
 }
@@ -173,7 +173,7 @@ void blank_out(uint8_t *text, const odd_numbers &odd)
     }
 }
 
-/* Puts the texts of the numbers back where the zeros stand. */
+/* Replaces the zeros by the texts of the numbers. */
 bool restore(coffer__json *json, const input &in, const odd_numbers &odd)
 {
     size_t room = 0;
@@ -196,7 +196,7 @@ bool restore(coffer__json *json, const input &in, const odd_numbers &odd)
     return true;
 }
 
-/* Parses a copy of the text that has the bytes behind it that simdjson may read. */
+/* Parses a padded copy of the text: simdjson may read past the end. */
 simdjson::error_code parse_padded(simdjson::dom::parser *parser, const input &in, const odd_numbers &odd)
 {
     uint8_t *padded = static_cast<uint8_t *>(coffer__malloc(in.len + simdjson::SIMDJSON_PADDING));
@@ -235,7 +235,7 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
     else if (status == COFFER_E_NO_MEMORY)
         status = coffer__fail_no_memory(err, uint64_t(w.count) * 2 * sizeof *w.keys.slots);
     coffer__json_key_table_free(&w.keys);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__free(w.values);
         return status;
     }
@@ -245,7 +245,7 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
     return COFFER_OK;
 }
 
-/* What simdjson makes of the text, and once more without the numbers that it cannot read, when there are any.
+/* Parses the text, and parses it again without the numbers that simdjson cannot read, if it has such numbers.
  */
 coffer_status parse(simdjson::dom::parser *parser, odd_numbers *odd, const input &in, coffer_error *err)
 {
@@ -272,15 +272,15 @@ coffer_status parse_text(coffer__json **out, const char *text, size_t len, uint6
     simdjson::dom::parser parser;
     odd_numbers odd;
     coffer_status status = parse(&parser, &odd, in, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     coffer__json *json = static_cast<coffer__json *>(coffer__calloc(1, sizeof *json));
     if (!json)
         return coffer__fail_no_memory(err, sizeof *json);
     status = build(json, &parser, in, err);
-    if (status == COFFER_OK && odd.count > 0 && !restore(json, in, odd))
+    if (!status && odd.count > 0 && !restore(json, in, odd))
         status = coffer__fail_no_memory(err, in.len);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__json_free(json);
         return status;
     }

@@ -1,4 +1,4 @@
-/* Reading JSON. The parser behind this is swappable (json.cc is the only file that knows it); what it gives
+/* Reading JSON. The parser can be replaced (only json.cc includes it). The result
  * is a flat array of nodes, children after their parent, so that walking needs no library call. */
 #ifndef COFFER_BASE_JSON_H
 #define COFFER_BASE_JSON_H
@@ -25,13 +25,13 @@ typedef enum coffer__json_kind {
 
 /* Inside an object each value carries its key. */
 typedef struct coffer__json_value {
-    const char *key; /* UTF-8, NUL-terminated (may hold NULs of its own); NULL outside objects */
+    const char *key; /* UTF-8, NUL-terminated (may contain NULs); NULL outside objects */
     union {
         bool boolean;
         uint64_t u64;
         int64_t i64;
         double f64;
-        const char *string; /* UTF-8, NUL-terminated, may hold NULs of its own */
+        const char *string; /* UTF-8, NUL-terminated, may contain NULs */
         uint64_t count;     /* of an array's or object's children */
     } as;
     uint32_t key_len;
@@ -44,7 +44,7 @@ typedef struct coffer__json coffer__json;
 
 /* Parses a whole text (trailing white space allowed). Strict: UTF-8, no duplicate keys, nothing after the
  * value. base : file offset of text[0], so that err->offset is a place in the file. COFFER_E_BAD_TEXT for bad
- * UTF-8, COFFER_E_LIMIT for depth or size, COFFER_E_DUPLICATE for a key that stands twice, COFFER_E_BAD_JSON
+ * UTF-8, COFFER_E_LIMIT for depth or size, COFFER_E_DUPLICATE for a duplicate key, COFFER_E_BAD_JSON
  * for the rest; the message says what was expected, err->offset where. */
 coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t len, uint64_t base,
                                  const coffer_limits *limits, coffer_error *err);
@@ -53,8 +53,8 @@ coffer_status coffer__json_parse(coffer__json **out, const char *text, size_t le
 coffer_status coffer__json_parse_python(coffer__json **out, const char *text, size_t len, uint64_t base,
                                         const coffer_limits *limits, coffer_error *err);
 void coffer__json_free(coffer__json *json);
-/* Length of the object that a text begins with, found by its brackets alone; 0 when it has no end, or is
- * none: for what stands between other bytes. */
+/* Length of the object at the start of a text, found only by its brackets; 0 when it does not end or is not
+ * an object. For objects that other bytes follow. */
 size_t coffer__json_object_length(const char *text, size_t len);
 const coffer__json_value *coffer__json_root(const coffer__json *json);
 const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */
@@ -63,9 +63,9 @@ const char *coffer__json_library(void); /* "simdjson 3.0.1", for --version */
 const coffer__json_value *coffer__json_first(const coffer__json_value *parent);
 const coffer__json_value *coffer__json_next(const coffer__json_value *parent,
                                             const coffer__json_value *child);
-/* A member of an object by key, or NULL (also when it is no object, or NULL). Linear. */
+/* A member of an object by key, or NULL (also when `object` is NULL or not an object). Linear. */
 const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key);
-/* Gives false when it is no such value or does not fit; accepts integers as doubles, rounded. */
+/* Return false when the value has another type or does not fit; integers are accepted as doubles, rounded. */
 bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);
 bool coffer__json_f64(double *out, const coffer__json_value *value);
 

@@ -7,7 +7,7 @@
 
 /* Up to here comparing each with each is faster than hashing. */
 #define FEW_KEYS 8
-/* Honest keys need about two steps each. Whoever makes up keys that collide is sent to the sort. */
+/* Ordinary keys need about two steps each. Keys that were made to collide are sorted instead. */
 #define STEPS_PER_KEY 16
 
 typedef const coffer__json_value value;

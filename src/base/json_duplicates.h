@@ -1,4 +1,4 @@
-/* Finding a key that stands twice in an object, in linear time. */
+/* Finds duplicate keys of an object in linear time. */
 #ifndef COFFER_BASE_JSON_DUPLICATES_H
 #define COFFER_BASE_JSON_DUPLICATES_H
 
@@ -12,8 +12,7 @@ typedef struct coffer__json_key_table {
     size_t capacity;
 } coffer__json_key_table;
 
-/* COFFER_OK, COFFER_E_NO_MEMORY, or COFFER_E_DUPLICATE with *second, the first value whose key was there
- * before. */
+/* COFFER_OK, COFFER_E_NO_MEMORY, or COFFER_E_DUPLICATE with *second, the first value with a repeated key. */
 coffer_status coffer__json_check_keys(const coffer__json_value **second, coffer__json_key_table *table,
                                       const coffer__json_value *object);
 void coffer__json_key_table_free(coffer__json_key_table *table);

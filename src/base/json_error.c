@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What the scanner found, and so what comes next. */
+/* The next state of the scanner. */
 typedef enum step {
     STEP_VALUE, /* a value is due */
     STEP_ENDED, /* a value has ended */
@@ -40,7 +40,7 @@ static void scanner_init(scanner *s, const char *text, size_t len, uint32_t max_
     s->wanted_value = UINT64_MAX;
 }
 
-/* What is wrong at s->at. Bytes that are no character at all are that, whatever was expected there. */
+/* Reports an error at s->at. Bytes that are not UTF-8 are reported as such, whatever was expected there. */
 static step bad(scanner *s, const char *reason)
 {
     uint32_t code_point;
@@ -53,7 +53,7 @@ static step bad(scanner *s, const char *reason)
     return STEP_BAD;
 }
 
-/* The next byte, or 0 at the end, which is never the byte that is hoped for. */
+/* The next byte, or 0 at the end: 0 is never an expected byte. */
 static uint8_t peek(const scanner *s)
 {
     return s->at < s->end ? *s->at : 0;
@@ -90,7 +90,7 @@ static int32_t scan_hex(scanner *s)
     return value;
 }
 
-/* \uXXXX behind its backslash; a surrogate needs its other half. */
+/* \uXXXX after its backslash; a surrogate needs its other half. */
 static step scan_unicode_escape(scanner *s)
 {
     const uint8_t *backslash = s->at - 1;
@@ -176,8 +176,8 @@ static int64_t exponent_of(const uint8_t *at, const uint8_t *end)
     return negative ? -value : value;
 }
 
-/* Whether a well-formed decimal number rounds to a finite double: d.ddd × 10^308 is compared with the number
- * half a step past the largest double, 1.797693134862315807937… × 10^308. */
+/* True when a well-formed decimal number rounds to a finite double: d.ddd × 10^308 is compared with the
+ * number half a step past the largest double, 1.797693134862315807937… × 10^308. */
 static bool decimal_fits(const uint8_t *at, const uint8_t *end)
 {
     static const char first_too_big[] = "179769313486231580793";
@@ -356,7 +356,7 @@ static step after_value(scanner *s)
 {
     skip_space(s);
     if (s->depth == 0)
-        return s->at == s->end ? STEP_DONE : bad(s, "text goes on after the value");
+        return s->at == s->end ? STEP_DONE : bad(s, "unexpected text after the value");
     bool object = s->in_object[s->depth - 1];
     uint8_t c = peek(s);
     if (c == ',') {

@@ -32,7 +32,7 @@ static uint64_t level_bit(const coffer__json_writer *writer)
     return UINT64_C(1) << (writer->depth % 64);
 }
 
-/* What stands before a value or a key: a comma and the indentation, except at the top and behind a key. */
+/* Writes the comma and the indentation before a value or a key, except at the top and after a key. */
 static void begin_item(coffer__json_writer *writer)
 {
     if (writer->after_key) {

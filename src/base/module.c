@@ -132,7 +132,7 @@ static void try_neighbors(module_search *search)
 static const coffer__module *find(const module_slot *slot, coffer_error *err)
 {
     module_search search = { .slot = slot, .problem = COFFER_ERROR_INIT };
-    /* Whoever starts a privileged program chooses its environment and, with a hard link, its folder. */
+    /* The user of a privileged program chooses its environment and, with a hard link, its folder. */
     if (!getauxval(AT_SECURE)) {
         try_environment(&search);
         try_neighbors(&search);

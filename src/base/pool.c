@@ -20,7 +20,7 @@ struct worker {
 
 struct coffer__pool {
     uint32_t threads;
-    pid_t process;    /* threads do not survive fork(): in another process they are started anew */
+    pid_t process;    /* threads do not survive fork(): a child starts its own */
     uint32_t started; /* threads running, the caller not counted */
     struct worker *workers;
 
@@ -105,7 +105,7 @@ static void work(coffer__pool *pool, uint32_t number)
             return;
         coffer_error failure = COFFER_ERROR_INIT;
         coffer_status status = pool->task(pool->context, index, number, &failure);
-        if (status != COFFER_OK)
+        if (status)
             keep_failure(pool, index, status, &failure);
     }
 }
@@ -141,7 +141,7 @@ static void worker_signals(sigset_t *set)
         sigdelset(set, faults[i]);
 }
 
-/* A thread that cannot be had is done without. */
+/* When a thread cannot be started, the pool continues with fewer. */
 static void start_threads(coffer__pool *pool, uint32_t wanted)
 {
     sigset_t blocked, before;

@@ -1,5 +1,5 @@
 /* A small thread pool. Workers block all signals but those of faults; a pool used after fork() starts its
- * threads anew in the child. */
+ * threads again in the child. */
 #ifndef COFFER_IO_POOL_H
 #define COFFER_IO_POOL_H
 

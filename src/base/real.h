@@ -12,7 +12,7 @@ COFFER_BEGIN_DECLS
 #define COFFER__REAL_TEXT 32 /* bytes that a number takes at most */
 
 /* The fewest digits that read back as the same number, always with a point or an exponent ("1.0", "1e+22"),
- * or "nan", "inf", "-inf". Writes no NUL and gives the place behind the text. */
+ * or "nan", "inf", "-inf". Writes no NUL and returns the end of the text. */
 char *coffer__put_f64(char *to, double value);
 char *coffer__put_f32(char *to, float value); /* the fewest that read back as the same float */
 /* The whole text must be one number, as strtod takes it in the C locale, but for hexadecimal and white space.

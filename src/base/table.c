@@ -13,7 +13,7 @@ void coffer__table_init_keyed(coffer__table *table)
 {
     struct timespec now = { 0, 0 };
     clock_gettime(CLOCK_MONOTONIC, &now);
-    /* The address of the table (randomized by the system) and the clock cannot be known to whoever wrote a
+    /* The address of the table (randomized by the system) and the clock cannot be known to the author of a
      * file. */
     uint64_t seed = (uint64_t)(uintptr_t)table * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)now.tv_nsec << 20;
     *table = (coffer__table){ .seed = seed | 1 };

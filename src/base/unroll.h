@@ -1,4 +1,4 @@
-/* Loops of a known, small count whose bodies should stand one after the other: sums in registers need it. */
+/* Loops of a known, small count that the compiler should unroll, so that sums stay in registers. */
 #ifndef COFFER_BASE_UNROLL_H
 #define COFFER_BASE_UNROLL_H
 

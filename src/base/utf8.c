@@ -9,7 +9,7 @@ static bool is_continuation(uint8_t byte)
     return (byte & 0xC0) == 0x80;
 }
 
-/* How many bytes a character with this first byte takes; 0 when none begins so. */
+/* Number of bytes of a character with this first byte; 0 when no character begins with it. */
 static size_t length_of(uint8_t first)
 {
     if (first < 0x80)

@@ -8,7 +8,7 @@ coffer__varint_result coffer__varint_read(uint64_t *value, const uint8_t **at, c
         if (next == end)
             return COFFER__VARINT_TRUNCATED;
         uint8_t byte = *next++;
-        if (shift == 63 && byte > 1) /* one bit is left; this also ends what would go on after ten bytes */
+        if (shift == 63 && byte > 1) /* one bit is left; this also limits a varint to ten bytes */
             return COFFER__VARINT_OVERFLOW;
         sum |= (uint64_t)(byte & 0x7F) << shift;
         if (byte >= 0x80)

@@ -219,7 +219,7 @@ static coffer_status follow_links(char **out, const char *path, coffer_error *er
     char *now = coffer__strdup(path);
     for (int links = 0; now; links++) {
         ssize_t len = coffer__os_read_link(now, target, sizeof target);
-        if (len <= 0) { /* no link, or not there yet; what is wrong with it, opening will tell */
+        if (len <= 0) { /* not a link, or it does not exist yet; open() reports other errors */
             *out = now;
             return COFFER_OK;
         }
@@ -238,9 +238,9 @@ coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *e
 {
     char *resolved;
     coffer_status status = follow_links(&resolved, path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
-    /* The links in /proc lead to what has no path of its own: a pipe, a removed file. */
+    /* Links in /proc may refer to files without a path: a pipe, a removed file. */
     struct stat named, found;
     if (strcmp(resolved, path) != 0 && coffer__os_stat(path, &named) == 0 &&
         (coffer__os_stat(resolved, &found) != 0 || found.st_dev != named.st_dev ||

@@ -1,5 +1,5 @@
-/* Whole operations over os.h, which handle EINTR and short transfers and fill coffer_error. `name` is NULL for
- * a file that the caller of the library named: the error is then about the input, or the output where the
+/* Whole operations over os.h, which handle EINTR and short transfers and fill coffer_error. `name` is NULL
+ * for a file that the caller of the library named: the error is then about the input, or the output where the
  * call writes. Otherwise the error names the file and is about another one. */
 #ifndef COFFER_IO_FILE_H
 #define COFFER_IO_FILE_H
@@ -16,7 +16,7 @@ void coffer__file_close(int fd); /* −1 allowed */
 /* The caller has checked the range against the file's size: an end in between is COFFER_E_CHANGED. */
 coffer_status coffer__file_read_at(int fd, void *out, size_t len, uint64_t offset, const char *name,
                                    coffer_error *err);
-/* What a stream has next, at most len bytes; *got is 0 at its end. */
+/* Reads at most len bytes from a stream; *got is 0 at its end. */
 coffer_status coffer__file_read_some(int fd, void *out, size_t len, size_t *got, const char *name,
                                      coffer_error *err);
 coffer_status coffer__file_write_at(int fd, const void *bytes, size_t len, uint64_t offset, const char *name,
@@ -30,18 +30,18 @@ coffer_status coffer__file_sync_folder(const char *path, coffer_error *err);
 coffer_status coffer__file_size(uint64_t *size, int fd, const char *name, coffer_error *err);
 coffer_status coffer__file_unlink(const char *path, coffer_error *err);
 
-/* The path behind symbolic links, of a file that need not exist yet (caller frees with coffer__free). What
- * lies beside a file lies beside this one. */
+/* Resolves symbolic links in the path of a file that need not exist yet (caller frees with coffer__free).
+ * Journals and temporary files are created next to the resolved path. */
 coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err);
 /* Gives an open file the owner, where allowed, and the permissions of another. To be called before there is
  * anything in it to read. */
 coffer_status coffer__file_take_after(int fd, const struct stat *other, const char *name, coffer_error *err);
-/* Whether a name stays inside the folder it is looked for in: no separator of any system, not "." or "..", no
- * NUL. */
+/* True when a name cannot lead out of its folder: no path separator of any system, not "." or "..", no NUL.
+ */
 bool coffer__file_name_is_plain(const char *name, size_t len);
 /* Length of the folder part of a path, with its last slash. */
 size_t coffer__file_folder_len(const char *path);
-/* Whether the name ends in the extension, in letters of any case, and has something before it. */
+/* True when the name ends in the extension, in any case, and has something before it. */
 bool coffer__file_has_extension(const char *path, const char *extension);
 
 #endif

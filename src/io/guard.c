@@ -35,8 +35,8 @@ static void set_slot(struct slot *slot, uintptr_t base, size_t len)
     atomic_fetch_add(&slot->version, 1);
 }
 
-/* The bare system call: a function of that name may be someone's who wants to know of every mapping, and a
- * signal handler is no place for that. */
+/* The raw system call: mmap() may be interposed by a program that records mappings, and such code is not
+ * async-signal-safe. */
 static bool map_zeros(uintptr_t at, size_t len)
 {
 #ifdef SYS_mmap2
@@ -48,7 +48,7 @@ static bool map_zeros(uintptr_t at, size_t len)
            -1;
 }
 
-/* Async-signal-safe. Whether the address lies in a mapping of ours, which then has memory behind it. */
+/* Async-signal-safe. Maps zeros at the address and returns true if it belongs to a mapping of ours. */
 static bool replace_lost_pages(uintptr_t address)
 {
     for (size_t i = 0; i < SLOT_COUNT; i++) {
@@ -66,7 +66,7 @@ static bool replace_lost_pages(uintptr_t address)
     return false;
 }
 
-/* What would have happened without us. */
+/* Calls the previous handler, or does the default action. */
 static void pass_on(int signal_number, siginfo_t *info, void *context)
 {
     bool sent = info->si_code <= 0; /* by kill() and the like, not by a fault */
@@ -95,7 +95,7 @@ static void install(void)
     struct sigaction action = { .sa_sigaction = handle_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK };
     sigemptyset(&action.sa_mask);
     page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
-    /* The old action is read first: a signal may come as soon as ours stands. */
+    /* The old action is read first: a signal may arrive as soon as ours is installed. */
     sigaction(SIGBUS, NULL, &previous);
     sigaction(SIGBUS, &action, NULL);
 }

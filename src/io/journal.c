@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +74,12 @@ static coffer_status check_entries(coffer__journal *journal, coffer_error *err)
         const coffer__journal_entry *entry = &journal->entries[i];
         if (!coffer__range_fits(entry->offset, entry->length, journal->old_size))
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                                "%u bytes at %llu are past the old size %llu", entry->length,
-                                (unsigned long long)entry->offset, (unsigned long long)journal->old_size);
+                                "%" PRIu32 " bytes at %" PRIu64 " are past the old size %" PRIu64,
+                                entry->length, entry->offset, journal->old_size);
         if (entry->offset < end)
             return coffer__fail(err, COFFER_E_OVERLAP, COFFER_OFFSET_NONE,
-                                "the range at %llu begins before the one before it ends at %llu",
-                                (unsigned long long)entry->offset, (unsigned long long)end);
+                                "the range at %" PRIu64 " overlaps the one before, which ends at %" PRIu64,
+                                entry->offset, end);
         end = entry->offset + entry->length;
     }
     return COFFER_OK;
@@ -93,29 +94,28 @@ static coffer_status parse(coffer__journal *journal, const uint8_t *bytes, size_
                             "version %u, this library knows %d", version, VERSION);
     size_t at = COFFER__JOURNAL_HEADER;
     if (count > (size - at) / COFFER__JOURNAL_RANGE)
-        return coffer__fail(err, COFFER_E_TRUNCATED, COUNT_AT, "header says %u ranges, %zu bytes follow", count, size - at);
+        return coffer__fail(err, COFFER_E_TRUNCATED, COUNT_AT, "header says %u ranges, %zu bytes follow",
+                            count, size - at);
     journal->old_size = coffer__load_u64(bytes + OLD_SIZE_AT);
     journal->entries = coffer__alloc_array(count, sizeof *journal->entries);
     if (!journal->entries)
         return coffer__fail_no_memory(err, count * sizeof *journal->entries);
     for (uint32_t i = 0; i < count; i++) {
         if (size - at < COFFER__JOURNAL_RANGE)
-            return coffer__fail(err, COFFER_E_TRUNCATED, at, "ends inside range %u of %u", i,
-                                count);
+            return coffer__fail(err, COFFER_E_TRUNCATED, at, "ends inside range %u of %u", i, count);
         coffer__journal_entry *entry = &journal->entries[journal->count];
         entry->offset = coffer__load_u64(bytes + at);
         entry->length = coffer__load_u32(bytes + at + 8);
         at += COFFER__JOURNAL_RANGE;
         if (entry->length > size - at)
-            return coffer__fail(err, COFFER_E_TRUNCATED, at, "range %u has %u bytes, %zu are left",
-                                i, entry->length, size - at);
+            return coffer__fail(err, COFFER_E_TRUNCATED, at, "range %u has %u bytes, %zu are left", i,
+                                entry->length, size - at);
         entry->bytes = bytes + at;
         at += entry->length;
         journal->count++;
     }
     if (at != size)
-        return coffer__fail(err, COFFER_E_TRAILING_BYTES, at, "%zu bytes after the last range",
-                            size - at);
+        return coffer__fail(err, COFFER_E_TRAILING_BYTES, at, "%zu bytes after the last range", size - at);
     return check_entries(journal, err);
 }
 
@@ -129,12 +129,12 @@ static coffer_status load_open(coffer__journal **out, coffer__journal_mark *mark
 {
     uint64_t size = 0;
     coffer_status status = coffer__file_size(&size, fd, NULL, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (size > COFFER__JOURNAL_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%llu bytes, a journal has at most %llu", (unsigned long long)size,
-                            (unsigned long long)COFFER__JOURNAL_MAX);
+                            "%" PRIu64 " bytes, a journal has at most %" PRIu64, size,
+                            (uint64_t)COFFER__JOURNAL_MAX);
     coffer__journal *journal = coffer__calloc(1, sizeof *journal);
     if (!journal)
         return coffer__fail_no_memory(err, sizeof *journal);
@@ -144,14 +144,14 @@ static coffer_status load_open(coffer__journal **out, coffer__journal_mark *mark
         goto out;
     }
     status = coffer__file_read_at(fd, journal->memory, (size_t)size, 0, NULL, err);
-    if (status != COFFER_OK)
+    if (status)
         goto out;
     if (mark)
         take_mark(mark, journal->memory, (size_t)size);
     if (!is_whole(journal->memory, (size_t)size))
         goto out;
     status = parse(journal, journal->memory, (size_t)size, err);
-    if (status != COFFER_OK)
+    if (status)
         goto out;
     *out = journal;
     return COFFER_OK;
@@ -194,7 +194,7 @@ bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *pa
     if (fd >= 0) {
         known = coffer__file_size(&size, fd, NULL, NULL) == COFFER_OK;
         size_t len = size < sizeof header ? (size_t)size : sizeof header;
-        known = known && coffer__file_read_at(fd, header, len, 0, NULL, NULL) == COFFER_OK;
+        known = known && !coffer__file_read_at(fd, header, len, 0, NULL, NULL);
         take_mark(&now, header, sizeof header);
         now.size = size;
     }
@@ -245,23 +245,23 @@ coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t fi
     if (reached >= journal->old_size)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_TRUNCATED, reached,
-                        "the journal was written for %llu bytes, the file has %llu",
-                        (unsigned long long)journal->old_size, (unsigned long long)file_size);
+                        "the journal was written for %" PRIu64 " bytes, the file has %" PRIu64,
+                        journal->old_size, file_size);
 }
 
 static coffer_status apply(const coffer__journal *journal, int fd, coffer_error *err)
 {
     uint64_t size = 0;
     coffer_status status = coffer__file_size(&size, fd, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__journal_covers(journal, size, err);
-    for (size_t i = 0; status == COFFER_OK && i < journal->count; i++) {
+    for (size_t i = 0; !status && i < journal->count; i++) {
         const coffer__journal_entry *entry = &journal->entries[i];
         status = coffer__file_write_at(fd, entry->bytes, entry->length, entry->offset, NULL, err);
     }
-    if (status == COFFER_OK && size > journal->old_size)
+    if (!status && size > journal->old_size)
         status = coffer__file_truncate(fd, journal->old_size, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_sync_data(fd, NULL, err);
     return status;
 }
@@ -272,20 +272,20 @@ coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, co
     coffer__journal_mark mark;
     char *journal_path = NULL;
     coffer_status status = coffer__journal_load(&journal, &mark, path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (mark.present) {
         if (journal)
             status = apply(journal, fd, err);
         journal_path = coffer__journal_path(path);
-        if (status == COFFER_OK && !journal_path)
+        if (!status && !journal_path)
             status = coffer__fail_no_memory(err, strlen(path));
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__file_unlink(journal_path, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__file_sync_folder(journal_path, err);
     }
-    if (status == COFFER_OK && done)
+    if (!status && done)
         *done = journal != NULL;
     coffer__free(journal_path);
     coffer__journal_free(journal);
@@ -307,17 +307,17 @@ coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err)
     if (coffer__os_stat(path, &st) != 0)
         return coffer__fail_errno(err, "cannot open", errno);
     coffer_status status = coffer__file_resolve(&resolved, path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     /* Where there is nothing to do, leave to write is not needed. */
     if (journal_exists(resolved)) {
         status = coffer__lock_open(&fd, resolved, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__journal_roll_back(&rolled_back, fd, resolved, err);
         coffer__file_close(fd);
     }
     coffer__free(resolved);
-    if (status == COFFER_OK && done)
+    if (!status && done)
         *done = rolled_back;
     return status;
 }
@@ -335,7 +335,7 @@ coffer_status coffer__journal_clear(const char *path, coffer_error *err)
     if (!journal_path)
         return coffer__fail_no_memory(err, strlen(path));
     coffer_status status = coffer__file_unlink(journal_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_sync_folder(journal_path, err);
     coffer__free(journal_path);
     return status;
@@ -365,10 +365,10 @@ static coffer_status put_range(struct journal_writer *writer, int fd, const coff
     coffer__store_u64(head, range->offset);
     coffer__store_u32(head + 8, (uint32_t)range->length);
     coffer_status status = put(writer, head, sizeof head, err);
-    for (uint64_t done = 0; status == COFFER_OK && done < range->length;) {
+    for (uint64_t done = 0; !status && done < range->length;) {
         size_t len = range->length - done < COPY_CHUNK ? (size_t)(range->length - done) : COPY_CHUNK;
         status = coffer__file_read_at(fd, chunk, len, range->offset + done, NULL, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = put(writer, chunk, len, err);
         done += len;
     }
@@ -384,8 +384,8 @@ static coffer_status check_size(const coffer__range *ranges, size_t count, coffe
     if (total <= COFFER__JOURNAL_MAX)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                        "the journal of the ranges to change needs more than %llu bytes",
-                        (unsigned long long)COFFER__JOURNAL_MAX);
+                        "the journal of the ranges to change needs more than %" PRIu64 " bytes",
+                        (uint64_t)COFFER__JOURNAL_MAX);
 }
 
 coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t old_size,
@@ -395,7 +395,7 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     struct journal_writer writer = { .fd = -1, .path = journal_path, .at = sizeof header };
     struct stat st;
     coffer_status status = check_size(ranges, count, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     uint8_t *chunk = coffer__malloc(COPY_CHUNK);
     if (!chunk)
@@ -407,7 +407,7 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     status = coffer__file_open(&writer.fd, journal_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
                                st.st_mode & 0777, err);
     coffer__fail_other(err, status, journal_path);
-    if (status != COFFER_OK)
+    if (status)
         goto out;
     /* It holds bytes of the file: who may read the one may read the other, nobody else. */
     status = coffer__file_take_after(writer.fd, &st, journal_path, err);
@@ -416,15 +416,15 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     coffer__store_u64(header + OLD_SIZE_AT, old_size);
     coffer__store_u32(header + COUNT_AT, (uint32_t)count);
     writer.crc = coffer__crc32(0, header, sizeof header);
-    for (size_t i = 0; status == COFFER_OK && i < count; i++)
+    for (size_t i = 0; !status && i < count; i++)
         status = put_range(&writer, fd, &ranges[i], chunk, err);
     coffer__store_u32(header + CRC_AT, writer.crc);
-    /* The header comes last: before it there is no whole journal. */
-    if (status == COFFER_OK)
+    /* The header is written last: without it the journal is incomplete. */
+    if (!status)
         status = coffer__file_write_at(writer.fd, header, sizeof header, 0, journal_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_sync_data(writer.fd, journal_path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_sync_folder(journal_path, err);
 out:
     coffer__file_close(writer.fd);

@@ -1,9 +1,9 @@
 /* The rollback journal: in-place updates that a crash at any byte leaves either undone or done.
  *
  *   "CFRJ" | u32 version 1 | u64 old file size | u32 range count | u32 CRC-32 of the whole, this field zero
- *   per range: u64 offset | u32 length | the bytes that stood there
+ *   per range: u64 offset | u32 length | the old bytes
  *
- * It lies beside the file as NAME-journal. Removing it is the commit. */
+ * It is stored next to the file as NAME-journal. Removing it is the commit. */
 #ifndef COFFER_IO_JOURNAL_H
 #define COFFER_IO_JOURNAL_H
 
@@ -33,21 +33,21 @@ typedef struct coffer__journal {
     uint8_t *memory;
 } coffer__journal;
 
-/* Tells one state of the journal file from another: it is written header last. */
+/* Distinguishes states of the journal file, whose header is written last. */
 typedef struct coffer__journal_mark {
     bool present;
     uint64_t size;
     uint8_t header[COFFER__JOURNAL_HEADER];
 } coffer__journal_mark;
 
-/* NAME-journal; coffer__free. NULL when there is no memory. */
+/* NAME-journal; coffer__free. NULL when out of memory. */
 char *coffer__journal_path(const char *path);
-/* *out is NULL when there is no journal, or one that was never finished. mark : may be NULL. `path` is the
- * file's, behind symbolic links. */
+/* *out is NULL without a journal, or with an incomplete one. mark : may be NULL. path : of the file, with
+ * symbolic links resolved. */
 coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *mark, const char *path,
                                    coffer_error *err);
 void coffer__journal_free(coffer__journal *journal);
-/* Whether the journal file is still as it was when it was loaded. */
+/* True when the journal file has not changed since it was loaded. */
 bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *path);
 /* Puts the old bytes into a piece of the file that was read from offset. */
 void coffer__journal_lay_over(const coffer__journal *journal, void *piece, uint64_t offset, size_t len);
@@ -56,12 +56,13 @@ coffer_status coffer__journal_covers(const coffer__journal *journal, uint64_t fi
 
 /* ---- For writers ---- */
 
-/* Rolls back what an interrupted update left beside the locked file (*done, may be NULL), and removes a
- * journal that was never finished. */
+/* Rolls back an interrupted update of the locked file (*done, may be NULL), and removes an incomplete
+ * journal.
+ */
 coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, coffer_error *err);
 /* Before a new file takes the path: rolls back what an interrupted update left of the old one, or removes a
- * journal whose file is gone. Else its bytes would be laid over the new file. COFFER_E_LOCKED while an update
- * is under way. `path` is the file's, behind symbolic links. */
+ * journal whose file is gone. Otherwise its bytes would be applied to the new file. COFFER_E_LOCKED while an
+ * update is in progress. path : of the file, with symbolic links resolved. */
 coffer_status coffer__journal_clear(const char *path, coffer_error *err);
 /* Writes the journal of the ranges, sorted and inside the file, and makes it durable. What is left after a
  * failure must be removed. */
@@ -74,7 +75,7 @@ typedef struct coffer__update coffer__update;
  * interrupted update left (*rolled_back, may be NULL). */
 coffer_status coffer__update_open(coffer__update **out, const char *path, bool *rolled_back,
                                   coffer_error *err);
-/* The file as it stands, by pread. Borrowed. Its size is fixed at open. */
+/* The current bytes of the file, read with pread. Borrowed. Its size is fixed at open. */
 coffer_source *coffer__update_source(coffer__update *update);
 int coffer__update_fd(const coffer__update *update);
 /* Journals the old bytes of the ranges (inside the file, none overlapping) and the old size, durably. Only

@@ -34,14 +34,15 @@ coffer_status coffer__key_file_read(uint8_t out[COFFER__KEY_SIZE], const char *p
     size_t len = 0, got = 1;
     int fd;
     coffer_status status = coffer__file_open(&fd, path, O_RDONLY, 0, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
-    while (status == COFFER_OK && got > 0 && len < LONGEST) {
+    while (!status && got > 0 && len < LONGEST) {
         status = coffer__file_read_some(fd, text + len, LONGEST - len, &got, NULL, err);
-        len += status == COFFER_OK ? got : 0;
+        if (!status)
+            len += got;
     }
     coffer__file_close(fd);
-    if (status == COFFER_OK && !take(out, text, len)) {
+    if (!status && !take(out, text, len)) {
         sodium_memzero(out, COFFER__KEY_SIZE);
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "a key is 32 bytes or 64 hexadecimal digits; the file is neither");

@@ -22,7 +22,7 @@ static coffer_status lock(int fd, coffer_error *err)
     return coffer__fail_errno(err, "cannot lock", errno);
 }
 
-/* Whether the path still names the file behind fd. */
+/* True when the path still names the file of fd. */
 static coffer_status still_there(bool *same, uint64_t *size, int fd, const char *path, coffer_error *err)
 {
     struct stat open_file, named_file;
@@ -49,17 +49,17 @@ static coffer_status open_locked(int *out, const char *path, coffer_error *err)
         int fd = -1;
         bool same = false;
         coffer_status status = coffer__file_open(&fd, path, O_RDWR, 0, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         status = lock(fd, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = still_there(&same, NULL, fd, path, err);
-        if (status == COFFER_OK && same) {
+        if (!status && same) {
             *out = fd;
             return COFFER_OK;
         }
         coffer__file_close(fd);
-        if (status != COFFER_OK)
+        if (status)
             return status;
     }
     return coffer__fail(err, COFFER_E_LOCKED, COFFER_OFFSET_NONE, "replaced %d times while it was locked",

@@ -1,4 +1,4 @@
-/* The advisory write lock: one writer a file, readers are never held up. */
+/* The advisory write lock: one writer per file; readers never wait. */
 #ifndef COFFER_IO_LOCK_H
 #define COFFER_IO_LOCK_H
 
@@ -7,9 +7,8 @@
 /* Opens a regular file for reading and writing and locks it. When a writer replaced the file in between, the
  * new one is opened. COFFER_E_LOCKED: "NAME: locked by another writer". Closing the descriptor unlocks. */
 coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err);
-/* COFFER_E_CHANGED when another file has taken the path since, or none has it: what would be written to the
- * locked one is lost, and a journal beside the path would speak of the wrong file. size : that the file has
- * now; may be NULL. */
+/* COFFER_E_CHANGED when the path now names another file, or none: writes to the locked file would be lost,
+ * and a journal next to the path would belong to the wrong file. size : the current size; may be NULL. */
 coffer_status coffer__lock_check(uint64_t *size, int fd, const char *path, coffer_error *err);
 
 #endif

@@ -111,7 +111,14 @@ int coffer__os_rename(const char *from, const char *to)
 
 int coffer__os_rename_new(const char *from, const char *to)
 {
+#ifdef RENAME_NOREPLACE
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+#else
+    (void)from;
+    (void)to;
+    errno = ENOSYS; /* callers then use link and unlink */
+    return -1;
+#endif
 }
 
 int coffer__os_link(const char *from, const char *to)

@@ -17,7 +17,7 @@
 
 coffer_status coffer__sink_stick(coffer__sink *sink, const coffer_error *failure, coffer_error *err)
 {
-    if (sink->failure.status == COFFER_OK) {
+    if (!sink->failure.status) {
         sink->failure = *failure;
         coffer__fail_output(&sink->failure, failure->status);
     }
@@ -44,7 +44,7 @@ static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len
                                   "out of memory for %zu more bytes after %" PRIu64, len, sink->written);
         break;
     }
-    if (status != COFFER_OK)
+    if (status)
         return coffer__sink_stick(sink, &failure, err);
     sink->written += len;
     return COFFER_OK;
@@ -52,10 +52,10 @@ static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len
 
 coffer_status coffer__sink_flush(coffer__sink *sink, coffer_error *err)
 {
-    if (sink->failure.status != COFFER_OK)
+    if (sink->failure.status)
         return coffer__sink_stick(sink, &sink->failure, err);
     coffer_status status = write_out(sink, sink->buffer, sink->buffered, err);
-    if (status == COFFER_OK)
+    if (!status)
         sink->buffered = 0;
     return status;
 }
@@ -63,7 +63,7 @@ coffer_status coffer__sink_flush(coffer__sink *sink, coffer_error *err)
 coffer_status coffer__sink_write(coffer__sink *sink, const void *bytes, size_t len, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    if (sink->failure.status != COFFER_OK)
+    if (sink->failure.status)
         return coffer__sink_stick(sink, &sink->failure, err);
     if (len == 0)
         return COFFER_OK;
@@ -71,7 +71,7 @@ coffer_status coffer__sink_write(coffer__sink *sink, const void *bytes, size_t l
         sink->crc = coffer__crc32(sink->crc, bytes, len);
     if (len > SINK_BUFFER_SIZE - sink->buffered)
         status = coffer__sink_flush(sink, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (len >= SINK_BUFFER_SIZE)
         return write_out(sink, bytes, len, err);
@@ -87,7 +87,7 @@ coffer_status coffer__sink_fill(coffer__sink *sink, uint8_t byte, uint64_t count
     while (count > 0) {
         size_t len = count < sizeof piece ? (size_t)count : sizeof piece;
         coffer_status status = coffer__sink_write(sink, piece, len, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         count -= len;
     }
@@ -103,7 +103,7 @@ static coffer_status patch_written(coffer__sink *sink, uint64_t offset, const vo
         memcpy(sink->memory->data + sink->memory_start + offset, bytes, len);
         return COFFER_OK;
     }
-    if (coffer__file_write_at(sink->fd, bytes, len, offset, NULL, &failure) != COFFER_OK)
+    if (coffer__file_write_at(sink->fd, bytes, len, offset, NULL, &failure))
         return coffer__sink_stick(sink, &failure, err);
     return COFFER_OK;
 }
@@ -113,7 +113,7 @@ coffer_status coffer__sink_patch(coffer__sink *sink, uint64_t offset, const void
 {
     coffer_status status = COFFER_OK;
     const uint8_t *from = bytes;
-    if (sink->failure.status != COFFER_OK)
+    if (sink->failure.status)
         return coffer__sink_stick(sink, &sink->failure, err);
     if (sink->kind == SINK_STREAM)
         return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, offset,
@@ -130,7 +130,7 @@ coffer_status coffer__sink_patch(coffer__sink *sink, uint64_t offset, const void
         offset += out;
         len -= out;
     }
-    if (status == COFFER_OK && len > 0)
+    if (!status && len > 0)
         memcpy(sink->buffer + (size_t)(offset - sink->written), from, len);
     return status;
 }
@@ -142,7 +142,7 @@ static coffer_status cut_written(coffer__sink *sink, uint64_t position, coffer_e
     sink->buffered = 0;
     if (sink->kind == SINK_MEMORY)
         sink->memory->len = sink->memory_start + (size_t)position;
-    else if (coffer__file_truncate(sink->fd, position, NULL, &failure) != COFFER_OK)
+    else if (coffer__file_truncate(sink->fd, position, NULL, &failure))
         return coffer__sink_stick(sink, &failure, err);
     sink->written = position;
     return COFFER_OK;
@@ -150,7 +150,7 @@ static coffer_status cut_written(coffer__sink *sink, uint64_t position, coffer_e
 
 coffer_status coffer__sink_cut(coffer__sink *sink, uint64_t position, coffer_error *err)
 {
-    if (sink->failure.status != COFFER_OK)
+    if (sink->failure.status)
         return coffer__sink_stick(sink, &sink->failure, err);
     if (sink->kind == SINK_STREAM || position > coffer__sink_position(sink))
         return coffer__fail_output(
@@ -185,7 +185,8 @@ bool coffer__sink_can_patch(const coffer__sink *sink)
     return sink->kind != SINK_STREAM;
 }
 
-/* Lets the kernel copy as much as it will; *done tells how much. Not being able to is no error. */
+/* Lets the kernel copy as much as it can; *done is the number of bytes. A kernel that cannot copy is not an
+ * error. */
 static coffer_status copy_in_kernel(coffer__sink *sink, int fd, uint64_t offset, uint64_t len, uint64_t *done,
                                     coffer_error *err)
 {
@@ -193,13 +194,13 @@ static coffer_status copy_in_kernel(coffer__sink *sink, int fd, uint64_t offset,
     if (sink->kind != SINK_FILE || sink->crc_wanted)
         return COFFER_OK;
     coffer_status status = coffer__sink_flush(sink, err);
-    while (status == COFFER_OK && *done < len) {
+    while (!status && *done < len) {
         size_t part = (size_t)(len - *done < COPY_RANGE_MAX ? len - *done : COPY_RANGE_MAX);
         ssize_t n = coffer__os_copy_range(fd, offset + *done, sink->fd, sink->written, part);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            break; /* reading and writing will tell what is wrong, if anything is */
+            break; /* the read and write below report an error, if there is one */
         sink->written += (uint64_t)n;
         *done += (uint64_t)n;
     }
@@ -210,19 +211,19 @@ coffer_status coffer__sink_copy_file(coffer__sink *sink, int fd, uint64_t offset
                                      const char *name, coffer_error *err)
 {
     uint64_t done;
-    if (sink->failure.status != COFFER_OK)
+    if (sink->failure.status)
         return coffer__sink_stick(sink, &sink->failure, err);
     coffer_status status = copy_in_kernel(sink, fd, offset, len, &done, err);
-    if (status != COFFER_OK || done == len)
+    if (status || done == len)
         return status;
     size_t size = len - done < SINK_BUFFER_SIZE ? (size_t)(len - done) : SINK_BUFFER_SIZE;
     uint8_t *piece = coffer__malloc(size);
     if (!piece)
         return coffer__fail_no_memory(err, size);
-    while (status == COFFER_OK && done < len) {
+    while (!status && done < len) {
         size_t part = len - done < size ? (size_t)(len - done) : size;
         status = coffer__file_read_at(fd, piece, part, offset + done, name, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_write(sink, piece, part, err);
         done += part;
     }
@@ -237,10 +238,10 @@ coffer_status coffer__sink_copy_source(coffer__sink *sink, coffer_source *src, u
     uint8_t *piece = coffer__malloc(SINK_BUFFER_SIZE);
     if (!piece)
         return coffer__fail_no_memory(err, SINK_BUFFER_SIZE);
-    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+    for (uint64_t done = 0; !status && done < len;) {
         size_t part = len - done < SINK_BUFFER_SIZE ? (size_t)(len - done) : SINK_BUFFER_SIZE;
         status = coffer_source_read_at(piece, src, offset + done, part, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_write(sink, piece, part, err);
         done += part;
         if (!status)

@@ -1,5 +1,5 @@
-/* Where bytes go: a new file that replaces the old one when complete, a stream, or memory. Buffered; an error
- * sticks, and every later call gives it again. */
+/* Where bytes go: a new file that replaces the old one when complete, a stream, or memory. Buffered; after
+ * an error every later call returns it again. */
 #ifndef COFFER_IO_SINK_H
 #define COFFER_IO_SINK_H
 
@@ -14,12 +14,13 @@ typedef struct coffer__sink_opts {
     bool exclusive; /* COFFER_E_EXISTS when the file exists, at create and again at commit */
     bool no_sync;   /* scratch files: skip the syncs, keep the atomic rename */
     bool partial;   /* the file grows, locked, as PATH.partial, which stays when it is not committed; writing
-                     * goes on behind what is there (coffer__sink_cut) */
+                     * resumes after the existing bytes (coffer__sink_cut) */
 } coffer__sink_opts;
 
 /* A new file under a temporary name in the folder of `path`; it takes the name at commit. A symbolic link is
- * followed, the mode of a file that is replaced is kept. A path that is no regular file (a terminal, a pipe,
- * /dev/null) is written straight through and cannot be patched. "-" is standard output. opts may be NULL. */
+ * followed, the mode of a file that is replaced is kept. A path that is not a regular file (a terminal, a
+ * pipe, /dev/null) is written straight through and cannot be patched. "-" is standard output. opts may be
+ * NULL. */
 coffer_status coffer__sink_create(coffer__sink **out, const char *path, const coffer__sink_opts *opts,
                                   coffer_error *err);
 coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err);
@@ -48,7 +49,7 @@ bool coffer__sink_can_patch(const coffer__sink *sink);
 coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err);
 
 /* Flushes and lends the descriptor of the file under its temporary name, to read back what was written.
- * COFFER_E_UNSUPPORTED when the sink is no such file. */
+ * COFFER_E_UNSUPPORTED when the sink does not write to such a file. */
 coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err);
 
 /* Flushes and syncs a file that waits for others before it is committed, and gives its buffer back. Nothing

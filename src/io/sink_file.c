@@ -33,7 +33,7 @@ static coffer_status new_sink(coffer__sink **out, enum coffer__sink_kind kind, c
 coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err)
 {
     coffer_status status = new_sink(out, SINK_MEMORY, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     (*out)->memory = buffer;
     (*out)->memory_start = buffer->len;
@@ -48,7 +48,6 @@ static coffer_status fail_exists(coffer_error *err)
 /* Takes up what an earlier one left, if nobody else is writing it. */
 static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
 {
-    coffer_status status;
     size_t size = strlen(sink->path) + sizeof ".partial";
     sink->keeps_temporary = true;
     sink->temporary = coffer__malloc(size);
@@ -60,12 +59,13 @@ static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
         return coffer__fail_errno(err, "cannot create a file in the folder", errno);
     coffer__file_close(sink->fd);
     sink->fd = -1;
-    if ((status = coffer__lock_open(&sink->fd, sink->temporary, err)))
+    coffer_status status = coffer__lock_open(&sink->fd, sink->temporary, err);
+    if (status)
         return status;
     return coffer__file_size(&sink->written, sink->fd, NULL, err);
 }
 
-/* Finds out what stands at the path and opens what will be written. */
+/* Examines the path and opens the file that will be written. */
 static coffer_status open_target(coffer__sink *sink, const char *path, coffer_error *err)
 {
     if (strcmp(path, "-") == 0) {
@@ -87,12 +87,12 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (exists && sink->opts.exclusive)
         return fail_exists(err);
     coffer_status status = coffer__file_resolve(&sink->path, path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     sink->owns_fd = true;
     status = sink->opts.partial ? open_partial(sink, err)
                                 : coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
-    if (status == COFFER_OK && exists)
+    if (!status && exists)
         status = coffer__file_take_after(sink->fd, &replaced, NULL, err);
     return status;
 }
@@ -119,8 +119,8 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
 {
     int result;
     if (sink->kind != SINK_FILE)
-        return coffer__fail_output(
-            err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not a file that can be locked"));
+        return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                                     "not a file that can be locked"));
     do
         result = coffer__os_lock(sink->fd);
     while (result != 0 && errno == EINTR);
@@ -130,10 +130,10 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
 coffer_status coffer__sink_read_back(int *fd, coffer__sink *sink, coffer_error *err)
 {
     if (sink->kind != SINK_FILE)
-        return coffer__fail_output(
-            err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not a file that can be read back"));
+        return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                                     "not a file that can be read back"));
     coffer_status status = coffer__sink_flush(sink, err);
-    if (status == COFFER_OK)
+    if (!status)
         *fd = sink->fd;
     return status;
 }
@@ -164,9 +164,9 @@ static coffer_status take_name(coffer__sink *sink, coffer_error *err)
     coffer_status status = COFFER_OK;
     if (!sink->opts.no_sync)
         status = coffer__file_sync(sink->fd, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__journal_clear(sink->path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     int result = sink->opts.exclusive ? rename_exclusively(sink->temporary, sink->path)
                                       : coffer__os_rename(sink->temporary, sink->path);
@@ -191,10 +191,9 @@ coffer_status coffer__sink_rest(coffer__sink *sink, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status = coffer__sink_flush(sink, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
-    if (sink->kind == SINK_FILE && !sink->opts.no_sync &&
-        coffer__file_sync(sink->fd, NULL, &failure) != COFFER_OK)
+    if (sink->kind == SINK_FILE && !sink->opts.no_sync && coffer__file_sync(sink->fd, NULL, &failure))
         return coffer__sink_stick(sink, &failure, err);
     coffer__free(sink->buffer);
     sink->buffer = NULL;
@@ -214,9 +213,9 @@ coffer_status coffer__sink_commit_open(coffer__sink *sink, int *fd, coffer_error
     if (sink->kind == SINK_FILE)
         status = finish(sink, err);
     else
-        status = coffer__fail_output(
-            err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not a file that can be kept open"));
-    if (status == COFFER_OK) {
+        status = coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                                       "not a file that can be kept open"));
+    if (!status) {
         *fd = sink->fd;
         sink->owns_fd = false;
     }

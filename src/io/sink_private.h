@@ -13,11 +13,11 @@ struct coffer__sink {
     coffer_error failure; /* the first one; sticks */
     int fd;
     bool owns_fd;
-    char *path; /* behind symbolic links */
+    char *path; /* with symbolic links resolved */
     char *temporary;
     bool keeps_temporary;
     coffer__buffer *memory;
-    size_t memory_start; /* what the caller's buffer held before */
+    size_t memory_start; /* length of the caller's buffer before */
     uint64_t written;    /* bytes that have left the buffer */
     uint8_t *buffer;
     size_t buffered;

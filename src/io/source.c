@@ -1,4 +1,4 @@
-/* What all kinds of source have in common. */
+/* Functions that all kinds of source share. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -72,9 +72,9 @@ coffer_status coffer_source_read_at(void *out, coffer_source *src, uint64_t offs
 {
     coffer_status status = COFFER_OK;
     if (!coffer__range_fits(offset, len, src->size))
-        status = coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
-                              "%zu bytes at %" PRIu64 " requested, the file has %" PRIu64, len, offset,
-                              src->size);
+        status =
+            coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
+                         "%zu bytes at %" PRIu64 " requested, the file has %" PRIu64, len, offset, src->size);
     else if (len > 0)
         status = src->ops.read_at(src->context, out, offset, len, err);
     return status ? coffer__fail_other(err, status, coffer__source_other_name(src)) : COFFER_OK;

@@ -20,8 +20,8 @@
 #define KEPT 16 /* buffers that wait for the next read */
 
 struct direct_file {
-    int fd;           /* through the page cache */
-    int direct;       /* past it */
+    int fd;     /* through the page cache */
+    int direct; /* past it */
     atomic_bool refused;
     pthread_mutex_t mutex;
     uint8_t *kept[KEPT];
@@ -58,8 +58,8 @@ static void give_back(struct direct_file *file, uint8_t *memory)
 
 /* ---- Reading ---- */
 
-/* Reads an aligned range into aligned memory until `wanted` bytes are there; the range may end behind the
- * file. False when the file system does not read that way. */
+/* Reads an aligned range into aligned memory until it has `wanted` bytes; the range may end after the end of
+ * the file. False when the file system does not support direct reads. */
 static bool read_aligned(coffer_status *status, struct direct_file *file, uint8_t *out, size_t len,
                          size_t wanted, uint64_t offset, coffer_error *err)
 {
@@ -76,12 +76,11 @@ static bool read_aligned(coffer_status *status, struct direct_file *file, uint8_
             return true;
         }
         size_t reached = done + (size_t)n;
-        if (reached < wanted) /* the system goes on only from aligned places */
+        if (reached < wanted) /* the next read must start at an aligned offset */
             reached -= reached % ALIGNMENT;
         if (reached == done) { /* not a whole block more: the file has ended */
-            *status =
-                coffer__fail(err, COFFER_E_CHANGED, offset + done,
-                             "truncated to %" PRIu64 " bytes while it was read", offset + done);
+            *status = coffer__fail(err, COFFER_E_CHANGED, offset + done,
+                                   "truncated to %" PRIu64 " bytes while it was read", offset + done);
             return true;
         }
         done = reached;
@@ -103,7 +102,7 @@ static bool read_piece(coffer_status *status, size_t *done, struct direct_file *
     span += (0 - span) % ALIGNMENT;
     if (!read_aligned(status, file, buffer, span, skip + n, offset - skip, err))
         return false;
-    if (*status == COFFER_OK)
+    if (!*status)
         memcpy(out, buffer + skip, n);
     *done = n;
     return true;
@@ -119,7 +118,7 @@ static coffer_status direct_read_at(void *context, void *out, uint64_t offset, s
     memory = take_buffer(file);
     if (!memory)
         return coffer__fail_no_memory(err, BOUNCE + ALIGNMENT);
-    while (status == COFFER_OK && len > 0) {
+    while (!status && len > 0) {
         size_t done = 0;
         if (!read_piece(&status, &done, file, align_pointer(memory), to, offset, len, err)) {
             atomic_store(&file->refused, true);
@@ -158,7 +157,7 @@ coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t s
     coffer_status status;
     char path[64];
     int direct;
-    /* The same file, whatever has its name by now. */
+    /* The same file, even if its path now names another. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     direct = coffer__file_try_open(path, O_RDONLY | O_DIRECT, 0);
     if (direct < 0)
@@ -169,7 +168,7 @@ coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t s
         return coffer__fail_no_memory(err, sizeof *file);
     }
     status = coffer_source_new(&src, &ops, file, size, name, err);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__file_close(direct);
         coffer__free(file);
         return status;

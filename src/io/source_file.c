@@ -1,4 +1,4 @@
-/* A file read by pread, with what a journal says laid over it. */
+/* A file read by pread, with the old bytes of a journal applied. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
@@ -20,7 +20,7 @@ static coffer_status file_read_at(void *context, void *out, uint64_t offset, siz
     if (offset + len > file->in_file)
         there = offset < file->in_file ? (size_t)(file->in_file - offset) : 0;
     coffer_status status = coffer__file_read_at(file->fd, out, there, offset, NULL, err);
-    if (status == COFFER_OK && file->journal)
+    if (!status && file->journal)
         coffer__journal_lay_over(file->journal, out, offset, len);
     return status;
 }
@@ -45,7 +45,7 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
     uint64_t shown = size;
     if (journal) {
         coffer_status status = coffer__journal_covers(journal, size, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         shown = journal->old_size;
     }
@@ -54,7 +54,7 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
         return coffer__fail_no_memory(err, sizeof *file);
     coffer_source *src;
     coffer_status status = coffer_source_new(&src, &ops, file, shown, name, err);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__free(file);
         return status;
     }

@@ -62,9 +62,11 @@ coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bo
         return coffer__fail_no_memory(err, path_size);
     snprintf(path, path_size, "%s/%s", folder, name);
     coffer_status status = open_regular(&fd, &size, folder, follow, name, err);
-    if (!status && coffer__source_over_map(out, fd, size, path, NULL, false, NULL) &&
-        (status = coffer__source_over_fd(out, fd, true, size, path, NULL, err)))
-        coffer__file_close(fd);
+    if (!status && coffer__source_over_map(out, fd, size, path, NULL, false, NULL)) {
+        status = coffer__source_over_fd(out, fd, true, size, path, NULL, err);
+        if (status)
+            coffer__file_close(fd);
+    }
     if (!status)
         (*out)->other = true;
     coffer__free(path);

@@ -29,8 +29,8 @@ struct mapped_file {
     _Atomic(struct mapping *) mapping; /* NULL for an empty file, and until it is needed */
 };
 
-/* Whether the bytes before `end` were there. The size is looked at each time: a file that is cut inside a
- * page has zeros in the rest of it, and no signal tells. */
+/* True when the file has the bytes before `end`. The size is read each time: when a file is truncated inside
+ * a page, the rest of the page becomes zeros without a signal. */
 static coffer_status expect_bytes(const struct mapped_file *map, uint64_t end, coffer_error *err)
 {
     uint64_t now;
@@ -39,7 +39,7 @@ static coffer_status expect_bytes(const struct mapped_file *map, uint64_t end, c
         return COFFER_OK;
     bool damaged = coffer__guard_damaged(mapping->guard);
     coffer_status status = coffer__file_size(&now, map->fd, NULL, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (now < end || (damaged && now < map->len))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
@@ -131,14 +131,14 @@ out:
     return status;
 }
 
-/* Of several threads that ask at the same time the first one's mapping stays. NULL when there can be none:
- * reads go on without. */
+/* When several threads map at the same time, the first mapping is kept. NULL when the file cannot be mapped:
+ * reads continue without. */
 static const struct mapping *map_now(struct mapped_file *map)
 {
     struct mapping *mapping = atomic_load(&map->mapping), *made, *none = NULL;
     if (mapping)
         return mapping;
-    if (map_file(&made, map, NULL) != COFFER_OK)
+    if (map_file(&made, map, NULL))
         return NULL;
     if (atomic_compare_exchange_strong(&map->mapping, &none, made))
         return made;
@@ -181,9 +181,9 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
                               "cannot map %" PRIu64 " bytes, the file has %" PRIu64, shown, size);
     else if (map->len > 0 && (at_once || journal))
         status = map_file(&mapping, map, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_source_new(&src, &ops, map, shown, name, err);
-    if (status != COFFER_OK) {
+    if (status) {
         unmap(mapping, map->len);
         coffer__free(map);
         return status;

@@ -1,4 +1,4 @@
-/* Opening a file for reading, whatever it is, and whatever happens to it meanwhile. */
+/* Opens a file of any kind for reading, also while a writer updates or replaces it. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -22,13 +22,13 @@ COFFER__INIT_FUNCTION(coffer_source_opts, COFFER_SOURCE_OPTS_INIT)
 static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size, const char *name,
                                      coffer_access access, coffer__journal *journal, coffer_error *err)
 {
-    /* What a journal changes is laid over the pages of the cache. */
+    /* Direct reads bypass the cached pages that a journal is applied to. */
     if (access == COFFER_ACCESS_DIRECT && !journal)
         return coffer__source_over_direct(out, fd, size, name, err);
     if (access == COFFER_ACCESS_AUTO || access == COFFER_ACCESS_MAP) {
         coffer_status status =
             coffer__source_over_map(out, fd, size, name, journal, access == COFFER_ACCESS_MAP, err);
-        if (status == COFFER_OK || access == COFFER_ACCESS_MAP)
+        if (!status || access == COFFER_ACCESS_MAP)
             return status;
     }
     return coffer__source_over_fd(out, fd, true, size, name, journal, err);
@@ -43,19 +43,19 @@ static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, cof
     if (!chunk)
         return coffer__fail_no_memory(err, SPOOL_CHUNK);
     coffer_status status = coffer__temporary_unnamed(&fd, err);
-    while (status == COFFER_OK) {
+    while (!status) {
         size_t got;
         status = coffer__file_read_some(from, chunk, SPOOL_CHUNK, &got, NULL, err);
-        if (status != COFFER_OK || got == 0)
+        if (status || got == 0)
             break;
         status = coffer__file_write_at(fd, chunk, got, written, "temporary file", err);
         written += got;
-        if (status == COFFER_OK && written > max)
+        if (!status && written > max)
             status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                                   "the device gives more than %" PRIu64 " bytes", max);
     }
     coffer__free(chunk);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__file_close(fd);
         return status;
     }
@@ -72,10 +72,10 @@ static coffer_status open_stream(coffer_source **out, int from, const char *name
     int fd = -1;
     uint64_t size = 0;
     coffer_status status = spool(&fd, &size, from, device ? DEVICE_MAX : UINT64_MAX, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     status = over_descriptor(out, fd, size, name, access, NULL, err);
-    if (status != COFFER_OK)
+    if (status)
         coffer__file_close(fd);
     return status;
 }
@@ -134,7 +134,7 @@ static coffer_status open_regular(coffer_source **out, bool *settled, int fd, co
     coffer_status status = COFFER_OK;
     if (!opts->ignore_journal)
         status = coffer__journal_load(&journal, &facts.journal, resolved, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     facts.path = coffer__strdup(resolved);
     if (!facts.path)
@@ -143,7 +143,7 @@ static coffer_status open_regular(coffer_source **out, bool *settled, int fd, co
         status = coffer__fail_errno(err, "cannot examine", errno);
     else
         status = over_descriptor(&src, fd, (uint64_t)facts.file.st_size, name, opts->access, journal, err);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__free(facts.path);
         coffer__journal_free(journal);
         return status;
@@ -172,12 +172,12 @@ static coffer_status open_once(coffer_source **out, bool *settled, const char *r
     } else if (S_ISREG(st.st_mode)) {
         regular = true;
         status = open_regular(out, settled, fd, resolved, name, opts, err);
-        if (status != COFFER_OK)
+        if (status)
             *settled = !was_replaced(fd, resolved);
     } else {
         status = open_stream(out, fd, name, opts->access, err);
     }
-    if (status != COFFER_OK || !regular)
+    if (status || !regular)
         coffer__file_close(fd);
     return status;
 }
@@ -190,7 +190,7 @@ static coffer_status open_settled(coffer_source **out, const char *resolved, con
         bool settled;
         coffer_status status = open_once(&src, &settled, resolved, name, opts, err);
         if (settled) {
-            if (status == COFFER_OK)
+            if (!status)
                 *out = src;
             return status;
         }
@@ -205,13 +205,13 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
 {
     coffer_source_opts known = COFFER_SOURCE_OPTS_INIT;
     coffer_status status = coffer__take_options(&known, sizeof known, opts, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (strcmp(path, "-") == 0)
         return open_stream(out, STDIN_FILENO, "standard input", known.access, err);
     char *resolved;
     status = coffer__file_resolve(&resolved, path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     status = open_settled(out, resolved, path, &known, err);
     coffer__free(resolved);

@@ -6,8 +6,8 @@
 #include "io/journal.h"
 
 /* A source over an open descriptor. The descriptor is closed with the source when owns_fd. journal : may be
- * NULL; laid over the file, whose size is then the old one. Descriptor and journal pass to the source on
- * success only. */
+ * NULL; its old bytes replace those of the file, and the size is the old one. Descriptor and journal pass to
+ * the source on success only. */
 coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, uint64_t size,
                                      const char *name, coffer__journal *journal, coffer_error *err);
 /* The same by mapping; the descriptor is always owned. at_once : fails where the file cannot be mapped; else
@@ -15,22 +15,22 @@ coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, 
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
                                       coffer__journal *journal, bool at_once, coffer_error *err);
 /* A regular file in a folder whose name comes from a file that is not trusted: COFFER_E_UNSAFE_PATH when it
- * is not a plain name, a symbolic link, or no regular file; COFFER_E_NOT_FOUND when there is none. follow :
- * the folder itself may be a symbolic link. */
+ * is not a plain name, or not a regular file (a symbolic link is not one); COFFER_E_NOT_FOUND when it does
+ * not exist. follow : the folder itself may be a symbolic link. */
 coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bool follow, const char *name,
                                      coffer_error *err);
-/* coffer_source_open for a file that the caller did not name, or one of several: errors of opening and reading
- * name it (COFFER_SUBJECT_OTHER). */
+/* coffer_source_open for a file that the caller did not name, or one of several: errors of opening and
+ * reading name it (COFFER_SUBJECT_OTHER). */
 coffer_status coffer__source_open_other(coffer_source **out, const char *path, const coffer_source_opts *opts,
                                         coffer_error *err);
 /* The name that an error about this source has to have; NULL where the caller of the library named it. */
 const char *coffer__source_other_name(const coffer_source *src);
-/* Where a file that was opened by its path is, behind symbolic links; NULL for other sources. */
+/* The path of a source that was opened by path, with symbolic links resolved; NULL for other sources. */
 const char *coffer__source_path(const coffer_source *src);
 /* The descriptor of a file whose bytes are exactly those the source shows, for copies by the kernel; -1 for
  * other sources and for a file under a journal. Borrowed. */
 int coffer__source_descriptor(const coffer_source *src);
-/* Whether the source and the descriptor are the same file on disk. */
+/* True when the source and the descriptor are the same file on disk. */
 bool coffer__source_is_open_as(const coffer_source *src, int fd);
 /* The same for two sources. */
 bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
@@ -38,13 +38,13 @@ bool coffer__source_same_file(const coffer_source *a, const coffer_source *b);
  */
 coffer_status coffer__source_over_direct(coffer_source **out, int fd, uint64_t size, const char *name,
                                          coffer_error *err);
-/* Whether what views showed of the bytes before `end` was there, for the price of a look at memory: a file
- * that was cut before its last page does not have that page any more, and touching it marks the mapping.
- * False when it takes coffer_source_intact to tell. */
+/* True when the bytes before `end` in views were certainly read from the file. Costs one memory access: when
+ * a file is truncated before its last page, touching that page marks the mapping. False when only
+ * coffer_source_intact can tell. */
 bool coffer__source_surely_intact(const coffer_source *src, uint64_t end);
-/* False when the file behind the source was changed in place, or a journal appeared or went, since it was
+/* False when the file of the source was changed in place, or a journal appeared or went, since it was
  * opened: metadata read in between may be torn, open again. A file that was replaced or removed meanwhile
- * keeps its bytes for those who have it open, unless a journal is laid over it. True for sources that are no
+ * keeps its bytes for processes that have it open, unless it has a journal. True for sources that are not
  * files. */
 bool coffer__source_settled(const coffer_source *src);
 

@@ -6,9 +6,9 @@
 
 #include <sys/stat.h>
 
-/* What a file was when it was opened, to tell whether it still is. */
+/* Identity of a file when it was opened, to detect changes. */
 typedef struct coffer__file_facts {
-    char *path; /* behind symbolic links; NULL for what is no file */
+    char *path; /* with symbolic links resolved; NULL when the source is not a file */
     struct stat file;
     coffer__journal_mark journal;
 } coffer__file_facts;

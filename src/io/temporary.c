@@ -130,12 +130,15 @@ coffer_status coffer__temporary_unnamed(int *fd, coffer_error *err)
     const char *folder = getenv("TMPDIR");
     if (!folder || folder[0] == '\0')
         folder = "/tmp";
-    int opened = coffer__file_try_open(folder, O_RDWR | O_TMPFILE | O_EXCL, 0600);
+    int opened = -1;
+#ifdef O_TMPFILE
+    opened = coffer__file_try_open(folder, O_RDWR | O_TMPFILE | O_EXCL, 0600);
     if (opened >= 0) {
         *fd = opened;
         return COFFER_OK;
     }
-    /* Not every file system has files without a name. */
+#endif
+    /* Not every file system supports O_TMPFILE. */
     size_t size = strlen(folder) + sizeof "/coffer";
     char *path = coffer__malloc(size), *name = NULL;
     if (!path)
@@ -147,7 +150,7 @@ coffer_status coffer__temporary_unnamed(int *fd, coffer_error *err)
         status = coffer__file_unlink(name, err);
         coffer__temporary_forget(name);
     }
-    if (status == COFFER_OK)
+    if (!status)
         *fd = opened;
     else
         coffer__file_close(opened);

@@ -6,6 +6,7 @@
 #include "io/lock.h"
 #include "io/source_struct.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ coffer_status coffer__update_open(coffer__update **out, const char *path, bool *
         goto out;
     }
     status = coffer__file_resolve(&update->path, path, err);
-    if (status != COFFER_OK)
+    if (status)
         goto out;
     update->journal_path = coffer__journal_path(update->path);
     if (!update->journal_path) {
@@ -48,13 +49,13 @@ coffer_status coffer__update_open(coffer__update **out, const char *path, bool *
         goto out;
     }
     status = coffer__lock_open(&update->fd, update->path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__journal_roll_back(&done, update->fd, update->path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_size(&size, update->fd, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__source_over_fd(&update->source, update->fd, false, size, path, NULL, err);
-    if (status != COFFER_OK)
+    if (status)
         goto out;
     if (rolled_back)
         *rolled_back = done;
@@ -97,11 +98,11 @@ static coffer_status fail_and_roll_back(coffer__update *update, const coffer_err
 
 static coffer_status expect_begun(const coffer__update *update, coffer_error *err)
 {
-    if (update->failure.status != COFFER_OK)
+    if (update->failure.status)
         return fail_again(update, err);
     if (update->begun)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no update was begun");
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no update is in progress");
 }
 
 static int by_offset(const void *a, const void *b)
@@ -115,12 +116,10 @@ static coffer_status check_ranges(const coffer__range *ranges, size_t count, uin
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++) {
         if (!coffer__range_fits(ranges[i].offset, ranges[i].length, size) || ranges[i].offset < end)
-            return coffer__fail(
-                err, COFFER_E_INVALID_ARGUMENT, ranges[i].offset,
-                "cannot update %llu bytes at %llu: the file has %llu, the range before ends "
-                "at %llu",
-                (unsigned long long)ranges[i].length, (unsigned long long)ranges[i].offset,
-                (unsigned long long)size, (unsigned long long)end);
+            return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, ranges[i].offset,
+                                "cannot update %" PRIu64 " bytes at %" PRIu64 ": the file has %" PRIu64
+                                ", the range before ends at %" PRIu64,
+                                ranges[i].length, ranges[i].offset, size, end);
         end = ranges[i].offset + ranges[i].length;
     }
     return COFFER_OK;
@@ -131,11 +130,11 @@ coffer_status coffer__update_begin(coffer__update *update, const coffer__range *
 {
     coffer_error failure = COFFER_ERROR_INIT;
     uint64_t size = 0;
-    if (update->failure.status != COFFER_OK)
+    if (update->failure.status)
         return fail_again(update, err);
     if (update->begun)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "an update was begun already");
+                            "an update is already in progress");
     coffer__range *sorted = coffer__alloc_array(count, sizeof *sorted);
     if (!sorted)
         return coffer__fail_no_memory(err, count * sizeof *sorted);
@@ -144,16 +143,16 @@ coffer_status coffer__update_begin(coffer__update *update, const coffer__range *
         qsort(sorted, count, sizeof *sorted, by_offset);
     }
     coffer_status status = coffer__lock_check(NULL, update->fd, update->path, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_size(&size, update->fd, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = check_ranges(sorted, count, size, err);
     if (status) {
         coffer__free(sorted);
         return coffer__fail_output(err, status);
     }
     status = coffer__journal_write(update->journal_path, update->fd, size, sorted, count, &failure);
-    if (status != COFFER_OK) {
+    if (status) {
         coffer__free(sorted);
         return fail_and_roll_back(update, &failure, err);
     }
@@ -169,7 +168,7 @@ static coffer_status write_out(coffer__update *update, const void *bytes, size_t
                                coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
-    if (coffer__file_write_at(update->fd, bytes, len, offset, NULL, &failure) != COFFER_OK)
+    if (coffer__file_write_at(update->fd, bytes, len, offset, NULL, &failure))
         return fail_and_roll_back(update, &failure, err);
     return COFFER_OK;
 }
@@ -177,7 +176,7 @@ static coffer_status write_out(coffer__update *update, const void *bytes, size_t
 static coffer_status flush(coffer__update *update, coffer_error *err)
 {
     coffer_status status = write_out(update, update->buffer, update->buffered, update->written_end, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     update->written_end += update->buffered;
     update->buffered = 0;
@@ -187,9 +186,9 @@ static coffer_status flush(coffer__update *update, coffer_error *err)
 coffer_status coffer__update_append(coffer__update *update, const void *bytes, size_t len, coffer_error *err)
 {
     coffer_status status = expect_begun(update, err);
-    if (status == COFFER_OK && len > BUFFER_SIZE - update->buffered)
+    if (!status && len > BUFFER_SIZE - update->buffered)
         status = flush(update, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (len < BUFFER_SIZE) {
         if (len > 0)
@@ -198,12 +197,12 @@ coffer_status coffer__update_append(coffer__update *update, const void *bytes, s
         return COFFER_OK;
     }
     status = write_out(update, bytes, len, update->written_end, err);
-    if (status == COFFER_OK)
+    if (!status)
         update->written_end += len;
     return status;
 }
 
-/* Whether every byte is journalled or new. */
+/* True when every byte is in the journal or new. */
 static bool may_change(const coffer__update *update, uint64_t offset, size_t len)
 {
     uint64_t end = update->written_end + update->buffered, reached = offset;
@@ -221,14 +220,14 @@ coffer_status coffer__update_overwrite(coffer__update *update, uint64_t offset, 
                                        coffer_error *err)
 {
     coffer_status status = expect_begun(update, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (!may_change(update, offset, len))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, offset,
-                            "%zu bytes at %llu are outside the ranges the update was begun for", len, (unsigned long long)offset);
+                            "%zu bytes at %" PRIu64 " are outside the ranges of this update", len, offset);
     if (offset + len > update->written_end)
         status = flush(update, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = write_out(update, bytes, len, offset, err);
     return status;
 }
@@ -237,35 +236,35 @@ coffer_status coffer__update_commit(coffer__update *update, coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
     coffer_status status = expect_begun(update, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = flush(update, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     status = coffer__file_sync_data(update->fd, NULL, &failure);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__file_unlink(update->journal_path, &failure);
-    if (status != COFFER_OK)
+    if (status)
         return fail_and_roll_back(update, &failure, err);
     update->begun = false;
     status = coffer__file_sync_folder(update->journal_path, &update->failure);
-    return status == COFFER_OK ? COFFER_OK : fail_again(update, err);
+    return status ? fail_again(update, err) : COFFER_OK;
 }
 
 coffer_status coffer__update_flush(coffer__update *update, coffer_error *err)
 {
     coffer_status status = expect_begun(update, err);
-    return status == COFFER_OK ? flush(update, err) : status;
+    return status ? status : flush(update, err);
 }
 
 coffer_status coffer__update_roll_back(coffer__update *update, coffer_error *err)
 {
-    if (update->failure.status != COFFER_OK)
+    if (update->failure.status)
         return fail_again(update, err);
     if (!update->begun)
         return COFFER_OK;
     update->buffered = 0;
     coffer_status status = coffer__journal_roll_back(NULL, update->fd, update->path, &update->failure);
-    if (status != COFFER_OK)
+    if (status)
         return fail_again(update, err); /* close tries once more */
     update->begun = false;
     return COFFER_OK;

@@ -8,7 +8,7 @@
 
 enum { WAV_PCM = 1, WAV_FLOAT = 3, WAV_EXTENSIBLE = 0xfffe };
 
-#define WAV_STREAMED UINT32_MAX /* what a program writes that could not go back to the header */
+#define WAV_STREAMED UINT32_MAX /* written by programs that cannot seek back to the header */
 #define CHANNELS_MAX 1024       /* as libsndfile has it */
 #define FLAC_HEADER_SIZE 42     /* magic, block header and STREAMINFO */
 

@@ -59,7 +59,7 @@ static coffer_status open_sound(SNDFILE **out, SF_INFO *info, memory_file *file,
     return COFFER_OK;
 }
 
-/* Counts the samples that are packed in a way the header does not tell. */
+/* Counts the samples of encodings whose header does not contain the count. */
 static coffer_status count_frames(coffer_audio_info *out, const void *bytes, size_t size, coffer_error *err)
 {
     memory_file file = { bytes, (sf_count_t)size, 0 };

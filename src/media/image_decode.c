@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-/* The most pixels that a byte of a file can stand for: a PNG deflates at most 1032 to 1, eight pixels to the
- * byte; a JPEG needs a bit for each block of 64. Files that claim more are cut or lie. */
+/* The most pixels that one byte of a file can encode: a PNG deflates at most 1032 to 1, eight pixels to the
+ * byte; a JPEG needs a bit for each block of 64. Files that claim more are truncated or malicious. */
 #define PNG_PIXELS_PER_BYTE (1032 * 8)
 #define JPEG_PIXELS_PER_BYTE (8 * 64)
 

@@ -159,7 +159,7 @@ static coffer_status encode(uint8_t **bytes, size_t *size, const coffer_pixels *
 
 static const char *library_version(void)
 {
-    return COFFER__TURBOJPEG_VERSION; /* of the build: the library does not tell */
+    return COFFER__TURBOJPEG_VERSION; /* of the build: the library has no function for it */
 }
 
 static const coffer__jpeg_module table = {

@@ -14,7 +14,7 @@
 #define CHUNK_MAX ((png_alloc_size_t)8 << 20)
 #define CHUNKS_MAX 1000
 
-/* libpng leaves by longjmp: all that must outlive it stands here. */
+/* libpng returns by longjmp: this has everything that must survive it. */
 typedef struct png_work {
     png_structp png;
     png_infop info;
@@ -71,7 +71,7 @@ static coffer_status fail_png(const png_work *work, coffer_error *err)
                         "PNG: %s", work->text);
 }
 
-/* Everything that is no pixel is left unread: profiles and texts can be bombs. */
+/* Only pixels are read: color profiles and texts can be decompression bombs. */
 static void set_limits(png_structp png)
 {
     static const png_byte left_out[] =

@@ -21,7 +21,7 @@ static uint32_t big_u32(const uint8_t *at)
     return big_u16(at) << 16 | big_u16(at + 2);
 }
 
-/* 0 for a number that is no color type. A palette stands for colors. */
+/* 0 for an unknown color type. A palette counts as color. */
 static uint32_t png_channels(uint8_t color_type)
 {
     static const uint8_t channels[7] = { 1, 0, 3, 3, 2, 0, 4 };

@@ -20,7 +20,7 @@ static inline pixel_lanes load_lanes(const float *from)
     return lanes;
 }
 
-/* Four values rounded to bytes, of which the caller keeps as many as a pixel has. */
+/* Four values rounded to bytes; the caller keeps the channels of a pixel. */
 static inline uint32_t to_bytes(pixel_lanes value)
 {
     uint32_t bytes = 0;
@@ -43,8 +43,8 @@ static inline void store_pixel(uint8_t *out, uint32_t bytes, size_t channels)
         out[c] = (uint8_t)(bytes >> (8 * c));
 }
 
-/* Neighboring bytes as numbers, as many as fill a register. The compiler's own conversion goes byte by byte,
- * so it is spelt out. */
+/* Neighboring bytes as numbers, as many as fill a register. Written with intrinsics because the
+ * compiler converts byte by byte. */
 #if defined(__AVX2__)
 enum { ROW_LANES = 8 };
 typedef float row_lanes __attribute__((vector_size(32)));

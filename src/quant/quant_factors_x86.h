@@ -24,7 +24,7 @@ static inline void eight_factors(float out[8], const coffer__quant_run *run, siz
     _mm256_storeu_ps(out, factors);
 }
 
-/* Behind stores that did not pass through the cache. */
+/* Called after non-temporal stores. */
 static inline void finish_stream(void)
 {
     _mm_sfence();

@@ -1,6 +1,5 @@
-/* Codes as numbers for AVX2, eight at a time: as quant_unpack_avx512.h has it for sixteen. A register holds
- * what codes of up to three bits stand for; wider ones are shifted to the top of their lanes, which extends
- * the sign. */
+/* Codes as numbers for AVX2, eight at a time; quant_unpack_avx512.h does sixteen. Codes of up to three bits
+ * are looked up in a register; wider ones are shifted to the top of their lanes, which extends the sign. */
 #ifndef COFFER_QUANT_UNPACK_AVX2_H
 #define COFFER_QUANT_UNPACK_AVX2_H
 
@@ -30,7 +29,7 @@ HERE __m256i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), pick);
 }
 
-/* How far each lane's code lies above the bottom of its lowest byte. */
+/* The bit offset of each lane's code in its lowest byte. */
 HERE __m256i places(unsigned bits)
 {
     return _mm256_and_si256(bit_numbers(bits), _mm256_set1_epi32(7));
@@ -57,7 +56,7 @@ HERE __m256 numbers_of_codes(unsigned bits)
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(code, 32 - (int)bits));
 }
 
-/* Codes of a quarter of a block. table : numbers_of_codes, or what is to stand for them; of up to three bits.
+/* Codes of a quarter of a block. table : numbers_of_codes or other values, for codes of up to three bits.
  */
 HERE __m256 quarter_block(const uint8_t *codes, unsigned quarter, unsigned bits, __m256 table)
 {

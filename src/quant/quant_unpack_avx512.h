@@ -29,7 +29,7 @@ HERE __m512i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), pick);
 }
 
-/* How far each lane's code lies above the bottom of its lowest byte. */
+/* The bit offset of each lane's code in its lowest byte. */
 HERE __m512i places(unsigned bits)
 {
     __m512i bit = _mm512_mullo_epi32(lane_numbers(), _mm512_set1_epi32((int)bits));
@@ -50,7 +50,7 @@ HERE __m512i load_pairs(const uint8_t *codes, unsigned half)
     return _mm512_srlv_epi32(bits, _mm512_slli_epi32(lane_numbers(), 1));
 }
 
-/* Codes of half a block. table : numbers_of_codes, or what is to stand for them; of up to four bits. */
+/* Codes of half a block. table : numbers_of_codes or other values, for codes of up to four bits. */
 HERE __m512 half_block(const uint8_t *codes, unsigned half, unsigned bits, __m512 table)
 {
     if (bits == 8) {

@@ -156,7 +156,7 @@ static void expect(int line, bool good, const char *text, const coffer_error *er
 
 #define EXPECT(condition) expect(__LINE__, condition, #condition, &err)
 
-/* ---- What it does ---- */
+/* ---- Calls ---- */
 
 static void writes_and_reads_a_matrix(void)
 {

@@ -1,4 +1,4 @@
-# Matrices out and back again, and what is said when a file cannot hold them.
+# Matrices survive a round trip; a file that cannot contain a matrix is refused with a reason.
 vectors=$DATA/vectors/pycauset
 coffer convert "$vectors/transposed.pycauset" - --to csv
 coffer convert "$vectors/transposed.pycauset" - --to csv --stored

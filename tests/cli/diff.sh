@@ -1,4 +1,4 @@
-# The same content in another layout is no difference; 1 means different, 3 cannot be compared.
+# A different layout with the same content is not a difference; 1 means different, 3 cannot be compared.
 cd "$DATA/vectors/mscan"
 coffer diff two-sequences.mscan padded-json.mscan
 echo "exit $?"

@@ -1,4 +1,4 @@
-# One line of JSON per file, file, format and size first; what could not be read is told in "error".
+# One line of JSON per file, file, format and size first; "error" says why a file could not be read.
 cd "$DATA/vectors/mscan"
 coffer info --json two-sequences.mscan
 coffer info --json bad-json.mscan bad-magic.mscan

@@ -1,4 +1,4 @@
-# Folders, manifests and shards become a training set; what cannot be read is said, or left out.
+# Folders, manifests and shards become a training set; files that cannot be read are reported, or left out.
 mkdir -p pets/cat pets/dog
 for i in 0 1 2; do
     coffer get "$DATA/vectors/mldf/all-types-208.mldf" $i.image -o pets/cat/$i.png

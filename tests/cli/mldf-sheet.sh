@@ -28,3 +28,11 @@ head -c 60 whole.png >cut/1.png
 coffer pack cut cut.mldf | cut -d , -f 1
 coffer sheet cut.mldf -o cut.png 2>&1
 echo "exit $?"
+echo "# a wrong key is an error of the set, which names the sample itself"
+printf '%032d' 1 >key
+printf '%032d' 2 >wrong
+mkdir one
+cp whole.png one/1.png
+coffer pack one secret.mldf --encrypt --key-file key | cut -d , -f 1
+coffer sheet secret.mldf -o secret.png --key-file wrong 2>&1
+echo "exit $?"

@@ -1,4 +1,4 @@
-# A full disk is told, a closed pipe is not.
+# A full disk is reported, a closed pipe is not.
 cd "$DATA/vectors/mscan"
 coffer check two-sequences.mscan >/dev/full
 echo "exit $?"
@@ -11,7 +11,7 @@ mkfifo "$OLDPWD/pipe"
 { coffer check ./*.mscan; echo "exit $?" >&3; } 3>&1 >"$OLDPWD/pipe" &
 head -c 0 "$OLDPWD/pipe"
 wait
-# A limit on the size of files is no reason to die and leave half of one.
+# A file size limit (SIGXFSZ) gives an error and leaves no partial file.
 (
     cd "$OLDPWD" || exit
     ulimit -f 8

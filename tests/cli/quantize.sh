@@ -13,7 +13,7 @@ coffer quantize "$folder" --type int8 --domain activations --clip 99 --dry-run -
 ls
 # What is already quantized is copied, unless asked otherwise.
 coffer quantize small.mcf copied.mcf --type q8 --exclude '*edge*' | tail -1
-coffer quantize small.mcf anew.mcf --type q8 --requantize --exclude '*edge*' | tail -1
+coffer quantize small.mcf requantized.mcf --type q8 --requantize --exclude '*edge*' | tail -1
 # Another original than the one it was made from.
 coffer check --full mixed.mcf --against small.mcf >/dev/null
 echo "another original: exit $?"

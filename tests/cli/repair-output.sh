@@ -1,4 +1,4 @@
-# Where the result goes, and what is said about it.
+# The output path of a repair, and its report.
 cd "$DATA/vectors/mscan"
 tmp=$OLDPWD
 coffer repair two-sequences.mscan

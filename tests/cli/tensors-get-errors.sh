@@ -1,4 +1,4 @@
-# What cannot be had of a model, and what is said then.
+# Requests that a model cannot answer, and their messages.
 model=$DATA/vectors/mcf/plain.mcf
 say() {
     echo "\$ coffer $*"

@@ -1,4 +1,4 @@
-# Names and texts of a model that would like to move the cursor, and files that are no models.
+# Names and texts with terminal escapes, and files that are not models.
 python3 - <<'PY'
 import json, struct
 def write(path, header, payload=b""):

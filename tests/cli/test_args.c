@@ -67,7 +67,7 @@ static void assert_refused(const char *line)
     cli_args_free(&args);
 }
 
-static void options_may_stand_anywhere(void **state)
+static void options_may_be_anywhere(void **state)
 {
     (void)state;
     cli_args args;
@@ -368,7 +368,7 @@ static void every_verb_has_what_the_help_needs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_may_stand_anywhere),
+        cmocka_unit_test(options_may_be_anywhere),
         cmocka_unit_test(a_value_may_stick_to_its_letter_and_letters_to_each_other),
         cmocka_unit_test(a_long_bundle_of_letters_has_room),
         cmocka_unit_test(an_abbreviation_works_as_long_as_it_is_clear),

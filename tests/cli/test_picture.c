@@ -80,7 +80,7 @@ static void an_svg_is_written_for_the_name_svg(void **state)
     free(text);
 }
 
-static void text_that_is_no_utf8_does_not_spoil_the_picture(void **state)
+static void text_that_is_not_utf8_does_not_spoil_the_picture(void **state)
 {
     const picture_font font = { 12, true, { 0, 0, 0 } };
     picture *canvas = NULL;
@@ -130,7 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(cells_have_sharp_edges_and_their_own_colors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_svg_is_written_for_the_name_svg, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(text_that_is_no_utf8_does_not_spoil_the_picture, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(text_that_is_not_utf8_does_not_spoil_the_picture, set_up, tear_down),
         cmocka_unit_test_setup_teardown(text_is_cut_to_the_width_between_characters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_picture_that_cannot_be_written_says_so_and_leaves_nothing, set_up,
                                         tear_down),

@@ -1,4 +1,4 @@
-/* What reaches a terminal, and what must not. */
+/* Output for a terminal: escapes, widths, colors, progress. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -234,7 +234,7 @@ static void a_progress_line_leaves_the_last_column_free(void **state)
         char line[1024] = "";
         term_progress bar;
         setenv("COLUMNS", widths[i], 1);
-        term_progress_start(&bar, "a long story of what is going on here", "records");
+        term_progress_start(&bar, "a long description of the current work", "records");
         bar.started -= 100;
         bar.progress.step(bar.progress.context, 123456789, 987654321);
         fputs("\n", stderr);

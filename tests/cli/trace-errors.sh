@@ -22,6 +22,6 @@ coffer peak missing.mlyze
 echo "exit $?"
 coffer peak .
 echo "exit $?"
-# A profile of another tool's is no trace yet.
+# A profile of another tool must be converted to a trace first.
 coffer leaks "$DATA/compat/mlyze-tools/grow.massif"
 echo "exit $?"

@@ -1,4 +1,4 @@
-# Libraries are never taken from the folder that a file happens to lie in.
+# Libraries are never loaded from the folder of the input file.
 for library in libsimdjson.so.14 libisal.so.2 libsodium.so.23 libxxhash.so.0 libcairo.so.2 libhdf5_serial.so.103; do
     : >$library
 done

@@ -1,4 +1,4 @@
-# What a mistyped command line is told.
+# Messages for mistyped command lines.
 say() {
     echo "\$ coffer $*"
     coffer "$@" 2>&1

@@ -12,7 +12,7 @@
 /* The C++ library takes this at its start; heaptrack sees it, valgrind's tools do not. */
 #define AT_START 72704
 
-/* ---- What they wrote ---- */
+/* ---- Files written by other tools ---- */
 
 static void heaptrack_files_have_every_allocation_of_the_program(void **state)
 {
@@ -65,7 +65,7 @@ static void a_heap_profile_of_go_has_what_is_in_use_and_what_was_allocated(void 
     assert_int_equal(profile_bytes("g.mlyze", "runtime.main;main.main;main.churn", "total"), 6400);
 }
 
-/* ---- What they read ---- */
+/* ---- Our files, read by other tools ---- */
 
 /* The output of a command that is given a file of the folder; NULL when there is no such program. free(). */
 static char *ask(const char *program, const char *arguments, const char *file)

@@ -116,7 +116,7 @@ static void a_cached_value_that_refers_to_another_file(void **state)
     close_file(&file);
 }
 
-static void commits_of_ours_go_on_where_the_program_stopped(void **state)
+static void our_commits_continue_after_those_of_the_program(void **state)
 {
     static const char *const names[] = { "float64", "complex64-conj-scalar", "int32-transposed", "bitvector",
                                          "vector-cached-ref" };
@@ -143,7 +143,7 @@ int main(void)
         cmocka_unit_test(a_transposed_matrix_with_a_scalar),
         cmocka_unit_test(bits_of_a_vector),
         cmocka_unit_test(a_cached_value_that_refers_to_another_file),
-        cmocka_unit_test(commits_of_ours_go_on_where_the_program_stopped),
+        cmocka_unit_test(our_commits_continue_after_those_of_the_program),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

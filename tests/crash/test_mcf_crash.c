@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct scenario {
-    bool exists; /* a model stands there before */
+    bool exists; /* the path has a model before the write */
     const char *old_name, *new_name;
     bool dead_before; /* an edit has left bytes behind */
 } scenario;

@@ -185,7 +185,7 @@ static void write_in_two_goes(const char *folder, void *context)
     assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
 }
 
-/* Whatever is there after the crash, the work can be taken up or begun anew, and gives the whole set. */
+/* From any state after the crash, the work can be resumed or restarted, and gives the complete set. */
 static const char *finish_it(const char *folder, void *context, bool finished)
 {
     coffer_mldf_writer_opts opts = dataset_small_pages();
@@ -213,7 +213,7 @@ static const char *finish_it(const char *folder, void *context, bool finished)
     return NULL;
 }
 
-static void an_interrupted_writer_is_resumed_or_begun_anew(void **state)
+static void an_interrupted_writer_is_resumed_or_restarted(void **state)
 {
     crash_test test = { NULL, write_in_two_goes, finish_it, NULL };
     (void)state;
@@ -229,7 +229,7 @@ int main(void)
         cmocka_unit_test(replacing_values_is_all_or_nothing),
         cmocka_unit_test(deleting_samples_is_all_or_nothing),
         cmocka_unit_test(compacting_is_all_or_nothing),
-        cmocka_unit_test(an_interrupted_writer_is_resumed_or_begun_anew),
+        cmocka_unit_test(an_interrupted_writer_is_resumed_or_restarted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

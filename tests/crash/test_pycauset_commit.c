@@ -135,7 +135,7 @@ static void a_commit_is_all_or_nothing(void **state)
     assert_true(crash_enumerate(&test) > 10);
 }
 
-static void a_commit_behind_an_unfinished_one_is_all_or_nothing(void **state)
+static void a_commit_after_an_unfinished_one_is_all_or_nothing(void **state)
 {
     scenario of = { "m.pycauset", 1, 2, false, true };
     crash_test test = { write_old, set, verify, &of };
@@ -179,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_commit_is_all_or_nothing),
-        cmocka_unit_test(a_commit_behind_an_unfinished_one_is_all_or_nothing),
+        cmocka_unit_test(a_commit_after_an_unfinished_one_is_all_or_nothing),
         cmocka_unit_test(a_commit_beside_a_broken_slot_is_all_or_nothing),
         cmocka_unit_test(two_commits_in_a_row_are_each_all_or_nothing),
         cmocka_unit_test(compact_leaves_the_old_file_or_the_new),

@@ -46,7 +46,7 @@ static void update(const char *folder, void *context)
     coffer__update_close(u);
 }
 
-/* What a reader sees: 'o', 'n', or '?'. */
+/* The content that a reader sees: 'o' (old), 'n' (new), or '?'. */
 static char seen(const struct states *s, const char *path, coffer_access access)
 {
     coffer_source *src;

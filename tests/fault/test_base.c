@@ -70,7 +70,7 @@ static void nodes_survive_a_lack_of_memory(void **state)
     fault_each(&(fault_test){ .run = build_nodes, .verify = no_memory_or_fine });
 }
 
-/* Writes `text` from what it says, as it stands there. */
+/* Parses `text` and writes the values unchanged. */
 static coffer_status copy_json(coffer_error *err, const char *text)
 {
     coffer__json *json = NULL;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct scenario {
-    bool exists; /* a model stands there before */
+    bool exists; /* the path has a model before the write */
     bool damaged;
     const char *old_name, *new_name; /* of the model, in the file after */
     coffer_status (*act)(const char *path, coffer_error *err);
@@ -57,7 +57,7 @@ static void name_in(char *out, size_t size, const char *path)
     coffer_source_close(src);
 }
 
-/* What cannot be removed stays: a dead disk, or a first temporary file whose removal fails. */
+/* A temporary file may stay when it cannot be removed: on a dead disk, or when the removal fails. */
 static bool may_litter(const fault_case *which)
 {
     return which->fault == SHIM_DEAD_DISK || strcmp(which->function, "coffer__os_unlink") == 0;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct scenario {
-    bool exists; /* a set of ten samples stands there before */
+    bool exists; /* the path has a set of ten samples before the write */
     uint16_t flags;
     bool damaged;
     uint64_t new_samples;
@@ -55,7 +55,7 @@ static uint64_t samples_in(const char *path)
     return samples;
 }
 
-/* What cannot be removed stays: a dead disk, or a temporary file whose removal fails. */
+/* A temporary file may stay when it cannot be removed: on a dead disk, or when the removal fails. */
 static bool may_litter(const fault_case *which)
 {
     return which->fault == SHIM_DEAD_DISK || strcmp(which->function, "coffer__os_unlink") == 0;

@@ -9,7 +9,7 @@
 
 enum { BLOCKS = COFFER__MLYZE_FLAG_BLOCKS, SUMS = COFFER__MLYZE_FLAG_CHECKSUMS, OLD = 7, PER_FLUSH = 40 };
 
-/* What cannot be removed stays: on a dead disk, or when the removal itself fails. */
+/* A temporary file may stay when it cannot be removed: on a dead disk, or when the removal fails. */
 static bool may_litter(const fault_case *which)
 {
     return which->fault == SHIM_DEAD_DISK || strcmp(which->function, "coffer__os_unlink") == 0;
@@ -148,7 +148,7 @@ static void a_trace_that_outgrows_its_room_survives_every_failure(void **state)
     fault_each(&test);
 }
 
-static void an_index_that_cannot_be_written_is_no_failure(void **state)
+static void an_index_that_cannot_be_written_is_not_a_failure(void **state)
 {
     writing of = { COFFER_MLYZE_WRITER_OPTS_INIT, 1, PER_FLUSH };
     of.opts.overwrite = true;
@@ -166,7 +166,7 @@ static const char *verify_recorded(const char *folder, void *context, const faul
     const char *path = temp_path(folder, "t.mlyze");
     int64_t now = trace_whole_events(path), all = (int64_t)(of->flushes * of->per_flush);
     coffer_report *report = NULL;
-    /* Names that could not be added are no reason not to keep the events before them. */
+    /* When names could not be added, the events before them must still be kept. */
     if (now != OLD && (now < 0 || now % (int64_t)of->per_flush != 0))
         return "neither the old state nor what was flushed";
     if (which->status == COFFER_OK && now != all)
@@ -354,7 +354,7 @@ int main(void)
         cmocka_unit_test(a_new_trace_survives_every_failure),
         cmocka_unit_test(a_trace_that_was_begun_before_its_metadata_survives_every_failure),
         cmocka_unit_test(a_trace_that_outgrows_its_room_survives_every_failure),
-        cmocka_unit_test(an_index_that_cannot_be_written_is_no_failure),
+        cmocka_unit_test(an_index_that_cannot_be_written_is_not_a_failure),
         cmocka_unit_test(a_recording_survives_every_failure),
         cmocka_unit_test(recovery_survives_every_failure),
         cmocka_unit_test(rewriting_survives_every_failure),

@@ -115,7 +115,7 @@ static const char *verify(const char *folder, void *context, const fault_case *w
     return NULL;
 }
 
-static void whatever_fails_an_analysis_is_right_or_refused(void **state)
+static void after_any_fault_an_analysis_is_right_or_refused(void **state)
 {
     const fault_test test = { .setup = write_scan, .run = analyze, .verify = verify };
     (void)state;
@@ -125,7 +125,7 @@ static void whatever_fails_an_analysis_is_right_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_fails_an_analysis_is_right_or_refused),
+        cmocka_unit_test(after_any_fault_an_analysis_is_right_or_refused),
     };
     return cmocka_run_group_tests_name("mscan_analysis", tests, NULL, NULL);
 }

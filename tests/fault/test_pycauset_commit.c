@@ -190,7 +190,7 @@ static void looking_fails_cleanly(void **state)
 
 /* ---- An editor after a failure ---- */
 
-static void after_a_failed_sync_an_editor_refuses_to_go_on(void **state)
+static void after_a_failed_sync_an_editor_refuses_to_continue(void **state)
 {
     const char *path = temp_path(temp_folder, "m.pycauset");
     coffer_pycauset_changes *changes = NULL;
@@ -257,7 +257,7 @@ int main(void)
         cmocka_unit_test(a_compact_that_fails_leaves_the_file_as_it_was),
         cmocka_unit_test(a_repair_that_fails_leaves_no_part_of_a_file),
         cmocka_unit_test(looking_fails_cleanly),
-        cmocka_unit_test(after_a_failed_sync_an_editor_refuses_to_go_on),
+        cmocka_unit_test(after_a_failed_sync_an_editor_refuses_to_continue),
         cmocka_unit_test(a_commit_syncs_as_often_as_its_durability_says),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

@@ -47,7 +47,7 @@ static coffer_status run(const char *folder, void *context, coffer_error *err)
     return of->act(folder, of, err);
 }
 
-/* Which of the two it is; 0 when there is none, −1 when it is neither. */
+/* Which of the two matrices the file has; 0 without a file, −1 when it has another. */
 static int which_is_there(const char *path, size_t kind)
 {
     coffer_pycauset_shape shape = test_matrix_kind(kind, ROWS, COLS);
@@ -203,7 +203,7 @@ static coffer_status create_blocks(const char *folder, const scenario *of, coffe
     return coffer_pycauset_write_blocks(temp_path(folder, "m.pycauset"), children, 1, 2, &opts, err);
 }
 
-/* Number of columns of a matrix that can be read whole; 0 when there is none, −1 when it cannot. */
+/* Number of columns of a matrix that can be read completely; 0 without a file, −1 when it cannot be read. */
 static int64_t columns_of(const char *path)
 {
     coffer_source *src;

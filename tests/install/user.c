@@ -1,4 +1,4 @@
-/* What a user of the installed library writes first. */
+/* A minimal program that uses the installed library. */
 #include <coffer/coffer.h>
 
 #include <stdio.h>

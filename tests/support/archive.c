@@ -48,7 +48,7 @@ static coffer__buffer pack(const archive_member *member)
     return out;
 }
 
-/* What the local and the central header have in common. */
+/* The fields that the local and the central header share. */
 static void put_common(coffer__buffer *out, const archive_member *member, size_t packed, bool zip64,
                        size_t extra_len)
 {

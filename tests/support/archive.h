@@ -9,7 +9,7 @@ typedef struct archive_member {
     const void *data;
     size_t len;
     bool deflate;
-    /* What the archive says instead of the truth; 0 = the truth. */
+    /* False values to write into the archive; 0 = the correct value. */
     uint32_t crc;
     uint64_t size;
     uint16_t method, flags;

@@ -38,7 +38,7 @@ void container_seal_block(container *file, int slot);
 /* Appends a block at the next multiple of 16 and gives its offset; no slot names it. */
 uint64_t container_append_block(container *file, const char *json);
 
-/* What opening gives. */
+/* The status of opening the file. */
 coffer_status container_open_status(const container *file);
 /* Fails the test unless check finds this, and ok is as told. */
 void container_expect(const container *file, coffer_status code, coffer_severity severity, bool ok);

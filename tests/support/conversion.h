@@ -32,7 +32,7 @@ void matrix_check_refused(coffer_status got, const coffer_error *err, coffer_sta
 
 /* All values as pairs of doubles; free(). info : may be NULL. */
 double *matrix_values(coffer_pycauset_info *info, const char *name);
-/* Fails unless both hold the same values in the same shape. */
+/* Fails unless both matrices have the same shape and values. */
 void matrix_assert_same(const char *a, const char *b);
 /* Fails unless the file is a matrix of these values, row by row; the imaginary parts 0. */
 void matrix_assert_values(const char *name, uint64_t rows, uint64_t cols, const double *values);

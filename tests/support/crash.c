@@ -32,7 +32,7 @@ struct enumeration {
     char *folder; /* where states are built */
     size_t done;  /* operations before the crash */
 
-    /* What is durable, and what is not yet, as numbers of operations. */
+    /* The operations on names that are durable, and those that are not yet. */
     crash_names names;
     size_t *pending_names, pending_name_count;
     size_t *pending_data, pending_data_count;
@@ -96,7 +96,8 @@ static void apply_piece(crash_image *image, const crash_op *op, const struct pie
            (size_t)(piece->to - piece->from));
 }
 
-/* What the crash left of a file. sizes : writes that did not reach the disk made the file larger even so. */
+/* The state of a file after the crash. sizes : writes that did not reach the disk still made the file larger.
+ */
 static crash_image leave_file(const struct enumeration *e, int file, bool sizes)
 {
     const crash_image *durable = &e->record->files[file];

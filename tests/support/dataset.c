@@ -23,7 +23,7 @@ typedef struct payload {
     uint64_t place;
 } payload;
 
-/* What a row entry points to: 1 + the number of a payload, 0 for none. EMPTY for a value without bytes. */
+/* The target of a row entry: 1 + the number of a payload, 0 for none. EMPTY for a value without bytes. */
 #define EMPTY SIZE_MAX
 
 struct dataset {

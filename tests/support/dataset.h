@@ -28,7 +28,7 @@ void dataset_free(dataset *set);
 size_t dataset_field(dataset *set, const char *name, uint16_t type, uint16_t flags);
 /* One of a type that nobody knows, or with a row entry of another size. */
 size_t dataset_foreign_field(dataset *set, const char *name, uint16_t type, uint32_t row_size);
-/* Of a type with an array descriptor; dtype is the format's number. */
+/* A field whose type has an array descriptor; dtype is the number in the file format. */
 size_t dataset_array_field(dataset *set, const char *name, uint16_t type, uint16_t flags, uint8_t dtype,
                            uint32_t ndim, const uint64_t *dims);
 /* A zstd dictionary for the payloads of the field, which are given after it. */

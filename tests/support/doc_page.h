@@ -13,7 +13,7 @@ typedef struct doc_dump {
     size_t size;
 } doc_dump;
 
-/* Lines of sixteen bytes with their offset and characters; a line "*" stands for zeros up to the next. */
+/* Lines of sixteen bytes with their offset and characters; a line "*" means zeros up to the next. */
 void doc_parse_dump(doc_dump *out, const char *path);
 /* Rows "| 0x00 | bytes | field | value |": the bytes are those of the dump, the value is what they give
  * little-endian, or in quotes the bytes themselves. Gives the number of rows. */

@@ -38,7 +38,7 @@ static bool is_unsigned(coffer_dtype dtype)
            dtype == COFFER_DTYPE_U64;
 }
 
-/* What is stored at (row, col), from a random number for it. */
+/* The value stored at (row, col), made from a random number. */
 static void make_pair(double pair[2], const coffer_pycauset_shape *shape, uint64_t row, uint64_t col,
                       uint64_t random)
 {
@@ -188,7 +188,7 @@ coffer_pycauset_shape test_matrix_kind(size_t index, uint64_t rows, uint64_t col
         shape.cols = 1;
     if (kind->type == COFFER_PYCAUSET_UNIT_VECTOR)
         shape.unit_index = rows / 2;
-    /* What has no negative has no negative mirror image. */
+    /* A type without negative numbers cannot be antisymmetric. */
     if (kind->type == COFFER_PYCAUSET_ANTISYMMETRIC &&
         (shape.dtype == COFFER_DTYPE_BIT || is_unsigned(shape.dtype)))
         shape.dtype = COFFER_DTYPE_I16;

@@ -25,10 +25,11 @@ void profile_write(const char *name, const char *text);
 /* A file of the folder, whole, with a NUL after it; free(). */
 char *profile_text(const char *name);
 
-/* The sample of support/trace.h as the file `name`, with so many events, in compressed blocks. */
+/* Writes the sample of support/trace.h to the file `name`, with this number of events, in compressed blocks.
+ */
 void profile_sample(const char *name, uint32_t events);
 coffer_mlyze_totals profile_totals(const char *name);
-/* Bytes of the stack "main;work;grab" in a trace of the folder; 0 when there is none such. */
+/* Bytes of a stack such as "main;work;grab" in a trace of the folder; 0 when the trace does not have it. */
 uint64_t profile_bytes(const char *name, const char *stack, const char *what);
 /* Fails unless a trace says this in all: -1 = whatever it is. */
 void profile_expect(const char *name, int64_t allocs, int64_t total, int64_t peak, int64_t live);

@@ -83,7 +83,7 @@ static bool is_refused(const char *function)
     return false;
 }
 
-/* What a function can suffer from. */
+/* The kinds of fault that can be injected into a function. */
 enum { EVERY = 1, TAKES_ROOM = 2, INTERRUPTIBLE = 4, TRANSFERS = 8, ALLOCATES = 16 };
 
 static unsigned suffers(shim_fault fault)
@@ -105,7 +105,7 @@ static unsigned suffers(shim_fault fault)
     }
 }
 
-/* Whether this call is the one. */
+/* True when this call is the one that fails. */
 static bool hit(const char *function, unsigned nature)
 {
     if (!(nature & suffers(armed)))

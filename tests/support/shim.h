@@ -21,15 +21,14 @@ typedef enum shim_fault {
 /* The nth call, from 1, that the fault can hit will be hit. */
 void shim_arm(shim_fault fault, uint64_t nth);
 void shim_disarm(void);
-/* Whether the fault has come, and in which function ("coffer__os_pwrite"). */
-bool shim_fired(void);
-const char *shim_fired_in(void);
+bool shim_fired(void);           /* true when the fault was injected */
+const char *shim_fired_in(void); /* the function, "coffer__os_pwrite" */
 
 /* Every call of the function ("coffer__os_link") fails with this errno, as on a system that does not know it.
  * Up to four functions; NULL ends it for all. */
 void shim_refuse(const char *function, int error_number);
 
-/* Is told of every operation that changed something and succeeded. What is NULL is not called. */
+/* Callbacks for every operation that changed something and succeeded. NULL callbacks are not called. */
 typedef struct shim_observer {
     void (*opened)(void *context, const char *path, int flags, int fd);
     void (*closed)(void *context, int fd);

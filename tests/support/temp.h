@@ -27,7 +27,7 @@ int temp_teardown(void **state);
 const char *temp_path(const char *folder, const char *name);
 
 void temp_write(const char *path, const void *bytes, size_t len);
-/* The whole file with a NUL after it (free()); len may be NULL. NULL when there is none. */
+/* The whole file followed by a NUL (free()); len may be NULL. NULL when the file does not exist. */
 uint8_t *temp_read(const char *path, size_t *len);
 bool temp_exists(const char *path);
 bool temp_holds(const char *path, const void *bytes, size_t len);
@@ -35,7 +35,7 @@ void temp_copy(const char *from, const char *to);
 
 /* Fails unless the folder holds exactly the named files: temp_assert_only(folder, "a", "b", NULL). */
 void temp_assert_only(const char *folder, ...);
-/* Fails when there is a file in the folder that is none of those named. */
+/* Fails when the folder has a file other than those named. */
 void temp_assert_no_litter(const char *folder, ...);
 
 #endif

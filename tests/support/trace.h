@@ -29,13 +29,13 @@ void trace_free(trace_builder *to, uint64_t delta, uint64_t address);
 void trace_gc(trace_builder *to, uint64_t delta, uint64_t objects, uint64_t bytes);
 void trace_marker(trace_builder *to, uint64_t delta, uint64_t name);
 void trace_extension(trace_builder *to, uint64_t delta, uint8_t type, const void *body, size_t len);
-/* Bytes as they are, counted as so many events. */
+/* Appends raw bytes that count as this number of events. */
 void trace_raw(trace_builder *to, const void *bytes, size_t len, uint32_t events);
 /* Ends the open block: compressed with LZ4, or as it is. */
 void trace_end_block(trace_builder *to, bool compressed);
 /* Ends the last block and fills in the header: with checksums also the counts and the sums. */
 void trace_finish(trace_builder *to);
-/* Computes the checksums of the header anew, after a test has changed it. */
+/* Recomputes the checksums of the header after a test has changed it. */
 void trace_sum_header(trace_builder *to);
 void trace_dispose(trace_builder *to);
 

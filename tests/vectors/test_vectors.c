@@ -201,7 +201,7 @@ static void assert_image_sum(const coffer__json_value *fact, coffer_source *src)
     coffer_mldf_close(set);
 }
 
-/* What pairing every free with its allocation gives. */
+/* The result of pairing every free with its allocation. */
 static void assert_total(const coffer__json_value *fact, coffer_source *src)
 {
     coffer_mlyze *trace = trace_open(src, NULL);

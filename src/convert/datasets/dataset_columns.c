@@ -44,7 +44,7 @@ void coffer__array_facts_add_shape(coffer__array_facts *facts, coffer_dtype dtyp
 void coffer__array_facts_add(coffer__array_facts *facts, coffer_source *src)
 {
     coffer__npy npy = { 0 };
-    if (coffer__npy_read(&npy, src, NULL) == COFFER_OK)
+    if (!coffer__npy_read(&npy, src, NULL))
         coffer__array_facts_add_shape(facts,
                                       npy.structured || npy.fields[0].elements != 1
                                           ? COFFER_DTYPE_NONE
@@ -168,7 +168,7 @@ coffer_status coffer__columns_settle(coffer__dataset_schema *schema, coffer__col
 static uint32_t sniff_array(coffer__column *column, const uint8_t *bytes, size_t size)
 {
     coffer_source *src = NULL;
-    if (coffer_source_from_memory(&src, bytes, size, NULL) != COFFER_OK)
+    if (coffer_source_from_memory(&src, bytes, size, NULL))
         return COFFER__CAN_BYTES;
     coffer__array_facts_add(&column->arrays, src);
     coffer_source_close(src);
@@ -179,13 +179,13 @@ uint32_t coffer__column_sniff(coffer__column *column, const uint8_t *bytes, size
 {
     coffer_image_info image = COFFER_IMAGE_INFO_INIT;
     coffer_audio_info audio = COFFER_AUDIO_INFO_INIT;
-    if (coffer_image_probe(&image, bytes, size, NULL) == COFFER_OK) {
+    if (!coffer_image_probe(&image, bytes, size, NULL)) {
         column->firsts += image.kind == COFFER_IMAGE_PNG;
         return COFFER__CAN_IMAGE | COFFER__CAN_BYTES;
     }
     if (coffer__npy_probe(bytes, size))
         return sniff_array(column, bytes, size);
-    if (coffer_audio_probe(&audio, bytes, size, NULL) == COFFER_OK) {
+    if (!coffer_audio_probe(&audio, bytes, size, NULL)) {
         column->firsts += audio.flac;
         return COFFER__CAN_AUDIO | COFFER__CAN_BYTES;
     }

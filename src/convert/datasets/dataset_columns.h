@@ -64,7 +64,7 @@ typedef struct coffer__columns {
     coffer__table table; /* by name */
 } coffer__columns;
 
-/* The column of that name, made if there is none. The pointer is good until the next call. */
+/* The column of that name, created when it does not exist. The pointer is valid until the next call. */
 coffer_status coffer__columns_get(coffer__column **out, coffer__columns *columns, const char *name,
                                   size_t len, const coffer_limits *limits, coffer_error *err);
 coffer__column *coffer__columns_find(const coffer__columns *columns, const char *name, size_t len);

@@ -1,4 +1,4 @@
-/* A CSV table with a row of names: one sample a row. */
+/* A CSV table with a header row: one sample per row. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -35,7 +35,7 @@ static coffer_status read_names(csv_input *input, coffer_error *err)
     const coffer__csv_row *row;
     coffer_status status = coffer__csv_next(&row, input->reader, err);
     if (!status && !row)
-        return coffer__fail_other(err, coffer__fail(err, COFFER_E_MISSING, 0, "no row of names"),
+        return coffer__fail_other(err, coffer__fail(err, COFFER_E_MISSING, 0, "no header row"),
                                   coffer__source_other_name(input->manifest.src));
     for (size_t i = 0; !status && i < row->count; i++) {
         coffer__column *column;

@@ -59,7 +59,7 @@ static size_t kind_of_file(const char *path)
     return OTHER_KIND;
 }
 
-/* The kind that most files are of; those that are none count only when there is nothing else. */
+/* The kind of most files; files of an unknown kind count only when there are no others. */
 static size_t most_common_kind(const coffer__folder_list *list)
 {
     uint64_t counts[KIND_COUNT] = { 0 };
@@ -127,8 +127,7 @@ static coffer_status open_file(int *fd, const folder_input *input, const coffer_
     do {
         *fd = coffer__os_open_at(input->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno)
-                   : COFFER_OK;
+    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno) : COFFER_OK;
 }
 
 /* Arrays have one type; dimensions in which they differ vary. Only their headers are read here. */
@@ -139,7 +138,7 @@ static coffer_status survey_arrays(folder_input *input, coffer__array_facts *fac
         coffer_error ignored = COFFER_ERROR_INIT;
         int fd = -1;
         if (open_file(&fd, input, &input->list.files[i], &ignored))
-            continue; /* told when it is packed */
+            continue; /* reported when it is packed */
         uint64_t size = 0;
         coffer_source *src = NULL;
         status = coffer__file_size(&size, fd, input->list.files[i].path, err);
@@ -228,7 +227,7 @@ static coffer_status folder_rewind(coffer__dataset_input *base, coffer_error *er
     return COFFER_OK;
 }
 
-/* A file beside the folders of classes has none: its label is −1. */
+/* A file next to the class folders does not have a class: its label is −1. */
 static void set_class(folder_input *input, coffer__dataset_sample *sample, const char *path)
 {
     size_t len = class_len_of(path);

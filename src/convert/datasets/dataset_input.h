@@ -1,4 +1,4 @@
-/* Samples on their way into a training set, whatever they come from. An input says what fields there are and
+/* Samples of any origin for a training set. An input describes its fields and
  * gives one sample after the other; dataset_write.c does the rest. */
 #ifndef COFFER_CONVERT_DATASET_INPUT_H
 #define COFFER_CONVERT_DATASET_INPUT_H
@@ -70,7 +70,7 @@ typedef struct coffer__dataset_sample {
 typedef struct coffer__dataset_input {
     coffer__dataset_schema schema;
     uint64_t count;           /* of samples */
-    uint64_t class_count;     /* 0: there are no classes */
+    uint64_t class_count;     /* 0: without classes */
     const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
     bool shares_payloads;     /* the same bytes come again and again */
     coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */
@@ -100,7 +100,7 @@ coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const voi
                                          coffer_error *err);
 
 /* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_mldf_pack. */
-/* list : the files of the folder; taken over, and empty afterwards. */
+/* list : the files of the folder; the input takes ownership, the list is empty afterwards. */
 coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
                                           coffer__folder_list *list, coffer_dataset_kind kind,
                                           const coffer_limits *limits, coffer_error *err);
@@ -136,7 +136,7 @@ coffer_status coffer__dataset_take_image(coffer__dataset_value *value, coffer__d
 
 /* ---- Writing ---- */
 
-/* A value that is no FILE any more, into the sample that is being written. */
+/* Adds a value, which must not be a FILE any more, to the sample that is being written. */
 coffer_status coffer__dataset_put(coffer_mldf_writer *writer, size_t index,
                                   const coffer__dataset_value *value, coffer_error *err);
 /* Writes all samples. opts : complete, its `write` is not NULL; the options for resuming are set here when

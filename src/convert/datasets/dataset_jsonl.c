@@ -25,7 +25,7 @@ static coffer_status jsonl_rewind(coffer__dataset_input *base, coffer_error *err
 
 static uint32_t judge_scalar(const coffer__json_value *value)
 {
-    const uint64_t exact = UINT64_C(1) << 53; /* what a double holds of whole numbers */
+    const uint64_t exact = UINT64_C(1) << 53; /* integers up to here are exact in a double */
     switch (value->kind) {
     case COFFER__JSON_U64:
         return COFFER__CAN_JSON | (value->as.u64 <= INT64_MAX ? COFFER__CAN_INT : 0) |

@@ -111,9 +111,10 @@ static coffer_status add_shards_of(pack *work, const char *folder, coffer_error 
         if (path.failed)
             status = coffer__fail_no_memory(err, strlen(folder));
         else if (file->irregular)
-            status = coffer__fail_other(
-                err, coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "a link or device, not a file"),
-                file->path);
+            status = coffer__fail_other(err,
+                                        coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
+                                                     "a link or device, not a file"),
+                                        file->path);
         else
             status = add_source(work, coffer__buffer_text(&path), err);
     }
@@ -161,7 +162,7 @@ static coffer_status open_array(pack *work, coffer_error *err)
 static coffer_status fail_one(const pack *work, const char *what, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "%zu inputs: %s is packed one at a time, only tar shards can be several",
+                        "%zu inputs: %s must be packed alone; only tar shards can be packed together",
                         work->input_count, what);
 }
 
@@ -245,9 +246,10 @@ static coffer_status check_partial(const char *out_path, const coffer_mldf_pack_
     if (partial.failed)
         status = coffer__fail_no_memory(err, strlen(out_path));
     else if (!opts->resume && coffer__os_stat(coffer__buffer_text(&partial), &st) == 0)
-        status = coffer__fail_output(err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
-                                                       "an interrupted pack left a partial file: resume it or "
-                                                       "restart"));
+        status =
+            coffer__fail_output(err, coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE,
+                                                  "an interrupted pack left a partial file: resume it or "
+                                                  "restart"));
     coffer__buffer_free(&partial);
     return status;
 }

@@ -127,7 +127,7 @@ static bool is_canonical_number(const uint8_t *bytes, size_t size)
 static uint32_t judge_json(const uint8_t *bytes, size_t size, const coffer_limits *limits)
 {
     coffer__json *json = NULL;
-    if (coffer__json_parse(&json, (const char *)bytes, size, 0, limits, NULL) != COFFER_OK)
+    if (coffer__json_parse(&json, (const char *)bytes, size, 0, limits, NULL))
         return COFFER__CAN_BYTES;
     coffer__json_free(json);
     return COFFER__CAN_JSON | COFFER__CAN_BYTES;
@@ -153,7 +153,8 @@ static uint32_t judge_contents(coffer__column *column, coffer__tar_class kind, c
     }
 }
 
-/* Pictures and sounds are believed by their names: only what is small, or must be alike, is read here. */
+/* The extension of pictures and sounds is trusted: only small members, and arrays, which must be alike, are
+ * read. */
 static coffer_status survey_member(tar_input *input, coffer__column *column, const member_name *name,
                                    coffer__buffer *own, coffer_error *err)
 {

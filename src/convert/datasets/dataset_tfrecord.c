@@ -20,7 +20,7 @@ typedef struct record_input {
     coffer_limits limits;
     coffer__byte_stream *stream;
     coffer__columns columns;
-    bool is_bytes; /* the records are no examples */
+    bool is_bytes; /* the records are not tf.train.Example messages */
     coffer__tf_example example;
     coffer__buffer own;
     uint64_t number; /* of the record that was read last, counted from 1 */
@@ -98,7 +98,7 @@ static coffer_status survey_example(record_input *input, coffer_error *err)
         if (status)
             break;
         if (column->last_sample == input->number)
-            return fail_feature(input, COFFER_E_DUPLICATE, column, "is there twice", err);
+            return fail_feature(input, COFFER_E_DUPLICATE, column, "occurs twice", err);
         uint32_t can = judge_feature(column, feature);
         if (can == 0 || (column->can & can) == 0)
             return fail_feature(input, COFFER_E_UNSUPPORTED, column,

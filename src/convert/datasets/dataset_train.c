@@ -10,7 +10,7 @@
 #define TRAINING_FACTOR 100
 #define TRAINING_SAMPLES 4096
 #define VALUE_MAX ((size_t)128 << 10)
-/* Fewer tell too little, and the library refuses them. */
+/* zstd refuses to train on fewer. */
 #define SAMPLES_MIN 8
 
 typedef struct trainer {

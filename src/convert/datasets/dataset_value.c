@@ -1,4 +1,4 @@
-/* Files taken apart into what a field stores. */
+/* Converts files to the values that a field stores. */
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
@@ -29,7 +29,7 @@ static coffer_status take_text(const coffer__dataset_value *value, coffer_error 
 {
     size_t valid = coffer__utf8_valid_prefix(value->bytes, value->size);
     if (valid != value->size)
-        return coffer__fail(err, COFFER_E_BAD_TEXT, valid, "no UTF-8 at byte %zu", valid);
+        return coffer__fail(err, COFFER_E_BAD_TEXT, valid, "not UTF-8 at byte %zu", valid);
     return COFFER_OK;
 }
 

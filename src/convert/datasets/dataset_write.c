@@ -16,7 +16,7 @@
 #define BATCH_SAMPLES 256
 #define FIRST_BATCH 8
 #define BATCH_BYTES ((size_t)64 << 20)
-/* How many samples that were left out are listed. */
+/* Maximum number of skipped samples that are listed. */
 #define SKIPPED_LISTED 1000
 
 typedef struct batch {

@@ -28,7 +28,7 @@ coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__c
                                        coffer_error *err);
 void coffer__mldf_export_close(coffer__mldf_export *export);
 coffer_status coffer__mldf_export_create(coffer__mldf_export *export, coffer_error *err);
-/* Asks whether the file was left alone, and makes the output visible. */
+/* Checks that the input was not changed meanwhile, and commits the output. */
 coffer_status coffer__mldf_export_commit(coffer__mldf_export *export, coffer_error *err);
 
 const coffer_mldf_field *coffer__mldf_export_field(const coffer__mldf_export *export, size_t index);

@@ -85,7 +85,7 @@ static uint64_t number_of(const coffer__json_value *object, const char *key, uin
     return coffer__json_u64(&value, coffer__json_find(object, key)) && value <= max ? value : 0;
 }
 
-/* dims of an array; false when there are none that could be. */
+/* Dimensions of an array; false when the object does not have valid ones. */
 static bool shape_of(uint64_t dims[COFFER_MLDF_MAX_DIMS], size_t *ndim, const coffer__json_value *object)
 {
     const coffer__json_value *shape = coffer__json_find(object, "shape");
@@ -154,7 +154,7 @@ coffer_status coffer__mldf_json_take(coffer__dataset_value *value, const coffer_
     if (sodium_base642bin(to, room, text->as.string, text->string_len, NULL, &size, NULL,
                           sodium_base64_VARIANT_ORIGINAL) != 0 ||
         size > room)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": no base64", field->name);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": not base64", field->name);
     value->own.len = size;
     value->form = COFFER__DATASET_READY;
     value->bytes = to;

@@ -131,9 +131,10 @@ coffer_status coffer__mldf_to_npy(const coffer__convert_job *job, coffer_error *
     numpy_export export = { 0 };
     coffer_status status = coffer__mldf_export_open(&export.common, job, err);
     if (!status && export.common.field_count != 1)
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "%zu fields: a .npy file holds one, choose it with --fields, or take .npz",
-                              export.common.field_count);
+        status =
+            coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                         "%zu fields: a .npy file has one array; choose a field with --fields, or write .npz",
+                         export.common.field_count);
     if (!status)
         status = coffer__mldf_export_create(&export.common, err);
     if (!status)

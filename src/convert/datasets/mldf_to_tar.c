@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Extensions and what they stand for ---- */
+/* ---- Extensions and their meaning ---- */
 
 static const coffer__tar_extension extensions[] = {
     { "jpg", COFFER__TAR_IMAGE, false },   { "jpeg", COFFER__TAR_IMAGE, false },

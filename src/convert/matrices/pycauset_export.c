@@ -11,18 +11,18 @@
 #include <math.h>
 #include <string.h>
 
-/* Values in hand. A transposed matrix is read in larger pieces, so that each holds more of a stored row. */
+/* Buffered values. A transposed matrix is read in larger pieces, so that each has more of a stored row. */
 #define BAND_BYTES (UINT64_C(4) << 20)
 #define TRANSPOSED_BAND_BYTES (UINT64_C(64) << 20)
 
 #define COMMON_OPTIONS                                                                          \
-    { "dtype", "TYPE", "the values as bit, i8 to i64, u8 to u64, f16, f32, f64, c64 or c128" }, \
+    { "dtype", "TYPE", "element type: bit, i8 to i64, u8 to u64, f16, f32, f64, c64 or c128" }, \
         { "part", "PART", "part of complex numbers", "real|imag|abs", NULL },                   \
         { "rows", "A..B", "only these rows, B not included" },                                  \
         { "cols", "A..B", "only these columns, B not included" },                               \
-        { "stored", NULL, "the values as they are stored, without the view" },                  \
+        { "stored", NULL, "the stored values, without transposition, conjugation and scalar" }, \
     {                                                                                           \
-        "metadata", "FILE", "the metadata as JSON beside the values"                            \
+        "metadata", "FILE", "also write the metadata to FILE, as JSON"                          \
     }
 
 const coffer_convert_option coffer__pycauset_to_array_options[] = {
@@ -32,7 +32,7 @@ const coffer_convert_option coffer__pycauset_to_array_options[] = {
 
 const coffer_convert_option coffer__pycauset_to_csv_options[] = {
     COMMON_OPTIONS,
-    { "delimiter", "CHAR", "what stands between numbers: a character, tab or space" },
+    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: a comma)" },
     { "header", NULL, "a first line with the names of the columns: c0, c1, …" },
     { NULL, NULL, NULL },
 };

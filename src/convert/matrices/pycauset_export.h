@@ -1,4 +1,5 @@
-/* Going through the values of a matrix to write them elsewhere: what the conversions from pycauset share. */
+/* Shared by the conversions from pycauset: reads the values of a matrix in the order that the output needs.
+ */
 #ifndef COFFER_CONVERT_PYCAUSET_EXPORT_H
 #define COFFER_CONVERT_PYCAUSET_EXPORT_H
 
@@ -6,7 +7,7 @@
 #include "convert/convert.h"
 #include "io/sink.h"
 
-/* What a kind of file can hold. */
+/* The capabilities of an output format. */
 typedef struct coffer__pycauset_target {
     const char *name; /* "NumPy" */
     bool has_complex;
@@ -45,7 +46,7 @@ void coffer__pycauset_export_close(coffer__pycauset_export *export);
  * of one that is too long. *values is NULL at the end. tile : rows and columns of the matrix. */
 coffer_status coffer__pycauset_export_next(const uint8_t **values, coffer_pycauset_tile *tile,
                                            coffer__pycauset_export *export, coffer_error *err);
-/* Begins anew with the first row. */
+/* Starts again at the first row. */
 void coffer__pycauset_export_rewind(coffer__pycauset_export *export);
 /* Any tile of up to `capacity` elements, row by row. */
 coffer_status coffer__pycauset_export_tile(const uint8_t **values, const coffer_pycauset_tile *tile,
@@ -58,7 +59,7 @@ coffer_status coffer__pycauset_export_create(coffer__sink **out, const coffer__p
  * succeeds or not. */
 coffer_status coffer__pycauset_export_commit(coffer__sink *sink, const coffer__pycauset_export *export,
                                              coffer_error *err);
-/* The file of metadata alone, for outputs that are no sink: not committed yet; NULL when none is asked for.
+/* Only the metadata file, for outputs that do not use a sink: not committed yet; NULL when not requested.
  */
 coffer_status coffer__pycauset_export_metadata(coffer__sink **out, const coffer__pycauset_export *export,
                                                coffer_error *err);

@@ -11,51 +11,51 @@
 
 #define BAND_BYTES (UINT64_C(4) << 20)
 
-#define COMMON_OPTIONS                                                                                     \
-    { "dtype", "TYPE", "store the values as bit, i8 to i64, u8 to u64, f16, f32, f64, c32, c64 or c128" }, \
-        { "type", "TYPE", "kind of matrix (default: by the values)",                                       \
-          "dense|vector|triangular|symmetric|antisymmetric|causal", NULL },                                \
-        { "diagonal", NULL, "a triangular matrix also has its diagonal" },                                 \
-        { "checksum", NULL, "keep checksums of the values" },                                              \
-        { "metadata", "FILE", "properties and other metadata out of a JSON file" },                        \
-    {                                                                                                      \
-        NULL, NULL, NULL                                                                                   \
+#define COMMON_OPTIONS                                                                               \
+    { "dtype", "TYPE", "element type: bit, i8 to i64, u8 to u64, f16, f32, f64, c32, c64 or c128" }, \
+        { "type", "TYPE", "kind of matrix (default: by the values)",                                 \
+          "dense|vector|triangular|symmetric|antisymmetric|causal", NULL },                          \
+        { "diagonal", NULL, "store the diagonal of a triangular matrix too" },                       \
+        { "checksum", NULL, "keep checksums of the values" },                                        \
+        { "metadata", "FILE", "read properties and other metadata from a JSON file" },               \
+    {                                                                                                \
+        NULL, NULL, NULL                                                                             \
     }
 
 const coffer_convert_option coffer__pycauset_from_npy_options[] = {
-    { "rows", "N", "lay the elements out in so many rows" },
-    { "cols", "N", "lay the elements out in rows of so many" },
+    { "rows", "N", "number of rows of the matrix" },
+    { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_npz_options[] = {
-    { "member", "NAME", "which array of the archive" },
-    { "rows", "N", "lay the elements out in so many rows" },
-    { "cols", "N", "lay the elements out in rows of so many" },
+    { "member", "NAME", "name of the array in the archive" },
+    { "rows", "N", "number of rows of the matrix" },
+    { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_raw_options[] = {
-    { "rows", "N", "lay the elements out in so many rows" },
-    { "cols", "N", "lay the elements out in rows of so many" },
-    { "offset", "N", "skip so many bytes" },
+    { "rows", "N", "number of rows of the matrix" },
+    { "cols", "N", "number of columns of the matrix" },
+    { "offset", "N", "number of bytes to skip (default: 0)" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_csv_options[] = {
-    { "delimiter", "CHAR", "what stands between numbers: a character, tab or space" },
+    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: a comma)" },
     { "header", NULL, "the first line names the columns, even when the names are numbers" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_mtx_options[] = {
-    { "dense", NULL, "also when a large matrix would be all but empty" },
+    { "dense", NULL, "convert a large matrix even if almost all of its values are zero" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_hdf5_options[] = {
-    { "dataset", "NAME", "which dataset of the file" },
-    { "dense", NULL, "also when a large dataset is all but empty" },
+    { "dataset", "NAME", "name of the dataset in the file" },
+    { "dense", NULL, "convert a large dataset even if almost none of its values are stored" },
     COMMON_OPTIONS,
 };
 
@@ -133,7 +133,7 @@ static coffer_status copy_rows(import *state, coffer_error *err)
     }
     if (!status && !coffer__mirror_check_holds(&state->mirror))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "the values are not %s; --type dense keeps them as they are",
+                              "the values are not %s; use --type dense",
                               state->mirror.negative ? "antisymmetric" : "symmetric");
     return status;
 }

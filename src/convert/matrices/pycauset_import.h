@@ -4,7 +4,7 @@
 
 #include "convert/matrices/pycauset_input.h"
 
-/* What the file will be: the settings "type", "diagonal" and "dtype", and what the input suggests. */
+/* Chooses the shape of the file from the settings "type", "diagonal" and "dtype" and from the input. */
 coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const coffer__pycauset_input *input,
                                             const coffer__convert_job *job, coffer_error *err);
 
@@ -13,9 +13,8 @@ coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const co
 coffer_status coffer__pycauset_import_metadata(coffer_pycauset_changes *changes,
                                                const coffer__convert_job *job, coffer_error *err);
 
-/* Whether a matrix is its own image at the diagonal, which is stored as it is: sums over both halves that are
- * equal when they are the same, whatever the order, and in practice only then. Takes no memory, so rows can
- * stream by. */
+/* Detects a matrix that equals its mirror image at the diagonal, with sums over both halves: equal halves
+ * have equal sums in any order, and in practice others do not. Takes no memory, so rows can stream by. */
 typedef struct coffer__mirror_check {
     bool negative; /* the image has the other sign */
     uint64_t upper, lower;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Keys that say what the payload of the other file was; this one has its own. */
+/* Keys that describe the payload of the other file; the new file has its own. */
 static bool is_about_payload(const coffer__json_value *value)
 {
     static const char *const keys[] = { "rows",
@@ -31,7 +31,7 @@ static bool is_about_payload(const coffer__json_value *value)
     return false;
 }
 
-/* A path that is one key: dots in it are no steps. */
+/* A path of one key: quotes dots, which would separate keys. */
 static void put_path(coffer__buffer *out, const char *key, size_t len)
 {
     out->len = 0;

@@ -37,7 +37,7 @@ static coffer_status choose_wish(wish *out, const coffer__pycauset_input *input,
         }
     }
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "type: there is no \"%s\"; there are dense, vector, triangular, symmetric, "
+                        "type \"%s\" must be one of dense, vector, triangular, symmetric, "
                         "antisymmetric, causal",
                         name);
 }
@@ -74,19 +74,19 @@ static coffer_status check_wish(wish wanted, const coffer__pycauset_input *input
                             input->cols);
     if (wanted > WISH_VECTOR && input->rows != input->cols)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " × %" PRIu64 ": a %s matrix is square; --type dense", input->rows,
+                            "%" PRIu64 " × %" PRIu64 ": a %s matrix is square; use --type dense", input->rows,
                             input->cols, wish_names[wanted]);
     if (wanted == WISH_CAUSAL && dtype != COFFER_DTYPE_BIT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a causal matrix is made of bits; --type triangular --dtype %s",
+                            "a causal matrix consists of bits; use --type triangular --dtype %s",
                             coffer_dtype_name(dtype));
     if (wanted == WISH_ANTISYMMETRIC && !coffer__dtype_has_negatives(dtype))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s has no negative numbers for an antisymmetric matrix; --dtype i64",
+                            "%s has no negative numbers for an antisymmetric matrix; use --dtype i64",
                             coffer_dtype_name(dtype));
     if (coffer__job_has(job, "diagonal") && wanted != WISH_TRIANGULAR)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "only a triangular matrix is asked for its diagonal: --type triangular");
+                            "--diagonal requires --type triangular");
     return COFFER_OK;
 }
 

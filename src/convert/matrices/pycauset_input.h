@@ -1,4 +1,4 @@
-/* Rows that become a matrix, from wherever they come: what the conversions to pycauset share. */
+/* Shared by the conversions to pycauset: an input gives the rows of a matrix. */
 #ifndef COFFER_CONVERT_PYCAUSET_INPUT_H
 #define COFFER_CONVERT_PYCAUSET_INPUT_H
 
@@ -43,12 +43,12 @@ coffer_status coffer__pycauset_input_mtx(coffer__pycauset_input *out, const coff
 coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const coffer__convert_job *job,
                                           coffer_error *err);
 
-/* Makes a matrix of so many rows and columns out of the settings "rows" and "cols", either of which may be
- * missing, for `count` elements. COFFER_E_INVALID_ARGUMENT when they do not go into it. */
+/* Sets the shape for `count` elements from the settings "rows" and "cols", either of which may be missing.
+ * COFFER_E_INVALID_ARGUMENT when the product is not `count`. */
 coffer_status coffer__pycauset_reshape(coffer__pycauset_input *out, uint64_t count,
                                        const coffer__convert_job *job, coffer_error *err);
 
-/* ---- Elements that lie in a source one behind the other ---- */
+/* ---- Consecutive elements of a source ---- */
 
 typedef struct coffer__pycauset_elements {
     coffer_source *src;

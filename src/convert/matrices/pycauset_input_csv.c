@@ -12,7 +12,7 @@
 
 typedef struct lines {
     coffer__text_window window;
-    char delimiter; /* ' ' stands for any blanks */
+    char delimiter; /* ' ' matches any blanks */
     bool skip_first;
     bool at_first;
     uint64_t line;
@@ -20,7 +20,7 @@ typedef struct lines {
     uint64_t field;
 } lines;
 
-/* What the numbers have in common. */
+/* Properties that all numbers share. */
 typedef struct survey {
     uint64_t rows, cols;
     bool has_reals, has_negatives, has_large;

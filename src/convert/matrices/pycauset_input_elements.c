@@ -1,4 +1,4 @@
-/* Rows out of elements that lie one behind the other, by rows or by columns. */
+/* Rows from consecutive elements in row-major or column-major order. */
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
@@ -32,7 +32,7 @@ static void close_state(void *state)
     coffer__free(elements);
 }
 
-/* What a file of another order or of careless bits has becomes what memory has. */
+/* Converts the byte order, and makes every nonzero boolean 1. */
 static void tidy(void *out, const elements_state *state, coffer_dtype dtype, size_t count)
 {
     uint8_t *bytes = out;
@@ -76,7 +76,7 @@ static void negate(uint8_t *element, coffer_dtype dtype)
     }
 }
 
-/* The part of a row behind its diagonal is the image of a column. */
+/* The part of a row after its diagonal mirrors a column. */
 static coffer_status read_mirrored(uint8_t *row, uint64_t index, coffer__pycauset_input *input,
                                    coffer_error *err)
 {

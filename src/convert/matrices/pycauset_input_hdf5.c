@@ -37,7 +37,7 @@ typedef struct candidates {
     size_t count;    /* of those that can be a matrix */
     size_t datasets; /* of any kind */
     coffer__buffer names;
-    coffer__buffer first; /* the first of the former, or of the latter when there are none */
+    coffer__buffer first; /* the first matrix, or the first other dataset without matrices */
 } candidates;
 
 static void add_candidate(void *context, const char *name, bool is_matrix)
@@ -58,13 +58,13 @@ static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
     coffer_status status = from->hdf5->list(from->file, add_candidate, &found, err);
     if (!status && (found.names.failed || found.first.failed))
         status = coffer__fail_no_memory(err, found.names.len);
-    /* A dataset that is alone is opened, and then says what is wrong with it. */
+    /* A single dataset is opened even if it is not a matrix: the error then says why. */
     if (!status && found.count == 0 && found.datasets != 1)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "no dataset of numbers with one or two dimensions");
     if (!status && found.count > 1)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "%zu datasets, --dataset says which one: %s", found.count,
+                              "%zu datasets; choose one with --dataset: %s", found.count,
                               coffer__buffer_text(&found.names));
     if (!status)
         status = from->hdf5->choose(from->file, (const char *)found.first.data, err);
@@ -79,7 +79,7 @@ static coffer_status choose_dataset(hdf5_state *from, const coffer__convert_job 
     return name ? from->hdf5->choose(from->file, name, err) : find_dataset(from, err);
 }
 
-/* ---- What it is ---- */
+/* ---- Shape and type ---- */
 
 static coffer_status take_shape(coffer__pycauset_input *out, const coffer__hdf5_dataset *dataset,
                                 coffer_error *err)
@@ -106,7 +106,7 @@ static coffer_status take_type(coffer__pycauset_input *out, const coffer__hdf5_d
     if (out->dtype == COFFER_DTYPE_NONE)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             dataset->is_wide ? "numbers of more than 64 bits; --dtype f64 rounds them"
-                                             : "the dataset does not hold numbers");
+                                             : "the dataset does not contain numbers");
     return COFFER_OK;
 }
 
@@ -117,7 +117,7 @@ static coffer_status check_storage(coffer__pycauset_input *out, const coffer__hd
     uint64_t bytes;
     if (dataset->is_elsewhere)
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                            "the dataset's values lie in other files, which are not followed");
+                            "the dataset's values are in external files, which coffer does not follow");
     if (dataset->is_chunked) {
         if (dataset->chunk_bytes > job->limits.memory_bytes)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -131,7 +131,7 @@ static coffer_status check_storage(coffer__pycauset_input *out, const coffer__hd
         (bytes > job->limits.memory_bytes && bytes / MAX_RATIO > stored && !coffer__job_has(job, "dense")))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " × %" PRIu64 " values, of which %" PRIu64
-                            " bytes are there; --dense fills in the rest",
+                            " bytes are stored; use --dense to fill in the rest",
                             out->rows, out->cols, stored);
     return COFFER_OK;
 }

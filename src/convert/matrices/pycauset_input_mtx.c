@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A matrix that would be larger than the limit of memory and holds less than one value in so many is refused
- * unless it is asked for. */
+/* A matrix that exceeds the memory limit and has fewer than one value per this many elements is refused
+ * unless the setting "dense" asks for it. */
 #define MAX_SPARSE_RATIO 1000
 #define SPOOL_BUFFER ((size_t)1 << 20)
 
@@ -82,7 +82,7 @@ static coffer_status take_value(coffer__entry *out, const coffer__mtx_entry *ent
     char text[COFFER__NUMBER_TEXT];
     if (!fits)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                            "line %" PRIu64 ": %s does not fit %s; --dtype %s holds it", entry->line,
+                            "line %" PRIu64 ": %s does not fit %s; use --dtype %s", entry->line,
                             coffer__number_text(text, &entry->real), coffer_dtype_name(dtype),
                             dtype == COFFER_DTYPE_I64 ? "u64" : "i64");
     return COFFER_OK;
@@ -200,7 +200,7 @@ static coffer_status refuse_sparse(const coffer__mtx *mtx, coffer_dtype dtype, b
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                         "%" PRIu64 " entries in %" PRIu64 " × %" PRIu64 " would fill more than %" PRIu64
-                        " bytes with zeros; --dense does so all the same",
+                        " bytes with zeros; use --dense to convert it anyway",
                         mtx->entries, mtx->rows, mtx->cols, job->limits.memory_bytes);
 }
 
@@ -279,7 +279,7 @@ static coffer_status spool_array(mtx_state *from, coffer_dtype dtype, const coff
 
 static coffer_status open_spool(mtx_state *from, coffer_dtype dtype, coffer_error *err)
 {
-    /* The column behind the last value may be all zeros. */
+    /* The columns after the last value may be all zeros. */
     uint64_t size = from->mtx.rows * from->mtx.cols * coffer_dtype_size(dtype);
     if (from->spool_fd < 0) {
         if (!coffer__buffer_fill(&from->spool, 0, (size_t)(size - from->spool.len)))
@@ -298,7 +298,7 @@ static coffer_status open_spool(mtx_state *from, coffer_dtype dtype, coffer_erro
 
 /* ---- Opening ---- */
 
-/* Whether the matrix is kept as half of one: when the wish is the same as what the file says, or none. */
+/* Stores only half of the matrix when the file says so and the settings do not ask for another type. */
 static coffer__pycauset_mirror choose_half(const coffer__mtx *mtx, const coffer__convert_job *job)
 {
     const char *type = coffer__job_setting(job, "type");

@@ -1,4 +1,4 @@
-/* Rows out of a NumPy array, alone or in an archive, and out of a file that has nothing but elements. */
+/* Rows from a NumPy array, in a file or an archive, and from a file of raw elements. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -37,7 +37,7 @@ static coffer_status take_shape(coffer__pycauset_input *out, const coffer__npy *
         return coffer__pycauset_reshape(out, npy->count, job, err);
     if (npy->dimensions > 2)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "an array of %zu dimensions; a matrix has two: --rows or --cols lays it out",
+                            "an array of %zu dimensions; a matrix has two; set --rows or --cols",
                             npy->dimensions);
     out->is_vector = npy->dimensions == 1;
     out->rows = npy->dimensions > 0 ? npy->shape[0] : 1;
@@ -109,7 +109,7 @@ static coffer_status choose_member(size_t *out, const coffer__npz *npz, const co
                      coffer__buffer_text(&names));
     else
         coffer__fail(err, status, COFFER_OFFSET_NONE,
-                     "%zu arrays in the archive, --member says which one: %s", npz->count,
+                     "%zu arrays in the archive; choose one with --member: %s", npz->count,
                      coffer__buffer_text(&names));
     coffer__buffer_free(&names);
     return status;
@@ -140,7 +140,7 @@ coffer_status coffer__pycauset_input_npz(coffer__pycauset_input *out, const coff
     return status;
 }
 
-/* ---- Elements alone ---- */
+/* ---- Raw elements ---- */
 
 coffer_status coffer__pycauset_input_raw(coffer__pycauset_input *out, const coffer__convert_job *job,
                                          coffer_error *err)

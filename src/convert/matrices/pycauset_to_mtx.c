@@ -23,7 +23,7 @@ typedef struct mtx_export {
     size_t used;
 } mtx_export;
 
-/* ---- What it will be ---- */
+/* ---- Banner and fields ---- */
 
 static coffer_status choose_layout(mtx_export *export, coffer_error *err)
 {
@@ -99,7 +99,7 @@ static coffer_status flush(mtx_export *export, coffer_error *err)
     return coffer__sink_write(export->sink, export->text, len, err);
 }
 
-/* The image of a value at the diagonal has the other sign. Zero has none. */
+/* A value mirrored at the diagonal has the opposite sign, except zero. */
 static char *turn_sign(char *start, char *end)
 {
     for (char *number = start; number < end;) {

@@ -22,7 +22,7 @@ coffer_status coffer__pycauset_dtype_setting(coffer_dtype *out, const coffer__co
         dtype = COFFER_DTYPE_BIT;
     if (dtype == COFFER_DTYPE_NONE || !coffer_pycauset_dtype_name(dtype))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "dtype: there is no \"%s\"; there are bit, i8 to i64, u8 to u64, f16, f32, f64, "
+                            "dtype \"%s\" must be one of bit, i8 to i64, u8 to u64, f16, f32, f64, "
                             "c32, c64, c128",
                             name);
     *out = dtype;
@@ -48,7 +48,7 @@ coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *j
 
 /* ---- Casting ---- */
 
-/* What an integer type holds: from `least` up to, but not including, `end`. */
+/* The range of an integer type: from `least` up to, but not including, `end`. */
 typedef struct span {
     double least, end;
 } span;
@@ -117,7 +117,7 @@ static coffer_status fail_unfit(coffer_dtype to, const uint8_t *value, coffer_dt
         number = coffer__number_i64(whole);
     }
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "row %" PRIu64 ", column %" PRIu64 ": %s does not fit %s; --dtype %s holds it",
+                        "row %" PRIu64 ", column %" PRIu64 ": %s does not fit %s; use --dtype %s",
                         place->row + from_start / place->cols, place->first_col + from_start % place->cols,
                         coffer__number_text(text, &number),
                         to == COFFER_DTYPE_BOOL ? "a bit" : coffer_dtype_name(to), coffer_dtype_name(from));
@@ -126,7 +126,7 @@ static coffer_status fail_unfit(coffer_dtype to, const uint8_t *value, coffer_dt
 static coffer_status fail_complex(coffer_dtype to, coffer_dtype from, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                        "complex numbers do not become %s; --dtype %s keeps them",
+                        "complex numbers cannot become %s; use --dtype %s",
                         to == COFFER_DTYPE_BOOL ? "bits" : coffer_dtype_name(to), coffer_dtype_name(from));
 }
 

@@ -8,15 +8,15 @@
 /* The setting "dtype", one that a matrix can have. Untouched when it is not there. */
 coffer_status coffer__pycauset_dtype_setting(coffer_dtype *out, const coffer__convert_job *job,
                                              coffer_error *err);
-/* The setting "delimiter", a comma when it is not there; a blank stands for any blanks. */
+/* The setting "delimiter" (default: a comma); a blank matches any blanks. */
 coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *job, coffer_error *err);
-/* Of the same values in memory, where a bit is a byte. */
+/* The type of the same values in memory, where a bit takes a byte. */
 static inline coffer_dtype coffer__pycauset_memory_dtype(coffer_dtype dtype)
 {
     return dtype == COFFER_DTYPE_BIT ? COFFER_DTYPE_BOOL : dtype;
 }
 
-/* Where a run of elements lies, for messages. */
+/* The position of a run of elements, for messages. */
 typedef struct coffer__pycauset_place {
     uint64_t row, col; /* of its first element */
     uint64_t cols;     /* after which the next row begins, at first_col */

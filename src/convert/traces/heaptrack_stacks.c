@@ -132,7 +132,7 @@ static coffer_status add_named_frames(coffer__heaptrack_stacks *stacks, uint64_t
         coffer_mlyze_frame frame = { 0, 0, 0 };
         coffer_status status = COFFER_OK;
         if (!coffer__heaptrack_hex(&file, &line))
-            file = 0; /* a function alone: no line is known */
+            file = 0; /* only a function: the line is not known */
         else if (!coffer__heaptrack_hex(&frame.line, &line))
             return coffer__packed_lines_fail(stacks->lines, err, COFFER_E_BAD_VALUE,
                                              "a frame without a line");

@@ -9,10 +9,10 @@
 
 #define DRAIN_SIZE ((size_t)1 << 18)
 
-#define WINDOW_OPTIONS                                                                              \
-    { "window", "A..B", "only from one moment to another: times (1.5s, 20ms), events or markers" }, \
-    {                                                                                               \
-        "partial", NULL, "take what can be read of a damaged trace"                                 \
+#define WINDOW_OPTIONS                                                                      \
+    { "window", "A..B", "only events from A to B: times (1.5s, 20ms), events or markers" }, \
+    {                                                                                       \
+        "partial", NULL, "convert the readable part of a damaged trace"                     \
     }
 
 #define PROFILE_OPTIONS                                                                 \

@@ -32,8 +32,8 @@ static coffer_status take_number(uint64_t *out, const coffer__json_value *object
     if (!value)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "no \"%s\"", key);
     if (!coffer__json_u64(out, value) || *out > INT64_MAX)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\" is not a number from 0 to 2^63",
-                            key);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                            "\"%s\" is not a number from 0 to 2^63", key);
     return COFFER_OK;
 }
 
@@ -55,11 +55,12 @@ static coffer_status check_head(const dhat *from, coffer_error *err)
         return status;
     if (version != COFFER__DHAT_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER_OFFSET_NONE,
-                            "dhatFileVersion %" PRIu64 ", only version %d is supported", version, COFFER__DHAT_VERSION);
+                            "dhatFileVersion %" PRIu64 ", only version %d is supported", version,
+                            COFFER__DHAT_VERSION);
     if (mode && (mode->kind != COFFER__JSON_STRING ||
                  (strcmp(mode->as.string, "heap") != 0 && strcmp(mode->as.string, "rust-heap") != 0)))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "mode \"%s\" counts no memory: only heap profiles become traces",
+                            "mode \"%s\" does not count memory; only heap profiles can be converted",
                             mode->kind == COFFER__JSON_STRING ? mode->as.string : "?");
     return COFFER_OK;
 }

@@ -54,8 +54,8 @@ static coffer_status take_version(recording *from, coffer__heaptrack_line line, 
         from->format = version == first_version;
     if (from->format > COFFER__HEAPTRACK_NEWEST)
         return coffer__packed_lines_fail(&from->lines, err, COFFER_E_UNSUPPORTED_VERSION,
-                                         "format %" PRIu64 ", only formats up to %d are supported", from->format,
-                                         COFFER__HEAPTRACK_NEWEST);
+                                         "format %" PRIu64 ", only formats up to %d are supported",
+                                         from->format, COFFER__HEAPTRACK_NEWEST);
     return COFFER_OK;
 }
 
@@ -250,7 +250,7 @@ static coffer_status take_time(recording *from, coffer__heaptrack_line line, cof
         return fail_line(from, err);
     if (!coffer__mul_u64(&time, time, 1000))
         return coffer__packed_lines_fail(&from->lines, err, COFFER_E_OUT_OF_BOUNDS,
-                                         "a time that microseconds cannot say");
+                                         "a time that does not fit 64 bits in microseconds");
     if (time > from->time)
         from->time = time;
     return COFFER_OK;
@@ -330,8 +330,7 @@ static coffer_status take_record(recording *from, char type, coffer__heaptrack_l
     case 'A':
         return mark_attached(from, err);
     default:
-        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_BAD_VALUE, "no record begins with '%c'",
-                                         type);
+        return coffer__packed_lines_fail(&from->lines, err, COFFER_E_BAD_VALUE, "unknown record '%c'", type);
     }
 }
 
@@ -364,8 +363,9 @@ static coffer_status take_all(recording *from, coffer_error *err)
         if (!from->lines.whole && coffer__job_has(from->import.job, "partial"))
             break;
         if (!from->lines.whole)
-            return coffer__packed_lines_fail(&from->lines, err, COFFER_E_TRUNCATED,
-                                             "the file is truncated here (\"partial\" takes the part before)");
+            return coffer__packed_lines_fail(
+                &from->lines, err, COFFER_E_TRUNCATED,
+                "the file is truncated here (\"partial\" takes the part before)");
         status = take_line(from, err);
         if (status)
             return status;

@@ -136,7 +136,7 @@ static coffer_status settle(held_list *list, const coffer__packed_lines *lines, 
     return COFFER_OK;
 }
 
-/* Frees come first, so that the snapshots alone make the peak. */
+/* Frees come first, so that the peak is that of a snapshot. */
 static coffer_status free_others(snapshots *from, uint64_t time, coffer_error *err)
 {
     held_list *now = &from->now, *wanted = &from->wanted;

@@ -185,7 +185,7 @@ static coffer_status take_stack(uint64_t *stack, heap_profile *from, const coffe
     return status ? status : coffer__mlyze_import_stack(stack, &from->import, from->frames, depth, err);
 }
 
-/* ---- All ---- */
+/* ---- Import ---- */
 
 static coffer_status take_profile(heap_profile *from, coffer_error *err)
 {

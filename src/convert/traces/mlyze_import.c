@@ -11,7 +11,7 @@
 const coffer_convert_option coffer__mlyze_import_options[] = {
     { "plain", NULL, "a version-1 trace without blocks, checksums and index" },
     { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
-    { "partial", NULL, "take the readable part of a truncated file" },
+    { "partial", NULL, "convert the readable part of a truncated file" },
     { NULL, NULL, NULL },
 };
 

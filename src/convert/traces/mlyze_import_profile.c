@@ -124,8 +124,7 @@ static coffer_status survey(synthesis *all, coffer_error *err)
                     coffer__add_u64(&all->blocks, all->blocks, blocks);
         if (!fits)
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                                "the bytes or blocks of the first %zu stacks are more than 64 bits can say",
-                                i + 1);
+                                "the bytes or blocks of the first %zu stacks do not fit into 64 bits", i + 1);
     }
     return COFFER_OK;
 }

@@ -40,7 +40,7 @@ typedef struct pprof_export {
     coffer__buffer message, packed;
 } pprof_export;
 
-/* The field whose message is in hand. */
+/* The field whose message is being written. */
 static void put_message(pprof_export *writer, uint32_t number)
 {
     coffer__protobuf_put_bytes(&writer->export.out, number, writer->message.data, writer->message.len);

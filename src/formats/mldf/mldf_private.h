@@ -139,6 +139,7 @@ typedef struct coffer__mldf_value {
     size_t field;
     uint64_t offset;
     uint32_t size; /* stored */
+    bool unnamed;  /* errors of decoding do not name the sample and the field: the caller does */
 } coffer__mldf_value;
 
 /* Decrypts and decompresses. stored : value->size bytes. *size gets what was written to the room. */
@@ -173,6 +174,10 @@ void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t
 coffer_status coffer__mldf_fail_value(coffer_error *err, coffer_status status, uint64_t offset,
                                       const coffer_mldf *set, uint64_t sample, size_t field,
                                       const char *format, ...) COFFER_PRINTF(7, 8);
+/* The same for a value that is being decoded, at its offset; without the names when it is `unnamed`. */
+coffer_status coffer__mldf_fail_decoding(coffer_error *err, coffer_status status, const coffer_mldf *set,
+                                         const coffer__mldf_value *value, const char *format, ...)
+    COFFER_PRINTF(5, 6);
 /* Reads a row entry. */
 coffer_status coffer__mldf_read_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
                                       size_t field, coffer_error *err);

@@ -12,7 +12,7 @@ typedef struct coffer__byte_stream coffer__byte_stream;
 coffer_status coffer__byte_stream_open(coffer__byte_stream **out, coffer_source *src,
                                        const coffer_limits *limits, coffer_error *err);
 void coffer__byte_stream_close(coffer__byte_stream *stream);
-/* How many bytes were taken or skipped; a place in the source when nothing is undone. */
+/* Number of bytes read or skipped; the offset in the source when nothing was decompressed. */
 uint64_t coffer__byte_stream_position(const coffer__byte_stream *stream);
 /* Bytes of the source after the position; UINT64_MAX when they are packed and so cannot be known. */
 uint64_t coffer__byte_stream_left(const coffer__byte_stream *stream);

@@ -25,7 +25,7 @@ coffer_status coffer__folder_list_read(coffer__folder_list *list, const char *fo
 void coffer__folder_list_free(coffer__folder_list *list);
 
 /* Opens a regular file by a path that comes from a file which is not trusted: COFFER_E_UNSAFE_PATH when it is
- * absolute, has "..", passes a link or is no regular file. folder : a descriptor of the folder. */
+ * absolute, has "..", passes a link or is not a regular file. folder : a descriptor of the folder. */
 coffer_status coffer__folder_open_inside(int *fd, int folder, const char *path, coffer_error *err);
 /* The contents of an open regular file. max : COFFER_E_LIMIT beyond. name : for messages. */
 coffer_status coffer__folder_read_file(coffer__buffer *out, int fd, uint64_t max, const char *name,

@@ -124,7 +124,7 @@ static coffer_status run(coffer__pack *pack, const uint8_t *bytes, size_t len, b
 
 coffer_status coffer__pack_write(coffer__pack *pack, const void *bytes, size_t len, coffer_error *err)
 {
-    const size_t most = (size_t)1 << 30; /* what the libraries count in 32 bits */
+    const size_t most = (size_t)1 << 30; /* the libraries use 32-bit counts */
     const uint8_t *at = bytes;
     if (pack->packing == COFFER__PACKING_NONE)
         return coffer__sink_write(pack->sink, bytes, len, err);

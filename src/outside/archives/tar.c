@@ -153,7 +153,7 @@ static coffer_status take_pax_record(size_t *used, coffer__tar_reader *reader, c
         }
         reader->pax_size = size;
     } else if (key_len > 11 && memcmp(key, "GNU.sparse.", 11) == 0) {
-        return fail_at(reader, COFFER_E_UNSAFE_PATH, "a file with holes", err);
+        return fail_at(reader, COFFER_E_UNSAFE_PATH, "a sparse file", err);
     }
     *used = (size_t)len;
     return COFFER_OK;
@@ -224,12 +224,12 @@ static coffer_status refuse(const coffer__tar_reader *reader, const char *why, c
                               reader->source_name);
 }
 
-/* *is_file is false for what is passed over. */
+/* *is_file is false for members that are skipped. */
 static coffer_status judge(bool *is_file, const coffer__tar_reader *reader, char type, coffer_error *err)
 {
     *is_file = false;
     if (!stays_inside(reader->member.name, reader->member.name_len))
-        return refuse(reader, "would lie outside its folder", err);
+        return refuse(reader, "would be outside its folder", err);
     switch (type) {
     case 0:
     case '0':
@@ -249,7 +249,7 @@ static coffer_status judge(bool *is_file, const coffer__tar_reader *reader, char
     case 'S':
         return refuse(reader, "has holes", err);
     default:
-        return refuse(reader, "is of no kind that holds data", err);
+        return refuse(reader, "has an unsupported type", err);
     }
 }
 

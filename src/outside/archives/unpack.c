@@ -24,7 +24,7 @@ struct coffer__unpack {
     struct inflate_state *inflate;
     ZSTD_DCtx *zstd;
     uint8_t *input;
-    size_t at, end; /* packed bytes in hand */
+    size_t at, end; /* packed bytes that are buffered */
 };
 
 coffer__packing coffer__packing_of(const uint8_t *head, size_t len)
@@ -151,7 +151,7 @@ static coffer_status run_gzip(void *out, size_t len, size_t *got, coffer__unpack
     if (result < 0 || result == ISAL_NEED_DICT)
         return fail_damaged(unpack,
                             result == ISAL_INCORRECT_CHECKSUM ? COFFER_E_BAD_CHECKSUM : COFFER_E_BAD_VALUE,
-                            result == ISAL_INCORRECT_CHECKSUM ? "wrong checksum" : "no valid deflate data",
+                            result == ISAL_INCORRECT_CHECKSUM ? "wrong checksum" : "invalid deflate data",
                             err);
     if (inflate->block_state == ISAL_BLOCK_FINISH)
         unpack->inside = false;
@@ -190,7 +190,7 @@ static coffer_status run(void *out, size_t len, size_t *got, coffer__unpack *unp
         if (exhausted && *got == 0 && unpack->inside)
             return coffer__fail_other(err,
                                       coffer__fail(err, COFFER_E_TRUNCATED, unpack->size,
-                                                   "the packed stream breaks off after %" PRIu64
+                                                   "the packed stream ends too early, after %" PRIu64
                                                    " bytes (%" PRIu64 " came out)",
                                                    unpack->size, unpack->given),
                                       coffer__source_other_name(unpack->src));
@@ -210,7 +210,7 @@ static coffer_status copy_plain(void *out, size_t len, size_t *got, coffer__unpa
 coffer_status coffer__unpack_read(void *out, size_t len, size_t *got, coffer__unpack *unpack,
                                   coffer_error *err)
 {
-    const size_t most = (size_t)1 << 30; /* what the libraries count in 32 bits */
+    const size_t most = (size_t)1 << 30; /* the libraries use 32-bit counts */
     if (unpack->packing == COFFER__PACKING_NONE)
         return copy_plain(out, len, got, unpack, err);
     coffer_status status = run(out, len < most ? len : most, got, unpack, err);
@@ -265,7 +265,7 @@ coffer_status coffer__unpack_head(uint8_t *out, size_t len, size_t *got, coffer_
     if (status)
         return status;
     for (size_t some = 1; *got < len && some > 0; *got += some) {
-        if (coffer__unpack_read(out + *got, len - *got, &some, unpack, NULL) != COFFER_OK)
+        if (coffer__unpack_read(out + *got, len - *got, &some, unpack, NULL))
             break;
     }
     coffer__unpack_close(unpack);

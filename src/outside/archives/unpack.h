@@ -1,4 +1,4 @@
-/* Files that come as gzip or zstd streams, or as they are: read from front to back, whatever they are. */
+/* Reads a gzip or zstd stream, or a plain file, from start to end. */
 #ifndef COFFER_CONVERT_UNPACK_H
 #define COFFER_CONVERT_UNPACK_H
 

@@ -48,7 +48,7 @@ bool coffer__zip_probe(const uint8_t *head, size_t len)
 
 /* ---- The end record ---- */
 
-/* The last place where an end record could stand such that its comment fills the file. */
+/* The last offset at which an end record and its comment end exactly at the end of the file. */
 static const uint8_t *search_end(const uint8_t *tail, size_t len)
 {
     for (size_t at = len - END_SIZE + 1; at-- > 0;) {
@@ -104,7 +104,7 @@ static coffer_status read_end(directory *out, coffer_source *src, coffer_error *
     if (!status && !record)
         status =
             coffer__fail(err, COFFER_E_TRUNCATED, COFFER_OFFSET_NONE,
-                         "no end record in the last %zu bytes: no ZIP archive, or one that was cut", len);
+                         "no end record in the last %zu bytes: not a ZIP archive, or a truncated one", len);
     if (record) {
         uint64_t at = size - len + (uint64_t)(record - tail);
         *out = (directory){ coffer__load_u16(record + 10), coffer__load_u32(record + 12),
@@ -173,7 +173,7 @@ static coffer_status check_sizes(const coffer__zip_member *member, uint64_t at, 
     return COFFER_OK;
 }
 
-/* The local header says again what the directory says, and how long itself is. */
+/* The local header repeats the directory entry and has its own length. */
 static coffer_status place_member(coffer__zip_member *member, const coffer__zip *zip, uint64_t header_at,
                                   const char *raw_name, size_t name_len, uint64_t end, coffer_error *err)
 {
@@ -275,7 +275,7 @@ static coffer_status check_members(coffer__zip *zip, coffer_error *err)
         const coffer__zip_member *member = &zip->members[zip->by_name[i]];
         if (before->offset + before->packed > member->offset - LOCAL_SIZE)
             return coffer__fail(err, COFFER_E_OVERLAP, member->offset,
-                                "member \"%s\" at %" PRIu64 " lies in \"%s\", which ends at %" PRIu64,
+                                "member \"%s\" at %" PRIu64 " overlaps \"%s\", which ends at %" PRIu64,
                                 member->name, member->offset, before->name, before->offset + before->packed);
     }
     qsort_r(zip->by_name, zip->count, sizeof *zip->by_name, compare_names, zip);

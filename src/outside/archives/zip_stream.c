@@ -100,7 +100,7 @@ static coffer_status inflate(uint8_t *out, size_t len, coffer__zip_stream *strea
         stream->inflate->avail_out = some;
         if (!is_finished(stream) && isal_inflate(stream->inflate) < 0)
             return coffer__fail(err, COFFER_E_BAD_VALUE, member->offset,
-                                "member \"%s\": what was deflated is damaged within its first %" PRIu64
+                                "member \"%s\": the deflated data is damaged within its first %" PRIu64
                                 " bytes",
                                 member->name, stream->taken);
         size_t made = some - stream->inflate->avail_out;
@@ -123,7 +123,7 @@ static coffer_status expect_end(coffer__zip_stream *stream, coffer_error *err)
         uint8_t surplus;
         if (exhausted)
             return coffer__fail(err, COFFER_E_TRUNCATED, member->offset,
-                                "member \"%s\": what was deflated has no end", member->name);
+                                "member \"%s\": the deflated data does not end", member->name);
         exhausted = stream->inflate->avail_in == 0 && stream->taken == member->packed;
         if (stream->inflate->avail_in == 0 && !exhausted) {
             coffer_status status = refill(stream, err);

@@ -23,7 +23,7 @@ coffer_status coffer__entries_new(coffer__entries **out, coffer_dtype dtype, uin
                                   uint64_t memory_bytes, coffer_error *err);
 void coffer__entries_free(coffer__entries *entries);
 coffer_status coffer__entries_add(coffer__entries *entries, const coffer__entry *entry, coffer_error *err);
-/* The next in order; the first call ends the adding. *more is false behind the last. */
+/* The next in order; nothing can be added after the first call. *more is false after the last. */
 coffer_status coffer__entries_next(bool *more, coffer__entry *out, coffer__entries *entries,
                                    coffer_error *err);
 

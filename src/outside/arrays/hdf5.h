@@ -64,7 +64,7 @@ typedef struct coffer__hdf5_module {
     /* Calls visit for each dataset. is_matrix : numbers with one or two dimensions. */
     coffer_status (*list)(coffer__hdf5 *file, void (*visit)(void *context, const char *name, bool is_matrix),
                           void *context, coffer_error *err);
-    /* Opens a dataset for the functions below; COFFER_E_NOT_FOUND when there is none of that name. */
+    /* Opens a dataset for the functions below; COFFER_E_NOT_FOUND when no dataset has that name. */
     coffer_status (*choose)(coffer__hdf5 *file, const char *name, coffer_error *err);
     coffer_status (*describe)(coffer__hdf5_dataset *out, coffer__hdf5 *file, coffer_error *err);
     /* Reads rows as little-endian elements of a type: the one of the description, or F64 for wide ones. */

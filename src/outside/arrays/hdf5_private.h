@@ -1,4 +1,4 @@
-/* What the files of the HDF5 module share. */
+/* Declarations shared by the files of the HDF5 module. */
 #ifndef COFFER_OUTSIDE_HDF5_PRIVATE_H
 #define COFFER_OUTSIDE_HDF5_PRIVATE_H
 
@@ -26,7 +26,7 @@ coffer_status coffer__hdf5_fail(const coffer__hdf5 *file, const char *what, coff
 /* The little-endian type of elements, in files and in memory; H5Tclose(). Negative on failure. names : of the
  * two parts of a complex one; NULL = "r" and "i", as h5py has it. */
 hid_t coffer__hdf5_type(coffer_dtype dtype, const char *const names[2]);
-/* The elements that a type of a file is read as; COFFER_DTYPE_NONE when there are none. names : of the parts
+/* The element type for a type of a file; COFFER_DTYPE_NONE when it is not supported. names : of the parts
  * of a complex one, H5free_memory(); NULL else. */
 coffer_dtype coffer__hdf5_dtype(hid_t type, char *names[2]);
 

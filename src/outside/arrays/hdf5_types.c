@@ -13,7 +13,7 @@ static hid_t half_type(void)
     return type;
 }
 
-/* As h5py and others keep truth values. */
+/* The type that h5py and others use for booleans. */
 static hid_t bool_type(void)
 {
     const int8_t no = 0, yes = 1;

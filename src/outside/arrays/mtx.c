@@ -96,7 +96,7 @@ static coffer_status read_banner(coffer__mtx *mtx, coffer_error *err)
     if (status)
         return status;
     if (!more || find_name(&line, banners, 1) != 0)
-        return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "no Matrix Market file: it does not begin with %s",
+        return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "not a Matrix Market file: it does not begin with %s",
                             banner);
     if (find_name(&line, objects, 1) != 0)
         return complain(mtx, COFFER_E_UNSUPPORTED, "not a matrix; vectors and graphs have no standard form",
@@ -139,7 +139,7 @@ static bool at_end(words *line)
     return !take_word(&word, &len, line);
 }
 
-/* How many values stand in the file of an array. */
+/* The number of values that the file of an array has. */
 static bool count_values(uint64_t *out, const coffer__mtx *mtx)
 {
     uint64_t all;
@@ -210,8 +210,8 @@ static coffer_status take_value(coffer__number *out, words *line, const coffer__
     if (!coffer__number_parse(out, word, len) ||
         (mtx->field == COFFER__MTX_INTEGER && out->kind == COFFER__NUMBER_F64))
         return coffer__fail(err, COFFER_E_BAD_VALUE, coffer__text_window_offset(&mtx->window),
-                            "line %" PRIu64 ": \"%.*s\" is no %s", mtx->line, (int)(len < 40 ? len : 40),
-                            word, mtx->field == COFFER__MTX_INTEGER ? "integer" : "number");
+                            "line %" PRIu64 ": \"%.*s\" is not %s", mtx->line, (int)(len < 40 ? len : 40),
+                            word, mtx->field == COFFER__MTX_INTEGER ? "an integer" : "a number");
     return COFFER_OK;
 }
 
@@ -229,7 +229,7 @@ static coffer_status take_index(uint64_t *out, words *line, uint64_t count, cons
     return COFFER_OK;
 }
 
-/* Where the values of an array go on. */
+/* Moves to the position of the next value of an array. */
 static void step(coffer__mtx *mtx)
 {
     if (++mtx->row < mtx->rows)

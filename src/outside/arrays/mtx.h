@@ -54,7 +54,7 @@ bool coffer__mtx_probe(const uint8_t *head, size_t len);
 coffer_status coffer__mtx_open(coffer__mtx *out, coffer_source *src, const coffer_limits *limits,
                                coffer_error *err);
 void coffer__mtx_close(coffer__mtx *mtx);
-/* The next entry, inside the matrix, in the order of the file; *more is false behind the last. The value of a
+/* The next entry, inside the matrix, in the order of the file; *more is false after the last. The value of a
  * pattern is 1, that of an integer matrix a whole number. */
 coffer_status coffer__mtx_next(bool *more, coffer__mtx_entry *out, coffer__mtx *mtx, coffer_error *err);
 

@@ -37,25 +37,25 @@ typedef struct coffer__npy {
     uint64_t item_size;
     uint64_t shape[COFFER__NPY_MAX_DIMENSIONS];
     size_t dimensions;
-    uint64_t count;       /* product of the shape: 1 when there are no dimensions */
+    uint64_t count;       /* product of the shape: 1 without dimensions */
     uint64_t data_offset; /* where the elements start */
 } coffer__npy;
 
 bool coffer__npy_probe(const uint8_t *head, size_t len);
-/* Reads the header; the file holds at least count × item_size bytes behind it when this succeeds. */
+/* Reads the header; on success the file has at least count × item_size bytes after it. */
 coffer_status coffer__npy_read(coffer__npy *out, coffer_source *src, coffer_error *err);
 void coffer__npy_free(coffer__npy *npy); /* its members, not itself */
 const coffer__npy_field *coffer__npy_find(const coffer__npy *npy, const char *name);
 
-/* Whether an element of the field is a number that coffer__npy_number can load. */
+/* True when an element of the field is a number that coffer__npy_number can load. */
 bool coffer__npy_is_number(const coffer__npy_field *field);
 /* One number of the field, from an item's bytes, whatever the byte order. */
 coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t *item);
 
-/* The library's type of a field's elements, whatever their byte order; COFFER_DTYPE_NONE when there is none.
+/* The library's type of a field's elements, whatever their byte order; COFFER_DTYPE_NONE for other types.
  */
 coffer_dtype coffer__npy_dtype(const coffer__npy_field *field);
-/* Turns elements of a big-endian array round in place, both halves of a complex one for itself. */
+/* Swaps the bytes of big-endian elements in place, each part of a complex one separately. */
 void coffer__npy_swap(void *elements, coffer_dtype dtype, size_t count);
 
 /* ---- Writing ---- */

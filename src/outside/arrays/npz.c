@@ -15,7 +15,7 @@ static bool is_array(const coffer__zip_member *member)
     return len > EXTENSION_LEN && strcmp(member->name + len - EXTENSION_LEN, extension) == 0;
 }
 
-/* How many arrays there are, and the bytes that their names take. */
+/* Counts the arrays and the bytes of their names. */
 static void count_arrays(size_t *count, size_t *name_bytes, const coffer__zip *zip)
 {
     *count = *name_bytes = 0;
@@ -36,7 +36,7 @@ static coffer_status read_header(coffer__npz_array *array, const coffer__zip *zi
     if (!status)
         status = coffer__npy_read(&array->npy, src, &inner);
     coffer_source_close(src);
-    /* Places inside a member are none in the file. */
+    /* Offsets inside a member are not offsets in the file. */
     if (status)
         coffer__fail(err, status, coffer__zip_at(zip, array->member)->offset, "%s: %s", array->name,
                      inner.text);

@@ -18,8 +18,8 @@ typedef struct coffer__npz {
     char *names;
 } coffer__npz;
 
-/* Reads the directory and the header of every array. Members that are no .npy are left out. src : borrowed,
- * must outlive the set. */
+/* Reads the directory and the header of every array. Members other than .npy files are left out. src :
+ * borrowed, must outlive the set. */
 coffer_status coffer__npz_open(coffer__npz *out, coffer_source *src, const coffer_limits *limits,
                                coffer_error *err);
 void coffer__npz_close(coffer__npz *npz);                          /* its members, not itself */
@@ -27,7 +27,7 @@ size_t coffer__npz_find(const coffer__npz *npz, const char *name); /* SIZE_MAX: 
 /* The .npy file of an array; coffer_source_close(). */
 coffer_status coffer__npz_source(coffer_source **out, const coffer__npz *npz, size_t index,
                                  coffer__zip_access access, coffer_error *err);
-/* Where the elements of an array lie in the archive; COFFER_OFFSET_NONE when they are deflated. */
+/* Offset of an array's elements in the archive; COFFER_OFFSET_NONE when they are deflated. */
 uint64_t coffer__npz_plain_offset(const coffer__npz *npz, size_t index);
 
 #endif

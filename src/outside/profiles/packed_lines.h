@@ -17,10 +17,10 @@ typedef struct coffer__packed_lines {
     coffer__packed_lines_opts opts;
     coffer__unpack *unpack;
     coffer__text_window window;
-    char *text; /* of the line in hand, which may be changed; not NUL-terminated */
+    char *text; /* of the current line; may be changed; not NUL-terminated */
     size_t len;
-    uint64_t number; /* of the line in hand, from 1 */
-    bool whole;      /* the line in hand has an end */
+    uint64_t number; /* of the current line, from 1 */
+    bool whole;      /* the current line has a line end */
     bool cut;        /* the compressed stream is cut off: an error without opts.partial */
 } coffer__packed_lines;
 

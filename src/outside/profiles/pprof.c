@@ -16,13 +16,13 @@ bool coffer__pprof_probe(const uint8_t *head, size_t len)
     coffer__protobuf message = coffer__protobuf_over(head, len, 0);
     coffer__protobuf_field field, part;
     bool more = false;
-    if (coffer__protobuf_next(&more, &field, &message, NULL) != COFFER_OK || !more ||
+    if (coffer__protobuf_next(&more, &field, &message, NULL) || !more ||
         (field.number != COFFER__PPROF_SAMPLE_TYPE && field.number != COFFER__PPROF_PERIOD_TYPE) ||
         field.shape != COFFER__PROTOBUF_BYTES)
         return false;
     coffer__protobuf type = coffer__protobuf_inside(&message, &field);
     unsigned parts = 0;
-    while (coffer__protobuf_next(&more, &part, &type, NULL) == COFFER_OK && more) {
+    while (!coffer__protobuf_next(&more, &part, &type, NULL) && more) {
         if (part.number != ++parts || part.shape != COFFER__PROTOBUF_VARINT || part.value == 0 ||
             part.value > PROBE_MAX_STRING)
             return false;

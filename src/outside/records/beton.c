@@ -112,7 +112,7 @@ static coffer_status read_field(coffer__beton *beton, size_t index, uint32_t *ro
     field->type = bytes[0];
     bool is_array = field->type == COFFER__BETON_ARRAY || field->type == COFFER__BETON_TENSOR;
     if (bytes[0] > COFFER__BETON_TENSOR)
-        return fail_at(beton, COFFER_E_UNSUPPORTED, offset, "a field of a type of its own", bytes[0], err);
+        return fail_at(beton, COFFER_E_UNSUPPORTED, offset, "a field of a custom type", bytes[0], err);
     if (is_array)
         status = read_shape(field, bytes + ARGUMENTS_AT, offset, err);
     if (is_array || field->type == COFFER__BETON_INT || field->type == COFFER__BETON_FLOAT) {
@@ -245,7 +245,7 @@ static coffer_status image_of(coffer__beton_value *out, const coffer__beton *bet
     out->raw = mode == MODE_RAW;
     out->size = out->raw ? (uint64_t)out->width * out->height * 3 : allocated_size(beton, out->place);
     if (mode > MODE_RAW)
-        return fail_at(beton, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "a picture of no known mode in sample",
+        return fail_at(beton, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "a picture of unknown mode in sample",
                        sample, err);
     if (out->size == UINT64_MAX)
         return fail_at(beton, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,

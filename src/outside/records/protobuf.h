@@ -1,5 +1,5 @@
 /* The wire format of protocol buffers: fields one after the other, each with a number and one of four shapes.
- * Nothing of schemas. */
+ * Schemas are not used. */
 #ifndef COFFER_CONVERT_PROTOBUF_H
 #define COFFER_CONVERT_PROTOBUF_H
 

@@ -17,7 +17,7 @@ typedef struct wire {
     size_t size;
 } wire;
 
-/* The next field of a message; *at moves past it. False when the bytes are no message. */
+/* The next field of a message; *at moves past it. False when the bytes are not a message. */
 static bool next_field(wire *out, const uint8_t **at, const uint8_t *end)
 {
     uint64_t tag;
@@ -162,8 +162,7 @@ coffer_status coffer__tf_parse(coffer__tf_example *out, const uint8_t *bytes, si
     }
     if (!good)
         return coffer__fail(err, COFFER_E_BAD_VALUE, (uint64_t)(at - bytes),
-                            "no tf.train.Example: its bytes make no sense before byte %zu",
-                            (size_t)(at - bytes));
+                            "not a tf.train.Example: invalid before byte %zu", (size_t)(at - bytes));
     return COFFER_OK;
 }
 
@@ -243,7 +242,7 @@ static size_t field_size(size_t len)
     return 1 + varint_size(len) + len;
 }
 
-/* All that stands before the values of a list: entry, key, Feature, list, and the tag of the value. */
+/* Everything before the values of a list: entry, key, Feature, list, and the tag of the value. */
 static void put_feature_head(coffer__buffer *out, const char *key, coffer__tf_kind kind, size_t len)
 {
     size_t key_len = strlen(key), list = field_size(len), feature = field_size(list);

@@ -47,7 +47,7 @@ typedef struct coffer__tf_example {
     size_t count, capacity;
 } coffer__tf_example;
 
-/* Borrows from the bytes. COFFER_E_BAD_VALUE when they are no such message. */
+/* Borrows from the bytes. COFFER_E_BAD_VALUE when they are not such a message. */
 coffer_status coffer__tf_parse(coffer__tf_example *out, const uint8_t *bytes, size_t size, coffer_error *err);
 void coffer__tf_free(coffer__tf_example *example);
 

@@ -94,13 +94,12 @@ static coffer_status find_row(size_t *len, size_t *taken, coffer__csv_reader *re
 static coffer_status bad_quote(const coffer__csv_reader *reader, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_BAD_VALUE, reader->row.offset,
-                        "line %" PRIu64
-                        ", field %zu: a quote stands where none may (quotes go around the whole "
+                        "line %" PRIu64 ", field %zu: unexpected quote (quotes must enclose the whole "
                         "field, doubled inside)",
                         reader->row.line, reader->row.count + 1);
 }
 
-/* Takes the quotes off in place. *at is behind the opening quote and moves behind the closing one. */
+/* Removes the quotes in place. *at is after the opening quote and moves past the closing one. */
 static bool unquote(coffer__csv_field *field, char **at, char *end)
 {
     char *from = *at, *to = *at;

@@ -8,7 +8,7 @@
 #define COFFER__DECIMAL_U32 10 /* digits of the longest */
 #define COFFER__DECIMAL_U64 20
 
-/* Writes the digits without a NUL and gives the place behind them. */
+/* Writes the digits without a NUL and returns their end. */
 static inline char *coffer__put_u32(char *to, uint32_t value)
 {
     static const char pairs[] =
@@ -39,7 +39,7 @@ static inline char *coffer__put_u64(char *to, uint64_t value)
     if (value <= UINT32_MAX)
         return coffer__put_u32(to, (uint32_t)value);
     to = coffer__put_u64(to, value / billion);
-    /* Nine digits with their zeros: behind a leading one that is then overwritten. */
+    /* Nine digits with leading zeros: written after a 1, which is then overwritten. */
     char digits[COFFER__DECIMAL_U32];
     coffer__put_u32(digits, billion + (uint32_t)(value % billion));
     memcpy(to, digits + 1, 9);

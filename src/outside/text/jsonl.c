@@ -10,7 +10,7 @@
 struct coffer__jsonl_reader {
     coffer__text_window window;
     coffer_limits limits;
-    coffer__json *json; /* of the line at hand */
+    coffer__json *json; /* of the current line */
     uint64_t line, offset;
 };
 
@@ -68,7 +68,7 @@ static coffer_status parse_line(coffer__jsonl_reader *reader, const char *line, 
     if (status)
         return coffer__fail(err, status, inner.offset, "line %" PRIu64 ": %s", reader->line, inner.text);
     if (coffer__json_root(reader->json)->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_BAD_JSON, reader->offset, "line %" PRIu64 " is no JSON object",
+        return coffer__fail(err, COFFER_E_BAD_JSON, reader->offset, "line %" PRIu64 " is not a JSON object",
                             reader->line);
     return COFFER_OK;
 }
@@ -89,7 +89,7 @@ coffer_status coffer__jsonl_next(const coffer__json_value **object, coffer__json
         reader->line++;
         if (is_blank(line, len))
             continue;
-        /* The window may hold more behind the line: its place is counted back from there. */
+        /* The window may have more bytes after the line: the offset is counted back from its end. */
         reader->offset = reader->window.next - (uint64_t)(reader->window.memory + reader->window.end - line);
         status = parse_line(reader, line, len, err);
         if (status)

@@ -10,8 +10,8 @@ typedef struct coffer__jsonl_reader coffer__jsonl_reader;
 coffer_status coffer__jsonl_open(coffer__jsonl_reader **out, coffer_source *src, const coffer_limits *limits,
                                  coffer_error *err);
 void coffer__jsonl_close(coffer__jsonl_reader *reader);
-/* *object is borrowed until the next call; NULL at the end of the file. A line that is no object is an error
- * that names the line. */
+/* *object is borrowed until the next call; NULL at the end of the file. A line that is not an object is an
+ * error that names the line. */
 coffer_status coffer__jsonl_next(const coffer__json_value **object, coffer__jsonl_reader *reader,
                                  coffer_error *err);
 /* Number of the line that the last call gave, from 1, and its offset in the file. */

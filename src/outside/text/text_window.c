@@ -80,7 +80,7 @@ void coffer__text_window_close(coffer__text_window *window)
     window->memory = NULL;
 }
 
-/* At most `room` bytes behind those in hand; 0 in *got when there are no more. */
+/* Reads at most `room` bytes after those in the window; *got is 0 at the end. */
 static coffer_status take(size_t *got, coffer__text_window *window, size_t room, coffer_error *err)
 {
     char *to = window->memory + window->end;
@@ -111,7 +111,7 @@ coffer_status coffer__text_window_grow(bool *grew, coffer__text_window *window, 
 coffer_status coffer__text_window_line(char **line, size_t *len, coffer__text_window *window,
                                        coffer_error *err)
 {
-    size_t seen = 0; /* bytes in hand that are known to hold no line end */
+    size_t seen = 0; /* bytes of the window that are known not to contain a line end */
     for (;;) {
         char *start = window->memory + window->at;
         size_t held = window->end - window->at;

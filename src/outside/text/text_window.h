@@ -1,4 +1,4 @@
-/* A moving window over the text of a source: what CSV and JSON lines read through. Holds one row at a time,
+/* A moving window over the text of a source, for CSV and JSON lines. It has one row at a time,
  * whatever the size of the file. */
 #ifndef COFFER_CONVERT_TEXT_WINDOW_H
 #define COFFER_CONVERT_TEXT_WINDOW_H
@@ -15,7 +15,7 @@ typedef struct coffer__text_window {
     void *context;
     char *memory;
     size_t capacity, max_capacity;
-    size_t at, end; /* the bytes in hand are memory[at, end) */
+    size_t at, end; /* the window is memory[at, end) */
     uint64_t next;  /* file offset of the byte after them */
 } coffer__text_window;
 
@@ -26,9 +26,9 @@ coffer_status coffer__text_window_open(coffer__text_window *window, coffer_sourc
 coffer_status coffer__text_window_open_stream(coffer__text_window *window, coffer__text_read read,
                                               void *context, uint64_t max_row, coffer_error *err);
 void coffer__text_window_close(coffer__text_window *window);
-/* Takes in more bytes behind those in hand, which may move. False in *grew: the text has ended. */
+/* Reads more bytes after the window, which may move in memory. *grew is false at the end of the text. */
 coffer_status coffer__text_window_grow(bool *grew, coffer__text_window *window, coffer_error *err);
-/* File offset of the first byte in hand. */
+/* File offset of the first byte of the window. */
 uint64_t coffer__text_window_offset(const coffer__text_window *window);
 
 /* The next line without its LF or CR LF, as bytes that may be changed and live until the next call; *line is

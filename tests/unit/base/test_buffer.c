@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static void what_is_appended_stands_in_order(void **state)
+static void appended_bytes_are_in_order(void **state)
 {
     (void)state;
     coffer__buffer buffer = COFFER__BUFFER_INIT;
@@ -102,7 +102,7 @@ static void released_memory_belongs_to_the_caller(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_appended_stands_in_order),
+        cmocka_unit_test(appended_bytes_are_in_order),
         cmocka_unit_test(it_grows_as_far_as_it_must),
         cmocka_unit_test(the_maximum_holds_and_the_failure_sticks),
         cmocka_unit_test(a_length_that_cannot_be_counted_fails),

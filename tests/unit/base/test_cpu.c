@@ -34,7 +34,7 @@ static void a_lower_level_of_the_same_family_can_be_asked_for(void **state)
     unsetenv("COFFER_CPU");
 }
 
-static void a_level_that_the_machine_lacks_or_nobody_knows_leaves_the_best(void **state)
+static void an_unsupported_or_unknown_level_is_ignored(void **state)
 {
     (void)state;
     const char *foreign = coffer__cpu_best() == COFFER__CPU_NEON ? "avx512" : "neon";
@@ -51,7 +51,7 @@ int main(void)
         cmocka_unit_test(the_best_level_is_used_when_nothing_is_asked_for),
         cmocka_unit_test(generic_can_be_asked_for_everywhere),
         cmocka_unit_test(a_lower_level_of_the_same_family_can_be_asked_for),
-        cmocka_unit_test(a_level_that_the_machine_lacks_or_nobody_knows_leaves_the_best),
+        cmocka_unit_test(an_unsupported_or_unknown_level_is_ignored),
     };
     return cmocka_run_group_tests_name("cpu", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "base/cursor.h"
 
-static void numbers_come_in_the_order_they_lie(void **state)
+static void numbers_come_in_the_stored_order(void **state)
 {
     (void)state;
     static const uint8_t bytes[] = { 0x7F, 1, 2, 1,    2,    3, 4, 1, 2, 3, 4, 5,    6,   7,
@@ -76,7 +76,7 @@ static void a_cursor_over_nothing_is_at_its_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_come_in_the_order_they_lie),
+        cmocka_unit_test(numbers_come_in_the_stored_order),
         cmocka_unit_test(a_read_past_the_end_gives_zero_and_the_failure_stays),
         cmocka_unit_test(bytes_are_borrowed_and_bounded),
         cmocka_unit_test(skipping_past_the_end_fails),

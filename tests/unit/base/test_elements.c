@@ -634,7 +634,7 @@ static void signal_and_direction_are_measured(void **state)
     assert_close(coffer__comparison_snr(&c), 10 * log10l(25.0L / 50), 1e-14);
 }
 
-static void integers_past_the_digits_of_a_double_are_told_apart(void **state)
+static void integers_past_the_digits_of_a_double_are_distinguished(void **state)
 {
     (void)state;
     int64_t a[2] = { INT64_MAX, INT64_MIN }, b[2] = { INT64_MAX - 1, INT64_MIN };
@@ -714,7 +714,7 @@ int main(void)
         cmocka_unit_test(nans_are_equal_to_each_other_and_to_nothing_else),
         cmocka_unit_test(equal_rows_are_equal_in_every_measure),
         cmocka_unit_test(signal_and_direction_are_measured),
-        cmocka_unit_test(integers_past_the_digits_of_a_double_are_told_apart),
+        cmocka_unit_test(integers_past_the_digits_of_a_double_are_distinguished),
         cmocka_unit_test(types_may_differ),
         cmocka_unit_test(merged_comparisons_are_the_comparison_of_the_whole),
     };

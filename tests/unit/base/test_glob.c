@@ -100,7 +100,7 @@ static void only_len_bytes_of_the_text_count(void **state)
     assert_true(coffer__glob_match("a?b", "a\0b", 3));
 }
 
-static void a_hundred_stars_are_no_trap(void **state)
+static void a_hundred_stars_match_in_reasonable_time(void **state)
 {
     (void)state;
     char pattern[301], text[20001];
@@ -125,7 +125,7 @@ int main(void)
         cmocka_unit_test(a_set_that_never_closes_is_plain_text),
         cmocka_unit_test(a_backslash_takes_the_meaning_away),
         cmocka_unit_test(only_len_bytes_of_the_text_count),
-        cmocka_unit_test(a_hundred_stars_are_no_trap),
+        cmocka_unit_test(a_hundred_stars_match_in_reasonable_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

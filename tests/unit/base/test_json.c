@@ -24,9 +24,9 @@ static coffer__json *parse(const char *text)
     return json;
 }
 
-/* ---- What a good text gives ---- */
+/* ---- Valid texts ---- */
 
-static void every_kind_of_value_is_told_apart(void **state)
+static void every_kind_of_value_is_distinguished(void **state)
 {
     (void)state;
     coffer__json *json = parse(" [null, true, false, 0, 18446744073709551615, -1, -9223372036854775808,"
@@ -143,7 +143,7 @@ static void the_text_may_end_at_the_last_byte_of_memory_that_is_ours(void **stat
     }
 }
 
-/* ---- What a bad text gives ---- */
+/* ---- Invalid texts ---- */
 
 typedef struct mistake {
     const char *text;
@@ -160,9 +160,9 @@ static const mistake mistakes[] = {
     { "nul", COFFER_E_BAD_JSON, 3, "expected true, false or null" },
     { "[true,falsy]", COFFER_E_BAD_JSON, 10, "expected true, false or null" },
     { "trUe", COFFER_E_BAD_JSON, 2, "expected true, false or null" },
-    { "truex", COFFER_E_BAD_JSON, 4, "text goes on after the value" },
-    { "{} {}", COFFER_E_BAD_JSON, 3, "text goes on after the value" },
-    { "[1]]", COFFER_E_BAD_JSON, 3, "text goes on after the value" },
+    { "truex", COFFER_E_BAD_JSON, 4, "unexpected text after the value" },
+    { "{} {}", COFFER_E_BAD_JSON, 3, "unexpected text after the value" },
+    { "[1]]", COFFER_E_BAD_JSON, 3, "unexpected text after the value" },
     { "[", COFFER_E_BAD_JSON, 1, "unexpected end where a value was due" },
     { "[1", COFFER_E_BAD_JSON, 2, "unexpected end inside an array" },
     { "[1,", COFFER_E_BAD_JSON, 3, "unexpected end where a value was due" },
@@ -208,7 +208,7 @@ static const mistake mistakes[] = {
     { "1e", COFFER_E_BAD_JSON, 2, "expected a digit in the exponent" },
     { "1e+", COFFER_E_BAD_JSON, 3, "expected a digit in the exponent" },
     { "[1E-x]", COFFER_E_BAD_JSON, 4, "expected a digit in the exponent" },
-    { "0x10", COFFER_E_BAD_JSON, 1, "text goes on after the value" },
+    { "0x10", COFFER_E_BAD_JSON, 1, "unexpected text after the value" },
     { "NaN", COFFER_E_BAD_JSON, 0, "expected a value" },
     { "[Infinity]", COFFER_E_BAD_JSON, 1, "expected a value" },
     { "// note\n1", COFFER_E_BAD_JSON, 0, "expected a value" },
@@ -220,10 +220,10 @@ static const mistake mistakes[] = {
     { "\"\xED\xA0\x80\"", COFFER_E_BAD_TEXT, 1, "not UTF-8" },
     { "{} \x80", COFFER_E_BAD_TEXT, 3, "not UTF-8" },
     { "[1,\xC3\xA9]", COFFER_E_BAD_JSON, 3, "expected a value" },
-    { "{\"a\":1,\"a\":2}", COFFER_E_DUPLICATE, 7, "key \"a\" stands twice" },
-    { "{\"a\":1,\"\\u0061\":2}", COFFER_E_DUPLICATE, 7, "key \"a\" stands twice" },
+    { "{\"a\":1,\"a\":2}", COFFER_E_DUPLICATE, 7, "duplicate key \"a\"" },
+    { "{\"a\":1,\"\\u0061\":2}", COFFER_E_DUPLICATE, 7, "duplicate key \"a\"" },
     { "[{\"b\":{\"a\":1},\"a\":{\"x\":[{}, {\"y\":0 , \"y\":1}]}}]", COFFER_E_DUPLICATE, 37, "key \"y\"" },
-    { "{\"\":1,\"\":2}", COFFER_E_DUPLICATE, 6, "key \"\" stands twice" },
+    { "{\"\":1,\"\":2}", COFFER_E_DUPLICATE, 6, "duplicate key \"\"" },
 };
 
 static void each_mistake_is_named_and_placed(void **state)
@@ -242,7 +242,7 @@ static void each_mistake_is_named_and_placed(void **state)
     }
 }
 
-static void a_nul_is_no_end_of_the_text(void **state)
+static void a_nul_does_not_end_the_text(void **state)
 {
     (void)state;
     coffer__json *json;
@@ -440,7 +440,7 @@ static void object_of(coffer__buffer *out, unsigned count, unsigned repeated)
     coffer__buffer_append(out, "}", 1);
 }
 
-static void a_key_that_stands_twice_is_found_among_any_number(void **state)
+static void a_duplicate_key_is_found_among_any_number(void **state)
 {
     (void)state;
     static const unsigned counts[] = { 1, 2, 7, 8, 9, 10, 100, 5000 };
@@ -545,7 +545,7 @@ static void the_parser_names_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_value_is_told_apart),
+        cmocka_unit_test(every_kind_of_value_is_distinguished),
         cmocka_unit_test(a_value_alone_is_a_text),
         cmocka_unit_test(strings_are_unescaped_and_may_hold_nuls),
         cmocka_unit_test(iteration_visits_children_and_skips_grandchildren),
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(numbers_are_taken_only_where_they_fit),
         cmocka_unit_test(the_text_may_end_at_the_last_byte_of_memory_that_is_ours),
         cmocka_unit_test(each_mistake_is_named_and_placed),
-        cmocka_unit_test(a_nul_is_no_end_of_the_text),
+        cmocka_unit_test(a_nul_does_not_end_the_text),
         cmocka_unit_test(parser_and_explainer_agree_on_every_small_change),
         cmocka_unit_test(every_cut_of_a_text_is_refused_where_it_was_cut),
         cmocka_unit_test(numbers_at_the_edge_of_the_range_are_read),
@@ -561,7 +561,7 @@ int main(void)
         cmocka_unit_test(what_python_calls_numbers_is_read_only_where_it_is_asked_for),
         cmocka_unit_test(depth_is_limited_to_the_level),
         cmocka_unit_test(size_is_limited_before_anything_is_read),
-        cmocka_unit_test(a_key_that_stands_twice_is_found_among_any_number),
+        cmocka_unit_test(a_duplicate_key_is_found_among_any_number),
         cmocka_unit_test(the_same_key_in_two_objects_is_fine),
         cmocka_unit_test(keys_made_to_collide_are_checked_too),
         cmocka_unit_test(a_million_keys_are_checked_in_linear_time),

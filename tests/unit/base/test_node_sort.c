@@ -63,7 +63,7 @@ static void equal_items_stay_in_the_order_they_had(void **state)
     coffer_node_free(root);
 }
 
-static void a_list_that_is_not_there_is_left_alone(void **state)
+static void sorting_a_missing_list_does_nothing(void **state)
 {
     coffer_node *root = sorted(3);
     (void)state;
@@ -78,7 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_any_length_are_in_order_afterwards),
         cmocka_unit_test(equal_items_stay_in_the_order_they_had),
-        cmocka_unit_test(a_list_that_is_not_there_is_left_alone),
+        cmocka_unit_test(sorting_a_missing_list_does_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void durations_need_their_unit(void **state)
     assert_false(coffer__parse_duration(&microseconds, "12"));
 }
 
-static void what_is_no_quantity_is_refused(void **state)
+static void an_invalid_quantity_is_refused(void **state)
 {
     static const char *const wrong[] = {
         "", "-1", "+1", " 1", "1 ", "K", "1.", ".5K", "1x", "1e3", "18446744073709551616", "99999999T"
@@ -61,7 +61,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_have_units_of_both_kinds),
         cmocka_unit_test(durations_need_their_unit),
-        cmocka_unit_test(what_is_no_quantity_is_refused),
+        cmocka_unit_test(an_invalid_quantity_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

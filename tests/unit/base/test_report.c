@@ -47,7 +47,7 @@ static void a_failed_call_becomes_a_finding(void **state)
     coffer_report_free(report);
 }
 
-static void a_full_report_goes_on_counting(void **state)
+static void a_full_report_continues_to_count(void **state)
 {
     (void)state;
     coffer_report *report;
@@ -242,7 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(findings_are_kept_in_order_with_their_place),
         cmocka_unit_test(a_failed_call_becomes_a_finding),
-        cmocka_unit_test(a_full_report_goes_on_counting),
+        cmocka_unit_test(a_full_report_continues_to_count),
         cmocka_unit_test(the_default_is_a_thousand_findings),
         cmocka_unit_test(severities_have_names),
         cmocka_unit_test(a_new_root_is_an_empty_map),

@@ -44,7 +44,7 @@ static void sums_past_64_bits_are_refused(void **state)
     (void)state;
     profile_refuses_text("huge.collapsed",
                          "a 9223372036854775807\nb 9223372036854775807\nc 9223372036854775807\n",
-                         COFFER_E_OUT_OF_BOUNDS, "more than 64 bits");
+                         COFFER_E_OUT_OF_BOUNDS, "do not fit into 64 bits");
 }
 
 static void frames_past_the_limit_are_refused(void **state)

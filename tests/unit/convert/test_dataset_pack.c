@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- What the tests pack ---- */
+/* ---- Input files ---- */
 
 static coffer__buffer tiny_png(uint8_t gray)
 {

@@ -31,7 +31,7 @@ static void a_profile_keeps_total_peak_and_end_of_each_stack(void **state)
     assert_int_equal(profile_bytes("a.mlyze", "main", "leaks"), 40);
 }
 
-/* What is live at the peak and at the end may be the same blocks, others, or some of both. */
+/* The blocks live at the peak and those live at the end may be the same, distinct, or overlap. */
 static void bytes_are_exact_whatever_the_sizes_say(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void more_blocks_than_the_limit_are_put_together(void **state)
     assert_true(totals.allocs < 5000);
 }
 
-static void what_is_no_heap_profile_is_refused(void **state)
+static void other_profiles_are_refused(void **state)
 {
     (void)state;
     profile_refuses_text("b.dhat", FILE_OF("3", "heap", "", FRAMES), COFFER_E_UNSUPPORTED_VERSION,
@@ -150,7 +150,7 @@ int main(void)
         cmocka_unit_test(a_profile_keeps_total_peak_and_end_of_each_stack),
         cmocka_unit_test(bytes_are_exact_whatever_the_sizes_say),
         cmocka_unit_test(more_blocks_than_the_limit_are_put_together),
-        cmocka_unit_test(what_is_no_heap_profile_is_refused),
+        cmocka_unit_test(other_profiles_are_refused),
         cmocka_unit_test(a_sample_survives_the_way_there_and_back),
         cmocka_unit_test(everything_that_the_viewer_asks_for_is_there),
     };

@@ -289,7 +289,7 @@ static void q8_and_q4_become_blocks_with_the_same_numbers(void **state)
     coffer_tensors *set = open_set(path);
     assert_expected(set, "q8.4x512", "Q8_0");
     assert_expected(set, "q4.4x512", "Q4_0");
-    assert_expected(set, "q8.3x300", "F32"); /* a row that is no whole number of blocks */
+    assert_expected(set, "q8.3x300", "F32"); /* a row is not a multiple of the block size */
     assert_expected(set, "q4.1x1", "F32");
     assert_expected(set, "k4.4x512", "F32");
     assert_expected(set, "k2.3x300", "F32");
@@ -397,7 +397,7 @@ static void unsigned_integers_widen_and_what_gguf_lacks_is_refused(void **state)
     temp_assert_only(temp_folder, "u.mcf", NULL);
 }
 
-/* ---- What is refused ---- */
+/* ---- Refused conversions ---- */
 
 static void a_type_that_is_not_decoded_leaves_no_file(void **state)
 {
@@ -447,7 +447,7 @@ static void the_input_cannot_be_the_output(void **state)
     free(before);
 }
 
-/* What somebody wrote into the table by hand. */
+/* A key that was edited by hand. */
 static void put_kv(const char *path, const char *key, const char *text)
 {
     coffer_mcf_kv kv = { .struct_size = sizeof kv,
@@ -466,7 +466,7 @@ static void put_kv(const char *path, const char *key, const char *text)
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }
 
-static void keys_that_are_no_values_of_their_type_are_refused(void **state)
+static void keys_with_values_of_another_type_are_refused(void **state)
 {
     static const char *const bad[][2] = {
         { "gguf.k#u8", "256" },           { "gguf.k#u8", "-1" },       { "gguf.k#i8", "-129" },
@@ -509,7 +509,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_type_that_is_not_decoded_leaves_no_file, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(a_part_of_a_split_model_is_refused, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(the_input_cannot_be_the_output, temp_setup, temp_teardown),
-        cmocka_unit_test_setup_teardown(keys_that_are_no_values_of_their_type_are_refused, temp_setup,
+        cmocka_unit_test_setup_teardown(keys_with_values_of_another_type_are_refused, temp_setup,
                                         temp_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

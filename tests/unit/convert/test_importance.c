@@ -87,7 +87,7 @@ static void sums_of_the_old_layout_are_divided_by_their_calls(void **state)
     coffer__buffer_free(&file);
 }
 
-static void what_stands_behind_the_entries_may_be_missing(void **state)
+static void bytes_after_the_entries_may_be_missing(void **state)
 {
     static const float expected[] = { 1, 2, 3 };
     coffer__buffer file = imatrix();
@@ -109,7 +109,7 @@ static void refused(const void *bytes, size_t len)
     assert_true(strlen(err.text) > 0);
 }
 
-static void an_old_matrix_that_is_cut_or_lies_is_refused(void **state)
+static void an_old_matrix_that_is_truncated_or_false_is_refused(void **state)
 {
     coffer__buffer file = imatrix();
     (void)state;
@@ -207,8 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(sums_of_the_old_layout_are_divided_by_their_calls, fresh),
-        cmocka_unit_test_setup(what_stands_behind_the_entries_may_be_missing, fresh),
-        cmocka_unit_test_setup(an_old_matrix_that_is_cut_or_lies_is_refused, fresh),
+        cmocka_unit_test_setup(bytes_after_the_entries_may_be_missing, fresh),
+        cmocka_unit_test_setup(an_old_matrix_that_is_truncated_or_false_is_refused, fresh),
         cmocka_unit_test_setup(vectors_are_found_by_name_with_and_without_weight, fresh),
         cmocka_unit_test_setup(sums_of_the_new_layout_are_divided_by_their_counts, fresh),
         cmocka_unit_test_setup(another_length_is_an_error_with_both, fresh),

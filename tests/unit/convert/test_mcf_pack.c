@@ -24,7 +24,7 @@ static const char *in_folder(const char *name)
     return temp_path(temp_folder, name);
 }
 
-/* One that stays while a test goes on. */
+/* A path whose memory stays valid until the end of the test. */
 static const char *kept_path(const char *name)
 {
     static char paths[16][300];
@@ -120,7 +120,7 @@ static void refused(coffer_status expected, const char *const *inputs, size_t co
     assert_false(temp_exists(in_folder("out.mcf")));
 }
 
-/* ---- What goes in ---- */
+/* ---- Inputs ---- */
 
 static void a_folder_is_packed_with_all_that_belongs_to_it(void **state)
 {
@@ -324,7 +324,7 @@ static void a_large_tensor_is_cast_in_pieces(void **state)
     free(values);
 }
 
-static void tied_tensors_share_a_payload_unless_told_otherwise(void **state)
+static void tied_tensors_share_a_payload_by_default(void **state)
 {
     (void)state;
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
@@ -369,7 +369,7 @@ static void a_model_packed_again_is_the_same_file(void **state)
     free(second);
 }
 
-/* ---- What is refused ---- */
+/* ---- Refused inputs ---- */
 
 static void two_inputs_with_one_name_are_refused_with_both_files(void **state)
 {
@@ -484,7 +484,7 @@ static int stop(void *context, uint64_t done, uint64_t total)
     return ++*(int *)context > 0;
 }
 
-static void a_caller_who_wants_no_more_is_heard(void **state)
+static void a_callback_can_stop_the_walk(void **state)
 {
     (void)state;
     int calls = 0;
@@ -512,7 +512,7 @@ int main(void)
         cmocka_unit_test_setup(globs_choose_tensors, fresh_folder),
         cmocka_unit_test_setup(a_cast_changes_floats_and_nothing_else, fresh_folder),
         cmocka_unit_test_setup(a_large_tensor_is_cast_in_pieces, fresh_folder),
-        cmocka_unit_test_setup(tied_tensors_share_a_payload_unless_told_otherwise, fresh_folder),
+        cmocka_unit_test_setup(tied_tensors_share_a_payload_by_default, fresh_folder),
         cmocka_unit_test_setup(a_model_packed_again_is_the_same_file, fresh_folder),
         cmocka_unit_test_setup(two_inputs_with_one_name_are_refused_with_both_files, fresh_folder),
         cmocka_unit_test_setup(a_glob_that_matches_nothing_is_refused, fresh_folder),
@@ -520,7 +520,7 @@ int main(void)
         cmocka_unit_test_setup(broken_files_of_a_folder_are_named, fresh_folder),
         cmocka_unit_test_setup(a_config_nested_too_deep_is_refused, fresh_folder),
         cmocka_unit_test_setup(wrong_options_are_refused, fresh_folder),
-        cmocka_unit_test_setup(a_caller_who_wants_no_more_is_heard, fresh_folder),
+        cmocka_unit_test_setup(a_callback_can_stop_the_walk, fresh_folder),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -133,7 +133,7 @@ static void a_damaged_trace_is_exported_only_when_asked_for(void **state)
     }
 }
 
-static void addresses_that_come_again_leave_no_block_behind(void **state)
+static void reused_addresses_leave_no_live_block(void **state)
 {
     trace_builder made;
     (void)state;
@@ -183,7 +183,7 @@ int main(void)
         cmocka_unit_test(csv_has_every_event_with_its_names),
         cmocka_unit_test(names_that_are_not_known_are_question_marks),
         cmocka_unit_test(a_damaged_trace_is_exported_only_when_asked_for),
-        cmocka_unit_test(addresses_that_come_again_leave_no_block_behind),
+        cmocka_unit_test(reused_addresses_leave_no_live_block),
         cmocka_unit_test(texts_with_control_characters_stay_on_their_line),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

@@ -164,7 +164,7 @@ static void records_and_metadata_come_back_through_every_kind(void **state)
     }
 }
 
-static void names_and_sequences_in_columns_stand_in_for_metadata(void **state)
+static void names_and_sequences_in_columns_replace_metadata(void **state)
 {
     (void)state;
     static const char *const kinds[] = { "records.csv", "records.jsonl" };
@@ -637,7 +637,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_and_metadata_come_back_through_every_kind),
-        cmocka_unit_test(names_and_sequences_in_columns_stand_in_for_metadata),
+        cmocka_unit_test(names_and_sequences_in_columns_replace_metadata),
         cmocka_unit_test(the_array_is_what_numpy_expects),
         cmocka_unit_test(columns_go_to_files_of_their_own),
         cmocka_unit_test(raw_bytes_are_the_array_without_its_header),

@@ -240,7 +240,7 @@ static void a_type_that_a_file_cannot_hold_is_an_error_with_the_nearest_option(v
     matrix_must_refuse(COFFER_E_UNSUPPORTED, "--part real, imag or abs", "c.pycauset", "m.npy", "dtype",
                        "f64", NULL);
     matrix_must_refuse(COFFER_E_UNSUPPORTED, "--dtype c64", "c.pycauset", "m.npy", "dtype", "c32", NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "there are bit, i8", "c.pycauset", "m.npy", "dtype",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "must be one of bit, i8", "c.pycauset", "m.npy", "dtype",
                        "float7", NULL);
     matrix_must_convert("c.pycauset", "m.csv", "part", "imag", NULL);
     assert_true(temp_holds(temp_path(temp_folder, "m.csv"), "10.0,11.0\n12.0,13.0\n", 20));
@@ -250,7 +250,7 @@ static void a_type_that_a_file_cannot_hold_is_an_error_with_the_nearest_option(v
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0", "f.pycauset", "m.npy", "dtype", "i32",
                        NULL);
     temp_copy(VECTORS "dense-int8.pycauset", temp_path(temp_folder, "i.pycauset"));
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: -6 does not fit u8; --dtype i8",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: -6 does not fit u8; use --dtype i8",
                        "i.pycauset", "m.npy", "dtype", "u8", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "does not fit a bit", "i.pycauset", "m.npy", "dtype", "bit",
                        NULL);

@@ -56,13 +56,13 @@ static void a_dataset_is_chosen_by_its_name(void **state)
 {
     (void)state;
     take("two-datasets.h5");
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--dataset says which one: a, b/x", "in.h5", "x.pycauset",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "choose one with --dataset: a, b/x", "in.h5", "x.pycauset",
                        NULL);
     matrix_must_convert("in.h5", "m.pycauset", "dataset", "b/x", NULL);
     matrix_assert_values("m.pycauset", 2, 3, (double[]){ 0, 1, 2, 3, 4, 5 });
     matrix_must_convert("in.h5", "m.pycauset", "dataset", "/a", NULL);
     matrix_assert_values("m.pycauset", 3, 1, (double[]){ 0, 1, 2 });
-    matrix_must_refuse(COFFER_E_UNSUPPORTED, "does not hold numbers", "in.h5", "x.pycauset", "dataset",
+    matrix_must_refuse(COFFER_E_UNSUPPORTED, "does not contain numbers", "in.h5", "x.pycauset", "dataset",
                        "text", NULL);
     matrix_must_refuse(COFFER_E_NOT_FOUND, "\"b\"", "in.h5", "x.pycauset", "dataset", "b", NULL);
 }
@@ -93,9 +93,9 @@ static void no_link_leads_out_of_the_file(void **state)
     matrix_must_refuse(COFFER_E_NOT_FOUND, "elsewhere", "in.h5", "x.pycauset", "dataset", "elsewhere", NULL);
     matrix_must_refuse(COFFER_E_MISSING, "no dataset", "in.h5", "x.pycauset", NULL);
     take("external-storage.h5");
-    matrix_must_refuse(COFFER_E_UNSAFE_PATH, "in other files", "in.h5", "x.pycauset", NULL);
+    matrix_must_refuse(COFFER_E_UNSAFE_PATH, "in external files", "in.h5", "x.pycauset", NULL);
     take("virtual.h5");
-    matrix_must_refuse(COFFER_E_UNSAFE_PATH, "in other files", "in.h5", "x.pycauset", NULL);
+    matrix_must_refuse(COFFER_E_UNSAFE_PATH, "in external files", "in.h5", "x.pycauset", NULL);
     assert_int_equal(chdir(before), 0);
     free(before);
     temp_assert_only(temp_folder, "m.pycauset", "secret.h5", "secret.raw", "in.h5", NULL);

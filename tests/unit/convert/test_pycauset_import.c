@@ -1,4 +1,4 @@
-/* What other programs write becomes matrices; what is not right is refused and leaves nothing behind. */
+/* Files of other programs become matrices; invalid files are refused, and no output file remains. */
 #include "support/archive.h"
 #include "support/conversion.h"
 
@@ -135,7 +135,7 @@ static void an_array_of_an_archive_is_chosen_by_name(void **state)
     (void)state;
     for (int deflate = 0; deflate < 2; deflate++) {
         put_archive(deflate, 0);
-        matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--member says which one: a, b", "a.npz", "x.pycauset",
+        matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "choose one with --member: a, b", "a.npz", "x.pycauset",
                            NULL);
         matrix_must_refuse(COFFER_E_NOT_FOUND, "no array \"c\" in the archive; there are a, b", "a.npz",
                            "x.pycauset", "member", "c", NULL);
@@ -306,17 +306,17 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
 {
     (void)state;
     put_text("m.csv", "0,1\n2,0\n");
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not symmetric; --type dense", "m.csv", "x.pycauset",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not symmetric; use --type dense", "m.csv", "x.pycauset",
                        "type", "symmetric", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "not antisymmetric", "m.csv", "x.pycauset", "type",
                        "antisymmetric", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "", "m.csv", "x.pycauset", "type", "triangular", NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 1, column 0: 2 does not fit a bit; --dtype i64",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 1, column 0: 2 does not fit a bit; use --dtype i64",
                        "m.csv", "x.pycauset", "type", "causal", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "is not a vector", "m.csv", "x.pycauset", "type", "vector",
                        NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "must be one of dense", "m.csv", "x.pycauset", "type", "round",
-                       NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "must be one of dense", "m.csv", "x.pycauset", "type",
+                       "round", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--type triangular", "m.csv", "x.pycauset", "diagonal",
                        NULL, NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--dtype i64", "m.csv", "x.pycauset", "type",
@@ -328,7 +328,7 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 0: 0.5 does not fit i8", "m.csv",
                        "x.pycauset", "dtype", "i8", NULL);
     put_text("m.csv", "1,300\n");
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 1: 300 does not fit i8; --dtype i64",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "row 0, column 1: 300 does not fit i8; use --dtype i64",
                        "m.csv", "x.pycauset", "dtype", "i8", NULL);
     put_text("m.csv", "9223372036854775808.0,1\n");
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "does not fit i64", "m.csv", "x.pycauset", "dtype", "i64",

@@ -66,7 +66,7 @@ static void assert_same_files(const char *a, const char *b)
     free(bytes);
 }
 
-/* ---- What becomes of what ---- */
+/* ---- Which tensors are quantized ---- */
 
 static void float_tensors_of_two_dimensions_are_quantized_and_others_copied(void **state)
 {
@@ -164,7 +164,7 @@ static void quantized_tensors_are_copied_unless_asked_otherwise(void **state)
     assert_int_equal(type_of(other_path, "deep.weight"), COFFER_DTYPE_K3);
 }
 
-/* ---- What is written ---- */
+/* ---- The written file ---- */
 
 static void payloads_are_those_of_the_encoder_whatever_the_bands(void **state)
 {
@@ -306,7 +306,7 @@ static void a_dry_run_gives_the_same_table_and_writes_nothing(void **state)
     opts.dry_run = false;
     assert_int_equal(coffer_mcf_quantize(wet, out_path, in_path, &opts, NULL), COFFER_OK);
     const coffer_node *a = row_of(dry, "deep.weight"), *b = row_of(wet, "deep.weight");
-    /* Of a row: two super-scales, ten sub-scales, codes of half a byte. */
+    /* A row has two super-scales, ten sub-scales, and codes of half a byte. */
     assert_true(coffer_node_get_f64(coffer_node_find(a, "bits")) == 8.0 * (4 + 10 + 160) / 320);
     double snr = coffer_node_get_f64(coffer_node_find(a, "snr_db"));
     assert_true(snr > 19.0 && snr < 25.0);

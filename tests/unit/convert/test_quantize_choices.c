@@ -229,7 +229,7 @@ static void whole_scales_are_the_bounds_over_the_largest_code(void **state)
     free(values);
 }
 
-static void a_percentile_is_exact_and_cuts_what_lies_beyond(void **state)
+static void a_percentile_is_exact_and_clips_values_beyond_it(void **state)
 {
     static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_INT8,
                                                    NULL };
@@ -301,7 +301,7 @@ int main(void)
         cmocka_unit_test_setup(a_target_is_reached_and_a_larger_one_costs_less, fresh),
         cmocka_unit_test_setup(a_target_keeps_to_the_rules_and_chooses_the_same_again, fresh),
         cmocka_unit_test_setup(whole_scales_are_the_bounds_over_the_largest_code, fresh),
-        cmocka_unit_test_setup(a_percentile_is_exact_and_cuts_what_lies_beyond, fresh),
+        cmocka_unit_test_setup(a_percentile_is_exact_and_clips_values_beyond_it, fresh),
         cmocka_unit_test_setup(zeros_alone_have_a_scale_of_zero_and_stay_zeros, fresh),
         cmocka_unit_test_setup(numbers_that_are_not_finite_stop_whole_scales_too, fresh),
     };

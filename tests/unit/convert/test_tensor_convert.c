@@ -196,7 +196,7 @@ static void shards_hold_no_more_than_asked_for_and_are_found_by_the_index(void *
         assert_true(bytes <= 20);
         coffer_tensors_close(out);
     }
-    /* What fits into one file needs no index. */
+    /* A model that fits into one file does not need an index. */
     must_convert("m.mcf", "one.safetensors", &large, 1);
     assert_false(temp_exists(in_folder("one.safetensors.index.json")));
     out = open_set("one.safetensors");

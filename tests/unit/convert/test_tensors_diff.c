@@ -99,7 +99,7 @@ static void values_that_differ_are_measured(void **state)
     gguf_close_set(&b);
 }
 
-static void names_and_shapes_are_told(void **state)
+static void names_and_shapes_are_reported(void **state)
 {
     made_tensor one[] = { tensor("a", base), tensor("m", base), tensor("s", base) };
     made_tensor two[] = { tensor("m", base), tensor("s", base), tensor("z", base) };
@@ -147,7 +147,7 @@ static void another_type_is_a_difference_unless_there_is_a_tolerance(void **stat
     gguf_close_set(&b);
 }
 
-static void nan_against_a_number_is_a_difference_and_nan_against_nan_is_none(void **state)
+static void nan_differs_from_a_number_and_equals_nan(void **state)
 {
     float with_nan[] = { 1, 2, NAN, 4, 5, 6 }, other_nan[] = { 1, 2, -NAN, 4, 5, 6 };
     made_tensor one = tensor("w", base), two = tensor("w", with_nan), three = tensor("w", other_nan);
@@ -344,9 +344,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_with_the_same_tensors_are_equal),
         cmocka_unit_test(values_that_differ_are_measured),
-        cmocka_unit_test(names_and_shapes_are_told),
+        cmocka_unit_test(names_and_shapes_are_reported),
         cmocka_unit_test(another_type_is_a_difference_unless_there_is_a_tolerance),
-        cmocka_unit_test(nan_against_a_number_is_a_difference_and_nan_against_nan_is_none),
+        cmocka_unit_test(nan_differs_from_a_number_and_equals_nan),
         cmocka_unit_test(blocks_compare_with_what_they_decode_to),
         cmocka_unit_test(blocks_that_are_not_decoded_compare_by_their_bytes),
         cmocka_unit_test(metadata_of_files_of_one_kind_is_compared),

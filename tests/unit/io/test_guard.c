@@ -214,7 +214,7 @@ static void own_info_handler(int signal_number, siginfo_t *info, void *context)
     handled = signal_number;
 }
 
-/* Reads from a mapping that no source knows of, with nothing behind it. */
+/* Reads past the end of the file through a mapping that does not belong to a source. */
 static int read_foreign_mapping(void)
 {
     int fd = open(temp_path(folder, "foreign"), O_RDWR | O_CREAT | O_TRUNC, 0600);

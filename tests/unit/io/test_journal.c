@@ -93,7 +93,7 @@ static void only_what_was_journalled_or_appended_may_be_overwritten(void **state
     assert_int_equal(coffer__update_begin(update, ranges, 3, NULL), COFFER_OK);
     assert_int_equal(coffer__update_append(update, "tail", 4, NULL), COFFER_OK);
     assert_int_equal(coffer__update_overwrite(update, 4, "xx", 2, &err), COFFER_E_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.text, "2 bytes at 4 are outside the ranges the update was begun for"));
+    assert_non_null(strstr(err.text, "2 bytes at 4 are outside the ranges of this update"));
     assert_int_equal(coffer__update_overwrite(update, 11, "xx", 2, NULL), COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer__update_overwrite(update, 14, "xx", 2, NULL), COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer__update_overwrite(update, 23, "xx", 2, NULL), COFFER_E_INVALID_ARGUMENT);
@@ -459,7 +459,7 @@ static void a_whole_journal_that_makes_no_sense_is_an_error(void **state)
     made = make_journal(1, OLD_SIZE, 2);
     make_range(&made, 5, "AA", 2);
     make_range(&made, 4, "AA", 2);
-    assert_refused(&made, COFFER_E_OVERLAP, "the range at 5 begins before the one before it ends at 6");
+    assert_refused(&made, COFFER_E_OVERLAP, "the range at 5 overlaps the one before, which ends at 6");
 
     made = make_journal(1, OLD_SIZE + 1, 0);
     assert_refused(&made, COFFER_E_TRUNCATED, "the journal was written for 21 bytes, the file has 20");
@@ -516,7 +516,7 @@ static void what_an_interrupted_update_left_is_undone_at_the_next_open(void **st
     coffer__update_close(update);
 }
 
-static void rolling_back_what_is_not_there_is_an_error(void **state)
+static void rolling_back_a_missing_file_is_an_error(void **state)
 {
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
@@ -549,7 +549,7 @@ int main(void)
         cmocka_unit_test_setup(bytes_that_the_file_lost_come_from_the_journal, write_old),
         cmocka_unit_test_setup(a_journal_larger_than_any_is_not_loaded, write_old),
         cmocka_unit_test_setup(what_an_interrupted_update_left_is_undone_at_the_next_open, write_old),
-        cmocka_unit_test_setup(rolling_back_what_is_not_there_is_an_error, write_old),
+        cmocka_unit_test_setup(rolling_back_a_missing_file_is_an_error, write_old),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

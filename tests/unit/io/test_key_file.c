@@ -1,11 +1,11 @@
 /* Keys as people keep them. */
 #include "io/key_file.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ static void anything_else_is_refused_and_leaves_no_key(void **state)
         "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1",
         "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1g",
         "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f00",
-        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f and a remark behind it",
+        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f and a remark after it",
     };
     static const uint8_t none[COFFER__KEY_SIZE];
     (void)state;
@@ -82,7 +82,7 @@ static void anything_else_is_refused_and_leaves_no_key(void **state)
     }
 }
 
-static void a_file_that_is_not_there_is_said_to_be(void **state)
+static void a_missing_file_is_reported(void **state)
 {
     uint8_t key[COFFER__KEY_SIZE];
     coffer_error err = COFFER_ERROR_INIT;
@@ -97,7 +97,7 @@ int main(void)
         cmocka_unit_test(thirty_two_bytes_are_a_key_as_they_are),
         cmocka_unit_test(sixty_four_digits_are_a_key_with_a_line_end_or_without),
         cmocka_unit_test(anything_else_is_refused_and_leaves_no_key),
-        cmocka_unit_test(a_file_that_is_not_there_is_said_to_be),
+        cmocka_unit_test(a_missing_file_is_reported),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -54,7 +54,7 @@ static void another_process_is_turned_away_too(void **state)
     close(fd);
 }
 
-static void what_is_no_regular_file_cannot_be_locked(void **state)
+static void only_a_regular_file_can_be_locked(void **state)
 {
     (void)state;
     int fd = -1;
@@ -73,7 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_writer_is_turned_away_until_the_first_is_done),
         cmocka_unit_test(another_process_is_turned_away_too),
-        cmocka_unit_test(what_is_no_regular_file_cannot_be_locked),
+        cmocka_unit_test(only_a_regular_file_can_be_locked),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -191,7 +191,7 @@ static void a_file_can_be_locked_from_its_first_moment_and_stay_open(void **stat
     close(other);
 }
 
-static void a_partial_file_stays_and_is_gone_on_with(void **state)
+static void a_partial_file_stays_and_is_resumed(void **state)
 {
     (void)state;
     coffer__sink *sink = NULL, *second = NULL;
@@ -270,7 +270,7 @@ static void a_name_that_a_folder_took_meanwhile_is_an_error(void **state)
 
 /* ---- Content ---- */
 
-/* Writes the big sample in pieces around the size of the buffer, with patches before and behind it. */
+/* Writes the big sample in pieces around the size of the buffer, with patches before and after the buffer. */
 static void write_big(coffer__sink *sink)
 {
     const size_t pieces[] = { 1, (1 << 20) - 1, 1 << 20, 5, (1 << 20) - 7 };
@@ -492,7 +492,7 @@ int main(void)
         cmocka_unit_test_setup(an_exclusive_sink_replaces_nothing, empty_folder),
         cmocka_unit_test_setup(without_syncs_the_name_is_still_taken_at_the_end, empty_folder),
         cmocka_unit_test_setup(a_file_can_be_locked_from_its_first_moment_and_stay_open, empty_folder),
-        cmocka_unit_test_setup(a_partial_file_stays_and_is_gone_on_with, empty_folder),
+        cmocka_unit_test_setup(a_partial_file_stays_and_is_resumed, empty_folder),
         cmocka_unit_test_setup(a_file_that_is_being_updated_is_not_replaced, empty_folder),
         cmocka_unit_test_setup(what_was_written_can_be_read_back, empty_folder),
         cmocka_unit_test_setup(a_path_that_cannot_be_written_says_why, empty_folder),

@@ -48,7 +48,7 @@ static coffer_source *open_sample(const char *name, coffer_access access)
     return open_as(temp_path(folder, name), access);
 }
 
-/* ---- What every kind does ---- */
+/* ---- Every kind of source ---- */
 
 static void assert_reads_sample(coffer_source *src)
 {
@@ -170,7 +170,7 @@ static void a_callers_own_source_works_like_the_others(void **state)
     assert_int_equal(closed, 1);
 }
 
-/* ---- What is no regular file ---- */
+/* ---- Not regular files ---- */
 
 static void what_cannot_be_read_says_why(void **state)
 {

@@ -96,7 +96,7 @@ static void more_files_than_the_table_holds_are_still_written(void **state)
     temp_assert_only(temp_folder, NULL);
 }
 
-static void a_folder_that_is_not_there_is_an_error(void **state)
+static void a_missing_folder_is_an_error(void **state)
 {
     (void)state;
     int fd = -1;
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test(a_dying_program_removes_what_it_was_writing),
         cmocka_unit_test(a_child_does_not_remove_what_its_parent_writes),
         cmocka_unit_test(more_files_than_the_table_holds_are_still_written),
-        cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+        cmocka_unit_test(a_missing_folder_is_an_error),
         cmocka_unit_test(a_file_without_a_name_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

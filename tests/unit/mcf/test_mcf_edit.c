@@ -151,7 +151,7 @@ static void wrong_changes_are_refused_and_leave_the_file_as_it_was(void **state)
     free(before);
 }
 
-static void a_change_to_what_stands_there_writes_nothing(void **state)
+static void a_change_to_the_same_value_writes_nothing(void **state)
 {
     size_t len = 0;
     uint8_t *before = temp_read(path, &len);
@@ -161,7 +161,7 @@ static void a_change_to_what_stands_there_writes_nothing(void **state)
     free(before);
 }
 
-static void sums_can_be_removed_and_made_anew(void **state)
+static void sums_can_be_removed_and_computed_again(void **state)
 {
     coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
@@ -227,7 +227,7 @@ static void content_hash(uint8_t out[32], const char *of)
     coffer_source_close(src);
 }
 
-static void compacting_drops_what_edits_left_behind(void **state)
+static void compacting_drops_bytes_that_edits_left_unused(void **state)
 {
     uint8_t before[32], after[32];
     coffer_source *src;
@@ -301,11 +301,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(fields_and_keys_of_the_model_info_change, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(wrong_changes_are_refused_and_leave_the_file_as_it_was, fresh,
                                         temp_teardown),
-        cmocka_unit_test_setup_teardown(a_change_to_what_stands_there_writes_nothing, fresh, temp_teardown),
-        cmocka_unit_test_setup_teardown(sums_can_be_removed_and_made_anew, fresh, temp_teardown),
+        cmocka_unit_test_setup_teardown(a_change_to_the_same_value_writes_nothing, fresh, temp_teardown),
+        cmocka_unit_test_setup_teardown(sums_can_be_removed_and_computed_again, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(an_editor_holds_the_write_lock, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(an_editor_commits_once, fresh, temp_teardown),
-        cmocka_unit_test_setup_teardown(compacting_drops_what_edits_left_behind, fresh, temp_teardown),
+        cmocka_unit_test_setup_teardown(compacting_drops_bytes_that_edits_left_unused, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(compacting_into_another_file_leaves_the_old_one, fresh,
                                         temp_teardown),
         cmocka_unit_test_setup_teardown(every_vector_that_opens_compacts_to_a_clean_file_of_the_same_content,

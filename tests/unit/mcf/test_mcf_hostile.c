@@ -240,7 +240,7 @@ static void bytes_that_nothing_refers_to_are_a_note(void **state)
     free(of.bytes);
 }
 
-static void names_that_stand_twice_are_found(void **state)
+static void duplicate_names_are_found(void **state)
 {
     const tensor_row rows[3] = { { "b", 6, 1, { 4, 0 }, DATA_AT, 4 },
                                  { "a", 6, 1, { 4, 0 }, DATA_AT + 64, 4 },
@@ -309,7 +309,7 @@ static void json_that_is_deep_broken_or_cut_is_found(void **state)
     assert_found(make(&good_row, 1, "{\"a\": \"\xff\"}"), COFFER_E_BAD_TEXT, "config.json");
 }
 
-static void a_section_that_stands_twice_is_a_warning(void **state)
+static void a_duplicate_section_is_a_warning(void **state)
 {
     image of = make(&good_row, 1, "{}");
     (void)state;
@@ -327,7 +327,7 @@ static void a_section_that_stands_twice_is_a_warning(void **state)
 }
 
 /* Nothing of the tensor is divided by or read; the others stay. */
-static void a_quantized_tensor_whose_shape_lies_outside_is_refused_not_decoded(void **state)
+static void a_quantized_tensor_with_a_false_shape_is_refused_not_decoded(void **state)
 {
     static const uint32_t types[] = { 0x10, 0x11, 0x20, 0x31 };
     const tensor_row rows[2] = { { "bad", 0x20, 2, { 1, 32 }, DATA_AT, 96 }, good_row };
@@ -349,7 +349,7 @@ static void a_quantized_tensor_whose_shape_lies_outside_is_refused_not_decoded(v
     }
 }
 
-static void names_that_are_no_text_are_spelled_and_found(void **state)
+static void names_that_are_not_text_are_escaped_and_found(void **state)
 {
     const tensor_row rows[2] = { { "w\xff\xc3\xa9_", 6, 1, { 4, 0 }, DATA_AT, 4 }, good_row };
     image of = make(rows, 2, "{}");
@@ -365,7 +365,7 @@ static void names_that_are_no_text_are_spelled_and_found(void **state)
     free(of.bytes);
 }
 
-/* ---- A little that stands for a lot ---- */
+/* ---- Amplification ---- */
 
 /* Every entry has the whole string table for its name, or every dim of the table for its shape. */
 static image sharing_image(uint32_t count, bool names)
@@ -574,14 +574,14 @@ int main(void)
         cmocka_unit_test(payloads_that_share_some_bytes_overlap_and_aliases_do_not),
         cmocka_unit_test(payloads_over_sections_or_the_header_overlap),
         cmocka_unit_test(bytes_that_nothing_refers_to_are_a_note),
-        cmocka_unit_test(names_that_stand_twice_are_found),
+        cmocka_unit_test(duplicate_names_are_found),
         cmocka_unit_test(names_outside_of_the_strings_are_found),
         cmocka_unit_test(reserved_fields_types_ranks_and_text_are_looked_at),
         cmocka_unit_test(quantized_tensors_need_flag_record_and_alignment),
         cmocka_unit_test(json_that_is_deep_broken_or_cut_is_found),
-        cmocka_unit_test(a_section_that_stands_twice_is_a_warning),
-        cmocka_unit_test(a_quantized_tensor_whose_shape_lies_outside_is_refused_not_decoded),
-        cmocka_unit_test(names_that_are_no_text_are_spelled_and_found),
+        cmocka_unit_test(a_duplicate_section_is_a_warning),
+        cmocka_unit_test(a_quantized_tensor_with_a_false_shape_is_refused_not_decoded),
+        cmocka_unit_test(names_that_are_not_text_are_escaped_and_found),
         cmocka_unit_test(names_and_shapes_that_all_entries_share_are_bounded),
         cmocka_unit_test(texts_that_all_keys_share_are_bounded),
         cmocka_unit_test(what_quantized_payloads_may_not_hold_is_found),

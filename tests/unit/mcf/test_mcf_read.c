@@ -112,7 +112,7 @@ static void scalars_and_empty_tensors_are_single_rows(void **state)
     coffer_source_close(src);
 }
 
-static void a_lookup_finds_every_name_though_the_claimed_order_is_a_lie(void **state)
+static void a_lookup_finds_every_name_even_if_the_claimed_order_is_false(void **state)
 {
     static const char *const files[] = { VECTORS "index-not-sorted.mcf", VECTORS "plain.mcf" };
     (void)state;
@@ -314,7 +314,7 @@ int main(void)
         cmocka_unit_test(every_quantized_vector_decodes_bit_for_bit_over_every_source),
         cmocka_unit_test(rows_of_plain_tensors_are_their_bytes_or_their_values),
         cmocka_unit_test(scalars_and_empty_tensors_are_single_rows),
-        cmocka_unit_test(a_lookup_finds_every_name_though_the_claimed_order_is_a_lie),
+        cmocka_unit_test(a_lookup_finds_every_name_even_if_the_claimed_order_is_false),
         cmocka_unit_test(threads_share_a_handle),
         cmocka_unit_test(everything_that_is_missing_is_one_error),
         cmocka_unit_test(many_tensors_are_loaded_at_once),

@@ -1,4 +1,4 @@
-/* What is saved of damaged models, and what is said about the rest. */
+/* Repair of damaged models: what is saved, and what is reported as lost. */
 #include "base/bytes.h"
 #include "support/model.h"
 
@@ -90,7 +90,7 @@ static void a_download_that_broke_off_keeps_the_tensors_that_are_whole(void **st
     free(bytes);
 }
 
-/* The index came behind the payloads and is cut off; the ModelInfo in front of them is left. */
+/* The index, after the payloads, is cut off; the ModelInfo before them remains. */
 static void without_an_index_nothing_names_the_tensors(void **state)
 {
     size_t len = 0;
@@ -154,7 +154,7 @@ static void a_wrong_file_size_alone_loses_nothing(void **state)
     free(bytes);
 }
 
-static void damaged_bytes_are_taken_over_and_said_to_be_so(void **state)
+static void damaged_bytes_are_copied_and_reported(void **state)
 {
     size_t len = 0;
     uint8_t *bytes = eight_tensors(&len, false);
@@ -231,7 +231,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_damaged_directory_is_rebuilt_from_the_index, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(a_clean_model_is_copied_as_it_is, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(a_wrong_file_size_alone_loses_nothing, fresh, temp_teardown),
-        cmocka_unit_test_setup_teardown(damaged_bytes_are_taken_over_and_said_to_be_so, fresh, temp_teardown),
+        cmocka_unit_test_setup_teardown(damaged_bytes_are_copied_and_reported, fresh, temp_teardown),
         cmocka_unit_test_setup_teardown(a_model_with_nothing_to_save_is_an_error_and_leaves_no_file, fresh,
                                         temp_teardown),
         cmocka_unit_test_setup_teardown(a_file_is_repaired_onto_its_own_path, fresh, temp_teardown),

@@ -65,7 +65,7 @@ static void equal_payloads_are_written_once(void **state)
 }
 
 /* All alike where samples are taken: which are the same shows only when they are looked at whole. */
-static void payloads_that_differ_in_one_byte_are_told_apart(void **state)
+static void payloads_that_differ_in_one_byte_are_distinguished(void **state)
 {
     enum { SIZE = 65536 };
     static const struct {
@@ -140,7 +140,7 @@ static void the_layout_is_what_the_format_asks_of_writers(void **state)
     free(bytes);
 }
 
-static void a_reserved_index_stands_in_front_of_the_payloads(void **state)
+static void a_reserved_index_is_stored_before_the_payloads(void **state)
 {
     const uint64_t dims[1] = { 4 };
     const char *path = path_of("front.mcf");
@@ -198,7 +198,7 @@ static void mistakes_of_the_caller_are_refused(void **state)
 }
 
 /* 40 MiB: sums of its first chunks would have been counted before the scales come. */
-static void scales_may_come_behind_their_codes_and_the_sums_are_right(void **state)
+static void scales_may_follow_their_codes_and_the_sums_are_right(void **state)
 {
     const char *path = path_of("late.mcf");
     uint64_t dims[2] = { 40, (uint64_t)1 << 20 }, size, codes_at;
@@ -381,15 +381,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_reads_back),
         cmocka_unit_test(equal_payloads_are_written_once),
-        cmocka_unit_test(payloads_that_differ_in_one_byte_are_told_apart),
+        cmocka_unit_test(payloads_that_differ_in_one_byte_are_distinguished),
         cmocka_unit_test(equal_calls_give_equal_bytes),
         cmocka_unit_test(the_layout_is_what_the_format_asks_of_writers),
-        cmocka_unit_test(a_reserved_index_stands_in_front_of_the_payloads),
+        cmocka_unit_test(a_reserved_index_is_stored_before_the_payloads),
         cmocka_unit_test(mistakes_of_the_caller_are_refused),
         cmocka_unit_test(an_existing_file_is_replaced_only_when_asked),
         cmocka_unit_test(shorter_structs_of_older_programs_are_accepted),
         cmocka_unit_test(a_model_of_nothing_is_refused),
-        cmocka_unit_test(scales_may_come_behind_their_codes_and_the_sums_are_right),
+        cmocka_unit_test(scales_may_follow_their_codes_and_the_sums_are_right),
         cmocka_unit_test(quantized_tensors_get_their_records),
         cmocka_unit_test(large_payloads_from_any_source_have_right_sums),
     };

@@ -77,7 +77,7 @@ static void a_cut_sound_is_an_error_wherever_it_is_cut(void **state)
     coffer__buffer_free(&wav);
 }
 
-static void a_streamed_wav_goes_on_to_its_end(void **state)
+static void a_streamed_wav_is_read_to_its_end(void **state)
 {
     (void)state;
     coffer__buffer wav = wav_build(16000, 1, samples, 6);
@@ -125,7 +125,7 @@ int main(void)
         cmocka_unit_test(flac_becomes_the_numbers_that_went_in),
         cmocka_unit_test(wav_of_another_codec_is_counted_by_the_library),
         cmocka_unit_test(a_cut_sound_is_an_error_wherever_it_is_cut),
-        cmocka_unit_test(a_streamed_wav_goes_on_to_its_end),
+        cmocka_unit_test(a_streamed_wav_is_read_to_its_end),
         cmocka_unit_test(the_room_for_samples_is_checked),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
     };

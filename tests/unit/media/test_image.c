@@ -271,7 +271,7 @@ static void colors_for_print_are_refused_by_name(void **state)
     assert_non_null(strstr(err.text, "CMYK"));
 }
 
-static void what_is_no_picture_is_not_recognized(void **state)
+static void other_bytes_are_not_recognized_as_a_picture(void **state)
 {
     (void)state;
     coffer_image_info info = COFFER_IMAGE_INFO_INIT;
@@ -298,7 +298,7 @@ int main(void)
         cmocka_unit_test(a_header_that_claims_more_than_its_bytes_could_hold_takes_no_memory),
         cmocka_unit_test(limits_bound_the_pixels),
         cmocka_unit_test(colors_for_print_are_refused_by_name),
-        cmocka_unit_test(what_is_no_picture_is_not_recognized),
+        cmocka_unit_test(other_bytes_are_not_recognized_as_a_picture),
     };
     return cmocka_run_group_tests(tests, make_decoder, free_decoder);
 }

@@ -221,7 +221,7 @@ static void note(void *context, uint64_t sample, size_t field, const coffer_erro
     of->fields[of->count++] = field;
 }
 
-static void damaged_values_are_skipped_and_told(void **state)
+static void damaged_values_are_skipped_and_reported(void **state)
 {
     static uint8_t data[SMALL_FIELDS][ROOM];
     static uint64_t offsets[SMALL_FIELDS][SAMPLES + 1];
@@ -297,8 +297,7 @@ static void an_encrypted_field_without_a_key_is_an_error_even_when_skipping(void
     of.set = dataset_open(of.src);
     make_batch(&of, 1, COFFER_MLDF_POLICY_SKIP);
     coffer_mldf_target target = { sizeof(coffer_mldf_target), SMALL_IMAGE, data, ROOM, 256, NULL, NULL };
-    assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL),
-                     COFFER_E_KEY_NEEDED);
+    assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 1, &target, 1, NULL), COFFER_E_KEY_NEEDED);
     close_fixture(&of);
 }
 
@@ -383,7 +382,7 @@ int main(void)
         cmocka_unit_test(the_size_of_a_batch_is_what_reading_it_takes),
         cmocka_unit_test(what_does_not_fit_is_an_error_and_never_damage),
         cmocka_unit_test(samples_and_fields_that_are_not_there_are_errors),
-        cmocka_unit_test(damaged_values_are_skipped_and_told),
+        cmocka_unit_test(damaged_values_are_skipped_and_reported),
         cmocka_unit_test(the_first_damaged_value_ends_a_call_that_skips_nothing),
         cmocka_unit_test(an_encrypted_field_without_a_key_is_an_error_even_when_skipping),
         cmocka_unit_test(a_column_is_the_scalars_of_its_field),

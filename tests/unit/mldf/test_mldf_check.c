@@ -182,7 +182,7 @@ static void rows_point_into_the_table_or_nowhere(void **state)
     end(&of);
 }
 
-static void a_file_cut_short_is_told_as_such(void **state)
+static void a_truncated_file_is_reported(void **state)
 {
     fixture of = small(true);
     (void)state;
@@ -457,7 +457,7 @@ static void damaged_samples_are_listed_in_order(void **state)
     end(&of);
 }
 
-static void without_checksums_frames_and_seals_tell_of_damage(void **state)
+static void without_checksums_frames_and_seals_reveal_damage(void **state)
 {
     static const uint64_t expected[] = { 3, 7 };
     dataset_opts opts = { .key = key };
@@ -489,9 +489,36 @@ static void a_report_that_is_full_ends_the_search(void **state)
     end(&of);
 }
 
+static void a_value_that_cannot_be_decoded_is_named_once(void **state)
+{
+    fixture of = { .made = dataset_new(1, NULL) };
+    (void)state;
+    dataset_field(of.made, "b", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD);
+    dataset_bytes(of.made, 0, 0, "hello", 5, NULL);
+    of.bytes = dataset_make(&of.len, &of.places, of.made);
+    of.bytes[of.places.data] ^= 0xFF; /* the magic number of the frame */
+    coffer_source *src = dataset_source_of(of.bytes, of.len);
+    coffer_report *report = dataset_check(src, true);
+    const char *text = dataset_text(report, COFFER_E_BAD_VALUE);
+    assert_ptr_equal(strstr(text, "sample 0, field b: its "), text);
+    assert_null(strstr(text + 1, "sample"));
+    assert_non_null(strstr(text, "bytes are not a zstd frame"));
+    coffer_mldf *set = dataset_open(src);
+    coffer_bytes value = COFFER_BYTES_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    assert_int_equal(coffer_mldf_read(&value, NULL, set, 0, 0, &err), COFFER_E_BAD_VALUE);
+    assert_ptr_equal(strstr(err.text, "sample 0, field b: its "), err.text);
+    coffer_free(value.data);
+    coffer_mldf_close(set);
+    coffer_report_free(report);
+    coffer_source_close(src);
+    end(&of);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_that_cannot_be_decoded_is_named_once),
         cmocka_unit_test(whole_sets_are_clean_in_every_layout),
         cmocka_unit_test(odd_headers_are_warnings),
         cmocka_unit_test(flags_of_the_file_and_of_its_fields_belong_together),
@@ -499,7 +526,7 @@ int main(void)
         cmocka_unit_test(parts_that_overlap_are_errors),
         cmocka_unit_test(every_mistake_of_the_table_has_its_code),
         cmocka_unit_test(rows_point_into_the_table_or_nowhere),
-        cmocka_unit_test(a_file_cut_short_is_told_as_such),
+        cmocka_unit_test(a_truncated_file_is_reported),
         cmocka_unit_test(changed_bytes_are_found_and_the_samples_named),
         cmocka_unit_test(texts_must_be_what_their_encoding_says),
         cmocka_unit_test(pictures_and_sounds_must_be_what_their_rows_say),
@@ -512,7 +539,7 @@ int main(void)
         cmocka_unit_test(encrypted_payloads_are_looked_into_when_the_key_is_given),
         cmocka_unit_test(findings_are_the_same_for_any_number_of_threads),
         cmocka_unit_test(damaged_samples_are_listed_in_order),
-        cmocka_unit_test(without_checksums_frames_and_seals_tell_of_damage),
+        cmocka_unit_test(without_checksums_frames_and_seals_reveal_damage),
         cmocka_unit_test(a_report_that_is_full_ends_the_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

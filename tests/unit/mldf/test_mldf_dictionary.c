@@ -95,7 +95,7 @@ static void a_trained_dictionary_makes_the_set_smaller_and_stays_with_it(void **
     smaller = create("small.mldf", &dictionary);
     assert_true(smaller < plain * 8 / 10);
     expect_texts("small.mldf", SAMPLES);
-    /* What is appended is compressed with it. */
+    /* Appended values are compressed with the dictionary. */
     assert_int_equal(coffer_mldf_writer_append_to(&writer, path("small.mldf"), &opts, NULL), COFFER_OK);
     write_texts(writer, SAMPLES, 100);
     expect_texts("small.mldf", SAMPLES + 100);

@@ -95,7 +95,7 @@ static void samples_and_fields_that_are_not_there_are_refused(void **state)
     temp_assert_only(temp_folder, "a.mldf", NULL);
 }
 
-static void sets_are_put_one_behind_the_other(void **state)
+static void sets_are_concatenated(void **state)
 {
     uint64_t which[35];
     coffer_mldf_writer_opts opts = dataset_small_pages();
@@ -238,7 +238,7 @@ int main(void)
         cmocka_unit_test(samples_are_taken_in_the_order_asked_for),
         cmocka_unit_test(fields_are_taken_in_the_order_asked_for),
         cmocka_unit_test(samples_and_fields_that_are_not_there_are_refused),
-        cmocka_unit_test(sets_are_put_one_behind_the_other),
+        cmocka_unit_test(sets_are_concatenated),
         cmocka_unit_test(sets_with_other_fields_are_refused_with_the_first_difference),
         cmocka_unit_test(a_damaged_payload_stops_the_copy),
         cmocka_unit_test(moving_encrypted_samples_needs_the_key),

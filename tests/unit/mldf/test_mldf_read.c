@@ -138,7 +138,7 @@ static void views_are_the_bytes_where_they_are_stored_as_they_are(void **state)
     close_fixture(&of);
 }
 
-static void what_is_not_there_is_told_with_its_numbers(void **state)
+static void a_missing_item_is_reported_with_its_numbers(void **state)
 {
     fixture of;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
@@ -340,7 +340,7 @@ int main(void)
         cmocka_unit_test(a_read_touches_the_row_entry_and_the_payload_and_nothing_else),
         cmocka_unit_test(a_verified_read_looks_at_few_entries_of_the_table),
         cmocka_unit_test(views_are_the_bytes_where_they_are_stored_as_they_are),
-        cmocka_unit_test(what_is_not_there_is_told_with_its_numbers),
+        cmocka_unit_test(a_missing_item_is_reported_with_its_numbers),
         cmocka_unit_test(pointers_that_lead_outside_are_errors_that_name_the_sample),
         cmocka_unit_test(verifying_finds_foreign_pointers_and_changed_bytes),
         cmocka_unit_test(typed_accessors_give_values_or_say_what_is_there),

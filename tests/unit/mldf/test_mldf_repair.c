@@ -196,7 +196,7 @@ static void a_copy_with_other_bytes_or_fields_is_not_used(void **state)
     free(bytes);
 }
 
-static void a_set_that_lost_its_table_is_made_anew_from_the_rows(void **state)
+static void a_set_without_its_table_is_rebuilt_from_the_rows(void **state)
 {
     dataset_places places;
     dataset_opts opts = { .checksummed = true };
@@ -343,7 +343,7 @@ int main(void)
         cmocka_unit_test_setup(encrypted_samples_keep_their_numbers_without_the_key, empty_folder),
         cmocka_unit_test_setup(damaged_samples_are_fetched_from_a_copy, empty_folder),
         cmocka_unit_test_setup(a_copy_with_other_bytes_or_fields_is_not_used, empty_folder),
-        cmocka_unit_test_setup(a_set_that_lost_its_table_is_made_anew_from_the_rows, empty_folder),
+        cmocka_unit_test_setup(a_set_without_its_table_is_rebuilt_from_the_rows, empty_folder),
         cmocka_unit_test_setup(of_a_cut_set_the_samples_in_front_of_the_cut_are_saved, empty_folder),
         cmocka_unit_test_setup(a_cut_set_whose_rows_came_last_is_saved_by_a_copy_only, empty_folder),
         cmocka_unit_test_setup(wrong_sums_and_flags_of_the_header_are_put_right, empty_folder),

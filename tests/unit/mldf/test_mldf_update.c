@@ -70,7 +70,7 @@ static void sets_of_other_writers_are_appended_to(void **state)
 }
 
 /* The sum of the data may reach to the next part. */
-static void sums_of_other_writers_go_on_where_they_ended(void **state)
+static void sums_of_other_writers_are_continued(void **state)
 {
     dataset_opts opts = { .rows_last = true, .checksummed = true };
     dataset *set = dataset_small(12, &opts);
@@ -332,7 +332,8 @@ static void deleting_from_an_encrypted_set_needs_the_key(void **state)
     opts.key = NULL;
     assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_KEY_NEEDED);
     opts.key = wrong;
-    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err), COFFER_E_AUTHENTICATION_FAILED);
+    assert_int_equal(coffer_mldf_update_delete(path(), first, 1, &opts, &err),
+                     COFFER_E_AUTHENTICATION_FAILED);
     assert_non_null(strstr(err.text, "authentication failed for sample 1"));
     dataset_expect(path(), NULL, 10);
     temp_assert_only(temp_folder, "set.mldf", NULL);
@@ -343,7 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appended_samples_follow_the_old_ones),
         cmocka_unit_test(sets_of_other_writers_are_appended_to),
-        cmocka_unit_test(sums_of_other_writers_go_on_where_they_ended),
+        cmocka_unit_test(sums_of_other_writers_are_continued),
         cmocka_unit_test(appending_nothing_leaves_the_file_as_it_was),
         cmocka_unit_test(a_discarded_append_leaves_the_file_as_it_was),
         cmocka_unit_test(a_damaged_table_is_found_before_it_is_copied),

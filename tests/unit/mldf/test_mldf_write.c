@@ -87,7 +87,7 @@ static uint64_t number_at(const uint8_t *bytes, size_t at, size_t width)
     return number;
 }
 
-static void the_parts_stand_where_the_format_wants_them(void **state)
+static void the_parts_are_where_the_format_requires_them(void **state)
 {
     size_t len = 0;
     uint8_t *bytes;
@@ -112,7 +112,7 @@ static void the_parts_stand_where_the_format_wants_them(void **state)
     free(bytes);
 }
 
-static void absent_and_empty_are_told_apart(void **state)
+static void absent_and_empty_values_are_distinguished(void **state)
 {
     coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[2] = { dataset_field_of("a", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ZSTD),
@@ -291,8 +291,7 @@ static void options_that_make_no_sense_are_refused(void **state)
                      COFFER_E_INVALID_ARGUMENT);
     opts = dataset_small_pages();
     opts.key = NULL;
-    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL),
-                     COFFER_E_KEY_NEEDED);
+    assert_int_equal(coffer_mldf_writer_create(&writer, path(), &field, 1, &opts, NULL), COFFER_E_KEY_NEEDED);
     assert_null(writer);
     temp_assert_only(temp_folder, NULL);
 }
@@ -324,8 +323,8 @@ int main(void)
         cmocka_unit_test(a_set_without_samples_is_a_set),
         cmocka_unit_test(the_bytes_do_not_depend_on_the_threads),
         cmocka_unit_test(rows_and_tables_spill_without_changing_the_file),
-        cmocka_unit_test(the_parts_stand_where_the_format_wants_them),
-        cmocka_unit_test(absent_and_empty_are_told_apart),
+        cmocka_unit_test(the_parts_are_where_the_format_requires_them),
+        cmocka_unit_test(absent_and_empty_values_are_distinguished),
         cmocka_unit_test(large_values_and_small_ones_keep_their_order),
         cmocka_unit_test(a_value_set_again_takes_the_place_of_the_first),
         cmocka_unit_test(values_that_do_not_fit_their_field_are_refused_and_change_nothing),

@@ -116,7 +116,7 @@ static size_t block_place(const trace_builder *t, size_t index)
     return at;
 }
 
-/* Five blocks of 40 events; `value` stands at `field` of the third block's header. */
+/* Five blocks of 40 events; `value` is stored at `field` of the third block's header. */
 static void assert_walk_stops(size_t field, uint32_t value, coffer_status expected, const char *words)
 {
     coffer_error err = COFFER_ERROR_INIT;

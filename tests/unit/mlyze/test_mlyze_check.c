@@ -1,4 +1,4 @@
-/* What check says of traces. */
+/* Findings of check in traces. */
 #include "support/trace.h"
 
 #include "base/bytes.h"
@@ -53,7 +53,7 @@ static void good_traces_have_no_finding(void **state)
     }
 }
 
-static void bytes_of_the_header_that_should_be_zero_are_told(void **state)
+static void nonzero_reserved_bytes_of_the_header_are_reported(void **state)
 {
     trace_builder t;
     (void)state;
@@ -86,7 +86,7 @@ static void checksums_are_verified_and_the_rest_is_checked_all_the_same(void **s
     assert_finds(&t, 1, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, "events 160 to 199 are lost");
 }
 
-static void counts_that_do_not_fit_are_told(void **state)
+static void inconsistent_counts_are_reported(void **state)
 {
     trace_builder t;
     (void)state;
@@ -105,7 +105,7 @@ static void counts_that_do_not_fit_are_told(void **state)
     assert_finds(&t, 1, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, "says 51 events and has 50");
 }
 
-static void names_that_no_table_lists_are_told_once_each(void **state)
+static void names_that_no_table_lists_are_reported_once_each(void **state)
 {
     trace_builder t;
     (void)state;
@@ -182,7 +182,7 @@ static void extensions_that_are_not_known_are_a_note(void **state)
     assert_finds(&t, 1, COFFER_E_BAD_VALUE, COFFER_ERROR, "event of type 8");
 }
 
-static void blocks_that_go_back_in_time_are_told(void **state)
+static void blocks_that_go_back_in_time_are_reported(void **state)
 {
     trace_builder t;
     (void)state;
@@ -257,14 +257,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_traces_have_no_finding),
-        cmocka_unit_test(bytes_of_the_header_that_should_be_zero_are_told),
+        cmocka_unit_test(nonzero_reserved_bytes_of_the_header_are_reported),
         cmocka_unit_test(checksums_are_verified_and_the_rest_is_checked_all_the_same),
-        cmocka_unit_test(counts_that_do_not_fit_are_told),
-        cmocka_unit_test(names_that_no_table_lists_are_told_once_each),
+        cmocka_unit_test(inconsistent_counts_are_reported),
+        cmocka_unit_test(names_that_no_table_lists_are_reported_once_each),
         cmocka_unit_test(frees_and_allocations_that_do_not_fit_are_warnings),
         cmocka_unit_test(snapshots_begin_before_they_end),
         cmocka_unit_test(extensions_that_are_not_known_are_a_note),
-        cmocka_unit_test(blocks_that_go_back_in_time_are_told),
+        cmocka_unit_test(blocks_that_go_back_in_time_are_reported),
         cmocka_unit_test(over_long_numbers_are_one_warning),
         cmocka_unit_test(metadata_that_cannot_be_read_does_not_hide_the_events),
         cmocka_unit_test(memlyze_gets_a_warning_for_each_quirk),

@@ -1,4 +1,4 @@
-/* A compressed trace that is cut anywhere: every whole event before the cut is there, and is said to be. */
+/* A compressed trace that is cut anywhere: every complete event before the cut is read and counted. */
 #include "formats/mlyze/mlyze_private.h"
 #include "support/trace.h"
 
@@ -34,7 +34,7 @@ static void every_piece_of_an_lz4_block_gives_the_beginning_of_its_content(void 
     assert_int_equal(before, sizeof content);
 }
 
-static void what_is_no_lz4_block_ends_at_once_and_stays_in_its_room(void **state)
+static void an_invalid_lz4_block_fails_at_once_within_its_memory(void **state)
 {
     static const struct {
         uint8_t bytes[6];
@@ -136,7 +136,7 @@ static void a_block_without_compression_may_be_cut_as_well(void **state)
     trace_dispose(&made);
 }
 
-/* A header that asks for more than there is, over bytes that are no events. */
+/* A header that claims more bytes than the file has, before bytes that are not events. */
 static void a_cut_block_of_nonsense_has_no_events(void **state)
 {
     trace_builder made;
@@ -158,7 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_piece_of_an_lz4_block_gives_the_beginning_of_its_content),
-        cmocka_unit_test(what_is_no_lz4_block_ends_at_once_and_stays_in_its_room),
+        cmocka_unit_test(an_invalid_lz4_block_fails_at_once_within_its_memory),
         cmocka_unit_test(a_trace_cut_at_any_byte_has_every_whole_event_before_the_cut),
         cmocka_unit_test(a_block_without_compression_may_be_cut_as_well),
         cmocka_unit_test(a_cut_block_of_nonsense_has_no_events),

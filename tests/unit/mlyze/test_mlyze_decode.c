@@ -184,7 +184,7 @@ static void assert_stops(const char *bytes, size_t len, bool extensions, uint64_
 
 #define BYTES(text) text, sizeof(text) - 1
 
-static void what_is_no_event_stops_where_it_begins(void **state)
+static void an_invalid_event_ends_the_reading_at_its_start(void **state)
 {
     (void)state;
     assert_stops(BYTES("\4\0\0"), false, 0, COFFER__MLYZE_STOP_TYPE);
@@ -237,7 +237,7 @@ int main(void)
         cmocka_unit_test(the_fast_ways_decode_what_the_careful_one_does),
         cmocka_unit_test(any_bytes_stop_every_way_at_the_same_place),
         cmocka_unit_test(every_type_fills_its_columns),
-        cmocka_unit_test(what_is_no_event_stops_where_it_begins),
+        cmocka_unit_test(an_invalid_event_ends_the_reading_at_its_start),
         cmocka_unit_test(an_event_that_is_cut_anywhere_is_truncated),
         cmocka_unit_test(over_long_numbers_are_taken_and_counted),
     };

@@ -1,4 +1,4 @@
-/* What info and ls say of traces. */
+/* The output of info and ls for traces. */
 #include "support/trace.h"
 
 #include "base/bytes.h"
@@ -55,7 +55,7 @@ static void drop(void)
     node = NULL;
 }
 
-static void info_tells_header_tables_and_events(void **state)
+static void info_describes_header_tables_and_events(void **state)
 {
     trace_builder t;
     (void)state;
@@ -166,7 +166,7 @@ static void files_functions_threads_markers_and_blocks_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(info_tells_header_tables_and_events),
+        cmocka_unit_test(info_describes_header_tables_and_events),
         cmocka_unit_test(stacks_are_listed_by_their_innermost_frame),
         cmocka_unit_test(files_functions_threads_markers_and_blocks_are_listed),
     };

@@ -38,7 +38,7 @@ static const coffer_mlyze_stack_row *row_of(const coffer_mlyze_stats *stats, uin
     return NULL;
 }
 
-static void a_stack_that_grows_is_told_from_those_that_do_not(void **state)
+static void a_growing_stack_is_distinguished_from_others(void **state)
 {
     (void)state;
     static const uint64_t limits_of_memory[] = { UINT64_C(1) << 30, 1 };
@@ -70,7 +70,7 @@ static void a_stack_that_grows_is_told_from_those_that_do_not(void **state)
     trace_dispose(&built);
 }
 
-static void growth_without_time_is_none(void **state)
+static void without_times_no_stack_grows(void **state)
 {
     (void)state;
     trace_builder built;
@@ -98,8 +98,8 @@ static void growth_without_time_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stack_that_grows_is_told_from_those_that_do_not),
-        cmocka_unit_test(growth_without_time_is_none),
+        cmocka_unit_test(a_growing_stack_is_distinguished_from_others),
+        cmocka_unit_test(without_times_no_stack_grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

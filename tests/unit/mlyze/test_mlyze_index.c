@@ -80,7 +80,7 @@ static void assert_finds_right(const char *path)
     coffer_source_close(src);
 }
 
-/* Whatever lies at the path, blocks and events come out as they are in the trace. */
+/* Whatever file is at the path of the index, blocks and events are read as they are in the trace. */
 static void assert_reads_right(const char *path)
 {
     coffer_source *src = trace_source(&built);
@@ -115,9 +115,9 @@ static int teardown(void **state)
     return temp_teardown(state);
 }
 
-/* ---- What it says ---- */
+/* ---- Content of the index ---- */
 
-static void an_index_tells_what_is_live_before_each_block(void **state)
+static void an_index_has_the_live_bytes_before_each_block(void **state)
 {
     size_t count = 0;
     uint64_t addresses[128], sizes[128], live = 0, bytes = 0;
@@ -200,7 +200,7 @@ static void a_plain_trace_has_an_index_too(void **state)
     built = compressed;
 }
 
-static void an_index_that_cannot_be_kept_is_no_failure(void **state)
+static void an_index_that_cannot_be_kept_is_not_a_failure(void **state)
 {
     size_t count = 0;
     (void)state;
@@ -208,7 +208,7 @@ static void an_index_that_cannot_be_kept_is_no_failure(void **state)
     assert_int_equal(count, EVENTS / PER_BLOCK);
 }
 
-/* ---- What does not fit ---- */
+/* ---- An index that does not match ---- */
 
 /* Changes a kept index by `change`; then everything must be as without it. */
 static void assert_survives(void (*change)(uint8_t *bytes, size_t *len), bool rebuilt)
@@ -347,7 +347,7 @@ static void lie_about_a_time(uint8_t *bytes, size_t *len)
     coffer__store_u64(entry_of(bytes, 7) + 16, coffer__load_u64(entry_of(bytes, 7) + 16) + 1);
 }
 
-static void an_index_that_lies_about_one_block_misleads_nobody(void **state)
+static void an_index_that_is_wrong_about_one_block_is_ignored(void **state)
 {
     (void)state;
     assert_survives(lie_about_an_offset, false);
@@ -443,12 +443,12 @@ static void building_can_be_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_index_tells_what_is_live_before_each_block, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_index_has_the_live_bytes_before_each_block, setup, teardown),
         cmocka_unit_test_setup_teardown(an_index_that_was_built_is_kept_and_used, setup, teardown),
         cmocka_unit_test_setup_teardown(a_plain_trace_has_an_index_too, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_index_that_cannot_be_kept_is_no_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_index_that_cannot_be_kept_is_not_a_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(an_index_that_does_not_fit_is_built_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_index_that_lies_about_one_block_misleads_nobody, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_index_that_is_wrong_about_one_block_is_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(many_threads_read_one_trace_while_its_index_turns_out_to_be_wrong,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(the_index_of_a_damaged_trace_covers_what_is_whole, setup, teardown),

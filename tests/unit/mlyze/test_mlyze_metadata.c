@@ -39,7 +39,7 @@ static void assert_refused(const char *json, coffer_status expected, uint64_t pl
     drop();
 }
 
-/* What check says of it: the code of the first finding, or COFFER_OK. */
+/* Asserts the first finding of check: its code, or COFFER_OK without findings. */
 static void assert_found(const char *json, coffer_status code, coffer_severity severity, const char *words)
 {
     trace_begin(&built, 0, json);
@@ -75,7 +75,7 @@ static void ids_may_be_sparse_and_as_large_as_64_bits(void **state)
     drop();
 }
 
-static void the_json_may_stand_in_any_order_with_any_spaces_and_other_keys(void **state)
+static void the_json_may_have_any_order_any_spaces_and_other_keys(void **state)
 {
     size_t len = 0, depth = 0;
     (void)state;
@@ -111,7 +111,7 @@ static void tables_may_be_missing(void **state)
     assert_found("{}", COFFER_E_MISSING, COFFER_WARNING, "stack_traces");
 }
 
-static void what_is_no_json_is_refused_with_its_place(void **state)
+static void invalid_json_is_refused_with_its_offset(void **state)
 {
     (void)state;
     assert_refused("{\"files\": }", COFFER_E_BAD_JSON, 10);
@@ -127,7 +127,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     assert_refused("[]", COFFER_E_BAD_JSON, 0);
 }
 
-static void keys_that_stand_twice_are_refused(void **state)
+static void duplicate_keys_are_refused(void **state)
 {
     (void)state;
     assert_refused("{\"stack_traces\": {\"1\": [], \"2\": [], \"1\": []}}", COFFER_E_DUPLICATE, 0);
@@ -139,7 +139,7 @@ static void keys_that_stand_twice_are_refused(void **state)
                  COFFER_E_DUPLICATE, COFFER_ERROR, "line");
 }
 
-static void entries_that_make_no_sense_are_passed_over_and_told(void **state)
+static void invalid_entries_are_skipped_and_reported(void **state)
 {
     const char *json =
         "{\"stack_traces\": {\"x\": [], \"-1\": [], \"01\": [], \"18446744073709551616\": [], \"1\": 5, "
@@ -213,7 +213,7 @@ static void assert_many_stacks_open(size_t count, uint64_t step)
     free(json);
 }
 
-static void a_million_stacks_are_no_burden(void **state)
+static void a_million_stacks_are_read_quickly(void **state)
 {
     (void)state;
     assert_many_stacks_open(1000000, 1);
@@ -243,13 +243,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_may_be_sparse_and_as_large_as_64_bits),
-        cmocka_unit_test(the_json_may_stand_in_any_order_with_any_spaces_and_other_keys),
+        cmocka_unit_test(the_json_may_have_any_order_any_spaces_and_other_keys),
         cmocka_unit_test(tables_may_be_missing),
-        cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
-        cmocka_unit_test(keys_that_stand_twice_are_refused),
-        cmocka_unit_test(entries_that_make_no_sense_are_passed_over_and_told),
+        cmocka_unit_test(invalid_json_is_refused_with_its_offset),
+        cmocka_unit_test(duplicate_keys_are_refused),
+        cmocka_unit_test(invalid_entries_are_skipped_and_reported),
         cmocka_unit_test(nesting_without_end_is_refused),
-        cmocka_unit_test(a_million_stacks_are_no_burden),
+        cmocka_unit_test(a_million_stacks_are_read_quickly),
         cmocka_unit_test(a_stack_may_be_a_million_frames_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

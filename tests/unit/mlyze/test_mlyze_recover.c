@@ -123,7 +123,7 @@ static void expect_trace(const char *name, size_t flushes)
     coffer_source_close(src);
 }
 
-/* ---- What is left is used ---- */
+/* ---- Recovered traces ---- */
 
 static void a_killed_recording_becomes_a_trace(void **state)
 {
@@ -241,7 +241,7 @@ static void any_byte_of_the_parts_may_be_wrong(void **state)
     free(bytes[1]);
 }
 
-static void a_damaged_block_does_not_take_those_behind_it_along(void **state)
+static void blocks_after_a_damaged_one_are_kept(void **state)
 {
     coffer_mlyze_writer_opts opts = options();
     size_t len;
@@ -349,7 +349,7 @@ static void names_that_a_finished_trace_left_are_just_removed(void **state)
     temp_assert_only(folder, "t.mlyze", NULL);
 }
 
-static void where_there_are_no_parts_nothing_is_recovered(void **state)
+static void without_parts_nothing_is_recovered(void **state)
 {
     coffer_report *report = NULL;
     coffer_error err = COFFER_ERROR_INIT;
@@ -394,7 +394,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_recording_cut_at_any_byte_keeps_every_whole_block, setup, teardown),
         cmocka_unit_test_setup_teardown(any_byte_of_the_parts_may_be_wrong, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_damaged_block_does_not_take_those_behind_it_along, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocks_after_a_damaged_one_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(
             blocks_that_were_not_compressed_are_and_a_plain_trace_can_be_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(another_recording_is_not_begun_over_the_parts_of_the_first, setup,
@@ -402,7 +402,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_whose_last_step_failed_are_known_to_be_complete, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(names_that_a_finished_trace_left_are_just_removed, setup, teardown),
-        cmocka_unit_test_setup_teardown(where_there_are_no_parts_nothing_is_recovered, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_parts_nothing_is_recovered, setup, teardown),
         cmocka_unit_test_setup_teardown(entries_of_later_versions_are_passed_over, setup, teardown),
     };
     return cmocka_run_group_tests_name("mlyze_recover", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Of a damaged trace every whole event is saved, and what is lost is said. */
+/* Repair saves every intact event of a damaged trace and reports the lost ones. */
 #include "formats/mlyze/mlyze_private.h"
 #include "support/trace.h"
 
@@ -207,7 +207,7 @@ static void a_damaged_block_is_dropped_and_named(void **state)
     trace_dispose(&made);
 }
 
-static void blocks_behind_a_damaged_header_are_found_again(void **state)
+static void blocks_after_a_damaged_header_are_found_again(void **state)
 {
     (void)state;
     for (int sums = 0; sums < 2; sums++) {
@@ -272,7 +272,7 @@ static void wrong_counts_and_lengths_are_put_right(void **state)
     trace_dispose(&made);
 }
 
-static void bytes_behind_the_events_and_in_reserved_places_are_dropped(void **state)
+static void bytes_after_the_events_and_in_reserved_places_are_dropped(void **state)
 {
     trace_builder made;
     (void)state;
@@ -287,7 +287,7 @@ static void bytes_behind_the_events_and_in_reserved_places_are_dropped(void **st
     trace_dispose(&made);
 }
 
-static void metadata_that_is_no_json_gives_way_to_empty_tables(void **state)
+static void metadata_that_is_not_json_is_replaced_by_empty_tables(void **state)
 {
     coffer_report *report = repair_file("vectors/mlyze/bad-json.mlyze");
     (void)state;
@@ -317,7 +317,7 @@ static void a_wrong_length_of_the_metadata_is_found_out(void **state)
     }
 }
 
-static void wrong_checksums_of_the_front_are_computed_anew(void **state)
+static void wrong_checksums_of_the_front_are_recomputed(void **state)
 {
     trace_builder made;
     (void)state;
@@ -381,13 +381,13 @@ int main(void)
         cmocka_unit_test(a_trace_cut_in_its_front_becomes_an_empty_one),
         cmocka_unit_test(a_truncated_event_is_dropped),
         cmocka_unit_test(a_damaged_block_is_dropped_and_named),
-        cmocka_unit_test(blocks_behind_a_damaged_header_are_found_again),
+        cmocka_unit_test(blocks_after_a_damaged_header_are_found_again),
         cmocka_unit_test(blocks_that_overlap_in_time_are_put_in_order),
         cmocka_unit_test(wrong_counts_and_lengths_are_put_right),
-        cmocka_unit_test(bytes_behind_the_events_and_in_reserved_places_are_dropped),
-        cmocka_unit_test(metadata_that_is_no_json_gives_way_to_empty_tables),
+        cmocka_unit_test(bytes_after_the_events_and_in_reserved_places_are_dropped),
+        cmocka_unit_test(metadata_that_is_not_json_is_replaced_by_empty_tables),
         cmocka_unit_test(a_wrong_length_of_the_metadata_is_found_out),
-        cmocka_unit_test(wrong_checksums_of_the_front_are_computed_anew),
+        cmocka_unit_test(wrong_checksums_of_the_front_are_recomputed),
         cmocka_unit_test(version_0_becomes_version_1),
         cmocka_unit_test(every_damaged_vector_becomes_a_trace_that_opens),
         cmocka_unit_test(any_byte_may_be_wrong_and_the_result_opens),

@@ -91,7 +91,7 @@ static void every_clean_plain_file_of_others_comes_back_byte_for_byte(void **sta
     }
 }
 
-static void spaces_behind_the_metadata_and_overlong_varints_stay(void **state)
+static void spaces_after_the_metadata_and_overlong_varints_stay(void **state)
 {
     const char *path = temp_path(temp_folder, "plain.mlyze");
     static const uint8_t overlong[] = { 1, 0x85, 0x80, 0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -260,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_trace_comes_back_from_blocks_byte_for_byte),
         cmocka_unit_test(every_clean_plain_file_of_others_comes_back_byte_for_byte),
-        cmocka_unit_test(spaces_behind_the_metadata_and_overlong_varints_stay),
+        cmocka_unit_test(spaces_after_the_metadata_and_overlong_varints_stay),
         cmocka_unit_test(times_of_blocks_that_do_not_meet_are_kept_in_a_plain_trace),
         cmocka_unit_test(extension_events_are_carried_into_blocks_and_refused_by_a_plain_trace),
         cmocka_unit_test(the_flag_of_extension_events_goes_with_the_last_of_them),

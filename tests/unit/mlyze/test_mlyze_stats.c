@@ -30,7 +30,7 @@ static void a_random_trace_is_what_a_plain_array_says(void **state)
     }
 }
 
-static void windows_count_what_lies_in_them(void **state)
+static void windows_count_the_events_inside(void **state)
 {
     (void)state;
     static const model_kind kind = { 5000, 300, 7, 4, BLOCKS, 97, false };
@@ -49,7 +49,7 @@ static void windows_count_what_lies_in_them(void **state)
     }
 }
 
-static void temporary_allocations_are_told_in_each_way(void **state)
+static void temporary_allocations_are_reported_in_each_way(void **state)
 {
     (void)state;
     static const model_kind kind = { 8000, 40, 8, 6, BLOCKS, 131, false };
@@ -228,8 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_random_trace_is_what_a_plain_array_says),
-        cmocka_unit_test(windows_count_what_lies_in_them),
-        cmocka_unit_test(temporary_allocations_are_told_in_each_way),
+        cmocka_unit_test(windows_count_the_events_inside),
+        cmocka_unit_test(temporary_allocations_are_reported_in_each_way),
         cmocka_unit_test(damaged_blocks_are_passed_over),
         cmocka_unit_test(an_analysis_can_be_cancelled),
         cmocka_unit_test(too_many_unlisted_stacks_are_a_limit),

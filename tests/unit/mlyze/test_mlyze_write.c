@@ -427,7 +427,7 @@ static void metadata_that_comes_after_many_events_finds_room_or_the_events_are_m
 
 /* ---- Files ---- */
 
-static void a_trace_does_not_replace_a_file_unless_told_to(void **state)
+static void a_trace_does_not_replace_a_file_without_overwrite(void **state)
 {
     const char *path = temp_path(temp_folder, "mine.mlyze");
     coffer_mlyze_writer_opts opts = quiet();
@@ -508,7 +508,7 @@ int main(void)
         cmocka_unit_test(extra_keys_that_are_written_anyway_are_refused),
         cmocka_unit_test(only_the_first_ten_thousand_markers_are_listed),
         cmocka_unit_test(metadata_that_comes_after_many_events_finds_room_or_the_events_are_moved),
-        cmocka_unit_test(a_trace_does_not_replace_a_file_unless_told_to),
+        cmocka_unit_test(a_trace_does_not_replace_a_file_without_overwrite),
         cmocka_unit_test(what_is_discarded_leaves_nothing),
         cmocka_unit_test(a_recording_ends_as_the_file_that_would_have_been_written),
         cmocka_unit_test(the_index_is_written_beside_the_trace),

@@ -67,7 +67,7 @@ static void many_appends_outgrow_the_room_and_move_the_file(void **state)
     scan_assert_clean(path);
 }
 
-static void keys_that_nobody_knows_are_kept(void **state)
+static void unknown_keys_are_kept(void **state)
 {
     const char *path = temp_path(temp_folder, "keys.mscan");
     static const char json[] =
@@ -161,7 +161,7 @@ static void what_is_discarded_leaves_the_file_as_it_was(void **state)
     free(before);
 }
 
-static void a_reader_beside_a_writer_is_told_of_the_unfinished_update(void **state)
+static void a_reader_next_to_a_writer_reports_the_unfinished_update(void **state)
 {
     const char *path = temp_path(temp_folder, "beside.mscan");
     coffer_mscan_writer *writer;
@@ -250,12 +250,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sequence_is_appended_in_place),
         cmocka_unit_test(many_appends_outgrow_the_room_and_move_the_file),
-        cmocka_unit_test(keys_that_nobody_knows_are_kept),
+        cmocka_unit_test(unknown_keys_are_kept),
         cmocka_unit_test(bytes_of_an_unfinished_append_make_way),
         cmocka_unit_test(an_append_of_nothing_changes_nothing),
         cmocka_unit_test(a_parameter_alone_can_be_appended),
         cmocka_unit_test(what_is_discarded_leaves_the_file_as_it_was),
-        cmocka_unit_test(a_reader_beside_a_writer_is_told_of_the_unfinished_update),
+        cmocka_unit_test(a_reader_next_to_a_writer_reports_the_unfinished_update),
         cmocka_unit_test(there_is_one_writer_at_a_time),
         cmocka_unit_test(damaged_files_are_refused_with_a_hint),
         cmocka_unit_test(records_without_a_sequence_are_not_appended_to),

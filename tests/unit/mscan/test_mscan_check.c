@@ -42,7 +42,7 @@ static void a_good_scan_has_no_finding(void **state)
     coffer_report_free(report);
 }
 
-static void wrong_metadata_is_named_and_the_check_goes_on(void **state)
+static void wrong_metadata_is_reported_and_the_check_continues(void **state)
 {
     (void)state;
     assert_finds("{\"sequences\": 1}", COFFER_E_BAD_VALUE, COFFER_ERROR);
@@ -209,7 +209,7 @@ static void a_check_can_be_cancelled(void **state)
     free(bytes);
 }
 
-static void info_and_ls_tell_what_is_there(void **state)
+static void info_and_ls_describe_the_content(void **state)
 {
     coffer_source *src = scan_source(COFFER_TEST_DATA "/vectors/mscan/padded-json.mscan");
     coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
@@ -283,7 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_scan_has_no_finding),
-        cmocka_unit_test(wrong_metadata_is_named_and_the_check_goes_on),
+        cmocka_unit_test(wrong_metadata_is_reported_and_the_check_continues),
         cmocka_unit_test(two_wrong_entries_are_two_findings),
         cmocka_unit_test(sequence_ids_out_of_order_and_twice_are_errors),
         cmocka_unit_test(wrong_records_are_counted_and_the_first_is_placed),
@@ -293,7 +293,7 @@ int main(void)
         cmocka_unit_test(a_scale_that_is_not_positive_is_noted),
         cmocka_unit_test(a_changed_record_fails_its_sequences_checksum_in_a_full_check),
         cmocka_unit_test(a_check_can_be_cancelled),
-        cmocka_unit_test(info_and_ls_tell_what_is_there),
+        cmocka_unit_test(info_and_ls_describe_the_content),
         cmocka_unit_test(ls_counts_records_that_are_not_sorted),
         cmocka_unit_test(info_of_a_damaged_scan_says_so),
     };

@@ -196,7 +196,7 @@ static void differences_within_the_tolerance_do_not_count(void **state)
     sample_close(&b);
 }
 
-static void records_of_one_scan_only_are_told(void **state)
+static void records_of_only_one_scan_are_reported(void **state)
 {
     (void)state;
     sample a, b;
@@ -483,7 +483,7 @@ int main(void)
         cmocka_unit_test(a_scan_equals_itself_and_its_shuffled_copy),
         cmocka_unit_test(changes_are_counted_measured_and_listed),
         cmocka_unit_test(differences_within_the_tolerance_do_not_count),
-        cmocka_unit_test(records_of_one_scan_only_are_told),
+        cmocka_unit_test(records_of_only_one_scan_are_reported),
         cmocka_unit_test(the_same_place_twice_is_paired_in_order),
         cmocka_unit_test(the_list_stops_at_its_maximum_and_the_counts_do_not),
         cmocka_unit_test(random_scans_give_what_pairing_by_hand_gives),

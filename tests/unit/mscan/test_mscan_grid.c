@@ -174,7 +174,7 @@ static void assert_same_grid(const coffer_mscan_grid *a, const coffer_mscan_grid
 }
 
 /* Whichever bit is flipped and wherever the file is cut, and at each level. */
-static void a_damaged_pyramid_is_built_anew(void **state)
+static void a_damaged_pyramid_is_rebuilt(void **state)
 {
     char *folder = temp_make();
     const char *cache = temp_path(folder, "x.pyramid");
@@ -215,7 +215,7 @@ static void a_damaged_pyramid_is_built_anew(void **state)
     temp_remove(folder);
 }
 
-static void a_cache_that_cannot_be_written_is_no_error(void **state)
+static void a_cache_that_cannot_be_written_is_not_an_error(void **state)
 {
     coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
     sample s;
@@ -375,8 +375,8 @@ int main(void)
         cmocka_unit_test(grids_of_every_size_and_range_have_the_right_means),
         cmocka_unit_test(the_pyramid_gives_the_same_grids_when_it_is_built_and_when_it_is_read),
         cmocka_unit_test(a_kept_pyramid_is_used_again_and_a_stale_one_replaced),
-        cmocka_unit_test(a_damaged_pyramid_is_built_anew),
-        cmocka_unit_test(a_cache_that_cannot_be_written_is_no_error),
+        cmocka_unit_test(a_damaged_pyramid_is_rebuilt),
+        cmocka_unit_test(a_cache_that_cannot_be_written_is_not_an_error),
         cmocka_unit_test(a_glob_leaves_other_parameters_out),
         cmocka_unit_test(a_range_of_rows_can_be_chosen),
         cmocka_unit_test(threads_share_a_grid_without_losing_a_record),

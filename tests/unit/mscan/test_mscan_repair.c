@@ -185,7 +185,7 @@ static void assert_named(const char *json, size_t json_len, size_t sequences)
     coffer_source_close(src);
 }
 
-static void metadata_is_kept_whatever_stands_around_it(void **state)
+static void metadata_is_kept_with_any_bytes_around_it(void **state)
 {
     static const char zeros[] = NAMED "[{\"sequence_id\": 0, \"num_tokens\": 6}]}\0\0\0";
     static const char marked[] = "\xef\xbb\xbf " NAMED "[{\"sequence_id\": 0, \"num_tokens\": 6}]}";
@@ -236,7 +236,7 @@ static void a_head_overwritten_by_names_is_found_too(void **state)
     coffer_source_close(src);
 }
 
-static void ids_in_disorder_are_numbered_anew(void **state)
+static void unordered_ids_are_renumbered(void **state)
 {
     (void)state;
     assert_int_equal(repair_vector("duplicate-sequence-id.mscan", false, NULL), COFFER_OK);
@@ -331,10 +331,10 @@ int main(void)
         cmocka_unit_test(a_tail_is_taken_in_as_far_as_it_makes_sense),
         cmocka_unit_test(names_and_tokens_that_are_missing_are_made_up),
         cmocka_unit_test(records_survive_metadata_that_is_lost),
-        cmocka_unit_test(metadata_is_kept_whatever_stands_around_it),
+        cmocka_unit_test(metadata_is_kept_with_any_bytes_around_it),
         cmocka_unit_test(a_sequence_without_a_usable_id_keeps_its_tokens),
         cmocka_unit_test(a_head_overwritten_by_names_is_found_too),
-        cmocka_unit_test(ids_in_disorder_are_numbered_anew),
+        cmocka_unit_test(unordered_ids_are_renumbered),
         cmocka_unit_test(places_of_records_that_are_gone_are_forgotten),
         cmocka_unit_test(what_cannot_be_saved_is_an_error_and_writes_nothing),
         cmocka_unit_test(an_output_that_exists_is_replaced_only_when_asked),

@@ -159,7 +159,7 @@ static void an_index_larger_than_the_limit_is_refused(void **state)
     sample_close(&s);
 }
 
-static void a_count_of_tokens_that_lies_takes_no_memory(void **state)
+static void a_false_count_of_tokens_takes_no_memory(void **state)
 {
     (void)state;
     sample s;
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(a_scan_without_records_still_has_its_tokens),
         cmocka_unit_test(a_token_past_the_total_cannot_be_sought_and_nothing_moves),
         cmocka_unit_test(an_index_larger_than_the_limit_is_refused),
-        cmocka_unit_test(a_count_of_tokens_that_lies_takes_no_memory),
+        cmocka_unit_test(a_false_count_of_tokens_takes_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

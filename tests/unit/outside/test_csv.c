@@ -104,7 +104,7 @@ static void quotes_hold_commas_line_ends_and_quotes(void **state)
     close_text(&t);
 }
 
-static void a_byte_order_mark_is_no_part_of_the_first_field(void **state)
+static void a_byte_order_mark_is_not_part_of_the_first_field(void **state)
 {
     (void)state;
     text t = open_text("\xef\xbb\xbf"
@@ -242,7 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_and_fields_are_split_at_line_ends_and_commas),
         cmocka_unit_test(quotes_hold_commas_line_ends_and_quotes),
-        cmocka_unit_test(a_byte_order_mark_is_no_part_of_the_first_field),
+        cmocka_unit_test(a_byte_order_mark_is_not_part_of_the_first_field),
         cmocka_unit_test(an_empty_file_has_no_row_and_a_last_line_end_adds_none),
         cmocka_unit_test(wrong_quotes_are_errors_that_name_the_line),
         cmocka_unit_test(a_row_may_be_longer_than_any_buffer),

@@ -343,7 +343,7 @@ static void values_that_are_none_are_refused(void **state)
     expect(&f, COFFER_E_BAD_VALUE, "the bool 9");
 }
 
-static void names_are_text_and_stand_once(void **state)
+static void names_are_text_and_unique(void **state)
 {
     uint64_t dims[] = { 4 };
     file f = begin(0, 1);
@@ -390,7 +390,7 @@ static void shapes_that_wrap_are_refused(void **state)
 
 /* CVE-2025-53630, CVE-2026-27940: offsets and sizes wrap when they are added. CVE-2026-7482: a tensor ends
  * past the file. */
-static void payloads_lie_inside_the_file(void **state)
+static void payloads_are_inside_the_file(void **state)
 {
     static const uint64_t dims[] = { 8 };
     (void)state;
@@ -572,9 +572,9 @@ int main(void)
         cmocka_unit_test(arrays_longer_than_the_file_are_refused),
         cmocka_unit_test(arrays_in_arrays_have_a_bottom),
         cmocka_unit_test(values_that_are_none_are_refused),
-        cmocka_unit_test(names_are_text_and_stand_once),
+        cmocka_unit_test(names_are_text_and_unique),
         cmocka_unit_test(shapes_that_wrap_are_refused),
-        cmocka_unit_test(payloads_lie_inside_the_file),
+        cmocka_unit_test(payloads_are_inside_the_file),
         cmocka_unit_test(payloads_share_no_bytes_unless_they_share_all),
         cmocka_unit_test(tensors_keep_the_rules_of_their_type),
         cmocka_unit_test(the_alignment_is_a_power_of_two),

@@ -39,7 +39,7 @@ static void strings_have_a_length_in_format_3(void **state)
     profile_refuses_text("b.heaptrack", "v 10500 3\nX p\ns a my main()\n", COFFER_E_BAD_VALUE, "length");
 }
 
-static void inlined_frames_stand_outside_of_the_one_they_hold(void **state)
+static void inlined_frames_are_inside_their_caller(void **state)
 {
     (void)state;
     profile_write("a.heaptrack", HEAD "s inner\ns outer\ns f.c\ni 10 0 1 3 1 2 3 2\nt 1 0\na 5 1\n+ 0\n");
@@ -107,8 +107,7 @@ static void records_that_make_no_sense_are_refused(void **state)
     (void)state;
     profile_refuses_text("b.heaptrack", HEAD NAMES STACKS "a 8 1\n- 0\n", COFFER_E_INCONSISTENT,
                          "no block is live");
-    profile_refuses_text("b.heaptrack", HEAD "q 1\n", COFFER_E_BAD_VALUE,
-                         "line 4: no record begins with 'q'");
+    profile_refuses_text("b.heaptrack", HEAD "q 1\n", COFFER_E_BAD_VALUE, "line 4: unknown record 'q'");
     profile_refuses_text("b.heaptrack", HEAD "c xyz\n", COFFER_E_BAD_VALUE, "'c'");
     profile_refuses_text("b.heaptrack", HEAD "t 1\n", COFFER_E_BAD_VALUE, "line 4");
     profile_refuses_text("b.heaptrack", HEAD "c 11111111111111111\n", COFFER_E_BAD_VALUE, "'c'");
@@ -142,7 +141,7 @@ static void packed_files_are_read_and_a_cut_in_them_too(void **state)
         profile_same("s.mlyze", "back.mlyze", "peak");
         uint8_t *bytes = temp_read(temp_path(temp_folder, name), &len);
         assert_int_not_equal(coffer__packing_of(bytes, len), COFFER__PACKING_NONE);
-        profile_refuses(cut, bytes, len - 30, COFFER_E_TRUNCATED, "breaks off");
+        profile_refuses(cut, bytes, len - 30, COFFER_E_TRUNCATED, "ends too early");
         profile_must(cut, "part.mlyze", "partial", NULL, NULL);
         bytes[len / 2] ^= 0x55;
         temp_write(temp_path(temp_folder, cut), bytes, len);
@@ -206,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_interpreted_file_gives_every_event),
         cmocka_unit_test(strings_have_a_length_in_format_3),
-        cmocka_unit_test(inlined_frames_stand_outside_of_the_one_they_hold),
+        cmocka_unit_test(inlined_frames_are_inside_their_caller),
         cmocka_unit_test(a_command_of_several_lines_is_read_to_its_end),
         cmocka_unit_test(a_raw_file_keeps_addresses_as_names),
         cmocka_unit_test(modules_that_are_forgotten_name_nothing),

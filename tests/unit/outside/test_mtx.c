@@ -187,7 +187,7 @@ static void bits_of_one_place_stay_one_bit_and_integers_do_not_wrap(void **state
     coffer__entries_free(entries);
 }
 
-static void no_entries_are_no_entries(void **state)
+static void an_empty_list_has_no_entries(void **state)
 {
     (void)state;
     coffer__entries *entries = NULL;
@@ -206,7 +206,7 @@ int main(void)
         cmocka_unit_test(files_that_are_not_right_are_refused),
         cmocka_unit_test(entries_come_in_order_and_summed),
         cmocka_unit_test(bits_of_one_place_stay_one_bit_and_integers_do_not_wrap),
-        cmocka_unit_test(no_entries_are_no_entries),
+        cmocka_unit_test(an_empty_list_has_no_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

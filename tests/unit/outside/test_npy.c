@@ -181,7 +181,7 @@ static void infinities_and_nan_of_half_precision_are_kept(void **state)
 
 /* ---- Bad files ---- */
 
-static void what_is_no_header_is_refused_with_its_reason(void **state)
+static void an_invalid_header_is_refused_with_a_reason(void **state)
 {
     (void)state;
     expect_status("", COFFER_E_BAD_VALUE);
@@ -207,7 +207,7 @@ static void what_is_no_header_is_refused_with_its_reason(void **state)
     expect_status("__import__('os').system('true')", COFFER_E_BAD_VALUE);
 }
 
-static void sizes_that_lie_are_refused_before_anything_is_allocated(void **state)
+static void false_sizes_are_refused_before_anything_is_allocated(void **state)
 {
     (void)state;
     expect_status("{'descr': '<u4', 'fortran_order': False, 'shape': (17,)}", COFFER_E_TRUNCATED);
@@ -233,7 +233,7 @@ static void a_header_longer_than_the_limit_is_refused(void **state)
     close_file(&f);
 }
 
-static void an_unknown_version_and_another_magic_are_told_apart(void **state)
+static void an_unknown_version_and_another_magic_are_distinguished(void **state)
 {
     (void)state;
     file f = open_literal(4, "{'descr': '<u4', 'fortran_order': False, 'shape': ()}", 4);
@@ -385,10 +385,10 @@ int main(void)
         cmocka_unit_test(names_are_latin_1_before_version_3_and_utf_8_then),
         cmocka_unit_test(every_type_and_byte_order_loads_the_number_it_means),
         cmocka_unit_test(infinities_and_nan_of_half_precision_are_kept),
-        cmocka_unit_test(what_is_no_header_is_refused_with_its_reason),
-        cmocka_unit_test(sizes_that_lie_are_refused_before_anything_is_allocated),
+        cmocka_unit_test(an_invalid_header_is_refused_with_a_reason),
+        cmocka_unit_test(false_sizes_are_refused_before_anything_is_allocated),
         cmocka_unit_test(a_header_longer_than_the_limit_is_refused),
-        cmocka_unit_test(an_unknown_version_and_another_magic_are_told_apart),
+        cmocka_unit_test(an_unknown_version_and_another_magic_are_distinguished),
         cmocka_unit_test(a_header_cut_or_flipped_anywhere_never_reads_past_its_end),
         cmocka_unit_test(a_header_reads_back_as_it_was_written),
         cmocka_unit_test(a_plain_ascii_header_is_version_1_and_as_numpy_writes_it),

@@ -152,7 +152,7 @@ static void references_that_lead_nowhere_are_refused(void **state)
     refuse(&names, COFFER_E_DANGLING_REFERENCE, "string 1000");
 }
 
-static void ids_stand_once_and_are_not_0(void **state)
+static void ids_are_unique_and_not_0(void **state)
 {
     (void)state;
     builder twice = NEW_BUILDER, zero = NEW_BUILDER;
@@ -182,7 +182,7 @@ static void values_are_as_many_as_their_types_and_not_negative(void **state)
     refuse(&no_strings, COFFER_E_BAD_VALUE, "the first of the 0 strings");
 }
 
-static void profiles_of_time_are_no_profiles_of_memory(void **state)
+static void profiles_of_time_are_refused(void **state)
 {
     (void)state;
     builder made = NEW_BUILDER;
@@ -260,9 +260,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_read_packed_or_not),
         cmocka_unit_test(references_that_lead_nowhere_are_refused),
-        cmocka_unit_test(ids_stand_once_and_are_not_0),
+        cmocka_unit_test(ids_are_unique_and_not_0),
         cmocka_unit_test(values_are_as_many_as_their_types_and_not_negative),
-        cmocka_unit_test(profiles_of_time_are_no_profiles_of_memory),
+        cmocka_unit_test(profiles_of_time_are_refused),
         cmocka_unit_test(a_message_cut_at_any_byte_is_refused_or_read),
         cmocka_unit_test(frames_shared_by_many_samples_are_bounded),
         cmocka_unit_test(a_sample_survives_the_way_there_and_back),

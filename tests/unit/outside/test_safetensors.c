@@ -185,7 +185,7 @@ static void a_header_nested_too_deep_is_refused(void **state)
     free(header);
 }
 
-static void a_name_that_stands_twice_is_refused_with_its_place(void **state)
+static void a_duplicate_name_is_refused_with_its_offset(void **state)
 {
     (void)state;
     const char *header = "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
@@ -293,7 +293,7 @@ static void a_folder_of_shards_is_one_set(void **state)
     coffer_tensors_close(set);
 }
 
-static void an_index_that_lies_is_refused(void **state)
+static void a_false_index_is_refused(void **state)
 {
     (void)state;
     index_refused(COFFER_E_MISSING,
@@ -377,12 +377,12 @@ int main(void)
         cmocka_unit_test(the_length_of_the_header_is_bounded),
         cmocka_unit_test(a_header_must_be_json_of_the_right_shape),
         cmocka_unit_test(a_header_nested_too_deep_is_refused),
-        cmocka_unit_test(a_name_that_stands_twice_is_refused_with_its_place),
+        cmocka_unit_test(a_duplicate_name_is_refused_with_its_offset),
         cmocka_unit_test(sizes_that_do_not_fit_the_type_are_refused),
         cmocka_unit_test(ranges_cover_the_data_exactly),
         cmocka_unit_test(a_file_cut_at_any_byte_is_refused),
         cmocka_unit_test(a_folder_of_shards_is_one_set),
-        cmocka_unit_test(an_index_that_lies_is_refused),
+        cmocka_unit_test(a_false_index_is_refused),
         cmocka_unit_test(a_shard_outside_the_folder_is_refused),
         cmocka_unit_test(a_tensor_in_two_shards_is_refused_with_both_names),
         cmocka_unit_test(a_folder_without_a_model_is_refused),

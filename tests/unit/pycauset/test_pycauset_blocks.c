@@ -255,7 +255,7 @@ static void a_new_block_matrix_leaves_no_child_of_the_old_one(void **state)
     free_sample(&s);
 }
 
-static void children_that_do_not_fit_leave_nothing_behind(void **state)
+static void children_that_do_not_fit_leave_no_file(void **state)
 {
     (void)state;
     coffer_error err = COFFER_ERROR_INIT;
@@ -363,7 +363,7 @@ static void a_child_is_checked_like_a_file_of_its_own(void **state)
     rename_child(&s, name, sizeof name);
     snprintf(path, sizeof path, "%s/%s", s.folder, name);
     uint8_t *bytes = temp_read(path, &len);
-    bytes[300] = 1; /* behind the slots, where all has to be zero */
+    bytes[300] = 1; /* after the slots, where all bytes must be zero */
     temp_write(path, bytes, len);
     assert_true(check_finds(&s, COFFER_E_RESERVED_NOT_ZERO));
     bytes[300] = 0;
@@ -482,7 +482,7 @@ static void write_manifest(const char *path, const char *manifest, uint64_t rows
     coffer_pycauset_changes_free(says);
 }
 
-static void manifests_that_lie_are_found_out(void **state)
+static void false_manifests_are_detected(void **state)
 {
     (void)state;
 #define CHILD(path) "[[{\"path\":\"" path "\",\"payload_uuid\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]]"
@@ -626,14 +626,14 @@ int main(void)
         cmocka_unit_test(statistics_and_pictures_know_blocks),
         cmocka_unit_test(many_threads_may_read_at_the_same_time),
         cmocka_unit_test(a_new_block_matrix_leaves_no_child_of_the_old_one),
-        cmocka_unit_test(children_that_do_not_fit_leave_nothing_behind),
+        cmocka_unit_test(children_that_do_not_fit_leave_no_file),
         cmocka_unit_test(a_child_of_another_snapshot_is_refused),
         cmocka_unit_test(a_missing_child_is_a_dangling_reference),
         cmocka_unit_test(a_child_is_checked_like_a_file_of_its_own),
         cmocka_unit_test(a_copy_of_a_block_matrix_does_not_leave_its_children_in_silence),
         cmocka_unit_test(links_and_pipes_in_place_of_a_child_are_not_followed),
         cmocka_unit_test(a_folder_that_is_a_link_is_followed_only_when_it_was_given),
-        cmocka_unit_test(manifests_that_lie_are_found_out),
+        cmocka_unit_test(false_manifests_are_detected),
         cmocka_unit_test(a_matrix_that_is_its_own_child_is_refused_quickly),
         cmocka_unit_test(matrices_inside_matrices_end_somewhere),
         cmocka_unit_test(a_matrix_in_memory_does_not_look_for_its_children_anywhere),

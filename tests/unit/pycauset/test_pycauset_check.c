@@ -1,4 +1,4 @@
-/* What check finds beyond what keeps a file from being opened (test_pycauset_read.c has those). */
+/* Findings in files that can be opened (test_pycauset_read.c has errors that prevent opening). */
 #include "support/container.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void a_file_shorter_than_its_header_is_truncated(void **state)
     container_free(&file);
 }
 
-static void a_file_cut_behind_its_header_is_truncated_and_out_of_bounds(void **state)
+static void a_file_cut_after_its_header_is_truncated_and_out_of_bounds(void **state)
 {
     container file = container_make("{}");
     (void)state;
@@ -79,7 +79,7 @@ static void reserved_bytes_must_be_zero(void **state)
     container_free(&file);
 }
 
-static void a_spill_file_of_the_pycauset_program_is_told_from_a_saved_one(void **state)
+static void a_spill_file_of_pycauset_is_distinguished_from_a_saved_one(void **state)
 {
     container file = container_make("{}");
     coffer_source *src = scan_source_of(file.bytes, file.len);
@@ -190,9 +190,9 @@ int main(void)
         cmocka_unit_test(a_fresh_file_has_no_finding),
         cmocka_unit_test(the_preamble_is_checked_field_by_field),
         cmocka_unit_test(a_file_shorter_than_its_header_is_truncated),
-        cmocka_unit_test(a_file_cut_behind_its_header_is_truncated_and_out_of_bounds),
+        cmocka_unit_test(a_file_cut_after_its_header_is_truncated_and_out_of_bounds),
         cmocka_unit_test(reserved_bytes_must_be_zero),
-        cmocka_unit_test(a_spill_file_of_the_pycauset_program_is_told_from_a_saved_one),
+        cmocka_unit_test(a_spill_file_of_pycauset_is_distinguished_from_a_saved_one),
         cmocka_unit_test(keys_that_other_programs_rely_on_are_checked),
         cmocka_unit_test(a_payload_length_that_is_too_large_is_what_pycauset_writes),
         cmocka_unit_test(metadata_inside_the_payload_overlaps),

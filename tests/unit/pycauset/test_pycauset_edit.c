@@ -81,7 +81,7 @@ static void a_commit_appends_a_block_and_flips_the_inactive_slot(void **state)
     free(after);
 }
 
-static void what_nobody_knows_is_kept_through_every_commit(void **state)
+static void unknown_data_is_kept_through_every_commit(void **state)
 {
     const char *path = fresh("{\"future\":{\"deep\":[1,-2,2.5,{\"x\":\"y\"}]},\"zz\":true}");
     coffer_source *src;
@@ -183,7 +183,7 @@ static void when_one_change_cannot_be_applied_nothing_is_written(void **state)
     free(before);
 }
 
-static void what_says_what_the_payload_is_cannot_be_set(void **state)
+static void keys_that_describe_the_payload_cannot_be_set(void **state)
 {
     static const char *const reserved[] = { "rows",
                                             "cols",
@@ -360,7 +360,7 @@ static void checksums_are_kept_and_verified(void **state)
     free(bytes);
 }
 
-static void a_second_writer_is_told_of_the_first(void **state)
+static void a_second_writer_is_refused(void **state)
 {
     const char *path = fresh("{}");
     coffer_pycauset_editor *first = edit(path), *second = NULL;
@@ -429,7 +429,7 @@ static void an_open_reader_keeps_its_state_through_commits(void **state)
                          before);
         assert_int_equal(coffer_pycauset_get(&real, &imag, matrix, 0, 1, NULL), COFFER_OK);
         assert_true(real == 1.5);
-        /* Both slots now name what lies behind the end that this source knows. */
+        /* Both slots now refer to bytes after the end that this source knows. */
         assert_int_equal(coffer_pycauset_open(&again, src, NULL, &err), COFFER_E_CHANGED);
         assert_non_null(strstr(err.text, "open it again"));
         coffer_pycauset_close(matrix);
@@ -442,11 +442,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_commit_appends_a_block_and_flips_the_inactive_slot),
-        cmocka_unit_test(what_nobody_knows_is_kept_through_every_commit),
+        cmocka_unit_test(unknown_data_is_kept_through_every_commit),
         cmocka_unit_test(many_changes_of_every_kind_are_one_commit),
         cmocka_unit_test(a_thousand_keys_in_one_commit_are_sorted),
         cmocka_unit_test(when_one_change_cannot_be_applied_nothing_is_written),
-        cmocka_unit_test(what_says_what_the_payload_is_cannot_be_set),
+        cmocka_unit_test(keys_that_describe_the_payload_cannot_be_set),
         cmocka_unit_test(paths_and_texts_that_cannot_be_are_refused),
         cmocka_unit_test(what_would_be_nested_too_deep_is_not_written),
         cmocka_unit_test(values_of_the_wrong_kind_for_known_keys_are_refused),
@@ -454,7 +454,7 @@ int main(void)
         cmocka_unit_test(a_scalar_given_as_a_whole_number_is_written_as_a_real_one),
         cmocka_unit_test(transposing_the_view_turns_rows_and_cols_and_leaves_the_values),
         cmocka_unit_test(checksums_are_kept_and_verified),
-        cmocka_unit_test(a_second_writer_is_told_of_the_first),
+        cmocka_unit_test(a_second_writer_is_refused),
         cmocka_unit_test(an_update_that_never_flipped_its_slot_is_stepped_over),
         cmocka_unit_test(a_file_that_another_replaced_or_wrote_to_is_not_committed_to),
         cmocka_unit_test(an_open_reader_keeps_its_state_through_commits),

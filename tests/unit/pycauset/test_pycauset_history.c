@@ -63,7 +63,7 @@ static void every_generation_is_found_and_can_be_opened(void **state)
     coffer_source_close(src);
 }
 
-static void a_generation_that_is_not_there_is_told_with_those_that_are(void **state)
+static void a_missing_generation_is_reported_with_the_existing_ones(void **state)
 {
     coffer_source *src = scan_source(with_commits(2));
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
@@ -115,7 +115,7 @@ static void the_history_of_another_program_is_numbered_too(void **state)
 }
 
 /* A payload that holds a whole metadata block. */
-static void what_looks_like_a_block_inside_the_payload_is_none(void **state)
+static void bytes_of_a_payload_are_not_taken_for_a_block(void **state)
 {
     static const uint64_t expected[] = { 1 };
     container inner = container_make("{}");
@@ -199,11 +199,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_generation_is_found_and_can_be_opened),
-        cmocka_unit_test(a_generation_that_is_not_there_is_told_with_those_that_are),
+        cmocka_unit_test(a_missing_generation_is_reported_with_the_existing_ones),
         cmocka_unit_test(blocks_that_no_slot_ever_named_are_not_committed),
         cmocka_unit_test(a_torn_slot_leaves_its_block_uncommitted),
         cmocka_unit_test(the_history_of_another_program_is_numbered_too),
-        cmocka_unit_test(what_looks_like_a_block_inside_the_payload_is_none),
+        cmocka_unit_test(bytes_of_a_payload_are_not_taken_for_a_block),
         cmocka_unit_test(the_date_comes_from_provenance),
         cmocka_unit_test(a_file_full_of_look_alikes_is_given_up_soon),
         cmocka_unit_test(a_history_that_needs_too_much_memory_is_refused),

@@ -82,7 +82,7 @@ static void a_slot_is_valid_only_with_its_checksum_its_ranges_and_alignments(voi
     }
 }
 
-static void without_a_valid_slot_both_reasons_are_told(void **state)
+static void without_a_valid_slot_both_reasons_are_reported(void **state)
 {
     container file = container_make("{}");
     coffer_source *src = scan_source_of(file.bytes, file.len);
@@ -283,7 +283,7 @@ static void a_cached_value_counts_only_with_the_signature_of_payload_and_view(vo
     container_free(&file);
 }
 
-/* ---- What opening costs ---- */
+/* ---- Bytes read by open ---- */
 
 static uint64_t bytes_read, reads;
 
@@ -316,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_higher_generation_counts_and_b_on_a_tie),
         cmocka_unit_test(a_slot_is_valid_only_with_its_checksum_its_ranges_and_alignments),
-        cmocka_unit_test(without_a_valid_slot_both_reasons_are_told),
+        cmocka_unit_test(without_a_valid_slot_both_reasons_are_reported),
         cmocka_unit_test(damaged_metadata_never_falls_back_to_the_other_slot),
         cmocka_unit_test(the_framing_of_the_block_is_checked_field_by_field),
         cmocka_unit_test(a_block_shorter_than_its_framing_is_refused),

@@ -1,4 +1,4 @@
-/* Repair and compact: what is restored, what is said to be lost. */
+/* Repair and compact: what is restored, what is reported as lost. */
 #include "support/container.h"
 
 #include <stdio.h>
@@ -104,7 +104,7 @@ static void damaged_metadata_goes_back_to_the_other_slot(void **state)
     container_free(&file);
 }
 
-static void damaged_metadata_and_a_broken_slot_go_back_to_what_lies_in_the_file(void **state)
+static void damaged_metadata_and_a_broken_slot_are_restored_from_the_file(void **state)
 {
     container file = two_states();
     (void)state;
@@ -216,7 +216,7 @@ static void going_back_is_a_commit_that_can_be_undone(void **state)
     container_free(&file);
 }
 
-static void an_existing_output_is_kept_unless_told_otherwise(void **state)
+static void an_existing_output_is_kept_without_overwrite(void **state)
 {
     container file = two_states();
     coffer_source *src = scan_source_of(file.bytes, file.len);
@@ -301,7 +301,7 @@ static void compact_waits_for_no_writer(void **state)
     container_free(&file);
 }
 
-static void compact_does_not_write_over_a_file_unless_told_to(void **state)
+static void compact_does_not_replace_a_file_without_overwrite(void **state)
 {
     const char *path = temp_path(temp_folder, "x.pycauset"), *other = temp_path(temp_folder, "y.pycauset");
     container file = two_states();
@@ -323,7 +323,7 @@ int main(void)
         cmocka_unit_test(a_sound_file_is_copied_as_it_is),
         cmocka_unit_test(a_broken_slot_is_restored_from_the_other),
         cmocka_unit_test(damaged_metadata_goes_back_to_the_other_slot),
-        cmocka_unit_test(damaged_metadata_and_a_broken_slot_go_back_to_what_lies_in_the_file),
+        cmocka_unit_test(damaged_metadata_and_a_broken_slot_are_restored_from_the_file),
         cmocka_unit_test(two_broken_slots_are_restored_from_the_newest_whole_block),
         cmocka_unit_test(a_tail_that_was_cut_off_goes_back_to_what_is_left),
         cmocka_unit_test(without_any_whole_metadata_nothing_is_written),
@@ -331,11 +331,11 @@ int main(void)
         cmocka_unit_test(a_preamble_is_put_in_order_where_a_slot_shows_what_it_was),
         cmocka_unit_test(a_slot_with_the_wrong_length_of_a_whole_block_is_corrected),
         cmocka_unit_test(going_back_is_a_commit_that_can_be_undone),
-        cmocka_unit_test(an_existing_output_is_kept_unless_told_otherwise),
+        cmocka_unit_test(an_existing_output_is_kept_without_overwrite),
         cmocka_unit_test(compact_keeps_payload_metadata_and_generation_and_drops_the_rest),
         cmocka_unit_test(compact_makes_a_file_of_another_program_smaller_too),
         cmocka_unit_test(compact_waits_for_no_writer),
-        cmocka_unit_test(compact_does_not_write_over_a_file_unless_told_to),
+        cmocka_unit_test(compact_does_not_replace_a_file_without_overwrite),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

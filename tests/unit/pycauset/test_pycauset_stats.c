@@ -340,7 +340,7 @@ static void a_difference_is_found_and_named(void **state)
     test_matrix_free(&matrix);
 }
 
-static void only_so_many_differences_are_listed(void **state)
+static void the_number_of_listed_differences_is_limited(void **state)
 {
     (void)state;
     coffer_pycauset_shape shape = test_matrix_kind(11, 100, 900);
@@ -442,7 +442,7 @@ int main(void)
         cmocka_unit_test(wide_matrices_are_pictured_in_parts),
         cmocka_unit_test(equal_files_are_equal),
         cmocka_unit_test(a_difference_is_found_and_named),
-        cmocka_unit_test(only_so_many_differences_are_listed),
+        cmocka_unit_test(the_number_of_listed_differences_is_limited),
         cmocka_unit_test(values_are_compared_as_they_are_seen),
         cmocka_unit_test(another_shape_or_type_is_a_difference),
         cmocka_unit_test(metadata_is_compared_without_what_the_payload_implies),

@@ -41,7 +41,7 @@ static size_t errors_in(const char *path, coffer_status *first)
     return errors;
 }
 
-/* ---- What is in the file ---- */
+/* ---- Bytes of the file ---- */
 
 static void a_fresh_file_has_two_slots_that_name_the_same(void **state)
 {

@@ -172,17 +172,6 @@ static bool wants_bytes(const coffer__mldf_survey *survey, const coffer_mldf_fie
            (survey->contents && coffer__mldf_has_content_rule(field));
 }
 
-/* Without "sample N, field F: " in front, which the caller puts there. */
-static coffer_status strip(const coffer_error *found, const coffer_mldf *set, uint64_t sample, size_t field,
-                           coffer_error *err)
-{
-    coffer_error prefix = COFFER_ERROR_INIT;
-    coffer__mldf_fail_value(&prefix, found->status, found->offset, set, sample, field, "%s", "");
-    size_t len = strlen(prefix.text);
-    bool same = strncmp(prefix.text, found->text, len) == 0;
-    return coffer__fail(err, found->status, found->offset, "%s", found->text + (same ? len : 0));
-}
-
 static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_surveyor *surveyor,
                                const coffer__mldf_value *value, const coffer_mldf_entry *entry,
                                coffer_error *err)
@@ -192,7 +181,6 @@ static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_s
     coffer__mldf_room room = { .grows = &surveyor->value };
     const uint8_t *stored = coffer_source_view(set->source, value->offset, value->size), *bytes = stored;
     size_t size = value->size;
-    coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = COFFER_OK;
     if (!stored) {
         if ((status = coffer__mldf_bytes_reserve(&surveyor->stored, value->size, err)) ||
@@ -206,8 +194,9 @@ static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_s
             return COFFER_E_NO_MEMORY;
         if ((status = coffer__mldf_reserve(&room, 0, err)))
             return status;
-        if (coffer__mldf_decode(&room, &size, surveyor->decoder, set, value, stored, &found) != COFFER_OK)
-            return strip(&found, set, value->sample, value->field, err);
+        status = coffer__mldf_decode(&room, &size, surveyor->decoder, set, value, stored, err);
+        if (status)
+            return status;
         bytes = room.data;
     }
     return survey->contents ? coffer__mldf_check_content(field, entry, bytes, size, &set->limits, err)
@@ -231,7 +220,7 @@ coffer_status coffer__mldf_survey_value(const coffer__mldf_survey *survey, coffe
                                         coffer_error *err)
 {
     const coffer_mldf *set = survey->set;
-    coffer__mldf_value value = { sample, field, entry->offset, entry->size };
+    coffer__mldf_value value = { sample, field, entry->offset, entry->size, .unnamed = true };
     uint64_t index = 0;
     bool found = true, is_empty = entry->size == 0 && entry->offset == set->header.data;
     coffer_status status;

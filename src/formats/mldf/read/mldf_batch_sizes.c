@@ -75,7 +75,7 @@ static bool size_is_known(const coffer_mldf_batch *batch, coffer__mldf_wanted *w
     const coffer_mldf *set = batch->set;
     const coffer_mldf_field *field = coffer__mldf_batch_field(batch, wanted);
     coffer__mldf_value value = { batch->samples[wanted->index], batch->targets[wanted->target].field,
-                                 wanted->offset, wanted->size };
+                                 wanted->offset, wanted->size, false };
     size_t head_len = wanted->size < COFFER__MLDF_FRAME_HEAD ? wanted->size : COFFER__MLDF_FRAME_HEAD;
     const uint8_t *head = NULL;
     uint64_t size = 0;

@@ -16,7 +16,7 @@ coffer_status coffer__mldf_batch_value(coffer__mldf_room *room, size_t *size, co
 {
     const coffer_mldf *set = batch->set;
     coffer__mldf_value value = { batch->samples[wanted->index], batch->targets[wanted->target].field,
-                                 wanted->offset, wanted->size };
+                                 wanted->offset, wanted->size, false };
     coffer_status status = coffer__mldf_check_crc(set, &value, stored, crc, err);
     if (status)
         return status;
@@ -43,7 +43,8 @@ static coffer_status put_value(coffer_mldf_batch *batch, coffer__mldf_batch_work
 {
     const coffer_mldf_target *target = &batch->targets[wanted->target];
     coffer__mldf_room room = { .data = (uint8_t *)target->data + wanted->to, .capacity = wanted->room };
-    coffer__mldf_value value = { batch->samples[wanted->index], target->field, wanted->offset, wanted->size };
+    coffer__mldf_value value = { batch->samples[wanted->index], target->field, wanted->offset, wanted->size,
+                                 false };
     size_t size = 0;
     coffer_status status;
     if (coffer__mldf_is_plain(batch->set, target->field)) {
@@ -105,7 +106,8 @@ static coffer_status read_straight(coffer_mldf_batch *batch, coffer__mldf_wanted
 {
     const coffer_mldf_target *target = &batch->targets[wanted->target];
     uint8_t *to = (uint8_t *)target->data + wanted->to;
-    coffer__mldf_value value = { batch->samples[wanted->index], target->field, wanted->offset, wanted->size };
+    coffer__mldf_value value = { batch->samples[wanted->index], target->field, wanted->offset, wanted->size,
+                                 false };
     uint32_t crc;
     coffer_status status;
     if ((status = check_value(&crc, batch, wanted, err)) ||

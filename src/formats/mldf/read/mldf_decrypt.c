@@ -50,8 +50,8 @@ static coffer_status expect_key(const coffer_mldf *set, const coffer__mldf_value
     if (!(set->header.flags & COFFER_MLDF_ENCRYPTED))
         return fail_authentication(set, value, "the file does not say that it is encrypted", err);
     if (!set->has_key)
-        return coffer__mldf_fail_value(err, COFFER_E_KEY_NEEDED, value->offset, set, value->sample,
-                                       value->field, "encrypted, and no key was given");
+        return coffer__mldf_fail_decoding(err, COFFER_E_KEY_NEEDED, set, value,
+                                          "encrypted, and no key was given");
     return COFFER_OK;
 }
 

@@ -166,30 +166,29 @@ static coffer_status fail_zstd(const coffer_mldf *set, const coffer__mldf_value 
                                coffer_error *err)
 {
     bool sum = ZSTD_getErrorCode(result) == ZSTD_error_checksum_wrong;
-    return coffer__mldf_fail_value(err, sum ? COFFER_E_BAD_CHECKSUM : COFFER_E_BAD_VALUE, value->offset, set,
-                                   value->sample, value->field, "not a whole zstd frame: %s",
-                                   ZSTD_getErrorName(result));
+    return coffer__mldf_fail_decoding(err, sum ? COFFER_E_BAD_CHECKSUM : COFFER_E_BAD_VALUE, set, value,
+                                      "not a whole zstd frame: %s", ZSTD_getErrorName(result));
 }
 
 static coffer_status fail_trailing(const coffer_mldf *set, const coffer__mldf_value *value, size_t count,
                                    coffer_error *err)
 {
-    return coffer__mldf_fail_value(err, COFFER_E_TRAILING_BYTES, value->offset, set, value->sample,
-                                   value->field, "%zu bytes after the zstd frame", count);
+    return coffer__mldf_fail_decoding(err, COFFER_E_TRAILING_BYTES, set, value,
+                                      "%zu bytes after the zstd frame", count);
 }
 
 static coffer_status fail_cut(const coffer_mldf *set, const coffer__mldf_value *value, coffer_error *err)
 {
-    return coffer__mldf_fail_value(err, COFFER_E_TRUNCATED, value->offset, set, value->sample, value->field,
-                                   "the zstd frame ends before its end");
+    return coffer__mldf_fail_decoding(err, COFFER_E_TRUNCATED, set, value,
+                                      "the zstd frame ends before its end");
 }
 
 static coffer_status fail_too_large(const coffer_mldf *set, const coffer__mldf_value *value, uint64_t size,
                                     coffer_error *err)
 {
-    return coffer__mldf_fail_value(err, COFFER_E_LIMIT, value->offset, set, value->sample, value->field,
-                                   "decompressed it has %llu bytes or more, the limit is %llu",
-                                   (unsigned long long)size, (unsigned long long)set->limits.memory_bytes);
+    return coffer__mldf_fail_decoding(err, COFFER_E_LIMIT, set, value,
+                                      "decompressed it has %llu bytes or more, the limit is %llu",
+                                      (unsigned long long)size, (unsigned long long)set->limits.memory_bytes);
 }
 
 /* The memory must keep what it holds. */
@@ -201,9 +200,9 @@ static coffer_status grow(coffer__mldf_room *room, size_t used, const coffer_mld
     uint8_t *data;
     room->too_small = !room->grows;
     if (room->too_small)
-        return coffer__mldf_fail_value(err, COFFER_E_LIMIT, value->offset, set, value->sample, value->field,
-                                       "the value takes more than the %zu bytes there is room for",
-                                       room->capacity);
+        return coffer__mldf_fail_decoding(err, COFFER_E_LIMIT, set, value,
+                                          "the value takes more than the %zu bytes there is room for",
+                                          room->capacity);
     if (used >= limit)
         return fail_too_large(set, value, used, err);
     if (wanted > limit)
@@ -265,8 +264,8 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
     coffer_status status;
     size_t result, whole;
     if (says == ZSTD_CONTENTSIZE_ERROR)
-        return coffer__mldf_fail_value(err, COFFER_E_BAD_VALUE, value->offset, set, value->sample,
-                                       value->field, "its %zu bytes are not a zstd frame", frame_len);
+        return coffer__mldf_fail_decoding(err, COFFER_E_BAD_VALUE, set, value,
+                                          "its %zu bytes are not a zstd frame", frame_len);
     if ((status = prepare_zstd(decoder, set, value->field, err)))
         return status;
     if (says == ZSTD_CONTENTSIZE_UNKNOWN)

@@ -147,7 +147,7 @@ static coffer_status explain(const coffer_mldf *set, coffer_status status, coffe
 static coffer_status read_value(coffer_bytes *out, const coffer_mldf *set, uint64_t sample, size_t field,
                                 const coffer_mldf_entry *entry, bool stored, size_t spare, coffer_error *err)
 {
-    coffer__mldf_value value = { sample, field, entry->offset, entry->size };
+    coffer__mldf_value value = { sample, field, entry->offset, entry->size, false };
     uint32_t crc;
     coffer_status status = coffer__mldf_check_entry(&crc, set, sample, field, entry, err);
     if (status)
@@ -217,7 +217,7 @@ const uint8_t *coffer_mldf_view(size_t *size, const coffer_mldf *set, uint64_t s
     if (!coffer__mldf_is_plain(set, field))
         return NULL;
     coffer__mldf_load_entry(&entry, kind, at);
-    coffer__mldf_value value = { sample, field, entry.offset, entry.size };
+    coffer__mldf_value value = { sample, field, entry.offset, entry.size, false };
     if (!entry.present || coffer__mldf_check_entry(&crc, set, sample, field, &entry, NULL) != COFFER_OK ||
         !(at = coffer_source_view(set->source, entry.offset, entry.size)) ||
         coffer__mldf_check_crc(set, &value, at, crc, NULL) != COFFER_OK)

@@ -24,6 +24,21 @@ coffer_status coffer__mldf_fail_value(coffer_error *err, coffer_status status, u
                         set->schema.fields[field].name, words);
 }
 
+coffer_status coffer__mldf_fail_decoding(coffer_error *err, coffer_status status, const coffer_mldf *set,
+                                         const coffer__mldf_value *value, const char *format, ...)
+{
+    char words[sizeof err->text];
+    va_list arguments;
+    if (!err)
+        return status;
+    va_start(arguments, format);
+    coffer__format_line(words, sizeof words, format, arguments);
+    va_end(arguments);
+    if (value->unnamed)
+        return coffer__fail(err, status, value->offset, "%s", words);
+    return coffer__mldf_fail_value(err, status, value->offset, set, value->sample, value->field, "%s", words);
+}
+
 static coffer_status fail_index(const coffer_mldf *set, uint64_t sample, size_t field, coffer_error *err)
 {
     if (field >= set->schema.count)
