@@ -2,7 +2,6 @@
  * with?
  */
 #include "base/memory.h"
-#include "convert/quantize/imatrix.h"
 #include "convert/quantize/importance.h"
 #include "must.h"
 

@@ -113,7 +113,7 @@ static int print_json_line(const stats_row *row)
     const coffer_tensor_stats *stats = row->stats;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
-    if (coffer_node_new(&root, &err) != COFFER_OK)
+    if (coffer_node_new(&root, &err))
         return cli_fail(row->tensor->name, &err, NULL);
     coffer__node_text(root, "name", row->tensor->name);
     coffer__node_text(root, "dtype", coffer_tensor_dtype_name(row->tensor));
@@ -260,18 +260,18 @@ static int run(const cli_args *args, coffer_source *src)
     opts.include = cli_value(args, "include");
     opts.exclude = cli_value(args, "exclude");
     coffer_status status = tensors_open(&job.set, path, src, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         term_progress_start(&bar, "reading", NULL);
         bar.amount = coffer_tensors_size(job.set);
         opts.progress = &bar.progress;
         status = coffer_tensors_stats_new(&job.stats, job.set, &opts, &err);
         term_progress_end(&bar);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = make_rows(&job, &err);
-    if (status == COFFER_OK)
+    if (!status)
         sort_rows(&job);
-    int result = status == COFFER_OK ? print(&job, top) : cli_fail(path, &err, NULL);
+    int result = !status ? print(&job, top) : cli_fail(path, &err, NULL);
     coffer__free(job.rows);
     coffer_tensors_stats_free(job.stats);
     coffer_tensors_close(job.set);

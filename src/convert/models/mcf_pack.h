@@ -17,7 +17,7 @@ typedef struct coffer__mcf_resource {
 
 /* Writes the payload of a tensor that was begun. position : of the tensor in the selection. */
 typedef coffer_status (*coffer__mcf_put_tensor)(void *context, const coffer__chosen_tensor *chosen,
-                                                size_t position, coffer__tensor_stream *stream,
+                                                size_t position, coffer__tensors_stream *stream,
                                                 coffer_mcf_writer *writer, coffer_error *err);
 
 typedef struct coffer__mcf_pack {

@@ -226,7 +226,7 @@ static coffer_status read_swapped(uint8_t *out, const numpy_set *state, const co
     return status;
 }
 
-static coffer_status read_array(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+static coffer_status read_array(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                                 uint64_t begin, size_t len, coffer_error *err)
 {
     numpy_set *state = set->state;
@@ -241,7 +241,7 @@ static coffer_status read_array(void *out, const coffer_tensors *set, const coff
     return status;
 }
 
-const coffer__tensor_reader coffer__tensors_npz = {
+const coffer__tensors_reader coffer__tensors_npz = {
     .kind = "npz",
     .shown_kind = "npz",
     .title = "NumPy archive",
@@ -250,7 +250,7 @@ const coffer__tensor_reader coffer__tensors_npz = {
     .close = close_state,
 };
 
-const coffer__tensor_reader coffer__tensors_npy = {
+const coffer__tensors_reader coffer__tensors_npy = {
     .kind = "npy",
     .shown_kind = "npy",
     .title = "NumPy array",

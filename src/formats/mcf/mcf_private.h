@@ -7,6 +7,7 @@
 #include "formats/mcf/mcf_layout.h"
 #include "io/chunk_sums.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 
 /* ---- Header and directory (mcf_header.c) ---- */
