@@ -41,7 +41,7 @@ typedef struct coffer__quant_type {
     coffer_dtype dtype;
     coffer__quant_family family;
     uint8_t bits;                    /* of a code */
-    uint16_t block_size, super_size; /* in elements, as QuantInfo has them; 0 where there are none */
+    uint16_t block_size, super_size; /* in elements, as QuantInfo has them; 0 for types without them */
     uint8_t index;                   /* of the row: kernels have a table of the same order */
 } coffer__quant_type;
 

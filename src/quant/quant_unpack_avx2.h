@@ -1,5 +1,5 @@
-/* Codes as numbers for AVX2, eight at a time: as quant_unpack_avx512.h has it for sixteen. A register holds
- * what codes of up to three bits stand for; wider ones are shifted to the top of their lanes, which extends
+/* Converts codes to numbers with AVX2, eight at a time (quant_unpack_avx512.h: sixteen). Codes of up to
+ * three bits are looked up in a register; wider ones are shifted to the top of their lanes, which extends
  * the sign. */
 #ifndef COFFER_QUANT_UNPACK_AVX2_H
 #define COFFER_QUANT_UNPACK_AVX2_H
@@ -57,8 +57,8 @@ HERE __m256 numbers_of_codes(unsigned bits)
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(code, 32 - (int)bits));
 }
 
-/* Codes of a quarter of a block. table : numbers_of_codes, or what is to stand for them; of up to three bits.
- */
+/* Codes of a quarter of a block. table : the numbers of codes of up to three bits, from
+ * numbers_of_codes or the caller. */
 HERE __m256 quarter_block(const uint8_t *codes, unsigned quarter, unsigned bits, __m256 table)
 {
     if (bits > 3)

@@ -50,7 +50,8 @@ HERE __m512i load_pairs(const uint8_t *codes, unsigned half)
     return _mm512_srlv_epi32(bits, _mm512_slli_epi32(lane_numbers(), 1));
 }
 
-/* Codes of half a block. table : numbers_of_codes, or what is to stand for them; of up to four bits. */
+/* Codes of half a block. table : the numbers of codes of up to four bits, from
+ * numbers_of_codes or the caller. */
 HERE __m512 half_block(const uint8_t *codes, unsigned half, unsigned bits, __m512 table)
 {
     if (bits == 8) {

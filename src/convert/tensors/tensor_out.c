@@ -31,7 +31,7 @@ uint64_t coffer__tensors_rows(const coffer_tensor *tensor)
     return tensor->rank > 0 ? tensor->dims[0] : 1;
 }
 
-/* ---- What stands before the elements ---- */
+/* ---- Headers of the output ---- */
 
 typedef struct written {
     coffer__sink *sink;

@@ -125,7 +125,7 @@ static coffer_status take_elements(coffer__tensors_run *run, worker_memory *memo
                                            err);
 }
 
-/* What was seen through a view may have been zeros in place of a file that was cut meanwhile. */
+/* A view of a file that was truncated meanwhile reads as zeros: such results are not valid. */
 static coffer_status check_intact(const coffer__tensors_place *places, size_t place_count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;

@@ -83,7 +83,7 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
 const coffer__tensors_reader *coffer__tensors_find_reader(const char *kind);
 
 struct coffer__safetensors_metadata;
-/* Of a set of safetensors; NULL when it is of another kind. */
+/* The metadata of a safetensors set; NULL for a set of another kind. */
 const struct coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set);
 
 /* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, numpy_tensors.c. */

@@ -104,7 +104,7 @@ static coffer_status keep_differing(diff_job *job, const coffer_tensor *tensor,
     return status;
 }
 
-/* Where infinities meet there is no number, and nothing is worse. */
+/* Infinities make the ratio NaN, which sorts as the worst. */
 static double signal_of(const differing *tensor)
 {
     double snr = coffer__comparison_snr(&tensor->comparison);
@@ -275,8 +275,8 @@ static void put_summary(coffer_node *out, const diff_job *job)
         coffer__node_null(out, "metadata_differences");
 }
 
-/* Another type with the same values is no difference to those who gave a tolerance: they compare a model with
- * what was made of it. */
+/* With a tolerance, a different type with the same values counts as equal: the caller compares a model with a
+ * converted one. */
 static bool is_equal(const diff_job *job)
 {
     bool types = job->types.count == 0 || job->opts.tolerance > 0;

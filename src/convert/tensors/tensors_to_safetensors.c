@@ -27,7 +27,7 @@ typedef struct output_shard {
     size_t first, count; /* of the selection, by name */
     char *path;
     coffer__sink *sink;
-    bool is_new; /* there was no such file before */
+    bool is_new; /* the file did not exist before */
     bool committed;
 } output_shard;
 
@@ -226,7 +226,7 @@ static coffer_status copy_payload(tensor_export *export, coffer__sink *sink, con
     return status;
 }
 
-/* The kernel copies what lies in a file as it is; the old state under an interrupted update does not. */
+/* The kernel can copy the bytes of a plain file, but not the old state of an interrupted update. */
 static coffer_status write_payload(tensor_export *export, coffer__sink *sink,
                                    const coffer__chosen_tensor *chosen, coffer_error *err)
 {

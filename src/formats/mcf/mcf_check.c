@@ -76,7 +76,7 @@ static coffer_status check_sections(coffer__mcf_checker *check, coffer_error *er
         const coffer_mcf_section *section = &check->sections[i];
         if (coffer__mcf_check_section(section, &check->header, size, &found)) {
             coffer__report_add_error(check->report, COFFER_ERROR, &found);
-            /* What begins at an odd place can be looked at all the same. */
+            /* A misaligned section can still be checked. */
             if (found.status != COFFER_E_MISALIGNED)
                 continue;
         }

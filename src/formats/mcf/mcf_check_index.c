@@ -120,7 +120,7 @@ static coffer_status check_duplicates(const coffer__mcf_checker *check, coffer_e
 typedef struct span {
     uint64_t start, end;
     size_t tensor;    /* SIZE_MAX: no payload */
-    const char *what; /* of what is no payload; NULL: a section */
+    const char *what; /* name of a range that is neither payload nor section; NULL otherwise */
     uint32_t type;
 } span;
 
@@ -192,7 +192,7 @@ static size_t collect(span *spans, const coffer__mcf_checker *check)
                              SIZE_MAX, "the directory", 0 });
     for (size_t i = 0; i < check->section_count; i++) {
         const coffer_mcf_section *section = &check->sections[i];
-        /* Of TensorData the payloads stand for themselves, where an index tells them. */
+        /* With an index, the payloads are listed instead of TensorData as a whole. */
         if (!check->has_index || section->type != COFFER_MCF_TENSOR_DATA)
             count = add_span(spans, count,
                              (span){ section->offset, section->offset + section->size, SIZE_MAX, NULL,
@@ -234,7 +234,7 @@ static void report_overlap(const coffer__mcf_checker *check, const span *a, cons
                        b->start, name_of(check, a).text, a->end);
 }
 
-/* Whether so many bytes in front of an offset are there to align it. */
+/* True when a gap of this size before the offset is explained by alignment. */
 static bool is_alignment(uint64_t gap, uint64_t offset)
 {
     uint64_t alignment = offset & (0 - offset);

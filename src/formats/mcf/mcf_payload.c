@@ -56,7 +56,7 @@ coffer_status coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_
     return status;
 }
 
-/* ---- What an entry of the index says about its payload ---- */
+/* ---- Payload ranges and sizes in the index ---- */
 
 coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, size_t position,
                                               uint64_t file_size, const coffer_mcf_section *data,
@@ -80,7 +80,7 @@ coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, si
     return COFFER_OK;
 }
 
-/* Codes alone, where a scale should stand before them. */
+/* True when the payload has the size of its codes alone, without the scale. */
 static bool lacks_scale(coffer_dtype dtype, uint64_t elements, uint64_t size)
 {
     return (dtype == COFFER_DTYPE_INT8 && size == elements) ||

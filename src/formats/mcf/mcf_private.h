@@ -147,7 +147,7 @@ coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_m
 /* ---- Sections of a model without a directory (mcf_search.c) ---- */
 
 /* Searches the beginning and the end of a file for a TensorIndex: 8-aligned, with plausible entries.
- * found->size : 0 when there is none. Takes linear time. */
+ * found->size : 0 when not found. Takes linear time. */
 coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source *src,
                                        const coffer_limits *limits, coffer_error *err);
 /* The same for a ModelInfo. */

@@ -99,7 +99,8 @@ void coffer__gguf_put_float(coffer__buffer *out, coffer__gguf_value type, double
 void coffer__gguf_put_tensor(coffer__buffer *out, const char *name, size_t name_len, uint32_t rank,
                              const uint64_t *dims, const coffer__gguf_type *type, uint64_t offset);
 
-/* ---- gguf_input.c: a moving window over the front of a file; every step is checked against the file size ---- */
+/* ---- gguf_input.c: a moving window over the front of a file; every step is checked against the file size
+ * ---- */
 
 /* Smallest encodings: a count that needs more bytes than the file has is refused. */
 #define COFFER__GGUF_MIN_STRING 8
