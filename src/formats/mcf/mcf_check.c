@@ -24,7 +24,7 @@ static void check_header(const coffer__mcf_checker *check)
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, has,
                            "the last %" PRIu64 " of %" PRIu64
                            " bytes are missing (repair keeps the complete tensors)",
-                           (says - has), says);
+                           says - has, says);
     if (unknown != 0)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER__MCF_FLAGS_AT,
                            "unknown flags: 0x%" PRIx64, unknown);

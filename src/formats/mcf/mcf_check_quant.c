@@ -111,7 +111,7 @@ static coffer_status load_records(coffer__mcf_checker *check, coffer_error *err)
     if (section->offset + section->size > end)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
                            "QuantInfo has %" PRIu64 " bytes after its %zu records",
-                           (section->offset + section->size - end), check->quant_count);
+                           section->offset + section->size - end, check->quant_count);
     return COFFER_OK;
 }
 

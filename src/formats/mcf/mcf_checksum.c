@@ -51,8 +51,7 @@ static coffer_status check_layout(const uint8_t *bytes, size_t len, uint64_t bas
         coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
                             "Checksums has version %" PRIu32 ", algorithm %" PRIu32 " and chunks of %" PRIu32
-                            " bytes, this program "
-                            "reads %d, %d and %" PRIu32,
+                            " bytes, this program reads %d, %d and %" PRIu32,
                             coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT),
                             coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT),
                             coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT), COFFER__MCF_SECTION_VERSION,

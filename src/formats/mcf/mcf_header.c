@@ -186,7 +186,7 @@ coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size
                 coffer__fail(err, COFFER_E_OVERLAP, here->offset,
                              "%s begins at %" PRIu64 ", before the end of %s at %" PRIu64,
                              coffer__mcf_section_label(here->type).text, here->offset,
-                             coffer__mcf_section_label(before->type).text, (before->offset + before->size));
+                             coffer__mcf_section_label(before->type).text, before->offset + before->size);
         before = here;
     }
     coffer__free(sorted);
