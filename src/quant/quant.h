@@ -117,7 +117,7 @@ typedef struct coffer__quant_kernels {
     void (*finish_stream)(void); /* after the last run that streams: others see it from here on */
 } coffer__quant_kernels;
 
-/* Written for reading: what every other set must equal bit for bit. */
+/* The reference: all other sets must equal it bit for bit. */
 extern const coffer__quant_kernels coffer__quant_reference;
 extern const coffer__quant_kernels coffer__quant_avx2;
 extern const coffer__quant_kernels coffer__quant_avx512;

@@ -353,7 +353,7 @@ HERE super_choice choose_subs(const coffer__quant_lanes *lanes, const fit_grid *
     return best;
 }
 
-/* The best super-scale for the codes and sub-scales at hand. */
+/* The best super-scale for the given codes and sub-scales. */
 HERE floats refit_super(const coffer__quant_lanes *lanes, const super_choice *choice, float largest,
                         bool weighted)
 {

@@ -12,7 +12,7 @@
 #define LANES 8
 #define HERE static inline __attribute__((always_inline))
 
-/* Where each lane's code begins, for codes that lie `bits` apart. */
+/* Where each lane's code begins, for codes `bits` apart. */
 HERE __m256i bit_numbers(unsigned bits)
 {
     return _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)bits));
@@ -30,7 +30,7 @@ HERE __m256i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), pick);
 }
 
-/* How far each lane's code lies above the bottom of its lowest byte. */
+/* Bit offset of each lane's code in its lowest byte. */
 HERE __m256i places(unsigned bits)
 {
     return _mm256_and_si256(bit_numbers(bits), _mm256_set1_epi32(7));

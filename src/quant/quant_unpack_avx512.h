@@ -16,7 +16,7 @@ HERE __m512i lane_numbers(void)
     return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-/* The bytes of each lane's code at the bottom of the lane, for codes that lie `bits` apart from byte `first`
+/* The bytes of each lane's code at the bottom of the lane, for codes `bits` apart from byte `first`
  * of `codes` on. Shuffles stay within 16 bytes, so every quarter of the register gets all of them. */
 HERE __m512i spread(const uint8_t *codes, unsigned first, unsigned bits)
 {
@@ -29,7 +29,7 @@ HERE __m512i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), pick);
 }
 
-/* How far each lane's code lies above the bottom of its lowest byte. */
+/* Bit offset of each lane's code in its lowest byte. */
 HERE __m512i places(unsigned bits)
 {
     __m512i bit = _mm512_mullo_epi32(lane_numbers(), _mm512_set1_epi32((int)bits));

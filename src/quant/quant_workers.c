@@ -82,7 +82,7 @@ static coffer_status run_product(product *job, coffer_quant_workers *workers, co
     return COFFER_OK;
 }
 
-/* Numbers from a boundary of 64 bytes on: the kernels take twice the time for those that lie across. */
+/* Numbers aligned to 64 bytes: unaligned ones take the kernels twice the time. */
 typedef struct aligned_numbers {
     void *memory;
     float *at;

@@ -45,7 +45,7 @@ static bool is_text(const uint8_t *bytes, size_t len)
     return !memchr(bytes, 0, len) && coffer__utf8_valid(bytes, len);
 }
 
-/* The text of a string key (coffer__free); NULL in *out when it is none, or no text. */
+/* The text of a string key (coffer__free); *out is NULL when the key is not a string or not valid text. */
 static coffer_status read_text(char **out, size_t *len, const coffer__gguf *gguf, const char *name,
                                coffer_error *err)
 {
@@ -159,7 +159,7 @@ static coffer_status take_field(bool *exact, gguf_import *import, const coffer__
     } else if (number.kind == COFFER__NUMBER_U64 && number.as.u64 <= UINT32_MAX) {
         uint32_t value = (uint32_t)number.as.u64;
         memcpy(target, &value, sizeof value);
-        *exact = key->type == COFFER__GGUF_U32 && value != 0; /* 0 is a field that says nothing */
+        *exact = key->type == COFFER__GGUF_U32 && value != 0; /* 0 means that the field is not set */
     }
     coffer__free(bytes);
     return COFFER_OK;
@@ -180,7 +180,7 @@ static bool arch_is_exact(const gguf_import *import)
     return arch && strcmp(coffer_mcf_arch_name(arch), import->arch) == 0;
 }
 
-/* A name of the model into its place; *exact when it is there. */
+/* Stores a name of the model; *exact when the field keeps it unchanged. */
 static coffer_status take_name(bool *exact, gguf_import *import, const char *key, char **target,
                                coffer_error *err)
 {
@@ -194,7 +194,7 @@ static coffer_status take_name(bool *exact, gguf_import *import, const char *key
     return status;
 }
 
-/* The kinds of rope that ModelInfo tells apart; *exact when the kind says all. */
+/* The rope types of ModelInfo; *exact when the type keeps all of the text. */
 static coffer_status take_rope(bool *exact, gguf_import *import, const char *name, coffer_error *err)
 {
     char *text;

@@ -192,7 +192,7 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer_mcf_writer_write(context, bytes, len, err);
 }
 
-/* A part at a time, so that there is something to show meanwhile. */
+/* In parts, so that progress is reported. */
 static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_stream *stream,
                                   coffer_source *src, const coffer_tensor *tensor, coffer_error *err)
 {

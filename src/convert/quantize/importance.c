@@ -26,7 +26,7 @@ static bool ends_with(const char *text, const char *end)
     return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
-/* The old importance matrices have no magic: what no other reader knows may be one. */
+/* The old importance matrices have no magic: try their reader when no other reader knows the file. */
 static coffer_status open_set(coffer__importance *importance, const coffer_limits *limits, coffer_error *err)
 {
     coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
@@ -90,7 +90,8 @@ const char *coffer__importance_source(const coffer__importance *importance)
 
 /* ---- Looking up ---- */
 
-/* "blk.0.up.weight", then "blk.0.up", with `end` behind. SIZE_MAX when there is neither, or no memory. */
+/* "blk.0.up.weight", then "blk.0.up", each followed by `end`. SIZE_MAX when neither exists, or without
+ * memory. */
 static size_t find_named(const coffer_tensors *set, const char *name, const char *end)
 {
     static const char weight[] = ".weight";

@@ -160,7 +160,7 @@ static coffer_status select_rank(float *out, uint64_t rank, counting *counts,
     return status;
 }
 
-/* Narrows the range to what the percentile leaves. */
+/* Narrows the range to the percentile. */
 static coffer_status clip(range *bounds, double percentile, bool activations,
                           const coffer__tensors_place *place, coffer__tensors_workers *workers,
                           coffer_error *err)
@@ -194,7 +194,7 @@ static coffer__quantize_whole scale_of(const range *bounds, bool activations, in
     out.min_clip = low;
     out.max_clip = high;
     out.scale = (float)(((double)high - (double)low) / (2 * largest));
-    if (out.scale > 0.0f) /* a whole number, so that 0 stays 0 */
+    if (out.scale > 0.0f) /* an integer, so that 0 stays 0 */
         out.zero = (float)rint(-largest - (double)low / (double)out.scale);
     if (out.zero > (float)largest)
         out.zero = (float)largest;

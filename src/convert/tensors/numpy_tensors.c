@@ -19,7 +19,7 @@ typedef struct numpy_set {
     coffer__npy npy;       /* of a single array */
     coffer_source *single; /* NULL for an archive */
     uint64_t max_memory;
-    pthread_mutex_t lock; /* over what follows */
+    pthread_mutex_t lock; /* guards the members below */
     size_t open;          /* SIZE_MAX: none */
     coffer_source *src;   /* owned when it is a member */
     uint8_t *transposed;  /* instead of it */
@@ -87,7 +87,7 @@ static coffer_status open_npz(coffer_tensors *set, coffer_source *src, coffer_er
     return status;
 }
 
-/* The only array of the file is called what the file is called. */
+/* The only array of the file is named after the file. */
 static coffer_status open_npy(coffer_tensors *set, coffer_source *src, coffer_error *err)
 {
     static const char extension[] = ".npy";

@@ -16,7 +16,7 @@ typedef struct coffer__tensors_out {
     const coffer_tensors *set;
     size_t index;
     coffer__tensors_as as;
-    coffer_dtype dtype;        /* of the elements that are written; COFFER_DTYPE_NONE: the payload as it is */
+    coffer_dtype dtype; /* of the elements that are written; COFFER_DTYPE_NONE: the payload unchanged */
     uint64_t first, row_count; /* along the first dimension; all of it for a scalar */
     const char *path;          /* "-" = standard output */
     bool replace;

@@ -39,7 +39,7 @@ coffer_status coffer__tensors_pass_run(void *result, coffer__tensors_workers *wo
                                        const coffer__tensors_pass *pass, const void *context,
                                        const coffer__tensors_place *places, size_t place_count,
                                        coffer_error *err);
-/* Whether the globs select a tensor; NULL : all, none. */
+/* True when the globs select a tensor; NULL : all, none. */
 bool coffer__tensors_is_wanted(const coffer_tensor *tensor, const char *include, const char *exclude);
 /* Whether two payloads of the same size are the same bytes. */
 coffer_status coffer__tensors_same_bytes(bool *same, coffer__tensors_workers *workers,

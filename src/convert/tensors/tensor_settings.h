@@ -16,7 +16,7 @@
 typedef struct coffer__tensors_settings {
     coffer__selection_opts selection;
     uint64_t shard_size; /* 0 = one file */
-    const char **globs;  /* memory behind include and exclude */
+    const char **globs;  /* memory of include and exclude */
 } coffer__tensors_settings;
 
 /* "include" and "exclude" may be there several times. */

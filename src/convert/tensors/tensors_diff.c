@@ -111,7 +111,7 @@ static double signal_of(const differing *tensor)
     return isnan(snr) ? -INFINITY : snr;
 }
 
-/* The worst signal first: what is off by much relative to its own size. Equal ones by name. */
+/* Lowest signal-to-noise ratio first, then by name. */
 static int by_signal(const void *left, const void *right)
 {
     const differing *a = left, *b = right;
@@ -155,7 +155,7 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
     }
     status = coffer__tensors_pass_run(&comparison, job->workers, &comparison_pass, &job->opts.tolerance,
                                       places, 2, &failure);
-    if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ, and more cannot be said */
+    if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ; the values cannot be decoded */
         coffer__node_text(add_to(&job->undecoded, job, a->name), "text", failure.text);
         return COFFER_OK;
     }
@@ -235,7 +235,7 @@ static bool same_kind(const diff_job *job)
     return strcmp(coffer_tensors_kind(job->a), coffer_tensors_kind(job->b)) == 0;
 }
 
-/* Kinds of files have keys of their own: between two of them nothing would be the same. */
+/* Files of different kinds have different keys, so comparing their metadata is pointless. */
 static coffer_status compare_metadata(diff_job *job, coffer_error *err)
 {
     coffer_node *a = NULL, *b = NULL;

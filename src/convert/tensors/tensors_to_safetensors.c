@@ -37,7 +37,7 @@ typedef struct tensor_export {
     coffer__tensors_settings settings;
     coffer__selection selection;
     const coffer__safetensors_metadata *metadata;
-    coffer__safetensors_metadata restored; /* what ModelInfo kept of it */
+    coffer__safetensors_metadata restored; /* from ModelInfo */
     coffer__tensors_stream *stream;
     output_shard *shards;
     size_t shard_count;
@@ -210,7 +210,7 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer__sink_write(context, bytes, len, err);
 }
 
-/* In parts, so that there is something to show meanwhile. */
+/* In parts, so that progress is reported. */
 static coffer_status copy_payload(tensor_export *export, coffer__sink *sink, const coffer_tensor *tensor,
                                   int fd, coffer_error *err)
 {
@@ -295,7 +295,7 @@ static coffer_status create_index(coffer__sink **out, tensor_export *export, cof
     return status;
 }
 
-/* The index comes last: until it is there, nobody looks at the shards. */
+/* The index is committed last: without it, readers ignore the shards. */
 static coffer_status commit_all(tensor_export *export, coffer_error *err)
 {
     coffer__sink *index = NULL;

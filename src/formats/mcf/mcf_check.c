@@ -1,4 +1,4 @@
-/* Whether a model is what the format says: header and directory here, the rest in the parts. */
+/* Checks a model: header and directory here, the rest in mcf_check_*.c. */
 #include "formats/mcf/mcf_check.h"
 
 #include "base/fail.h"
@@ -65,7 +65,7 @@ static coffer_status check_types(const coffer__mcf_checker *check, const coffer_
     return COFFER_OK;
 }
 
-/* Sections that do not lie where they may are reported and left out of what follows. */
+/* Reports sections with an invalid range and leaves them out of the further checks. */
 static coffer_status check_sections(coffer__mcf_checker *check, coffer_error *err)
 {
     uint64_t size = coffer_source_size(check->source);

@@ -1,4 +1,4 @@
-/* The TensorIndex entry by entry, and which bytes of the file belong to what. */
+/* Checks the entries of TensorIndex, and that no two parts of the file overlap. */
 #include "formats/mcf/mcf_check.h"
 
 #include "base/checked.h"
@@ -58,7 +58,7 @@ static void check_entry(const coffer__mcf_checker *check, size_t i)
     check_alignment(check, i, &entry);
 }
 
-/* A q* or k* tensor needs the flag; said once. */
+/* A q* or k* tensor requires the flag; reported once. */
 static void check_flag(const coffer__mcf_checker *check)
 {
     for (size_t i = 0; i < check->index.count; i++) {
@@ -172,7 +172,7 @@ coffer_status coffer__mcf_check_index(coffer__mcf_checker *check, coffer_error *
     return check_duplicates(check, err);
 }
 
-/* ---- Which bytes belong to what ---- */
+/* ---- Overlaps and gaps ---- */
 
 static size_t add_span(span *spans, size_t count, span added)
 {
@@ -222,7 +222,7 @@ static span_name name_of(const coffer__mcf_checker *check, const span *range)
     return name;
 }
 
-/* Two payloads are the same bytes or share none. Sections among themselves have been looked at. */
+/* Two payloads must be identical or disjoint. Overlaps of two sections were reported before. */
 static void report_overlap(const coffer__mcf_checker *check, const span *a, const span *b)
 {
     bool alias = a->start == b->start && a->end == b->end;

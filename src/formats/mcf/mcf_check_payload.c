@@ -112,7 +112,7 @@ static coffer_status scan_piece(void *context, uint64_t index, uint32_t worker, 
                                   scan->scratch + (size_t)worker * COFFER__MCF_SCAN_SCRATCH, err);
 }
 
-/* Tensors that are quantized and whose payload is where and what it should be. */
+/* Collects the quantized tensors whose payload has a valid range and size. */
 static uint64_t collect(scanning *scan, const coffer__mcf_checker *check)
 {
     uint64_t bytes = 0, size = coffer_source_size(check->source);

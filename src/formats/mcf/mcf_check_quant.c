@@ -1,4 +1,4 @@
-/* QuantInfo against the index: one record for each quantized tensor, none for the others. */
+/* Checks QuantInfo against the index: one record for each quantized tensor, none for the others. */
 #include "formats/mcf/mcf_check.h"
 #include "formats/mcf/mcf_quality.h"
 

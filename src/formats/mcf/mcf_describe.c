@@ -46,7 +46,7 @@ static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, c
     return COFFER_OK;
 }
 
-/* How many tensors of each type there are, and what they take. */
+/* Number and size of the tensors of each type. */
 static void describe_types(coffer_node *out, const coffer_mcf *model)
 {
     uint64_t counts[COFFER_DTYPE_COUNT] = { 0 }, sizes[COFFER_DTYPE_COUNT] = { 0 };

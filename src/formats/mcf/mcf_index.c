@@ -111,7 +111,7 @@ coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
     uint8_t *raw;
     size_t len;
     coffer_status status;
-    /* An entry, its dims and its name: what that many tensors may reasonably take. */
+    /* A generous size for that many entries with dims and names. */
     if (!coffer__mul_u64(&max, limits->entries, (uint64_t)4 * COFFER__MCF_ENTRY))
         max = UINT64_MAX;
     status = coffer__mcf_load_section(&raw, &len, src, section, max, err);

@@ -1,4 +1,4 @@
-/* How many bytes a tensor takes, and what an entry of the index says about that. */
+/* Payload sizes, computed from type and shape and compared with the index. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
@@ -12,7 +12,7 @@ bool coffer__mcf_elements(uint64_t *out, uint32_t rank, const uint64_t *dims)
     uint64_t elements = 1;
     bool fits = true;
     for (uint32_t i = 0; i < rank; i++) {
-        if (dims[i] == 0) { /* whatever the others are */
+        if (dims[i] == 0) { /* also when the others overflow */
             *out = 0;
             return true;
         }

@@ -14,7 +14,7 @@ typedef struct rescue {
     coffer_report *report;
     coffer_source *source;
     const coffer_repair_opts *opts;
-    coffer_mcf *model; /* what could be read, put together by hand */
+    coffer_mcf *model; /* assembled from the parts that could be read */
     bool directory_lost;
     bool index_lost; /* the directory has one, but not inside the file */
     bool *left_out;  /* by tensor */
