@@ -91,8 +91,8 @@ static coffer_status take_entry(reading *reader, size_t index, coffer_error *err
         .offset = reader->at,
     };
     reader->at += tensor.size;
-
-    if (status || !(status = keep_calls(reader->state, calls, err)))
+    status = keep_calls(reader->state, calls, err);
+    if (!status)
         status = coffer__tensors_add(reader->set, &tensor, name_len, index, err);
 out:
     coffer__free(name);

@@ -28,46 +28,46 @@ static coffer__mcf_name name_in_chunk(const coffer__mcf_checker *check, uint64_t
     return none;
 }
 
-static void report_sums(const coffer__mcf_checker *check, const coffer__chunk_sums *said,
+static void report_sums(const coffer__mcf_checker *check, const coffer__chunk_sums *stored,
                         const coffer__chunk_sums *found)
 {
     uint64_t wrong = 0;
-    for (size_t i = 0; i < said->count && !coffer__report_full(check->report); i++) {
-        uint64_t start = said->offset + (uint64_t)i * COFFER__MCF_CHUNK;
+    for (size_t i = 0; i < stored->count && !coffer__report_full(check->report); i++) {
+        uint64_t start = stored->offset + (uint64_t)i * COFFER__MCF_CHUNK;
         coffer__mcf_name name = { "" };
-        if (said->sums[i] == found->sums[i])
+        if (stored->sums[i] == found->sums[i])
             continue;
         if (wrong++ < CHUNKS_NAMED)
             name = name_in_chunk(check, start, start + COFFER__MCF_CHUNK);
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, start,
-                           "chunk %zu of the payloads%s%s: its CRC-32 is %08lx, the table says %08lx", i,
-                           name.text[0] ? ", tensor " : "", name.text, (unsigned long)found->sums[i],
-                           (unsigned long)said->sums[i]);
+                           "chunk %zu of the payloads%s%s: its CRC-32 is %08" PRIx32
+                           ", the table says %08" PRIx32,
+                           i, name.text[0] ? ", tensor " : "", name.text, found->sums[i], stored->sums[i]);
     }
 }
 
 static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer__chunk_sums said = { 0 }, found = { 0 };
+    coffer__chunk_sums stored = { 0 }, found = { 0 };
     coffer_error wrong = COFFER_ERROR_INIT;
     const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
     coffer_status status = COFFER_OK;
     if (!section)
         return COFFER_OK;
-    if (coffer__mcf_sums_load(&said, check->source, section, &check->limits, &wrong))
+    if (coffer__mcf_sums_load(&stored, check->source, section, &check->limits, &wrong))
         return coffer__report_take(check->report, COFFER_ERROR, &wrong, err);
-    if (!check->has_data || said.offset != check->data.offset || said.size != check->data.size)
+    if (!check->has_data || stored.offset != check->data.offset || stored.size != check->data.size)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
                            section->offset + COFFER__MCF_SUMS_OFFSET_AT,
                            "Checksums covers %" PRIu64 " bytes at %" PRIu64 ", which is not TensorData",
-                           said.size, said.offset);
-    if (check->opts->full || said.size <= FREE_OF_COST) {
+                           stored.size, stored.offset);
+    if (check->opts->full || stored.size <= FREE_OF_COST) {
         coffer__work_opts options = { .threads = check->opts->threads, .progress = check->opts->progress };
-        status = coffer__chunk_sums_compute(&found, check->source, said.offset, said.size, &options, err);
+        status = coffer__chunk_sums_compute(&found, check->source, stored.offset, stored.size, &options, err);
         if (!status)
-            report_sums(check, &said, &found);
+            report_sums(check, &stored, &found);
     }
-    coffer__chunk_sums_free(&said);
+    coffer__chunk_sums_free(&stored);
     coffer__chunk_sums_free(&found);
     return status;
 }

@@ -51,14 +51,15 @@ typedef struct text_place {
 
 static const text_place no_text = { SIZE_MAX, 0 };
 
-static text_place take_text(decoder *reader, uint64_t offset, uint64_t said_at)
+static text_place take_text(decoder *reader, uint64_t offset, uint64_t reference)
 {
     text_place place = no_text;
     uint32_t len;
     if (offset == 0)
         return place;
     if (!coffer__range_fits(offset, sizeof len, reader->len)) {
-        complain(reader, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, said_at, "a string is outside of the section");
+        complain(reader, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, reference,
+                 "a string is outside of the section");
         return place;
     }
     len = coffer__load_u32(reader->bytes + offset);
@@ -68,12 +69,12 @@ static text_place take_text(decoder *reader, uint64_t offset, uint64_t said_at)
         return place;
     }
     if (len >= reader->texts_max - reader->texts.len) {
-        complain(reader, COFFER_E_LIMIT, COFFER_ERROR, said_at,
+        complain(reader, COFFER_E_LIMIT, COFFER_ERROR, reference,
                  "long strings are shared by too many entries");
         return place;
     }
     if (offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
-        complain(reader, COFFER_E_MISALIGNED, COFFER_ERROR, said_at, "a string is not 8-aligned");
+        complain(reader, COFFER_E_MISALIGNED, COFFER_ERROR, reference, "a string is not 8-aligned");
     if (!coffer__utf8_valid(reader->bytes + offset + sizeof len, len))
         complain(reader, COFFER_E_BAD_TEXT, COFFER_WARNING, offset, "a string is not UTF-8");
     place.start = reader->texts.len;

@@ -129,8 +129,8 @@ static coffer_status copy_and_count(coffer_mcf_writer *writer, int fd, uint64_t 
         if (writer->opts.no_checksums)
             continue;
         if (n == COFFER__MCF_CHUNK && chunk == writer->sum_count) {
-
-            if (status || !(status = grow_sums(writer, chunk + 1, err)))
+            status = grow_sums(writer, chunk + 1, err);
+            if (!status)
                 writer->sums[writer->sum_count++] = coffer__crc32(0, piece, n);
         } else if (n == room) {
             work job = { .copies = false };
