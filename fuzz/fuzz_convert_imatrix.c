@@ -1,6 +1,5 @@
 /* A file of importances fails with an error, or gives vectors of valid weights. */
 #include "base/memory.h"
-#include "convert/quantize/imatrix.h"
 #include "convert/quantize/importance.h"
 #include "must.h"
 

@@ -95,11 +95,11 @@ static int report(const pack_job *job)
     coffer_node *root = NULL;
     coffer_status status = coffer_source_open(&src, job->output, NULL, &err);
     int result = CLI_OK;
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mcf_open(&model, src, NULL, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_node_new(&root, &err);
-    if (status != COFFER_OK) {
+    if (status) {
         result = cli_fail(job->output, &err, NULL);
     } else if (cli_has(job->args, "json")) {
         coffer__node_text(root, "file", job->output);
@@ -134,7 +134,7 @@ static int run(const cli_args *args, coffer_source *src)
         job.opts.progress = &bar.progress;
         coffer_status status = coffer_mcf_pack(job.output, job.inputs, job.input_count, &job.opts, &err);
         term_progress_end(&bar);
-        result = status == COFFER_OK ? report(&job) : fail(&job, &err);
+        result = !status ? report(&job) : fail(&job, &err);
     }
     coffer__free(job.inputs);
     coffer__free(job.include.at);

@@ -49,9 +49,9 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     uint8_t *bytes = size < SIZE_MAX ? coffer__malloc((size_t)size + 1) : NULL;
     coffer_status status =
         bytes ? coffer_source_read_at(bytes, src, 0, (size_t)size, &err) : coffer__fail_no_memory(&err, size);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mcf_editor_set_section(job->editor, type, bytes, (size_t)size, &err);
-    if (status != COFFER_OK)
+    if (status)
         result = cli_fail(input ? input : "standard input", &err, "");
     coffer__free(bytes);
     coffer_source_close(src);
@@ -67,7 +67,7 @@ static int set_field(set_job *job, const char *operand, const char *equals)
               : coffer__fail_no_memory(&err, strlen(operand));
     coffer__free(field);
     job->next_type = (coffer_mcf_kv_type)0;
-    return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
+    return !status ? CLI_OK : cli_fail(job->path, &err, NULL);
 }
 
 static int set_operand(set_job *job, const char *operand)
@@ -90,7 +90,7 @@ static int remove_key(set_job *job, const char *key)
     coffer_status status =
         type ? coffer_mcf_editor_remove_section(job->editor, type, &err)
              : coffer_mcf_editor_set_model_info(job->editor, key, NULL, (coffer_mcf_kv_type)0, &err);
-    return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, "");
+    return !status ? CLI_OK : cli_fail(job->path, &err, "");
 }
 
 static int add_checksums(set_job *job)
@@ -103,7 +103,7 @@ static int add_checksums(set_job *job)
     opts.progress = &bar.progress;
     coffer_status status = coffer_mcf_editor_set_checksums(job->editor, &opts, &err);
     term_progress_end(&bar);
-    return status == COFFER_OK ? CLI_OK : cli_fail(job->path, &err, NULL);
+    return !status ? CLI_OK : cli_fail(job->path, &err, NULL);
 }
 
 static int apply_option(set_job *job, const cli_word *word)
@@ -147,7 +147,7 @@ static int apply(set_job *job)
 static uint64_t size_of(const char *path)
 {
     coffer_source *src = NULL;
-    uint64_t size = coffer_source_open(&src, path, NULL, NULL) == COFFER_OK ? coffer_source_size(src) : 0;
+    uint64_t size = !coffer_source_open(&src, path, NULL, NULL) ? coffer_source_size(src) : 0;
     coffer_source_close(src);
     return size;
 }
@@ -164,7 +164,7 @@ static int report(const set_job *job, uint64_t before)
                term_bytes(size, after > before ? after - before : 0));
         return CLI_OK;
     }
-    if (coffer_node_new(&root, &err) != COFFER_OK)
+    if (coffer_node_new(&root, &err))
         return cli_fail(job->path, &err, NULL);
     coffer__node_text(root, "file", job->path);
     coffer__node_text(root, "format", "mcf");
@@ -199,7 +199,7 @@ static int run(const cli_args *args, coffer_source *src)
     if (cli_operand_count(args) < 2 && !cli_has(args, "delete") && !cli_has(args, "checksum"))
         return cli_usage(
             args, "no change given: use KEY=VALUE, a section such as config.json, --delete or --checksum");
-    if (coffer_mcf_editor_open(&job.editor, job.path, NULL, &err) != COFFER_OK)
+    if (coffer_mcf_editor_open(&job.editor, job.path, NULL, &err))
         return cli_fail(job.path, &err, NULL);
     int result = apply(&job);
     if (!result)

@@ -31,17 +31,17 @@ typedef struct get_job {
 
 /* ---- Tensors ---- */
 
-static coffer__tensor_as as_of_extension(const char *output)
+static coffer__tensors_as as_of_extension(const char *output)
 {
     const char *dot = output ? strrchr(output, '.') : NULL;
     for (unsigned as = 0; dot && as < COFFER__TENSOR_AS_COUNT; as++)
         if (strcmp(dot + 1, as_names[as]) == 0)
-            return (coffer__tensor_as)as;
+            return (coffer__tensors_as)as;
     return COFFER__TENSOR_CSV;
 }
 
 /* Chooses the output type; false after a message. */
-static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffer_tensor *tensor)
+static bool choose_type(coffer__tensors_out *out, const get_job *job, const coffer_tensor *tensor)
 {
     bool plain = coffer_dtype_size(tensor->dtype) > 0;
     bool rows = cli_has(job->args, "rows"), raw = out->as == COFFER__TENSOR_RAW;
@@ -49,7 +49,7 @@ static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffe
         out->dtype = COFFER_DTYPE_F32;
         return true;
     }
-    out->dtype = coffer__tensor_written_as(out->as, tensor->dtype);
+    out->dtype = coffer__tensors_written_as(out->as, tensor->dtype);
     if (plain || (raw && !rows))
         return true;
     cli_usage(job->args, "%s is %s: use --dequantize for float32%s", job->name,
@@ -57,9 +57,9 @@ static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffe
     return false;
 }
 
-static bool choose_rows(coffer__tensor_out *out, const get_job *job, const coffer_tensor *tensor)
+static bool choose_rows(coffer__tensors_out *out, const get_job *job, const coffer_tensor *tensor)
 {
-    uint64_t rows = coffer__tensor_rows(tensor), begin = 0, end = rows;
+    uint64_t rows = coffer__tensors_rows(tensor), begin = 0, end = rows;
     if (!cli_range(&begin, &end, job->args, "rows"))
         return false;
     if (end == UINT64_MAX)
@@ -77,10 +77,10 @@ static bool choose_rows(coffer__tensor_out *out, const get_job *job, const coffe
 static int get_tensor(const get_job *job, size_t index)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, index);
-    coffer__tensor_out out = { .set = job->set, .index = index, .path = job->output ? job->output : "-" };
+    coffer__tensors_out out = { .set = job->set, .index = index, .path = job->output ? job->output : "-" };
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
-    out.as = (coffer__tensor_as)cli_choice(job->args, "as", as_of_extension(job->output));
+    out.as = (coffer__tensors_as)cli_choice(job->args, "as", as_of_extension(job->output));
     out.replace = cli_has(job->args, "force");
     if (!choose_type(&out, job, tensor) || !choose_rows(&out, job, tensor))
         return CLI_USAGE;
@@ -89,9 +89,9 @@ static int get_tensor(const get_job *job, size_t index)
                          as_names[out.as]);
     term_progress_start(&bar, "writing", NULL);
     bar.amount = tensor->size;
-    coffer_status status = coffer__tensor_write(&out, &bar.progress, &err);
+    coffer_status status = coffer__tensors_write(&out, &bar.progress, &err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         return CLI_OK;
     return cli_fail_between(job->path, job->output, &err, NULL);
 }
@@ -168,11 +168,11 @@ static int get_metadata(const get_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_tensors_metadata(root, job->set, &err);
     int result;
-    const coffer_node *value = status == COFFER_OK ? find_value(root, job->name) : NULL;
-    if (status != COFFER_OK)
+    const coffer_node *value = !status ? find_value(root, job->name) : NULL;
+    if (status)
         result = cli_fail(job->path, &err, NULL);
     else if (!value)
         result = fail_unknown(job);
@@ -190,10 +190,10 @@ static bool get_section(int *result, const get_job *job)
     uint8_t *bytes = NULL;
     size_t len;
     uint32_t type = coffer_mcf_section_by_name(job->name);
-    if (type == 0 || !job->src || coffer_mcf_open(&model, job->src, NULL, NULL) != COFFER_OK)
+    if (type == 0 || !job->src || coffer_mcf_open(&model, job->src, NULL, NULL))
         return false;
     bool found = coffer_mcf_find_section(model, type) != NULL;
-    if (found && coffer_mcf_read_section(&bytes, &len, model, type, &err) == COFFER_OK)
+    if (found && !coffer_mcf_read_section(&bytes, &len, model, type, &err))
         *result = cli_write_out(job->output, cli_has(job->args, "force"), bytes, len);
     else if (found)
         *result = cli_fail(job->path, &err, NULL);
@@ -220,7 +220,7 @@ static int run(const cli_args *args, coffer_source *src)
     job.output = cli_value(args, "output");
     if (!job.name)
         return cli_usage(args, "no tensor name given; 'coffer ls %s' lists them", job.path);
-    if (tensors_open(&job.set, job.path, src, &err) != COFFER_OK)
+    if (tensors_open(&job.set, job.path, src, &err))
         return cli_fail(job.path, &err, NULL);
     size_t index = coffer_tensors_find(job.set, job.name);
     const char *shard = index != COFFER_INDEX_NONE ? coffer_tensors_at(job.set, index)->file : NULL;

@@ -275,18 +275,18 @@ static int run(const cli_args *args, coffer_source *src)
     opts.include = cli_value(args, "include");
     opts.exclude = cli_value(args, "exclude");
     coffer_status status = tensors_open(&job.set, path, src, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         term_progress_start(&bar, "reading", NULL);
         bar.amount = coffer_tensors_size(job.set);
         opts.progress = &bar.progress;
         status = coffer_tensors_stats_new(&job.stats, job.set, &opts, &err);
         term_progress_end(&bar);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = make_rows(&job, &err);
-    if (status == COFFER_OK)
+    if (!status)
         sort_rows(&job);
-    int result = status == COFFER_OK ? print(&job, top) : cli_fail(path, &err, NULL);
+    int result = !status ? print(&job, top) : cli_fail(path, &err, NULL);
     coffer__free(job.rows);
     coffer_tensors_stats_free(job.stats);
     coffer_tensors_close(job.set);

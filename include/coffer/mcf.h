@@ -233,7 +233,7 @@ typedef struct coffer_mcf_model_info {
     uint32_t rope_type; /* coffer_mcf_rope; a file may contain other numbers */
     float rope_freq_base, rope_scale;
     const char *model_name, *base_model; /* NUL-terminated; NULL = absent */
-    const coffer_mcf_kv *kvs;            /* the struct_size of the first one is the distance of two */
+    const coffer_mcf_kv *kvs;            /* the struct_size of the first one is the stride */
     size_t kv_count;
 } coffer_mcf_model_info;
 
@@ -254,7 +254,7 @@ COFFER_API coffer_status coffer_mcf_get_model_info(const coffer_mcf_model_info *
                                                    coffer_error *err);
 
 /* SHA-256 over the names, types, shapes and payloads of all tensors in the order of their names: files with
- * the same tensors have the same hash, whatever their layout. opts : NULL for defaults. */
+ * the same tensors have the same hash, regardless of layout. opts : NULL for defaults. */
 COFFER_API coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model,
                                                  const coffer_mcf_work_opts *opts, coffer_error *err);
 
@@ -332,7 +332,7 @@ COFFER_API coffer_status coffer_mcf_writer_skip(coffer_mcf_writer *writer, uint6
 /* Overwrites payload bytes [begin, begin + len), which were written or skipped before. */
 COFFER_API coffer_status coffer_mcf_writer_write_at(coffer_mcf_writer *writer, uint64_t begin,
                                                     const void *bytes, size_t len, coffer_error *err);
-/* Sets the clip bounds in the tensor's QuantInfo record, when they are known only after its payload. */
+/* Sets the clip bounds in the tensor's QuantInfo record, if they are known only after the payload. */
 COFFER_API coffer_status coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
                                                     coffer_error *err);
 /* Sets the quantization error of the tensor that is being written. */

@@ -6,17 +6,17 @@
 
 COFFER_BEGIN_DECLS
 
-/* The quantized payloads of model containers, in memory: decoding, encoding, products. docs/formats/mcf.md
- * has their bytes. coffer_mcf_quantize (quantize.h) quantizes whole files. */
+/* Decodes, encodes and multiplies quantized payloads in memory. docs/formats/mcf.md describes their bytes.
+ * coffer_mcf_quantize (quantize.h) quantizes whole files. */
 
-/* A payload and what it is: q8 q4 k6 k4 k3 k2, or int8 int4. */
+/* A payload with its type and shape: q8 q4 k6 k4 k3 k2, or int8 int4. */
 typedef struct coffer_quant_tensor {
     uint32_t struct_size;
     coffer_dtype dtype;
     uint64_t rows, cols;
     bool activations; /* int8 and int4 with a zero point */
     const void *payload;
-    size_t size; /* bytes there are: coffer_quant_size of them at least */
+    size_t size; /* of the payload in bytes: at least coffer_quant_size */
 } coffer_quant_tensor;
 
 #define COFFER_QUANT_TENSOR_INIT                                             \
@@ -26,25 +26,25 @@ typedef struct coffer_quant_tensor {
 
 COFFER_API void coffer_quant_tensor_init(coffer_quant_tensor *out, uint32_t struct_size);
 
-/* Bytes of the payload of a tensor; its payload and size are not looked at. COFFER_E_BAD_VALUE when the type
- * is not a quantized one, COFFER_E_SIZE_MISMATCH when they do not fit into 64 bits. */
+/* Payload size for the type and shape of a tensor; ignores its payload and size. COFFER_E_BAD_VALUE when the
+ * type is not a quantized one, COFFER_E_SIZE_MISMATCH when the size does not fit into 64 bits. */
 COFFER_API coffer_status coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor,
                                            coffer_error *err);
 
-/* Rows [first, first + count) as F32, F16 or BF16. The same bits on every processor. */
+/* Decodes rows [first, first + count) to F32, F16 or BF16; the same bits on every processor. */
 COFFER_API coffer_status coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant_tensor *tensor,
                                              uint64_t first, uint64_t count, coffer_error *err);
 
 typedef enum coffer_quant_method {
-    COFFER_QUANT_FIT = 0, /* the least squared error, as good as found */
-    COFFER_QUANT_ABSMAX,  /* what the format's first program does, to the bit */
+    COFFER_QUANT_FIT = 0, /* small squared error, by search */
+    COFFER_QUANT_ABSMAX,  /* bit for bit as the original program */
     COFFER_QUANT_EXACT    /* the true optimum; very slow */
 } coffer_quant_method;
 
 typedef struct coffer_quant_encode_opts {
     uint32_t struct_size;
     coffer_quant_method method;
-    const float *weights; /* importance of each column, finite and not negative; NULL = all the same */
+    const float *weights; /* importance of each column, finite and not negative; NULL = all equal */
 } coffer_quant_encode_opts;
 
 #define COFFER_QUANT_ENCODE_OPTS_INIT                            \
@@ -55,14 +55,14 @@ typedef struct coffer_quant_encode_opts {
 COFFER_API void coffer_quant_encode_opts_init(coffer_quant_encode_opts *out, uint32_t struct_size);
 
 /* Encodes rows × cols numbers into a payload of q8 q4 k6 k4 k3 or k2. payload : coffer_quant_size bytes, all
- * of them written. COFFER_E_BAD_VALUE that names row and column for a number that is not finite. */
+ * written. COFFER_E_BAD_VALUE, with row and column, for a number that is not finite. */
 COFFER_API coffer_status coffer_quant_encode(void *payload, const coffer_quant_tensor *tensor,
                                              const float *values, const coffer_quant_encode_opts *opts,
                                              coffer_error *err);
 
 /* ---- Products ---- */
 
-/* Threads that wait for work. One product at a time. */
+/* A pool of threads. It runs one product at a time. */
 typedef struct coffer_quant_workers coffer_quant_workers;
 
 typedef struct coffer_quant_workers_opts {
@@ -82,12 +82,12 @@ COFFER_API coffer_status coffer_quant_workers_new(coffer_quant_workers **out,
                                                   const coffer_quant_workers_opts *opts, coffer_error *err);
 COFFER_API void coffer_quant_workers_free(coffer_quant_workers *workers);
 
-/* y = W·x, straight from the payload. y : rows numbers. x : cols numbers. workers : NULL = the caller's
- * thread alone. Sums are float32: a product of n columns misses the true one by at most (n / 8 + 16) · 2^-24
+/* y = W·x, directly from the payload. y : rows numbers. x : cols numbers. workers : NULL = use only the
+ * calling thread. Sums are float32: the error of a product of n columns is at most (n / 8 + 16) · 2^-24
  * · Σ|w·x|. */
 COFFER_API coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
                                              coffer_quant_workers *workers, coffer_error *err);
-/* The same for up to 32 vectors that lie one after the other in x; y[row · columns + column]. */
+/* The same for up to 32 vectors, stored one after the other in x; y[row · columns + column]. */
 COFFER_API coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
                                              uint32_t columns, coffer_quant_workers *workers,
                                              coffer_error *err);

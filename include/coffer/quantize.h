@@ -33,7 +33,7 @@ COFFER_API void coffer_mcf_quantize_rule_init(coffer_mcf_quantize_rule *out, uin
 typedef struct coffer_mcf_quantize_opts {
     uint32_t struct_size;
     /* The last matching rule applies; tensors without one are copied. The struct_size of the first rule is
-     * the distance of two. */
+     * the stride of the array. */
     const coffer_mcf_quantize_rule *rules;
     size_t rule_count;
     const char *const *include, *const *exclude; /* globs; tensors that they leave out are copied */

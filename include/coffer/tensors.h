@@ -41,7 +41,7 @@ typedef struct coffer_tensor {
     uint64_t offset;  /* of the payload in that file; COFFER_OFFSET_NONE when it is compressed */
 } coffer_tensor;
 
-/* Opens an open file, whose kind is detected by content.
+/* Opens the tensors of a source, whose kind is detected by content.
  * src : borrowed, must outlive the set.     opts : NULL for defaults.
  * out : owned by the caller, free with coffer_tensors_close(); untouched on failure.
  * Thread safety: after success, all calls that take a const set may run concurrently. */
@@ -57,7 +57,7 @@ COFFER_API const char *coffer_tensors_title(const coffer_tensors *set); /* "safe
 COFFER_API size_t coffer_tensors_count(const coffer_tensors *set);
 /* Bytes of all payloads. */
 COFFER_API uint64_t coffer_tensors_size(const coffer_tensors *set);
-/* Whether the tensors are in more than one file. */
+/* True when the tensors are in more than one file. */
 COFFER_API bool coffer_tensors_is_sharded(const coffer_tensors *set);
 /* Sorted by name; NULL past the end. */
 COFFER_API const coffer_tensor *coffer_tensors_at(const coffer_tensors *set, size_t index);

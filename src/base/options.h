@@ -57,6 +57,21 @@ static inline const void *coffer__stride_at(const void *array, size_t index)
     return (const char *)array + index * size;
 }
 
+/* Copies element `index` of an array of the caller's structs over the defaults. The size of the first element
+ * counts for all of them: no element is read past the beginning of the next one. */
+static inline coffer_status coffer__take_element(void *defaults, uint32_t default_size, const void *array,
+                                                 size_t index, coffer_error *err)
+{
+    uint32_t size;
+    memcpy(&size, array, sizeof size);
+    if (size < sizeof size)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "struct_size is %u: initialize the elements with their _INIT macro", size);
+    memcpy(defaults, coffer__stride_at(array, index), size < default_size ? size : default_size);
+    memcpy(defaults, &default_size, sizeof default_size);
+    return COFFER_OK;
+}
+
 static inline void coffer__init_struct(void *out, uint32_t out_size, const void *defaults, uint32_t size)
 {
     if (out_size < sizeof out_size)

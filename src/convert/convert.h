@@ -132,7 +132,7 @@ coffer_status coffer__mldf_to_npy(const coffer__convert_job *job, coffer_error *
 coffer_status coffer__mldf_to_npz(const coffer__convert_job *job, coffer_error *err);
 
 /* One tensor: tensor_to_array.c. */
-extern const coffer_convert_option coffer__tensor_to_array_options[];
-coffer_status coffer__tensor_to_array(const coffer__convert_job *job, coffer_error *err);
+extern const coffer_convert_option coffer__tensors_to_array_options[];
+coffer_status coffer__tensors_to_array(const coffer__convert_job *job, coffer_error *err);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct coffer__quant_type {
     coffer_dtype dtype;
     coffer__quant_family family;
     uint8_t bits;                    /* of a code */
-    uint16_t block_size, super_size; /* in elements, as in QuantInfo; 0 for types without blocks */
+    uint16_t block_size, super_size; /* in elements, as QuantInfo has them; 0 for types without them */
     uint8_t index;                   /* of the row: kernels have a table of the same order */
 } coffer__quant_type;
 
@@ -117,7 +117,7 @@ typedef struct coffer__quant_kernels {
     void (*finish_stream)(void); /* after the last run that streams: others see it from here on */
 } coffer__quant_kernels;
 
-/* Written for reading: what every other set must equal bit for bit. */
+/* The reference: all other sets must equal it bit for bit. */
 extern const coffer__quant_kernels coffer__quant_reference;
 extern const coffer__quant_kernels coffer__quant_avx2;
 extern const coffer__quant_kernels coffer__quant_avx512;

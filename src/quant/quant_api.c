@@ -42,7 +42,7 @@ coffer_status coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor
 {
     coffer__quant_layout layout;
     coffer_status status = take_tensor(&layout, tensor, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = layout.size;
     return status;
 }
@@ -100,16 +100,19 @@ coffer_status coffer_quant_encode(void *payload, const coffer_quant_tensor *tens
     coffer_quant_encode_opts options = COFFER_QUANT_ENCODE_OPTS_INIT;
     coffer__quant_layout layout;
     coffer__quant_output out;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = take_tensor(&layout, tensor, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = take_tensor(&layout, tensor, err);
+    if (status)
         return status;
     if (layout.type->family == COFFER__QUANT_WHOLE)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "%s has a single scale per tensor and cannot be encoded by rows",
                             coffer_dtype_name(tensor->dtype));
-    if ((status = check_values(values, &layout, err)) ||
-        (status = check_weights(options.weights, layout.cols, err)))
+    status = check_values(values, &layout, err);
+    if (!status)
+        status = check_weights(options.weights, layout.cols, err);
+    if (status)
         return status;
     memset(payload, 0, (size_t)layout.size);
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)

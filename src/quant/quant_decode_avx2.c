@@ -3,12 +3,12 @@
 #include "quant/quant_factors_x86.h"
 #include "quant/quant_unpack_avx2.h"
 
-HERE void put(float *to, __m256 values, bool stream)
+HERE void put(float *out, __m256 values, bool stream)
 {
     if (stream)
-        _mm256_stream_ps(to, values);
+        _mm256_stream_ps(out, values);
     else
-        _mm256_storeu_ps(to, values);
+        _mm256_storeu_ps(out, values);
 }
 
 HERE void decode_block(float *out, const uint8_t *codes, float factor, unsigned bits, bool stream)

@@ -4,12 +4,12 @@
 #include "quant/quant_factors_x86.h"
 #include "quant/quant_unpack_avx512.h"
 
-HERE void put(float *to, __m512 values, bool stream)
+HERE void put(float *out, __m512 values, bool stream)
 {
     if (stream)
-        _mm512_stream_ps(to, values);
+        _mm512_stream_ps(out, values);
     else
-        _mm512_storeu_ps(to, values);
+        _mm512_storeu_ps(out, values);
 }
 
 HERE void decode_block(float *out, const uint8_t *codes, float factor, unsigned bits, bool stream)

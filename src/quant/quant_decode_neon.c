@@ -2,10 +2,10 @@
 #if defined(__aarch64__)
 #include "quant/quant_unpack_neon.h"
 
-HERE void put(float *to, lanes numbers, float32x4_t zero, float32x4_t scale)
+HERE void put(float *out, lanes numbers, float32x4_t zero, float32x4_t scale)
 {
-    vst1q_f32(to, vmulq_f32(scale, vsubq_f32(numbers.val[0], zero)));
-    vst1q_f32(to + 4, vmulq_f32(scale, vsubq_f32(numbers.val[1], zero)));
+    vst1q_f32(out, vmulq_f32(scale, vsubq_f32(numbers.val[0], zero)));
+    vst1q_f32(out + 4, vmulq_f32(scale, vsubq_f32(numbers.val[1], zero)));
 }
 
 HERE void decode_block(float *out, const uint8_t *codes, float factor, unsigned bits, bool stream)

@@ -88,8 +88,8 @@ HERE lanes dot_blocks_from(size_t block, const coffer__quant_run *run, const flo
     return sum_of_sums(sums);
 }
 
-/* int8 and int4 from a whole byte on: the zero point is taken from each code, so that a sum is no larger than
- * it has to be, and the scale is for all of them. */
+/* int8 and int4 from a whole byte on: the zero point is subtracted from each code, which keeps
+ * the sums small; one scale applies to all of them. */
 HERE float dot_whole(const coffer__quant_run *run, const float *x, unsigned bits)
 {
     const uint8_t *codes = run->parts[COFFER__QUANT_CODES];

@@ -1,4 +1,4 @@
-/* Rows of numbers, cut into what shares a scale, encoded, and put where they belong. */
+/* Encodes rows: splits them into groups that share a scale, encodes the groups, packs the codes. */
 #include "quant/quant_encode.h"
 
 #include "base/bytes.h"

@@ -1,4 +1,4 @@
-/* The least squared error that a type allows, by trying everything. Slow; what `fit` is measured against. */
+/* The method `exact`: the optimum by exhaustive search. Slow; the tests measure `fit` against it. */
 #include "base/elements.h"
 #include "quant/quant_encode.h"
 

@@ -353,14 +353,15 @@ HERE super_choice choose_subs(const coffer__quant_lanes *lanes, const fit_grid *
     return best;
 }
 
-/* The best super-scale for the codes and sub-scales at hand. */
-HERE floats refit_super(const coffer__quant_lanes *lanes, const super_choice *at, float largest,
+/* The best super-scale for the given codes and sub-scales. */
+HERE floats refit_super(const coffer__quant_lanes *lanes, const super_choice *choice, float largest,
                         bool weighted)
 {
-    floats inverse_scale = inverse(scale_of(at->super, at->sub)), products = all(0.0f), squares = all(0.0f);
+    floats inverse_scale = inverse(scale_of(choice->super, choice->sub)), products = all(0.0f),
+           squares = all(0.0f);
     for (size_t i = 0; i < BLOCK; i++) {
         floats value = load(lanes->values[i]);
-        floats step = codes_for(value, inverse_scale, largest) * (at->sub * 0.03125f);
+        floats step = codes_for(value, inverse_scale, largest) * (choice->sub * 0.03125f);
         floats weighed = weighted ? step * load(lanes->weights[i]) : step;
         products += weighed * value;
         squares += weighed * step;

@@ -11,7 +11,7 @@
 /* A vector as the kernels take it. */
 typedef struct coffer__quant_vector {
     const float *numbers;
-    const float *folded; /* what coffer__quant_fold made of them; NULL where it makes nothing */
+    const float *folded; /* the result of coffer__quant_fold; NULL for types without folding */
 } coffer__quant_vector;
 
 /* Whether the kernels of a type want the numbers of a vector in an order of their own as well. */
@@ -36,7 +36,7 @@ void coffer__quant_matmul(float *y, const coffer__quant_layout *layout, const ui
 
 typedef struct coffer__quant_dots {
     float (*dot[COFFER__QUANT_TYPE_COUNT])(const coffer__quant_run *run, const coffer__quant_vector *x);
-    /* NULL where the numbers are taken as they are. */
+    /* NULL for types without folding. */
     void (*fold[COFFER__QUANT_TYPE_COUNT])(float *out, const float *numbers, size_t count);
     /* Each row of numbers with each vector. */
     void (*tile)(float out[COFFER__QUANT_ROWS][COFFER__QUANT_VECTORS],

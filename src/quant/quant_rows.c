@@ -195,13 +195,13 @@ void coffer__quant_decode_rows_as(void *out, coffer_dtype as, const coffer__quan
 {
     uint64_t row = first, end = first + count, col = 0;
     float numbers[NARROW_ELEMENTS];
-    uint8_t *to = out;
+    uint8_t *dest = out;
     for (bool more = count > 0 && layout->cols > 0; more;) {
         quant_piece piece = next_piece(layout, row, end - row, col, NARROW_ELEMENTS);
         size_t elements = (size_t)(piece.rows * piece.elements);
         decode_from_memory(numbers, layout, payload, &piece);
-        coffer__elements_convert(to, as, numbers, COFFER_DTYPE_F32, elements);
-        to += elements * coffer_dtype_size(as);
+        coffer__elements_convert(dest, as, numbers, COFFER_DTYPE_F32, elements);
+        dest += elements * coffer_dtype_size(as);
         more = step_past(&row, &col, &piece, layout, end);
     }
 }

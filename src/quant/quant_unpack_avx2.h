@@ -1,5 +1,6 @@
-/* Codes as numbers for AVX2, eight at a time; quant_unpack_avx512.h does sixteen. Codes of up to three bits
- * are looked up in a register; wider ones are shifted to the top of their lanes, which extends the sign. */
+/* Converts codes to numbers with AVX2, eight at a time (quant_unpack_avx512.h: sixteen). Codes of up to
+ * three bits are looked up in a register; wider ones are shifted to the top of their lanes, which extends
+ * the sign. */
 #ifndef COFFER_QUANT_UNPACK_AVX2_H
 #define COFFER_QUANT_UNPACK_AVX2_H
 
@@ -11,7 +12,7 @@
 #define LANES 8
 #define HERE static inline __attribute__((always_inline))
 
-/* Where each lane's code begins, for codes that lie `bits` apart. */
+/* Where each lane's code begins, for codes `bits` apart. */
 HERE __m256i bit_numbers(unsigned bits)
 {
     return _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)bits));
@@ -29,7 +30,7 @@ HERE __m256i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), pick);
 }
 
-/* The bit offset of each lane's code in its lowest byte. */
+/* Bit offset of each lane's code in its lowest byte. */
 HERE __m256i places(unsigned bits)
 {
     return _mm256_and_si256(bit_numbers(bits), _mm256_set1_epi32(7));
@@ -56,8 +57,8 @@ HERE __m256 numbers_of_codes(unsigned bits)
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(code, 32 - (int)bits));
 }
 
-/* Codes of a quarter of a block. table : numbers_of_codes or other values, for codes of up to three bits.
- */
+/* Codes of a quarter of a block. table : the numbers of codes of up to three bits, from
+ * numbers_of_codes or the caller. */
 HERE __m256 quarter_block(const uint8_t *codes, unsigned quarter, unsigned bits, __m256 table)
 {
     if (bits > 3)

@@ -16,7 +16,7 @@ HERE __m512i lane_numbers(void)
     return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-/* The bytes of each lane's code at the bottom of the lane, for codes that lie `bits` apart from byte `first`
+/* The bytes of each lane's code at the bottom of the lane, for codes `bits` apart from byte `first`
  * of `codes` on. Shuffles stay within 16 bytes, so every quarter of the register gets all of them. */
 HERE __m512i spread(const uint8_t *codes, unsigned first, unsigned bits)
 {
@@ -29,7 +29,7 @@ HERE __m512i spread(const uint8_t *codes, unsigned first, unsigned bits)
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), pick);
 }
 
-/* The bit offset of each lane's code in its lowest byte. */
+/* Bit offset of each lane's code in its lowest byte. */
 HERE __m512i places(unsigned bits)
 {
     __m512i bit = _mm512_mullo_epi32(lane_numbers(), _mm512_set1_epi32((int)bits));
@@ -50,7 +50,8 @@ HERE __m512i load_pairs(const uint8_t *codes, unsigned half)
     return _mm512_srlv_epi32(bits, _mm512_slli_epi32(lane_numbers(), 1));
 }
 
-/* Codes of half a block. table : numbers_of_codes or other values, for codes of up to four bits. */
+/* Codes of half a block. table : the numbers of codes of up to four bits, from
+ * numbers_of_codes or the caller. */
 HERE __m512 half_block(const uint8_t *codes, unsigned half, unsigned bits, __m512 table)
 {
     if (bits == 8) {

@@ -18,7 +18,7 @@ HERE lanes lanes_from_codes(int16x8_t codes)
     return (lanes){ { vcvtq_f32_s32(vmovl_s16(vget_low_s16(codes))), vcvtq_f32_s32(vmovl_high_s16(codes)) } };
 }
 
-/* Where each of eight codes begins, for codes that lie `bits` apart. */
+/* Where each of eight codes begins, for codes `bits` apart. */
 HERE uint16x8_t bit_numbers(unsigned bits)
 {
     static const uint16_t numbers[LANES] = { 0, 1, 2, 3, 4, 5, 6, 7 };

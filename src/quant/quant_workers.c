@@ -82,7 +82,7 @@ static coffer_status run_product(product *job, coffer_quant_workers *workers, co
     return COFFER_OK;
 }
 
-/* Numbers from a boundary of 64 bytes on: the kernels take twice the time for those that lie across. */
+/* Numbers aligned to 64 bytes: unaligned ones take the kernels twice the time. */
 typedef struct aligned_numbers {
     void *memory;
     float *at;
@@ -118,7 +118,8 @@ coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, c
     if (layout.rows < ROWS_WORTH_FOLDING || !layout.cols)
         return run_product(&job, workers, err);
     aligned_numbers copy = { NULL, NULL };
-    if ((status = new_numbers(&copy, 2 * align_count(layout.cols), err)))
+    status = new_numbers(&copy, 2 * align_count(layout.cols), err);
+    if (status)
         return status;
     float *folded = copy.at + align_count(layout.cols);
     memcpy(copy.at, x, (size_t)layout.cols * sizeof *x);
@@ -147,7 +148,8 @@ coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, c
     uint64_t vectors = align_count(columns * layout.cols);
     uint64_t rows = COFFER__QUANT_ROWS * (workers ? coffer__pool_threads(workers->pool) : 1);
     aligned_numbers copy = { NULL, NULL };
-    if ((status = new_numbers(&copy, vectors + rows * layout.cols, err)))
+    status = new_numbers(&copy, vectors + rows * layout.cols, err);
+    if (status)
         return status;
     memcpy(copy.at, x, (size_t)(columns * layout.cols) * sizeof *x);
     product job = { NULL, &layout, tensor->payload, { copy.at, NULL }, columns, copy.at + vectors };

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "convert/models/gguf_json.h"
 #include "convert/models/mcf_stand_in.h"
 
 #include <stdlib.h>
@@ -25,12 +24,12 @@ typedef struct gguf_export {
 } gguf_export;
 
 /* Notes the name of a key that is about to be written. */
-static coffer_status note(gguf_export *of, const char *prefix, const char *name, size_t name_len,
+static coffer_status note(gguf_export *export, const char *prefix, const char *name, size_t name_len,
                           coffer_error *err)
 {
     size_t prefix_len = strlen(prefix);
-    coffer_status status =
-        coffer__array_reserve_one(&of->names, &of->capacity, of->count, sizeof *of->names, err);
+    coffer_status status = coffer__array_reserve_one(&export->names, &export->capacity, export->count,
+                                                     sizeof *export->names, err);
     if (status)
         return status;
     char *whole = coffer__malloc(prefix_len + name_len + 1);
@@ -39,83 +38,83 @@ static coffer_status note(gguf_export *of, const char *prefix, const char *name,
     memcpy(whole, prefix, prefix_len);
     memcpy(whole + prefix_len, name, name_len);
     whole[prefix_len + name_len] = 0;
-    of->names[of->count++] = whole;
+    export->names[export->count++] = whole;
     return COFFER_OK;
 }
 
 /* Name and type of a key; the value comes next. */
-static coffer_status put_key(gguf_export *of, const char *prefix, const char *name, coffer__gguf_value type,
-                             coffer_error *err)
+static coffer_status put_key(gguf_export *export, const char *prefix, const char *name,
+                             coffer__gguf_value type, coffer_error *err)
 {
-    coffer_status status = note(of, prefix, name, strlen(name), err);
+    coffer_status status = note(export, prefix, name, strlen(name), err);
     if (status)
         return status;
-    const char *whole = of->names[of->count - 1];
-    coffer__gguf_put_key(of->out, whole, strlen(whole), type);
+    const char *whole = export->names[export->count - 1];
+    coffer__gguf_put_key(export->out, whole, strlen(whole), type);
     return COFFER_OK;
 }
 
-static coffer_status put_text(gguf_export *of, const char *prefix, const char *name, const char *text,
+static coffer_status put_text(gguf_export *export, const char *prefix, const char *name, const char *text,
                               size_t len, coffer_error *err)
 {
-    coffer_status status = put_key(of, prefix, name, COFFER__GGUF_STRING, err);
+    coffer_status status = put_key(export, prefix, name, COFFER__GGUF_STRING, err);
     if (!status)
-        coffer__gguf_put_string(of->out, text, len);
+        coffer__gguf_put_string(export->out, text, len);
     return status;
 }
 
-static coffer_status put_u32(gguf_export *of, const char *prefix, const char *name, uint32_t value,
+static coffer_status put_u32(gguf_export *export, const char *prefix, const char *name, uint32_t value,
                              coffer_error *err)
 {
-    coffer_status status = put_key(of, prefix, name, COFFER__GGUF_U32, err);
+    coffer_status status = put_key(export, prefix, name, COFFER__GGUF_U32, err);
     if (!status)
-        coffer__gguf_put_integer(of->out, COFFER__GGUF_U32, value);
+        coffer__gguf_put_integer(export->out, COFFER__GGUF_U32, value);
     return status;
 }
 
-static coffer_status put_f32(gguf_export *of, const char *prefix, const char *name, float value,
+static coffer_status put_f32(gguf_export *export, const char *prefix, const char *name, float value,
                              coffer_error *err)
 {
-    coffer_status status = put_key(of, prefix, name, COFFER__GGUF_F32, err);
+    coffer_status status = put_key(export, prefix, name, COFFER__GGUF_F32, err);
     if (!status)
-        coffer__gguf_put_float(of->out, COFFER__GGUF_F32, (double)value);
+        coffer__gguf_put_float(export->out, COFFER__GGUF_F32, (double)value);
     return status;
 }
 
 /* ---- The table ---- */
 
 /* The table key for a GGUF key, with or without its type; NULL when the table has no such key. */
-static const coffer_mcf_kv *find_kept(const gguf_export *of, const char *prefix, const char *name)
+static const coffer_mcf_kv *find_kept(const gguf_export *export, const char *prefix, const char *name)
 {
     size_t prefix_len = strlen(prefix), name_len = strlen(name), skip = strlen(COFFER__GGUF_KEY);
-    for (size_t i = 0; i < of->info->kv_count; i++) {
-        const char *key = of->info->kvs[i].key;
+    for (size_t i = 0; i < export->info->kv_count; i++) {
+        const char *key = export->info->kvs[i].key;
         if (strncmp(key, COFFER__GGUF_KEY, skip) != 0 || strncmp(key + skip, prefix, prefix_len) != 0 ||
             strncmp(key + skip + prefix_len, name, name_len) != 0)
             continue;
         char end = key[skip + prefix_len + name_len];
         if (end == 0 || end == '#')
-            return &of->info->kvs[i];
+            return &export->info->kvs[i];
     }
     return NULL;
 }
 
-static coffer_status put_kv(gguf_export *of, const char *prefix, const char *name, const coffer_mcf_kv *kv,
-                            coffer_error *err)
+static coffer_status put_kv(gguf_export *export, const char *prefix, const char *name,
+                            const coffer_mcf_kv *kv, coffer_error *err)
 {
     switch (kv->type) {
     case COFFER_MCF_KV_U32:
-        return put_u32(of, prefix, name, kv->u32, err);
+        return put_u32(export, prefix, name, kv->u32, err);
     case COFFER_MCF_KV_F32:
-        return put_f32(of, prefix, name, kv->f32, err);
+        return put_f32(export, prefix, name, kv->f32, err);
     default:
-        return put_text(of, prefix, name, kv->text, kv->text_len, err);
+        return put_text(export, prefix, name, kv->text, kv->text_len, err);
     }
 }
 
 /* "KEY#TYPE" with JSON. */
-static coffer_status put_json(gguf_export *of, const char *name, const char *type, const coffer_mcf_kv *kv,
-                              coffer_error *err)
+static coffer_status put_json(gguf_export *export, const char *name, const char *type,
+                              const coffer_mcf_kv *kv, coffer_error *err)
 {
     coffer__json *json = NULL;
     coffer_error failure = COFFER_ERROR_INIT;
@@ -123,44 +122,44 @@ static coffer_status put_json(gguf_export *of, const char *name, const char *typ
     if (kv->type != COFFER_MCF_KV_STRING)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the key \"%s\" of ModelInfo must contain JSON, but is a number", kv->key);
-    coffer_status status = note(of, "", name, name_len, err);
+    coffer_status status = note(export, "", name, name_len, err);
     if (status)
         return status;
-    coffer__gguf_put_string(of->out, name, name_len);
-    status = coffer__json_parse(&json, kv->text, kv->text_len, 0, of->limits, &failure);
+    coffer__gguf_put_string(export->out, name, name_len);
+    status = coffer__json_parse(&json, kv->text, kv->text_len, 0, export->limits, &failure);
     if (!status)
-        status = coffer__gguf_from_json(of->out, type, strlen(type), coffer__json_root(json), &failure);
+        status = coffer__gguf_from_json(export->out, type, strlen(type), coffer__json_root(json), &failure);
     coffer__json_free(json);
     return status ? coffer__fail(err, status, COFFER_OFFSET_NONE, "the key \"%s\" of ModelInfo: %s", kv->key,
                                  failure.text)
                   : COFFER_OK;
 }
 
-static coffer_status put_table(gguf_export *of, coffer_error *err)
+static coffer_status put_table(gguf_export *export, coffer_error *err)
 {
     size_t skip = strlen(COFFER__GGUF_KEY);
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; !status && i < of->info->kv_count; i++) {
-        const coffer_mcf_kv *kv = &of->info->kvs[i];
+    for (size_t i = 0; !status && i < export->info->kv_count; i++) {
+        const coffer_mcf_kv *kv = &export->info->kvs[i];
         if (strncmp(kv->key, COFFER__MCF_DTYPE_KEY, strlen(COFFER__MCF_DTYPE_KEY)) == 0)
             continue; /* the types of tensors, which are other ones in GGUF */
         if (strncmp(kv->key, COFFER__GGUF_KEY, skip) != 0) {
-            status = put_kv(of, COFFER__GGUF_FROM_KV, kv->key, kv, err);
+            status = put_kv(export, COFFER__GGUF_FROM_KV, kv->key, kv, err);
             continue;
         }
         const char *name = kv->key + skip, *type = strrchr(name, '#');
         if (strcmp(name, "general.alignment") == 0 || strcmp(name, "general.architecture") == 0)
             continue; /* layout; written first */
-        status = type ? put_json(of, name, type + 1, kv, err) : put_kv(of, "", name, kv, err);
+        status = type ? put_json(export, name, type + 1, kv, err) : put_kv(export, "", name, kv, err);
     }
     return status;
 }
 
 /* ---- Fields and sections ---- */
 
-static coffer_status put_fields(gguf_export *of, coffer_error *err)
+static coffer_status put_fields(gguf_export *export, coffer_error *err)
 {
-    const coffer_mcf_model_info *info = of->info;
+    const coffer_mcf_model_info *info = export->info;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < coffer__gguf_field_count; i++) {
         const coffer__gguf_field *field = &coffer__gguf_fields[i];
@@ -168,27 +167,28 @@ static coffer_status put_fields(gguf_export *of, coffer_error *err)
         float real;
         memcpy(&bits, (const uint8_t *)info + field->offset, sizeof bits);
         memcpy(&real, &bits, sizeof real);
-        if (find_kept(of, of->arch, field->key) || (field->is_float ? real == 0 : bits == 0))
+        if (find_kept(export, export->arch, field->key) || (field->is_float ? real == 0 : bits == 0))
             continue;
-        status = field->is_float ? put_f32(of, of->arch, field->key, real, err)
-                                 : put_u32(of, of->arch, field->key, bits, err);
+        status = field->is_float ? put_f32(export, export->arch, field->key, real, err)
+                                 : put_u32(export, export->arch, field->key, bits, err);
     }
     if (!status && (info->rope_type == 2 || info->rope_type == 3) &&
-        !find_kept(of, of->arch, ".rope.scaling.type")) {
+        !find_kept(export, export->arch, ".rope.scaling.type")) {
         const char *rope = coffer_mcf_rope_name(info->rope_type);
-        status = put_text(of, of->arch, ".rope.scaling.type", rope, strlen(rope), err);
+        status = put_text(export, export->arch, ".rope.scaling.type", rope, strlen(rope), err);
     }
     return status;
 }
 
-static coffer_status put_names(gguf_export *of, coffer_error *err)
+static coffer_status put_names(gguf_export *export, coffer_error *err)
 {
-    const char *name = of->info->model_name, *base = of->info->base_model;
-    coffer_status status = put_text(of, "", "general.architecture", of->arch, strlen(of->arch), err);
-    if (!status && name && *name && !find_kept(of, "", "general.name"))
-        status = put_text(of, "", "general.name", name, strlen(name), err);
-    if (!status && base && *base && !find_kept(of, "", "general.base_model.0.name"))
-        status = put_text(of, "", "general.base_model.0.name", base, strlen(base), err);
+    const char *name = export->info->model_name, *base = export->info->base_model;
+    coffer_status status =
+        put_text(export, "", "general.architecture", export->arch, strlen(export->arch), err);
+    if (!status && name && *name && !find_kept(export, "", "general.name"))
+        status = put_text(export, "", "general.name", name, strlen(name), err);
+    if (!status && base && *base && !find_kept(export, "", "general.base_model.0.name"))
+        status = put_text(export, "", "general.base_model.0.name", base, strlen(base), err);
     return status;
 }
 
@@ -200,11 +200,11 @@ static bool is_kept(uint32_t type)
            type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY;
 }
 
-static coffer_status put_sections(gguf_export *of, coffer_error *err)
+static coffer_status put_sections(gguf_export *export, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; !status && i < coffer_mcf_section_count(of->model); i++) {
-        uint32_t type = coffer_mcf_section_at(of->model, i)->type;
+    for (size_t i = 0; !status && i < coffer_mcf_section_count(export->model); i++) {
+        uint32_t type = coffer_mcf_section_at(export->model, i)->type;
         const char *name = coffer_mcf_section_name(type);
         coffer__buffer number = COFFER__BUFFER_INIT;
         uint8_t *bytes = NULL;
@@ -212,9 +212,9 @@ static coffer_status put_sections(gguf_export *of, coffer_error *err)
         if (!is_kept(type))
             continue;
         coffer__buffer_printf(&number, "0x%08x", (unsigned)type);
-        status = coffer_mcf_read_section(&bytes, &len, of->model, type, err);
+        status = coffer_mcf_read_section(&bytes, &len, export->model, type, err);
         if (!status)
-            status = put_text(of, COFFER__GGUF_FROM_SECTION, name ? name : coffer__buffer_text(&number),
+            status = put_text(export, COFFER__GGUF_FROM_SECTION, name ? name : coffer__buffer_text(&number),
                               (const char *)bytes, len, err);
         coffer_free(bytes);
         coffer__buffer_free(&number);
@@ -225,11 +225,12 @@ static coffer_status put_sections(gguf_export *of, coffer_error *err)
 /* ---- Everything ---- */
 
 /* The architecture name for GGUF: the original one, else that of the family. */
-static const char *find_arch(const gguf_export *of)
+static const char *find_arch(const gguf_export *export)
 {
-    const coffer_mcf_kv *kept = find_kept(of, "", "general.architecture");
-    return kept && kept->type == COFFER_MCF_KV_STRING && *kept->text ? kept->text
-                                                                     : coffer_mcf_arch_name(of->info->arch);
+    const coffer_mcf_kv *kept = find_kept(export, "", "general.architecture");
+    return kept && kept->type == COFFER_MCF_KV_STRING && *kept->text
+               ? kept->text
+               : coffer_mcf_arch_name(export->info->arch);
 }
 
 static int by_text(const void *left, const void *right)
@@ -237,14 +238,14 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-static coffer_status check_duplicates(gguf_export *of, coffer_error *err)
+static coffer_status check_duplicates(gguf_export *export, coffer_error *err)
 {
-    if (of->count)
-        qsort(of->names, of->count, sizeof *of->names, by_text);
-    for (size_t i = 1; i < of->count; i++) {
-        if (strcmp(of->names[i - 1], of->names[i]) == 0)
+    if (export->count)
+        qsort(export->names, export->count, sizeof *export->names, by_text);
+    for (size_t i = 1; i < export->count; i++) {
+        if (strcmp(export->names[i - 1], export->names[i]) == 0)
             return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                                "ModelInfo has the GGUF key \"%s\" twice", of->names[i]);
+                                "ModelInfo has the GGUF key \"%s\" twice", export->names[i]);
     }
     return COFFER_OK;
 }
@@ -253,31 +254,31 @@ coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, c
                                      bool quantized, const coffer_limits *limits, coffer_error *err)
 {
     static const coffer_mcf_model_info nothing = COFFER_MCF_MODEL_INFO_INIT;
-    gguf_export of = { .out = out, .model = model, .limits = limits };
-    coffer_status status = coffer_mcf_get_model_info(&of.info, model, err);
+    gguf_export export = { .out = out, .model = model, .limits = limits };
+    coffer_status status = coffer_mcf_get_model_info(&export.info, model, err);
     if (status == COFFER_E_MISSING) {
-        of.info = &nothing;
+        export.info = &nothing;
         status = COFFER_OK;
     }
     if (status)
         return status;
-    of.arch = find_arch(&of);
-    status = put_names(&of, err);
+    export.arch = find_arch(&export);
+    status = put_names(&export, err);
     if (!status)
-        status = put_fields(&of, err);
-    if (!status && quantized && !find_kept(&of, "", "general.quantization_version"))
-        status = put_u32(&of, "", "general.quantization_version", QUANTIZATION_VERSION, err);
+        status = put_fields(&export, err);
+    if (!status && quantized && !find_kept(&export, "", "general.quantization_version"))
+        status = put_u32(&export, "", "general.quantization_version", QUANTIZATION_VERSION, err);
     if (!status)
-        status = put_table(&of, err);
+        status = put_table(&export, err);
     if (!status)
-        status = put_sections(&of, err);
+        status = put_sections(&export, err);
     if (!status && out->failed)
         status = coffer__fail_no_memory(err, out->len);
     if (!status)
-        status = check_duplicates(&of, err);
-    *key_count = of.count;
-    for (size_t i = 0; i < of.count; i++)
-        coffer__free(of.names[i]);
-    coffer__free(of.names);
+        status = check_duplicates(&export, err);
+    *key_count = export.count;
+    for (size_t i = 0; i < export.count; i++)
+        coffer__free(export.names[i]);
+    coffer__free(export.names);
     return status;
 }

@@ -1,4 +1,4 @@
-#include "convert/models/gguf_json.h"
+#include "convert/models/gguf_model_info.h"
 
 #include "base/bytes.h"
 #include "base/cursor.h"
@@ -25,10 +25,10 @@ static void write_float(coffer__json_writer *json, double value)
 static void write_hex(coffer__json_writer *json, const uint8_t *bytes, size_t len)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
-    char *to = (char *)coffer__buffer_extend(&text, 2 * len);
-    for (size_t i = 0; to && i < len; i++) {
-        to[2 * i] = hex_digits[bytes[i] >> 4];
-        to[2 * i + 1] = hex_digits[bytes[i] & 15];
+    char *hex = (char *)coffer__buffer_extend(&text, 2 * len);
+    for (size_t i = 0; hex && i < len; i++) {
+        hex[2 * i] = hex_digits[bytes[i] >> 4];
+        hex[2 * i + 1] = hex_digits[bytes[i] & 15];
     }
     if (text.failed)
         json->out->failed = true;
@@ -258,15 +258,15 @@ static coffer_status put_items(coffer__buffer *out, const char *name, size_t nam
         return fail_value("array", err);
     coffer__gguf_put_integer(out, COFFER__GGUF_U32, type);
     coffer__gguf_put_integer(out, COFFER__GGUF_U64, items->as.count);
-    for (const coffer__json_value *at = coffer__json_first(items); !status && at;
-         at = coffer__json_next(items, at)) {
+    for (const coffer__json_value *item = coffer__json_first(items); !status && item;
+         item = coffer__json_next(items, item)) {
         if (type == COFFER__GGUF_ARRAY) {
-            const coffer__json_value *inner = coffer__json_find(at, "type");
+            const coffer__json_value *inner = coffer__json_find(item, "type");
             if (!inner || inner->kind != COFFER__JSON_STRING)
                 return fail_value("array", err);
-            status = put_items(out, inner->as.string, inner->string_len, coffer__json_find(at, "items"),
+            status = put_items(out, inner->as.string, inner->string_len, coffer__json_find(item, "items"),
                                depth + 1, err);
-        } else if (!put_scalar(out, type, hex, at)) {
+        } else if (!put_scalar(out, type, hex, item)) {
             status = fail_value(coffer__gguf_value_name(type), err);
         }
     }

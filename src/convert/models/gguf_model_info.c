@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "convert/models/gguf_json.h"
 #include "convert/models/mcf_stand_in.h"
 
 #include <inttypes.h>
@@ -46,7 +45,7 @@ static bool is_text(const uint8_t *bytes, size_t len)
     return !memchr(bytes, 0, len) && coffer__utf8_valid(bytes, len);
 }
 
-/* The text of a string key (coffer__free); NULL in *out when it is none, or no text. */
+/* The text of a string key (coffer__free); *out is NULL when the key is not a string or not valid text. */
 static coffer_status read_text(char **out, size_t *len, const coffer__gguf *gguf, const char *name,
                                coffer_error *err)
 {
@@ -143,7 +142,7 @@ static const coffer__gguf_field *find_field(const gguf_import *import, const cha
 static coffer_status take_field(bool *exact, gguf_import *import, const coffer__gguf_field *field,
                                 const coffer__gguf_key *key, coffer_error *err)
 {
-    uint8_t *to = (uint8_t *)&import->pack->info.info + field->offset, *bytes = NULL;
+    uint8_t *target = (uint8_t *)&import->pack->info.info + field->offset, *bytes = NULL;
     size_t len;
     *exact = false;
     if (key->type == COFFER__GGUF_STRING || key->type == COFFER__GGUF_ARRAY)
@@ -155,12 +154,12 @@ static coffer_status take_field(bool *exact, gguf_import *import, const coffer__
     coffer__number number = coffer__gguf_number(&cursor, key->type);
     if (field->is_float) {
         float value = (float)coffer__number_as_f64(&number);
-        memcpy(to, &value, sizeof value);
+        memcpy(target, &value, sizeof value);
         *exact = key->type == COFFER__GGUF_F32 && value != 0;
     } else if (number.kind == COFFER__NUMBER_U64 && number.as.u64 <= UINT32_MAX) {
         uint32_t value = (uint32_t)number.as.u64;
-        memcpy(to, &value, sizeof value);
-        *exact = key->type == COFFER__GGUF_U32 && value != 0; /* 0 is a field that says nothing */
+        memcpy(target, &value, sizeof value);
+        *exact = key->type == COFFER__GGUF_U32 && value != 0; /* 0 means that the field is not set */
     }
     coffer__free(bytes);
     return COFFER_OK;
@@ -181,8 +180,8 @@ static bool arch_is_exact(const gguf_import *import)
     return arch && strcmp(coffer_mcf_arch_name(arch), import->arch) == 0;
 }
 
-/* A name of the model into its place; *exact when it is there. */
-static coffer_status take_name(bool *exact, gguf_import *import, const char *key, char **to,
+/* Stores a name of the model; *exact when the field keeps it unchanged. */
+static coffer_status take_name(bool *exact, gguf_import *import, const char *key, char **target,
                                coffer_error *err)
 {
     char *text;
@@ -190,12 +189,12 @@ static coffer_status take_name(bool *exact, gguf_import *import, const char *key
     coffer_status status = read_text(&text, &len, import->gguf, key, err);
     *exact = text && len;
     if (!status && *exact)
-        status = coffer__mcf_info_set_name(to, text, len, err);
+        status = coffer__mcf_info_set_name(target, text, len, err);
     coffer__free(text);
     return status;
 }
 
-/* The kinds of rope that ModelInfo tells apart; *exact when the kind says all. */
+/* The rope types of ModelInfo; *exact when the type keeps all of the text. */
 static coffer_status take_rope(bool *exact, gguf_import *import, const char *name, coffer_error *err)
 {
     char *text;

@@ -23,13 +23,13 @@ coffer_status coffer__mcf_info_add_f32(coffer__mcf_info *info, const char *prefi
                                        float value, coffer_error *err);
 coffer_status coffer__mcf_info_add_text(coffer__mcf_info *info, const char *prefix, const char *name,
                                         const char *text, size_t len, coffer_error *err);
-/* Copies the text; a name that is there is replaced. */
+/* Copies the text; replaces an existing name. */
 coffer_status coffer__mcf_info_set_name(char **name, const char *text, size_t len, coffer_error *err);
 /* Sorts the table and gives all of it as the writer wants it. COFFER_E_DUPLICATE for a key that is there
  * twice. */
 coffer_status coffer__mcf_info_finish(const coffer_mcf_model_info **out, coffer__mcf_info *info,
                                       coffer_error *err);
-void coffer__mcf_info_free(coffer__mcf_info *info); /* what it owns, not itself */
+void coffer__mcf_info_free(coffer__mcf_info *info); /* frees the members, not info itself */
 
 /* The family that a model's type names: its members have its name in theirs, "qwen2_moe", "gemma3_text". 0
  * for none. */

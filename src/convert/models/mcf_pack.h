@@ -1,4 +1,4 @@
-/* Writing sets of tensors, and what belongs to them, as one MCF model. */
+/* Packs sets of tensors and their metadata into one MCF model. */
 #ifndef COFFER_CONVERT_MCF_PACK_H
 #define COFFER_CONVERT_MCF_PACK_H
 
@@ -17,7 +17,7 @@ typedef struct coffer__mcf_resource {
 
 /* Writes the payload of a tensor that was begun. position : of the tensor in the selection. */
 typedef coffer_status (*coffer__mcf_put_tensor)(void *context, const coffer__chosen_tensor *chosen,
-                                                size_t position, coffer__tensor_stream *stream,
+                                                size_t position, coffer__tensors_stream *stream,
                                                 coffer_mcf_writer *writer, coffer_error *err);
 
 typedef struct coffer__mcf_pack {
@@ -32,7 +32,7 @@ typedef struct coffer__mcf_pack {
     bool has_info;             /* a model that is packed again brought its own */
     coffer_mcf_pack_opts opts; /* all members there */
     coffer_limits limits;
-    const char *also_read;             /* a file besides, that cannot be the output either; NULL = none */
+    const char *also_read;             /* another input, which cannot be the output either; may be NULL */
     coffer__mcf_put_tensor put_tensor; /* for the tensors whose `quantize` is set; may be NULL when none is */
     void *put_context;
 } coffer__mcf_pack;

@@ -114,20 +114,20 @@ static coffer_status take_names(coffer__mcf_info *info, const hf_config *config,
 static coffer_status take_config(coffer__mcf_info *info, const coffer__json_value *root, coffer_error *err)
 {
     hf_config config = { root, coffer__json_find(root, "text_config") };
-    coffer_mcf_model_info *to = &info->info;
-    to->vocab_size = number_of(&config, "vocab_size");
-    to->hidden_size = number_of(&config, "hidden_size");
-    to->layer_count = number_of(&config, "num_hidden_layers");
-    to->head_count = number_of(&config, "num_attention_heads");
+    coffer_mcf_model_info *model = &info->info;
+    model->vocab_size = number_of(&config, "vocab_size");
+    model->hidden_size = number_of(&config, "hidden_size");
+    model->layer_count = number_of(&config, "num_hidden_layers");
+    model->head_count = number_of(&config, "num_attention_heads");
     /* Models without grouped heads leave it out: every head has keys and values of its own. */
-    to->head_count_kv =
-        look_up(&config, "num_key_value_heads") ? number_of(&config, "num_key_value_heads") : to->head_count;
-    to->context_length = number_of(&config, "max_position_embeddings");
+    model->head_count_kv = look_up(&config, "num_key_value_heads") ? number_of(&config, "num_key_value_heads")
+                                                                   : model->head_count;
+    model->context_length = number_of(&config, "max_position_embeddings");
     coffer_status status = take_names(info, &config, err);
     if (!status)
         status = take_rope(info, &config, err);
-    if (!to->train_context)
-        to->train_context = number_of(&config, "original_max_position_embeddings");
+    if (!model->train_context)
+        model->train_context = number_of(&config, "original_max_position_embeddings");
     return status ? status : coffer__mcf_info_add_u32(info, "hf.config_json_present", "", 1, err);
 }
 

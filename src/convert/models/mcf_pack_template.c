@@ -29,9 +29,10 @@ static bool write_object(coffer__json_writer *writer, const coffer__json_value *
     const coffer__json_value **members = coffer__alloc_array((size_t)object->as.count + 1, sizeof *members);
     if (!members)
         return false;
-    for (const coffer__json_value *at = coffer__json_first(object); at; at = coffer__json_next(object, at)) {
-        if (!chat_template || strcmp(at->key, chat_template->key) != 0)
-            members[count++] = at;
+    for (const coffer__json_value *member = coffer__json_first(object); member;
+         member = coffer__json_next(object, member)) {
+        if (!chat_template || strcmp(member->key, chat_template->key) != 0)
+            members[count++] = member;
     }
     if (chat_template)
         members[count++] = chat_template;
@@ -57,9 +58,9 @@ static bool write_sorted(coffer__json_writer *writer, const coffer__json_value *
         return true;
     }
     coffer__json_open_array(writer);
-    for (const coffer__json_value *at = coffer__json_first(value); done && at;
-         at = coffer__json_next(value, at))
-        done = write_sorted(writer, at, NULL);
+    for (const coffer__json_value *member = coffer__json_first(value); done && member;
+         member = coffer__json_next(value, member))
+        done = write_sorted(writer, member, NULL);
     coffer__json_close_array(writer);
     return done;
 }

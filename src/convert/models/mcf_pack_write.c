@@ -192,8 +192,8 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer_mcf_writer_write(context, bytes, len, err);
 }
 
-/* A part at a time, so that there is something to show meanwhile. */
-static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensor_stream *stream,
+/* In parts, so that progress is reported. */
+static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_stream *stream,
                                   coffer_source *src, const coffer_tensor *tensor, coffer_error *err)
 {
     static const uint64_t part_size = (uint64_t)64 << 20;
@@ -202,7 +202,7 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensor_stre
         uint64_t part = tensor->size - done < part_size ? tensor->size - done : part_size;
         status = coffer_mcf_writer_write_from(writer, src, tensor->offset + done, part, err);
         if (!status)
-            status = coffer__tensor_stream_count(stream, part, err);
+            status = coffer__tensors_stream_count(stream, part, err);
         done += part;
     }
     return status;
@@ -225,7 +225,7 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
         .rank = tensor->rank,
         .dims = tensor->dims,
     };
-    size_t index = coffer__tensors_entry(chosen->set, chosen->index)->index;
+    size_t index = coffer__tensors_entry_at(chosen->set, chosen->index)->index;
     bool copied = model && chosen->as_is;
     if (copied)
         new_tensor.quant = coffer_mcf_quant_at(model, index);
@@ -273,23 +273,23 @@ static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__sele
 static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *pack,
                                    const coffer__selection *selection, coffer_error *err)
 {
-    coffer__tensor_stream *stream = NULL;
-    coffer_status status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits,
-                                                     pack->opts.progress, selection->bytes, err);
+    coffer__tensors_stream *stream = NULL;
+    coffer_status status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits,
+                                                      pack->opts.progress, selection->bytes, err);
     for (size_t i = 0; !status && i < selection->count; i++) {
         const coffer__chosen_tensor *chosen = &selection->items[i];
-        coffer_source *src = chosen->as_is ? coffer__tensors_place(chosen->set, chosen->index) : NULL;
+        coffer_source *src = chosen->as_is ? coffer__tensors_source_at(chosen->set, chosen->index) : NULL;
         status = begin_tensor(writer, chosen, err);
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
         else if (!status && chosen->quantize)
             status = pack->put_tensor(pack->put_context, chosen, i, stream, writer, err);
         else if (!status)
-            status = coffer__tensor_stream_run(stream, chosen, put, writer, err);
+            status = coffer__tensors_stream_run(stream, chosen, put, writer, err);
         if (!status)
             status = coffer_mcf_writer_end_tensor(writer, err);
     }
-    coffer__tensor_stream_free(stream);
+    coffer__tensors_stream_free(stream);
     return status;
 }
 

@@ -55,7 +55,7 @@ coffer_status coffer__mcf_stand_ins(const coffer__mcf_stand_in ***out, const cof
     *out = NULL;
     if (status == COFFER_E_NO_MEMORY)
         return status;
-    /* Tensors are read all the same where ModelInfo is missing or broken. */
+    /* Tensors can be read without a valid ModelInfo. */
     for (size_t i = 0; !status && i < info->kv_count; i++) {
         const coffer_mcf_kv *kv = &info->kvs[i];
         if (kv->type != COFFER_MCF_KV_STRING || strncmp(kv->key, COFFER__MCF_DTYPE_KEY, prefix) != 0)

@@ -29,12 +29,12 @@ typedef struct export_tensor {
 
 typedef struct gguf_job {
     const coffer__convert_job *job;
-    coffer__tensor_settings settings;
+    coffer__tensors_settings settings;
     coffer_tensors *set;
     coffer__selection selection;
     export_tensor *tensors; /* one for each of the selection */
     bool quantized;
-    coffer__tensor_stream *stream;
+    coffer__tensors_stream *stream;
     coffer__sink *sink;
 } gguf_job;
 
@@ -98,20 +98,20 @@ static coffer_status plan_tensor(export_tensor *out, coffer__chosen_tensor *chos
     return COFFER_OK;
 }
 
-static coffer_status plan(gguf_job *of, coffer_error *err)
+static coffer_status plan(gguf_job *export, coffer_error *err)
 {
     uint64_t end = 0;
     coffer_status status = COFFER_OK;
-    of->tensors = coffer__calloc(of->selection.count, sizeof *of->tensors);
-    if (!of->tensors)
-        return coffer__fail_no_memory(err, of->selection.count * sizeof *of->tensors);
-    for (size_t i = 0; !status && i < of->selection.count; i++) {
-        export_tensor *tensor = &of->tensors[i];
-        status = plan_tensor(tensor, &of->selection.items[i], of->settings.selection.cast, err);
+    export->tensors = coffer__calloc(export->selection.count, sizeof *export->tensors);
+    if (!export->tensors)
+        return coffer__fail_no_memory(err, export->selection.count * sizeof *export->tensors);
+    for (size_t i = 0; !status && i < export->selection.count; i++) {
+        export_tensor *tensor = &export->tensors[i];
+        status = plan_tensor(tensor, &export->selection.items[i], export->settings.selection.cast, err);
         if (status)
             break;
         tensor->offset = end;
-        of->quantized |= tensor->repacked;
+        export->quantized |= tensor->repacked;
         if (!coffer__add_u64(&end, end, tensor->size) || !coffer__align_up(&end, end, COFFER__GGUF_ALIGNMENT))
             status = coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                                   "the size of the tensors does not fit into 64 bits");
@@ -119,11 +119,11 @@ static coffer_status plan(gguf_job *of, coffer_error *err)
     return status;
 }
 
-static coffer_status check_output(const gguf_job *of, coffer_error *err)
+static coffer_status check_output(const gguf_job *export, coffer_error *err)
 {
     struct stat in, out;
-    const char *in_path = coffer_source_name(of->job->in);
-    if (coffer__os_stat(in_path, &in) == 0 && coffer__os_stat(of->job->out_path, &out) == 0 &&
+    const char *in_path = coffer_source_name(export->job->in);
+    if (coffer__os_stat(in_path, &in) == 0 && coffer__os_stat(export->job->out_path, &out) == 0 &&
         in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "input and output are the same file: %s", in_path);
@@ -161,7 +161,7 @@ static void put_blocks(uint8_t *out, const uint8_t *scales, const uint8_t *codes
 }
 
 /* Through three buffers in a row: scales, codes, blocks. */
-static coffer_status repack(gguf_job *of, const coffer__chosen_tensor *chosen, uint8_t *memory,
+static coffer_status repack(gguf_job *export, const coffer__chosen_tensor *chosen, uint8_t *memory,
                             coffer_error *err)
 {
     const coffer_tensor *tensor = chosen->tensor;
@@ -184,44 +184,44 @@ static coffer_status repack(gguf_job *of, const coffer__chosen_tensor *chosen, u
         if (status)
             break;
         put_blocks(blocks, scales, codes, (size_t)now, q4);
-        status = coffer__sink_write(of->sink, blocks, (size_t)((2 + code_bytes) * now), err);
+        status = coffer__sink_write(export->sink, blocks, (size_t)((2 + code_bytes) * now), err);
         if (!status)
-            status = coffer__tensor_stream_count(of->stream, (2 + code_bytes) * now, err);
+            status = coffer__tensors_stream_count(export->stream, (2 + code_bytes) * now, err);
         done += now;
     }
     return status;
 }
 
-static coffer_status write_blocks(gguf_job *of, const coffer__chosen_tensor *chosen, coffer_error *err)
+static coffer_status write_blocks(gguf_job *export, const coffer__chosen_tensor *chosen, coffer_error *err)
 {
     size_t size = BLOCKS_AT_ONCE * (2 + Q8_CODES) * 2;
     uint8_t *memory = coffer__malloc(size);
-    coffer_status status = memory ? repack(of, chosen, memory, err) : coffer__fail_no_memory(err, size);
+    coffer_status status = memory ? repack(export, chosen, memory, err) : coffer__fail_no_memory(err, size);
     coffer__free(memory);
     return status;
 }
 
 /* ---- Writing ---- */
 
-static coffer_status write_header(const gguf_job *of, coffer_error *err)
+static coffer_status write_header(const gguf_job *export, coffer_error *err)
 {
-    const coffer_mcf *model = coffer__mcf_model_of(of->set);
+    const coffer_mcf *model = coffer__mcf_model_of(export->set);
     coffer__buffer header = COFFER__BUFFER_INIT, keys = COFFER__BUFFER_INIT;
     uint64_t key_count = 0;
     coffer_status status =
-        coffer__gguf_put_model(&keys, &key_count, model, of->quantized, &of->job->limits, err);
-    coffer__gguf_put_header(&header, of->selection.count, key_count);
+        coffer__gguf_put_model(&keys, &key_count, model, export->quantized, &export->job->limits, err);
+    coffer__gguf_put_header(&header, export->selection.count, key_count);
     coffer__buffer_append(&header, keys.data, keys.len);
-    for (size_t i = 0; i < of->selection.count; i++) {
-        const coffer_tensor *tensor = of->selection.items[i].tensor;
+    for (size_t i = 0; i < export->selection.count; i++) {
+        const coffer_tensor *tensor = export->selection.items[i].tensor;
         coffer__gguf_put_tensor(&header, tensor->name, strlen(tensor->name), tensor->rank, tensor->dims,
-                                of->tensors[i].type, of->tensors[i].offset);
+                                export->tensors[i].type, export->tensors[i].offset);
     }
     coffer__buffer_fill(&header, 0, (0 - header.len) % COFFER__GGUF_ALIGNMENT);
     if (!status && header.failed)
         status = coffer__fail_no_memory(err, header.len);
     if (!status)
-        status = coffer__sink_write(of->sink, header.data, header.len, err);
+        status = coffer__sink_write(export->sink, header.data, header.len, err);
     coffer__buffer_free(&keys);
     coffer__buffer_free(&header);
     return status;
@@ -232,59 +232,61 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer__sink_write(context, bytes, len, err);
 }
 
-static coffer_status write_tensors(gguf_job *of, coffer_error *err)
+static coffer_status write_tensors(gguf_job *export, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; !status && i < of->selection.count; i++) {
-        const coffer__chosen_tensor *chosen = &of->selection.items[i];
-        status = of->tensors[i].repacked ? write_blocks(of, chosen, err)
-                                         : coffer__tensor_stream_run(of->stream, chosen, put, of->sink, err);
+    for (size_t i = 0; !status && i < export->selection.count; i++) {
+        const coffer__chosen_tensor *chosen = &export->selection.items[i];
+        status = export->tensors[i].repacked
+                     ? write_blocks(export, chosen, err)
+                     : coffer__tensors_stream_run(export->stream, chosen, put, export->sink, err);
         if (!status)
-            status = coffer__sink_fill(of->sink, 0,
-                                       (0 - coffer__sink_position(of->sink)) % COFFER__GGUF_ALIGNMENT, err);
+            status =
+                coffer__sink_fill(export->sink, 0,
+                                  (0 - coffer__sink_position(export->sink)) % COFFER__GGUF_ALIGNMENT, err);
     }
     return status;
 }
 
-static coffer_status prepare(gguf_job *of, coffer_error *err)
+static coffer_status prepare(gguf_job *export, coffer_error *err)
 {
-    coffer_status status = check_output(of, err);
+    coffer_status status = check_output(export, err);
     if (!status)
-        status = coffer__tensor_settings_read(&of->settings, of->job, err);
+        status = coffer__tensors_settings_read(&export->settings, export->job, err);
     if (!status)
-        status = coffer__tensor_settings_open(&of->set, of->job, err);
+        status = coffer__tensors_settings_open(&export->set, export->job, err);
     if (!status)
-        status = coffer__selection_add(&of->selection, of->set, &of->settings.selection, err);
+        status = coffer__selection_add(&export->selection, export->set, &export->settings.selection, err);
     if (!status)
-        status = coffer__selection_finish(&of->selection, (const coffer_tensors *const *)&of->set, 1,
-                                          &of->settings.selection, err);
+        status = coffer__selection_finish(&export->selection, (const coffer_tensors *const *)&export->set, 1,
+                                          &export->settings.selection, err);
     if (!status)
-        status = plan(of, err);
+        status = plan(export, err);
     if (!status)
-        status = coffer__tensor_stream_new(&of->stream, 0, &of->job->limits, of->job->progress,
-                                           of->selection.bytes, err);
+        status = coffer__tensors_stream_new(&export->stream, 0, &export->job->limits, export->job->progress,
+                                            export->selection.bytes, err);
     return status;
 }
 
 coffer_status coffer__to_gguf(const coffer__convert_job *job, coffer_error *err)
 {
     coffer__sink_opts opts = { .exclusive = !job->overwrite };
-    gguf_job of = { .job = job };
-    coffer_status status = prepare(&of, err);
+    gguf_job export = { .job = job };
+    coffer_status status = prepare(&export, err);
     if (!status)
-        status = coffer__sink_create(&of.sink, job->out_path, &opts, err);
+        status = coffer__sink_create(&export.sink, job->out_path, &opts, err);
     if (!status)
-        status = write_header(&of, err);
+        status = write_header(&export, err);
     if (!status)
-        status = write_tensors(&of, err);
+        status = write_tensors(&export, err);
     if (status)
-        coffer__sink_discard(of.sink);
+        coffer__sink_discard(export.sink);
     else
-        status = coffer__sink_commit(of.sink, err);
-    coffer__tensor_stream_free(of.stream);
-    coffer__free(of.tensors);
-    coffer__selection_free(&of.selection);
-    coffer__tensor_settings_free(&of.settings);
-    coffer_tensors_close(of.set);
+        status = coffer__sink_commit(export.sink, err);
+    coffer__tensors_stream_free(export.stream);
+    coffer__free(export.tensors);
+    coffer__selection_free(&export.selection);
+    coffer__tensors_settings_free(&export.settings);
+    coffer_tensors_close(export.set);
     return status;
 }

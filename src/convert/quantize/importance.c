@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/quantize/imatrix.h"
 #include "io/file.h"
 #include "io/source_private.h"
 
@@ -27,47 +26,50 @@ static bool ends_with(const char *text, const char *end)
     return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
-/* The old importance matrices have no magic: what no other reader knows may be one. */
-static coffer_status open_set(coffer__importance *of, const coffer_limits *limits, coffer_error *err)
+/* The old importance matrices have no magic: try their reader when no other reader knows the file. */
+static coffer_status open_set(coffer__importance *importance, const coffer_limits *limits, coffer_error *err)
 {
     coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_error unknown = COFFER_ERROR_INIT, failure = COFFER_ERROR_INIT;
     opts.limits = limits;
-    coffer_status status = coffer_tensors_open_path(&of->set, of->path, &opts, &unknown);
-    if (status == COFFER_OK || (status != COFFER_E_NOT_RECOGNISED && status != COFFER_E_UNSUPPORTED)) {
+    coffer_status status = coffer_tensors_open_path(&importance->set, importance->path, &opts, &unknown);
+    if (!status || (status != COFFER_E_NOT_RECOGNISED && status != COFFER_E_UNSUPPORTED)) {
         if (err && status)
             *err = unknown;
-        return coffer__fail_other(err, status, of->path);
+        return coffer__fail_other(err, status, importance->path);
     }
-    if ((status = coffer__source_open_other(&of->src, of->path, NULL, err)))
+    status = coffer__source_open_other(&importance->src, importance->path, NULL, err);
+    if (status)
         return status;
-    of->calls = true;
-    status = coffer__tensors_open_with(&of->set, &coffer__tensors_imatrix, of->src, false, &opts, &failure);
+    importance->calls = true;
+    status = coffer__tensors_open_with(&importance->set, &coffer__tensors_imatrix, importance->src, false,
+                                       &opts, &failure);
     if (!status)
         return COFFER_OK;
     if (err)
         *err = failure;
     return coffer__fail_other(err,
                               coffer__fail_prefix(err, status, "not vectors and not an importance matrix"),
-                              of->path);
+                              importance->path);
 }
 
 coffer_status coffer__importance_open(coffer__importance **out, const char *path, const coffer_limits *limits,
                                       coffer_error *err)
 {
-    coffer__importance *of = coffer__calloc(1, sizeof *of);
-    if (!of)
-        return coffer__fail_no_memory(err, sizeof *of);
-    of->path = coffer__strdup(path);
-    coffer_status status = of->path ? open_set(of, limits, err) : coffer__fail_no_memory(err, strlen(path));
+    coffer__importance *importance = coffer__calloc(1, sizeof *importance);
+    if (!importance)
+        return coffer__fail_no_memory(err, sizeof *importance);
+    importance->path = coffer__strdup(path);
+    coffer_status status =
+        importance->path ? open_set(importance, limits, err) : coffer__fail_no_memory(err, strlen(path));
     if (status) {
-        coffer__importance_close(of);
+        coffer__importance_close(importance);
         return status;
     }
-    of->for_all = strcmp(coffer_tensors_kind(of->set), "npy") == 0;
-    for (size_t i = 0; i < coffer_tensors_count(of->set) && !of->sums; i++)
-        of->sums = ends_with(coffer_tensors_at(of->set, i)->name, COFFER__IMATRIX_SUMS);
-    *out = of;
+    importance->for_all = strcmp(coffer_tensors_kind(importance->set), "npy") == 0;
+    for (size_t i = 0; i < coffer_tensors_count(importance->set) && !importance->sums; i++)
+        importance->sums = ends_with(coffer_tensors_at(importance->set, i)->name, COFFER__IMATRIX_SUMS);
+    *out = importance;
     return COFFER_OK;
 }
 
@@ -88,7 +90,8 @@ const char *coffer__importance_source(const coffer__importance *importance)
 
 /* ---- Looking up ---- */
 
-/* "blk.0.up.weight", then "blk.0.up", with `end` behind. SIZE_MAX when there is neither, or no memory. */
+/* "blk.0.up.weight", then "blk.0.up", each followed by `end`. SIZE_MAX when neither exists, or without
+ * memory. */
 static size_t find_named(const coffer_tensors *set, const char *name, const char *end)
 {
     static const char weight[] = ".weight";
@@ -107,11 +110,11 @@ static size_t find_named(const coffer_tensors *set, const char *name, const char
     return found;
 }
 
-static size_t find_vector(const coffer__importance *of, const char *name)
+static size_t find_vector(const coffer__importance *importance, const char *name)
 {
-    if (of->for_all)
-        return coffer_tensors_count(of->set) ? 0 : SIZE_MAX;
-    return find_named(of->set, name, of->sums ? COFFER__IMATRIX_SUMS : "");
+    if (importance->for_all)
+        return coffer_tensors_count(importance->set) ? 0 : SIZE_MAX;
+    return find_named(importance->set, name, importance->sums ? COFFER__IMATRIX_SUMS : "");
 }
 
 bool coffer__importance_has(const coffer__importance *importance, const char *name)
@@ -122,26 +125,27 @@ bool coffer__importance_has(const coffer__importance *importance, const char *na
 /* ---- Reading ---- */
 
 /* 0 when nothing was counted. */
-static coffer_status read_divisor(double *out, const coffer__importance *of, const char *name, size_t vector,
-                                  coffer_error *err)
+static coffer_status read_divisor(double *out, const coffer__importance *importance, const char *name,
+                                  size_t vector, coffer_error *err)
 {
     double count = 0;
     *out = 1;
-    if (of->calls) {
-        *out = coffer__imatrix_calls(of->set, vector);
+    if (importance->calls) {
+        *out = coffer__imatrix_calls(importance->set, vector);
         return COFFER_OK;
     }
-    if (!of->sums)
+    if (!importance->sums)
         return COFFER_OK;
-    size_t counts = find_named(of->set, name, COFFER__IMATRIX_COUNTS);
+    size_t counts = find_named(importance->set, name, COFFER__IMATRIX_COUNTS);
     if (counts == SIZE_MAX)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "\"%s\" has sums and no " COFFER__IMATRIX_COUNTS, name);
-    if (coffer_tensors_at(of->set, counts)->elements != 1)
+    if (coffer_tensors_at(importance->set, counts)->elements != 1)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "\"%s\" has %" PRIu64 " counts, one belongs to a tensor of two dimensions", name,
-                            coffer_tensors_at(of->set, counts)->elements);
-    coffer_status status = coffer_tensors_read_as(&count, COFFER_DTYPE_F64, of->set, counts, 0, 1, err);
+                            coffer_tensors_at(importance->set, counts)->elements);
+    coffer_status status =
+        coffer_tensors_read_as(&count, COFFER_DTYPE_F64, importance->set, counts, 0, 1, err);
     *out = count > 0 ? count : 0;
     return status;
 }

@@ -22,4 +22,20 @@ bool coffer__importance_has(const coffer__importance *importance, const char *na
 coffer_status coffer__importance_read(float **out, const coffer__importance *importance, const char *name,
                                       uint64_t columns, coffer_error *err);
 
+/* ---- imatrix.c: importance matrices of llama.cpp in their first layout: no magic, little-endian ----
+ *
+ *   i32 entries | for each: i32 length, name | i32 calls | i32 values | f32 × values, calls times the mean
+ *   at the end of a complete file: i32 calls of all | i32 length, name of the data set
+ *
+ * Newer matrices are GGUF files with two tensors for each name: NAME.in_sum2, the sums of squares, and
+ * NAME.counts, their divisors. */
+
+#define COFFER__IMATRIX_SUMS ".in_sum2"
+#define COFFER__IMATRIX_COUNTS ".counts"
+
+/* Reads the first layout as a set of vectors. */
+extern const coffer__tensors_reader coffer__tensors_imatrix;
+/* The divisor of the vector; 0 when nothing was counted. */
+uint32_t coffer__imatrix_calls(const coffer_tensors *set, size_t tensor);
+
 #endif

@@ -1,4 +1,4 @@
-/* Whole files quantized: a pack of one input, with another type for some of its tensors. */
+/* Quantizes a file: packs one input and changes the type of some of its tensors. */
 #include "convert/quantize/quantize.h"
 
 #include "base/fail.h"
@@ -55,13 +55,26 @@ static coffer_status check_numbers(const coffer_mcf_quantize_opts *opts, coffer_
     return COFFER_OK;
 }
 
-static coffer_status take_options(coffer_mcf_quantize_opts *out, const coffer_mcf_quantize_opts *given,
+static coffer_status take_options(coffer__quantize_job *job, const coffer_mcf_quantize_opts *given,
                                   coffer_error *err)
 {
-    coffer_status status = coffer__take_options(out, sizeof *out, given, err);
-    for (size_t i = 0; !status && i < out->rule_count; i++)
-        status = check_rule(coffer__stride_at(out->rules, i), out, err);
-    return status ? status : check_numbers(out, err);
+    coffer_mcf_quantize_opts *opts = &job->opts;
+    coffer_status status = coffer__take_options(opts, sizeof *opts, given, err);
+    if (status)
+        return status;
+    if (opts->rule_count) {
+        job->rules = coffer__alloc_array(opts->rule_count, sizeof *job->rules);
+        if (!job->rules)
+            return coffer__fail_no_memory(err, opts->rule_count * sizeof *job->rules);
+    }
+    for (size_t i = 0; !status && i < opts->rule_count; i++) {
+        job->rules[i] = (coffer_mcf_quantize_rule)COFFER_MCF_QUANTIZE_RULE_INIT;
+        status = coffer__take_element(&job->rules[i], sizeof job->rules[i], opts->rules, i, err);
+        if (!status)
+            status = check_rule(&job->rules[i], opts, err);
+    }
+    opts->rules = job->rules;
+    return status ? status : check_numbers(opts, err);
 }
 
 static coffer_mcf_pack_opts pack_options(const coffer_mcf_quantize_opts *opts)
@@ -103,7 +116,7 @@ static coffer_status find_whole(coffer__quantize_job *job, coffer__quantize_task
 {
     coffer_status status = COFFER_OK;
     if (!job->workers)
-        status = coffer__tensor_workers_new(&job->workers, job->opts.threads, NULL, 0, err);
+        status = coffer__tensors_workers_new(&job->workers, job->opts.threads, NULL, 0, err);
     if (!status)
         status = coffer__quantize_find_whole(&task->whole, task, job->opts.percentile, job->workers, err);
     task->method = COFFER__QUANT_ABSMAX; /* the bounds determine the scale */
@@ -129,7 +142,7 @@ static coffer_status note(const coffer__quantize_job *job, const coffer__quantiz
 
 /* writer : NULL = only measure. */
 static coffer_status put_tensor(void *context, const coffer__chosen_tensor *chosen, size_t position,
-                                coffer__tensor_stream *stream, coffer_mcf_writer *writer, coffer_error *err)
+                                coffer__tensors_stream *stream, coffer_mcf_writer *writer, coffer_error *err)
 {
     coffer__quantize_job *job = context;
     coffer__quantize_result *result = &job->results[position];
@@ -173,13 +186,13 @@ static coffer_status check_importance(const coffer__quantize_job *job, const cof
 static coffer_status plan(coffer__quantize_job *job, coffer__selection *selection,
                           const coffer__mcf_pack *pack, coffer_error *err)
 {
-    coffer__tensor_stream *stream = NULL;
+    coffer__tensors_stream *stream = NULL;
     coffer_status status = coffer__quantize_plan(selection, &job->opts, err);
     if (!status && job->opts.target_bpw > 0) {
-        status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
+        status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
         if (!status)
             status = coffer__quantize_spend(selection, job, stream, err);
-        coffer__tensor_stream_free(stream);
+        coffer__tensors_stream_free(stream);
     }
     return status ? status : check_importance(job, selection, err);
 }
@@ -187,17 +200,17 @@ static coffer_status plan(coffer__quantize_job *job, coffer__selection *selectio
 static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *pack,
                              const coffer__selection *selection, coffer_error *err)
 {
-    coffer__tensor_stream *stream = NULL;
+    coffer__tensors_stream *stream = NULL;
     uint64_t total = 0;
     for (size_t i = 0; i < selection->count; i++)
         total += selection->items[i].quantize ? selection->items[i].size : 0;
-    coffer_status status = coffer__tensor_stream_new(&stream, pack->opts.threads, &pack->limits,
-                                                     pack->opts.progress, total, err);
+    coffer_status status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits,
+                                                      pack->opts.progress, total, err);
     for (size_t i = 0; !status && i < selection->count; i++) {
         if (selection->items[i].quantize)
             status = put_tensor(job, &selection->items[i], i, stream, NULL, err);
     }
-    coffer__tensor_stream_free(stream);
+    coffer__tensors_stream_free(stream);
     return status;
 }
 
@@ -251,16 +264,22 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
     coffer__quantize_job job = { .opts = COFFER_MCF_QUANTIZE_OPTS_INIT };
     coffer__selection selection = { 0 };
     coffer__mcf_pack pack = { 0 };
-    coffer_status status = take_options(&job.opts, opts, err);
+    coffer_status status = take_options(&job, opts, err);
     if (status)
-        return status;
+        goto out;
     coffer_mcf_pack_opts pack_opts = pack_options(&job.opts);
-    if ((status = coffer__mcf_pack_init(&pack, &pack_opts, err)))
+    status = coffer__mcf_pack_init(&pack, &pack_opts, err);
+    if (status)
         goto out;
     pack.also_read = job.opts.weights;
-    if ((status = coffer__mcf_pack_add_input(&pack, in_path, err)) ||
-        (!job.opts.dry_run && (status = coffer__mcf_pack_check_output(out_path, &pack, err))) ||
-        (status = open_importance(&job, err)) || (status = coffer__mcf_pack_choose(&selection, &pack, err)))
+    status = coffer__mcf_pack_add_input(&pack, in_path, err);
+    if (!status && !job.opts.dry_run)
+        status = coffer__mcf_pack_check_output(out_path, &pack, err);
+    if (!status)
+        status = open_importance(&job, err);
+    if (!status)
+        status = coffer__mcf_pack_choose(&selection, &pack, err);
+    if (status)
         goto out;
     if (pack.set_count == 0) {
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s contains no tensors",
@@ -272,7 +291,8 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
         status = coffer__fail_no_memory(err, selection.count * sizeof *job.results);
         goto out;
     }
-    if ((status = plan(&job, &selection, &pack, err)))
+    status = plan(&job, &selection, &pack, err);
+    if (status)
         goto out;
     pack.put_tensor = put_tensor;
     pack.put_context = &job;
@@ -283,9 +303,10 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
         status = coffer__node_status(out, err);
     }
 out:
-    coffer__tensor_workers_free(job.workers);
+    coffer__tensors_workers_free(job.workers);
     coffer__importance_close(job.importance);
     coffer__free(job.results);
+    coffer__free(job.rules);
     coffer__selection_free(&selection);
     coffer__mcf_pack_free(&pack);
     return status;

@@ -56,23 +56,24 @@ void coffer__quantize_result_merge(coffer__quantize_result *into, const coffer__
 
 /* writer : where the tensor was begun; NULL = only measure. */
 coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer__quantize_task *task,
-                                      coffer__tensor_stream *stream, coffer_mcf_writer *writer,
+                                      coffer__tensors_stream *stream, coffer_mcf_writer *writer,
                                       coffer_error *err);
 
 /* ---- quantize_whole.c: the scale of int8 and int4 ---- */
 
 /* percentile : as in the options. COFFER_E_BAD_VALUE for a number that is not finite and must be. */
 coffer_status coffer__quantize_find_whole(coffer__quantize_whole *out, const coffer__quantize_task *task,
-                                          double percentile, coffer__tensor_workers *workers,
+                                          double percentile, coffer__tensors_workers *workers,
                                           coffer_error *err);
 
 /* ---- quantize.c: the tensors of a pack ---- */
 
 typedef struct coffer__quantize_job {
-    coffer_mcf_quantize_opts opts;    /* all members there */
+    coffer_mcf_quantize_opts opts;    /* complete: .rules is the array below */
+    coffer_mcf_quantize_rule *rules;  /* copies of the caller's, which may be shorter structs */
     coffer__quantize_result *results; /* one for each tensor of the selection */
     coffer__importance *importance;   /* NULL = all columns count the same */
-    coffer__tensor_workers *workers;  /* made when first needed */
+    coffer__tensors_workers *workers; /* made when first needed */
 } coffer__quantize_job;
 
 /* Prepares the work on a tensor. weights : those of the task, owned by the caller (coffer__free). */
@@ -100,6 +101,6 @@ coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_m
  * when it cannot be.
  */
 coffer_status coffer__quantize_spend(coffer__selection *selection, coffer__quantize_job *job,
-                                     coffer__tensor_stream *stream, coffer_error *err);
+                                     coffer__tensors_stream *stream, coffer_error *err);
 
 #endif

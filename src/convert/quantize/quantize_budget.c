@@ -44,15 +44,15 @@ typedef struct sampling {
     double errors[SAMPLES][CANDIDATES];
 } sampling;
 
-static coffer_status new_band(coffer__quantize_band *out, const sampling *of, coffer_error *err)
+static coffer_status new_band(coffer__quantize_band *out, const sampling *sample, coffer_error *err)
 {
-    uint64_t count, cols = of->task.chosen->tensor->dims[1], dims[2] = { of->sample_rows, cols };
+    uint64_t count, cols = sample->task.chosen->tensor->dims[1], dims[2] = { sample->sample_rows, cols };
     coffer__quant_layout layout;
     size_t len;
     coffer_status status = coffer__quant_plan(&layout, COFFER_DTYPE_Q8, 2, dims, false, err);
     if (status)
         return status;
-    if (!coffer__mul_u64(&count, of->sample_rows, cols) || !coffer__to_size(&len, count))
+    if (!coffer__mul_u64(&count, sample->sample_rows, cols) || !coffer__to_size(&len, count))
         return coffer__fail_no_memory(err, cols);
     out->values = coffer__alloc_array(len, sizeof *out->values);
     out->decoded = coffer__alloc_array(len, sizeof *out->decoded);
@@ -62,17 +62,17 @@ static coffer_status new_band(coffer__quantize_band *out, const sampling *of, co
 
 static coffer_status take_sample(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
-    sampling *of = context;
-    coffer__quantize_task task = of->task;
-    coffer__quantize_band band = { .rows = of->sample_rows };
-    coffer_status status = new_band(&band, of, err);
+    sampling *sample = context;
+    coffer__quantize_task task = sample->task;
+    coffer__quantize_band band = { .rows = sample->sample_rows };
+    coffer_status status = new_band(&band, sample, err);
     (void)worker;
-    if (of->samples > 1)
-        band.first = (of->rows - of->sample_rows) / (of->samples - 1) * index;
+    if (sample->samples > 1)
+        band.first = (sample->rows - sample->sample_rows) / (sample->samples - 1) * index;
     for (size_t i = 0; !status && i < CANDIDATES; i++) {
         task.type = coffer__quant_find_type(candidates[i]);
         status = coffer__quantize_band_run(&band, &task, err);
-        of->errors[index][i] = band.result.weighted;
+        sample->errors[index][i] = band.result.weighted;
     }
     coffer__free(band.values);
     coffer__free(band.decoded);
@@ -81,23 +81,23 @@ static coffer_status take_sample(void *context, uint64_t index, uint32_t worker,
 }
 
 static coffer_status measure(double errors[CANDIDATES], const coffer__quantize_task *task,
-                             coffer__tensor_stream *stream, coffer_error *err)
+                             coffer__tensors_stream *stream, coffer_error *err)
 {
     const coffer_tensor *tensor = task->chosen->tensor;
-    sampling of = { .task = *task, .rows = tensor->dims[0] };
-    of.sample_rows = 1 + SAMPLE_ELEMENTS / tensor->dims[1];
-    if (of.rows > 0 && of.sample_rows > of.rows)
-        of.sample_rows = of.rows;
-    of.samples = coffer__divide_up(of.rows, of.sample_rows);
-    if (of.samples > SAMPLES)
-        of.samples = SAMPLES;
+    sampling sample = { .task = *task, .rows = tensor->dims[0] };
+    sample.sample_rows = 1 + SAMPLE_ELEMENTS / tensor->dims[1];
+    if (sample.rows > 0 && sample.sample_rows > sample.rows)
+        sample.sample_rows = sample.rows;
+    sample.samples = coffer__divide_up(sample.rows, sample.sample_rows);
+    if (sample.samples > SAMPLES)
+        sample.samples = SAMPLES;
     coffer_status status =
-        coffer__work_run(coffer__tensor_stream_work(stream), of.samples, take_sample, &of, err);
-    double share = (double)of.rows / ((double)of.samples * (double)of.sample_rows);
+        coffer__work_run(coffer__tensors_stream_work(stream), sample.samples, take_sample, &sample, err);
+    double share = (double)sample.rows / ((double)sample.samples * (double)sample.sample_rows);
     for (size_t i = 0; !status && i < CANDIDATES; i++) {
         errors[i] = 0;
-        for (size_t k = 0; k < of.samples; k++)
-            errors[i] += of.errors[k][i] * share;
+        for (size_t k = 0; k < sample.samples; k++)
+            errors[i] += sample.errors[k][i] * share;
     }
     return status;
 }
@@ -118,24 +118,26 @@ static double slope(const option *from, const option *to)
 }
 
 /* Those that no mixture of others is better than: each byte takes away less than the one before. */
-static void keep_best(tensor_options *of)
+static void keep_best(tensor_options *choices)
 {
     size_t kept = 0;
-    qsort(of->options, of->count, sizeof *of->options, by_size);
-    for (size_t i = 0; i < of->count; i++) {
-        option next = of->options[i];
-        if (kept && (next.error >= of->options[kept - 1].error || next.size == of->options[kept - 1].size))
+    qsort(choices->options, choices->count, sizeof *choices->options, by_size);
+    for (size_t i = 0; i < choices->count; i++) {
+        option next = choices->options[i];
+        if (kept &&
+            (next.error >= choices->options[kept - 1].error || next.size == choices->options[kept - 1].size))
             continue;
-        while (kept > 1 &&
-               slope(&of->options[kept - 2], &of->options[kept - 1]) <= slope(&of->options[kept - 1], &next))
+        while (kept > 1 && slope(&choices->options[kept - 2], &choices->options[kept - 1]) <=
+                               slope(&choices->options[kept - 1], &next))
             kept--;
-        of->options[kept++] = next;
+        choices->options[kept++] = next;
     }
-    of->count = kept;
+    choices->count = kept;
 }
 
 static coffer_status find_options(tensor_options *out, coffer__chosen_tensor *chosen,
-                                  coffer__quantize_job *job, coffer__tensor_stream *stream, coffer_error *err)
+                                  coffer__quantize_job *job, coffer__tensors_stream *stream,
+                                  coffer_error *err)
 {
     double errors[CANDIDATES];
     float *weights = NULL;
@@ -149,7 +151,8 @@ static coffer_status find_options(tensor_options *out, coffer__chosen_tensor *ch
     out->chosen = chosen;
     for (size_t i = 0; i < CANDIDATES; i++) {
         coffer__quant_layout layout;
-        if ((status = coffer__quant_plan(&layout, candidates[i], 2, chosen->tensor->dims, false, err)))
+        status = coffer__quant_plan(&layout, candidates[i], 2, chosen->tensor->dims, false, err);
+        if (status)
             return status;
         out->options[i] = (option){ candidates[i], layout.size, errors[i] };
     }
@@ -186,10 +189,10 @@ static coffer_status spend(tensor_options *tensors, size_t count, uint64_t bytes
     }
     qsort(steps, found, sizeof *steps, by_gain);
     for (size_t i = 0; i < found; i++) {
-        tensor_options *of = &tensors[steps[i].tensor];
-        if (of->taken + 1 != steps[i].to || steps[i].bytes > bytes)
+        tensor_options *choices = &tensors[steps[i].tensor];
+        if (choices->taken + 1 != steps[i].to || steps[i].bytes > bytes)
             continue;
-        of->taken = steps[i].to;
+        choices->taken = steps[i].to;
         bytes -= steps[i].bytes;
     }
     coffer__free(steps);
@@ -225,7 +228,7 @@ static coffer_status choose(tensor_options *tensors, size_t count, coffer__selec
 }
 
 coffer_status coffer__quantize_spend(coffer__selection *selection, coffer__quantize_job *job,
-                                     coffer__tensor_stream *stream, coffer_error *err)
+                                     coffer__tensors_stream *stream, coffer_error *err)
 {
     const coffer_mcf_quantize_opts *opts = &job->opts;
     size_t count = 0;

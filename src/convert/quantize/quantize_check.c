@@ -27,7 +27,7 @@ static void merge(void *into, const void *from)
 }
 
 /* As float32, and what is not finite as the 0 that it was taken for. */
-static void step(void *result, const void *context, uint64_t first, const coffer__tensor_run *runs,
+static void step(void *result, const void *context, uint64_t first, const coffer__tensors_run *runs,
                  size_t count)
 {
     float original[1024];
@@ -45,7 +45,7 @@ static void step(void *result, const void *context, uint64_t first, const coffer
     }
 }
 
-static const coffer__tensor_pass comparing = { sizeof(coffer__comparison), init, step, merge };
+static const coffer__tensors_pass comparing = { sizeof(coffer__comparison), init, step, merge };
 
 /* ---- Comparison with the recorded error ---- */
 
@@ -71,13 +71,13 @@ static void judge(coffer_report *out, const coffer_tensor *tensor, const coffer_
             tensor->name, (double)said->max_error, found->max_abs);
 }
 
-static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *workers,
-                                  const coffer__tensor_place *place, const coffer_tensors *original,
+static coffer_status check_tensor(coffer_report *out, coffer__tensors_workers *workers,
+                                  const coffer__tensors_place *place, const coffer_tensors *original,
                                   coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(place->set, place->tensor);
-    const coffer__tensor_entry *entry = coffer__tensors_entry(place->set, place->tensor);
-    coffer__tensor_place places[2] = { { original, coffer_tensors_find(original, tensor->name) }, *place };
+    const coffer__tensors_entry *entry = coffer__tensors_entry_at(place->set, place->tensor);
+    coffer__tensors_place places[2] = { { original, coffer_tensors_find(original, tensor->name) }, *place };
     coffer__comparison found;
     const coffer_mcf_quality *recorded =
         coffer_mcf_quality_at(coffer__mcf_model_of(place->set), entry->index);
@@ -100,7 +100,7 @@ static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *wo
                            "\"%s\" is complex in the original", tensor->name);
         return COFFER_OK;
     }
-    coffer_status status = coffer__tensor_pass_run(&found, workers, &comparing, NULL, places, 2, err);
+    coffer_status status = coffer__tensors_pass_run(&found, workers, &comparing, NULL, places, 2, err);
     if (!status)
         judge(out, tensor, recorded, &found);
     return status;
@@ -117,12 +117,14 @@ coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, co
 {
     coffer_mcf_work_opts settings = COFFER_MCF_WORK_OPTS_INIT;
     coffer_tensors *set = NULL, *original = NULL;
-    coffer__tensor_workers *workers = NULL;
+    coffer__tensors_workers *workers = NULL;
     uint64_t total = 0;
-    coffer_status status;
-    if ((status = coffer__take_options(&settings, sizeof settings, opts, err)) ||
-        (status = coffer_tensors_open_path(&set, path, NULL, err)) ||
-        (status = coffer_tensors_open_path(&original, original_path, NULL, err)))
+    coffer_status status = coffer__take_options(&settings, sizeof settings, opts, err);
+    if (!status)
+        status = coffer_tensors_open_path(&set, path, NULL, err);
+    if (!status)
+        status = coffer_tensors_open_path(&original, original_path, NULL, err);
+    if (status)
         goto out;
     if (!has_quality(set)) {
         coffer__report_add(out, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
@@ -131,15 +133,15 @@ coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, co
     }
     for (size_t i = 0; i < coffer_tensors_count(set); i++)
         total += coffer_tensors_at(set, i)->size;
-    status = coffer__tensor_workers_new(&workers, settings.threads, settings.progress, total, err);
+    status = coffer__tensors_workers_new(&workers, settings.threads, settings.progress, total, err);
     for (size_t i = 0; !status && i < coffer_tensors_count(set); i++) {
-        coffer__tensor_place place = { set, i };
+        coffer__tensors_place place = { set, i };
         status = check_tensor(out, workers, &place, original, err);
     }
     if (!status)
         status = coffer__report_status(out, err);
 out:
-    coffer__tensor_workers_free(workers);
+    coffer__tensors_workers_free(workers);
     coffer_tensors_close(original);
     coffer_tensors_close(set);
     return status;

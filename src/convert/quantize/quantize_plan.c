@@ -2,7 +2,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/glob.h"
-#include "base/options.h"
 #include "convert/quantize/quantize.h"
 
 #include <inttypes.h>
@@ -27,7 +26,7 @@ const coffer_mcf_quantize_rule *coffer__quantize_rule_for(const coffer_mcf_quant
                                                           const char *name)
 {
     for (size_t i = opts->rule_count; i-- > 0;) {
-        const coffer_mcf_quantize_rule *rule = coffer__stride_at(opts->rules, i);
+        const coffer_mcf_quantize_rule *rule = &opts->rules[i];
         if (!rule->glob || coffer__glob_match(rule->glob, name, strlen(name)))
             return rule;
     }
@@ -90,7 +89,7 @@ coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffe
     return coffer__quantize_can(opts, chosen) ? quantize(chosen, opts, dtype, err) : COFFER_OK;
 }
 
-/* A glob that nothing matches is a name that was misspelt. */
+/* A glob that nothing matches is a misspelled name. */
 static coffer_status check_globs(const char *const *globs, size_t count, const coffer__selection *selection,
                                  coffer_error *err)
 {
@@ -110,10 +109,8 @@ coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_m
                                     coffer_error *err)
 {
     coffer_status status = check_globs(opts->include, opts->include_count, selection, err);
-    for (size_t i = 0; !status && i < opts->rule_count; i++) {
-        const coffer_mcf_quantize_rule *rule = coffer__stride_at(opts->rules, i);
-        status = check_globs(&rule->glob, 1, selection, err);
-    }
+    for (size_t i = 0; !status && i < opts->rule_count; i++)
+        status = check_globs(&opts->rules[i].glob, 1, selection, err);
     selection->bytes = 0;
     for (size_t i = 0; !status && i < selection->count; i++) {
         coffer__chosen_tensor *chosen = &selection->items[i];

@@ -38,14 +38,14 @@ static bool band_size(uint64_t *numbers, uint64_t *payload, const passage *pass,
     return coffer__align_up(payload, layout.size, COFFER__QUANT_REGION_ALIGN);
 }
 
-static coffer_status reserve(passage *pass, coffer__tensor_stream *stream, coffer_error *err)
+static coffer_status reserve(passage *pass, coffer__tensors_stream *stream, coffer_error *err)
 {
     const coffer_tensor *tensor = pass->task->chosen->tensor;
-    uint64_t numbers, payload, band, limit = coffer__tensor_stream_memory(stream);
+    uint64_t numbers, payload, band, limit = coffer__tensors_stream_memory(stream);
     size_t size = 0;
     bool fits = band_size(&numbers, &payload, pass, err) && coffer__mul_u64(&band, numbers, 2) &&
                 coffer__add_u64(&band, band, payload) && band <= limit / 2;
-    pass->at_once = coffer__tensor_stream_pieces(stream);
+    pass->at_once = coffer__tensors_stream_pieces(stream);
     if (pass->at_once > MAX_BANDS)
         pass->at_once = MAX_BANDS;
     while (fits && pass->at_once > 1 && band > limit / 2 / pass->at_once)
@@ -59,10 +59,10 @@ static coffer_status reserve(passage *pass, coffer__tensor_stream *stream, coffe
         return coffer__fail_no_memory(err, size);
     for (size_t turn = 0; turn < 2; turn++) {
         for (size_t i = 0; i < pass->at_once; i++, at += band) {
-            coffer__quantize_band *to = &pass->bands[turn][i];
-            to->values = (float *)(void *)at;
-            to->decoded = (float *)(void *)(at + numbers);
-            to->payload = at + 2 * numbers;
+            coffer__quantize_band *slot = &pass->bands[turn][i];
+            slot->values = (float *)(void *)at;
+            slot->decoded = (float *)(void *)(at + numbers);
+            slot->payload = at + 2 * numbers;
         }
     }
     return COFFER_OK;
@@ -137,7 +137,7 @@ static coffer_status count_batch(void *context, size_t slot, coffer_error *err)
 }
 
 coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer__quantize_task *task,
-                                      coffer__tensor_stream *stream, coffer_mcf_writer *writer,
+                                      coffer__tensors_stream *stream, coffer_mcf_writer *writer,
                                       coffer_error *err)
 {
     static const coffer__work_pipeline pipeline = { prepare_batch, encode_band, write_batch, count_batch };
@@ -146,7 +146,7 @@ coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer
     coffer__quantize_result_init(out);
     coffer_status status =
         coffer__quant_plan(&pass.layout, task->type->dtype, 2, tensor->dims, task->activations, err);
-    pass.work = coffer__tensor_stream_work(stream);
+    pass.work = coffer__tensors_stream_work(stream);
     pass.band_rows = coffer__quantize_band_rows(task);
     if (!status)
         status = reserve(&pass, stream, err);

@@ -58,7 +58,7 @@ static coffer_status decode_pieces(float *out, const coffer__gguf *gguf, const c
     return status;
 }
 
-static coffer_status decode(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+static coffer_status decode(float *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                             uint64_t first, uint64_t count, coffer_error *err)
 {
     const coffer__gguf *gguf = set->state;
@@ -153,7 +153,7 @@ static void close_file(void *state)
     coffer__gguf_close(state);
 }
 
-const coffer__tensor_reader coffer__tensors_gguf = {
+const coffer__tensors_reader coffer__tensors_gguf = {
     .kind = "gguf",
     .decodes_others = true,
     .shown_kind = "gguf",

@@ -101,7 +101,7 @@ static coffer_status read_payload(void *context, void *out, uint64_t offset, siz
 }
 
 /* int8 and int4 may have more than two dimensions, and their codes know of no rows: any will do. */
-static coffer_status decode_dense(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+static coffer_status decode_dense(float *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                                   uint64_t first, uint64_t count, coffer_error *err)
 {
     const coffer_tensor *tensor = &entry->tensor;
@@ -115,7 +115,7 @@ static coffer_status decode_dense(float *out, const coffer_tensors *set, const c
                   : coffer__quant_read_rows(out, &layout, first / row, count / row, read_payload, &from, err);
 }
 
-static coffer_status decode(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+static coffer_status decode(float *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                             uint64_t first, uint64_t count, coffer_error *err)
 {
     uint64_t row = coffer_mcf_row_elements(coffer_mcf_tensor_at(set->state, entry->index));
@@ -198,7 +198,7 @@ static void close_model(void *state)
     coffer_mcf_close(state);
 }
 
-const coffer__tensor_reader coffer__tensors_mcf = {
+const coffer__tensors_reader coffer__tensors_mcf = {
     .kind = "mcf",
     .shown_kind = "mcf",
     .title = "MCF model",

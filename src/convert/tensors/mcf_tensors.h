@@ -1,4 +1,4 @@
-/* The model behind a set of tensors. */
+/* The MCF model that a set of tensors was opened from. */
 #ifndef COFFER_CONVERT_MCF_TENSORS_H
 #define COFFER_CONVERT_MCF_TENSORS_H
 

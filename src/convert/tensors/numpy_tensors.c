@@ -19,7 +19,7 @@ typedef struct numpy_set {
     coffer__npy npy;       /* of a single array */
     coffer_source *single; /* NULL for an archive */
     uint64_t max_memory;
-    pthread_mutex_t lock; /* over what follows */
+    pthread_mutex_t lock; /* guards the members below */
     size_t open;          /* SIZE_MAX: none */
     coffer_source *src;   /* owned when it is a member */
     uint8_t *transposed;  /* instead of it */
@@ -87,7 +87,7 @@ static coffer_status open_npz(coffer_tensors *set, coffer_source *src, coffer_er
     return status;
 }
 
-/* The only array of the file is called what the file is called. */
+/* The only array of the file is named after the file. */
 static coffer_status open_npy(coffer_tensors *set, coffer_source *src, coffer_error *err)
 {
     static const char extension[] = ".npy";
@@ -226,7 +226,7 @@ static coffer_status read_swapped(uint8_t *out, const numpy_set *state, const co
     return status;
 }
 
-static coffer_status read_array(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+static coffer_status read_array(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                                 uint64_t begin, size_t len, coffer_error *err)
 {
     numpy_set *state = set->state;
@@ -241,7 +241,7 @@ static coffer_status read_array(void *out, const coffer_tensors *set, const coff
     return status;
 }
 
-const coffer__tensor_reader coffer__tensors_npz = {
+const coffer__tensors_reader coffer__tensors_npz = {
     .kind = "npz",
     .shown_kind = "npz",
     .title = "NumPy archive",
@@ -250,7 +250,7 @@ const coffer__tensor_reader coffer__tensors_npz = {
     .close = close_state,
 };
 
-const coffer__tensor_reader coffer__tensors_npy = {
+const coffer__tensors_reader coffer__tensors_npy = {
     .kind = "npy",
     .shown_kind = "npy",
     .title = "NumPy array",

@@ -155,13 +155,13 @@ static coffer_status open_shard(coffer_tensors *set, const char *index_path, con
 
 static int entry_by_name(const void *left, const void *right)
 {
-    return strcmp(((const coffer__tensor_entry *)left)->tensor.name,
-                  ((const coffer__tensor_entry *)right)->tensor.name);
+    return strcmp(((const coffer__tensors_entry *)left)->tensor.name,
+                  ((const coffer__tensors_entry *)right)->tensor.name);
 }
 
 static int name_to_entry(const void *name, const void *entry)
 {
-    return strcmp(name, ((const coffer__tensor_entry *)entry)->tensor.name);
+    return strcmp(name, ((const coffer__tensors_entry *)entry)->tensor.name);
 }
 
 /* Opens a shard and checks that it contains what the index says. It may contain more. */
@@ -173,7 +173,7 @@ static coffer_status take_shard(coffer_tensors *set, coffer_source *src,
     coffer_status status = open_shard(set, coffer_source_name(src), shard, err);
     if (status)
         return status;
-    coffer__tensor_entry *entries = set->entries + before;
+    coffer__tensors_entry *entries = set->entries + before;
     size_t entry_count = set->count - before;
     if (entry_count)
         qsort(entries, entry_count, sizeof *entries, entry_by_name);
@@ -205,7 +205,7 @@ static coffer_status open_index(coffer_tensors *set, coffer_source *src, coffer_
     return status;
 }
 
-const coffer__tensor_reader coffer__tensors_safetensors = {
+const coffer__tensors_reader coffer__tensors_safetensors = {
     .kind = "safetensors",
     .shown_kind = "safetensors",
     .title = "safetensors model",
@@ -214,7 +214,7 @@ const coffer__tensor_reader coffer__tensors_safetensors = {
     .close = close_state,
 };
 
-const coffer__tensor_reader coffer__tensors_safetensors_index = {
+const coffer__tensors_reader coffer__tensors_safetensors_index = {
     .kind = "safetensors-index",
     .shown_kind = "safetensors",
     .title = "safetensors model",

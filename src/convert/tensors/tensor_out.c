@@ -16,7 +16,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-coffer_dtype coffer__tensor_written_as(coffer__tensor_as as, coffer_dtype dtype)
+coffer_dtype coffer__tensors_written_as(coffer__tensors_as as, coffer_dtype dtype)
 {
     coffer__npy_field field;
     if (dtype == COFFER_DTYPE_NONE || coffer_dtype_size(dtype) == 0)
@@ -26,16 +26,16 @@ coffer_dtype coffer__tensor_written_as(coffer__tensor_as as, coffer_dtype dtype)
     return coffer_dtype_is_complex(dtype) ? COFFER_DTYPE_C64 : COFFER_DTYPE_F32;
 }
 
-uint64_t coffer__tensor_rows(const coffer_tensor *tensor)
+uint64_t coffer__tensors_rows(const coffer_tensor *tensor)
 {
     return tensor->rank > 0 ? tensor->dims[0] : 1;
 }
 
-/* ---- What stands before the elements ---- */
+/* ---- Headers of the output ---- */
 
 typedef struct written {
     coffer__sink *sink;
-    const coffer__tensor_out *job;
+    const coffer__tensors_out *job;
     const coffer_tensor *tensor;
     uint64_t *dims;        /* of what is written */
     uint64_t first, count; /* elements */
@@ -151,20 +151,20 @@ static size_t piece_elements(const written *out, size_t element_size)
 
 static coffer_status write_elements(const written *out, const coffer_progress *progress, coffer_error *err)
 {
-    const coffer__tensor_out *job = out->job;
+    const coffer__tensors_out *job = out->job;
     coffer_dtype dtype = job->as == COFFER__TENSOR_CSV ? text_dtype(job->dtype) : job->dtype;
     size_t size = coffer_dtype_size(dtype), piece = piece_elements(out, size);
     uint8_t *elements = coffer__alloc_array(piece, size);
     if (!elements)
         return coffer__fail_no_memory(err, piece * size);
     coffer_status status = COFFER_OK;
-    for (uint64_t at = out->first; status == COFFER_OK && at < out->first + out->count;) {
+    for (uint64_t at = out->first; !status && at < out->first + out->count;) {
         uint64_t left = out->first + out->count - at;
         size_t some = left < piece ? (size_t)left : piece;
         status = coffer_tensors_read_as(elements, dtype, job->set, job->index, at, some, err);
-        if (status == COFFER_OK && job->as == COFFER__TENSOR_CSV)
+        if (!status && job->as == COFFER__TENSOR_CSV)
             status = write_text(out, elements, at, some, dtype, err);
-        else if (status == COFFER_OK)
+        else if (!status)
             status = coffer__sink_write(out->sink, elements, some * size, err);
         at += some;
         if (!status)
@@ -180,11 +180,11 @@ static coffer_status write_payload(const written *out, const coffer_progress *pr
     if (!piece)
         return coffer__fail_no_memory(err, PIECE_BYTES);
     coffer_status status = COFFER_OK;
-    for (uint64_t at = 0; status == COFFER_OK && at < out->tensor->size;) {
+    for (uint64_t at = 0; !status && at < out->tensor->size;) {
         uint64_t left = out->tensor->size - at;
         size_t some = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
         status = coffer_tensors_read(piece, out->job->set, out->job->index, at, some, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_write(out->sink, piece, some, err);
         at += some;
         if (!status)
@@ -203,25 +203,25 @@ static uint64_t line_of(const written *out)
 
 static coffer_status write_all(written *out, const coffer_progress *progress, coffer_error *err)
 {
-    const coffer__tensor_out *job = out->job;
+    const coffer__tensors_out *job = out->job;
     const coffer__sink_opts opts = { .exclusive = !job->replace };
     coffer_status status = coffer__sink_create(&out->sink, job->path, &opts, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = write_header(out, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = job->dtype == COFFER_DTYPE_NONE ? write_payload(out, progress, err)
                                                  : write_elements(out, progress, err);
-    if (status == COFFER_OK)
+    if (!status)
         return coffer__sink_commit(out->sink, err);
     coffer__sink_discard(out->sink);
     return status;
 }
 
-coffer_status coffer__tensor_write(const coffer__tensor_out *job, const coffer_progress *progress,
-                                   coffer_error *err)
+coffer_status coffer__tensors_write(const coffer__tensors_out *job, const coffer_progress *progress,
+                                    coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, job->index);
-    uint64_t rows = coffer__tensor_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
+    uint64_t rows = coffer__tensors_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
     written out = { .job = job, .tensor = tensor, .first = job->first * row, .count = job->row_count * row };
     if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == COFFER__TENSOR_NPY)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,

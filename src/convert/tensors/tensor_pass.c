@@ -22,17 +22,17 @@ typedef struct worker_memory {
     size_t size;
 } worker_memory;
 
-struct coffer__tensor_workers {
+struct coffer__tensors_workers {
     coffer__work *work;
     worker_memory (*memory)[MAX_PLACES]; /* one for each thread */
     uint32_t threads;
 };
 
-coffer_status coffer__tensor_workers_new(coffer__tensor_workers **out, uint32_t threads,
-                                         const coffer_progress *progress, uint64_t total, coffer_error *err)
+coffer_status coffer__tensors_workers_new(coffer__tensors_workers **out, uint32_t threads,
+                                          const coffer_progress *progress, uint64_t total, coffer_error *err)
 {
     coffer__work_opts opts = { .threads = threads, .progress = progress, .total = total };
-    coffer__tensor_workers *workers = coffer__calloc(1, sizeof *workers);
+    coffer__tensors_workers *workers = coffer__calloc(1, sizeof *workers);
     if (!workers)
         return coffer__fail_no_memory(err, sizeof *workers);
     coffer_status status = coffer__work_new(&workers->work, &opts, err);
@@ -43,14 +43,14 @@ coffer_status coffer__tensor_workers_new(coffer__tensor_workers **out, uint32_t 
             status = coffer__fail_no_memory(err, workers->threads * sizeof *workers->memory);
     }
     if (status) {
-        coffer__tensor_workers_free(workers);
+        coffer__tensors_workers_free(workers);
         return status;
     }
     *out = workers;
     return COFFER_OK;
 }
 
-void coffer__tensor_workers_free(coffer__tensor_workers *workers)
+void coffer__tensors_workers_free(coffer__tensors_workers *workers)
 {
     if (!workers)
         return;
@@ -82,7 +82,7 @@ static coffer_status make_room(worker_memory *memory, uint64_t size, const coffe
     return COFFER_OK;
 }
 
-bool coffer__tensor_is_wanted(const coffer_tensor *tensor, const char *include, const char *exclude)
+bool coffer__tensors_is_wanted(const coffer_tensor *tensor, const char *include, const char *exclude)
 {
     size_t len = strlen(tensor->name);
     return (!include || coffer__glob_match(include, tensor->name, len)) &&
@@ -103,14 +103,14 @@ static uint64_t unit_of(const coffer_tensor *tensor)
     return any ? 1 : tensor->dims[tensor->rank - 1];
 }
 
-static coffer_status take_elements(coffer__tensor_run *run, worker_memory *memory,
-                                   const coffer__tensor_place *place, uint64_t first, uint64_t count,
+static coffer_status take_elements(coffer__tensors_run *run, worker_memory *memory,
+                                   const coffer__tensors_place *place, uint64_t first, uint64_t count,
                                    coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(place->set, place->tensor);
     run->dtype = is_plain(tensor) ? tensor->dtype : COFFER_DTYPE_F32;
     size_t size = coffer_dtype_size(run->dtype);
-    coffer_source *src = is_plain(tensor) ? coffer__tensors_place(place->set, place->tensor) : NULL;
+    coffer_source *src = is_plain(tensor) ? coffer__tensors_source_at(place->set, place->tensor) : NULL;
     if (src && count <= SIZE_MAX / size) {
         run->elements = coffer_source_view(src, tensor->offset + first * size, (size_t)count * size);
         if (run->elements)
@@ -125,12 +125,12 @@ static coffer_status take_elements(coffer__tensor_run *run, worker_memory *memor
                                            err);
 }
 
-/* What was seen through a view may have been zeros in place of a file that was cut meanwhile. */
-static coffer_status check_intact(const coffer__tensor_place *places, size_t place_count, coffer_error *err)
+/* A view of a file that was truncated meanwhile reads as zeros: such results are not valid. */
+static coffer_status check_intact(const coffer__tensors_place *places, size_t place_count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < place_count; i++) {
-        coffer_source *src = coffer__tensors_place(places[i].set, places[i].tensor);
+        coffer_source *src = coffer__tensors_source_at(places[i].set, places[i].tensor);
         if (src)
             status = coffer_source_intact(src, err);
     }
@@ -140,10 +140,10 @@ static coffer_status check_intact(const coffer__tensor_place *places, size_t pla
 /* ---- Passes ---- */
 
 typedef struct pass_job {
-    coffer__tensor_workers *workers;
-    const coffer__tensor_pass *pass;
+    coffer__tensors_workers *workers;
+    const coffer__tensors_pass *pass;
     const void *context;
-    const coffer__tensor_place *places;
+    const coffer__tensors_place *places;
     size_t place_count;
     uint64_t elements, step, piece;
     uint64_t first_piece; /* of the batch */
@@ -160,7 +160,7 @@ static coffer_status run_piece(void *context, uint64_t index, uint32_t worker, c
     job->pass->init(result);
     for (uint64_t at = begin; !status && at < end;) {
         uint64_t count = end - at < job->step ? end - at : job->step;
-        coffer__tensor_run runs[MAX_PLACES] = { { NULL, COFFER_DTYPE_NONE } };
+        coffer__tensors_run runs[MAX_PLACES] = { { NULL, COFFER_DTYPE_NONE } };
         for (size_t i = 0; !status && i < job->place_count; i++)
             status =
                 take_elements(&runs[i], &job->workers->memory[worker][i], &job->places[i], at, count, err);
@@ -200,10 +200,10 @@ static coffer_status run_batches(void *result, pass_job *job, uint64_t bytes, co
     return status;
 }
 
-coffer_status coffer__tensor_pass_run(void *result, coffer__tensor_workers *workers,
-                                      const coffer__tensor_pass *pass, const void *context,
-                                      const coffer__tensor_place *places, size_t place_count,
-                                      coffer_error *err)
+coffer_status coffer__tensors_pass_run(void *result, coffer__tensors_workers *workers,
+                                       const coffer__tensors_pass *pass, const void *context,
+                                       const coffer__tensors_place *places, size_t place_count,
+                                       coffer_error *err)
 {
     pass_job job = { .workers = workers, .pass = pass, .context = context, .places = places };
     uint64_t bytes = 0;
@@ -224,19 +224,20 @@ coffer_status coffer__tensor_pass_run(void *result, coffer__tensor_workers *work
 /* ---- Bytes ---- */
 
 typedef struct bytes_job {
-    coffer__tensor_workers *workers;
-    const coffer__tensor_place *places;
+    coffer__tensors_workers *workers;
+    const coffer__tensors_place *places;
     uint64_t size, first_piece;
     atomic_bool differs;
 } bytes_job;
 
 #define BYTES_PIECE ((uint64_t)1 << 20)
 
-static coffer_status take_bytes(const uint8_t **out, worker_memory *memory, const coffer__tensor_place *place,
-                                uint64_t begin, size_t len, coffer_error *err)
+static coffer_status take_bytes(const uint8_t **out, worker_memory *memory,
+                                const coffer__tensors_place *place, uint64_t begin, size_t len,
+                                coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(place->set, place->tensor);
-    coffer_source *src = coffer__tensors_place(place->set, place->tensor);
+    coffer_source *src = coffer__tensors_source_at(place->set, place->tensor);
     const uint8_t *view = src ? coffer_source_view(src, tensor->offset + begin, len) : NULL;
     coffer_status status = COFFER_OK;
     if (!view) {
@@ -267,8 +268,8 @@ static coffer_status compare_bytes(void *context, uint64_t index, uint32_t worke
     return check_intact(job->places, 2, err);
 }
 
-coffer_status coffer__tensor_same_bytes(bool *same, coffer__tensor_workers *workers,
-                                        const coffer__tensor_place places[2], coffer_error *err)
+coffer_status coffer__tensors_same_bytes(bool *same, coffer__tensors_workers *workers,
+                                         const coffer__tensors_place places[2], coffer_error *err)
 {
     bytes_job job = { .workers = workers, .places = places };
     job.size = coffer_tensors_at(places[0].set, places[0].tensor)->size;

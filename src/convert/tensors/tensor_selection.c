@@ -23,7 +23,7 @@ static bool matches_any(const char *const *globs, size_t count, const char *name
     return false;
 }
 
-/* What a tensor becomes. Types that only its file knows, and that cannot be decoded, stay bytes. */
+/* Chooses the type to write. Types that only the input format knows and that cannot be decoded stay bytes. */
 static coffer_status choose_type(coffer__chosen_tensor *chosen, const coffer__selection_opts *opts,
                                  coffer_error *err)
 {

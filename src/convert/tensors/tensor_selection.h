@@ -1,4 +1,4 @@
-/* Which tensors of one or more sets go into a new file, and what becomes of them. */
+/* The tensors of one or more sets that are written to a new file, and their new types. */
 #ifndef COFFER_CONVERT_TENSOR_SELECTION_H
 #define COFFER_CONVERT_TENSOR_SELECTION_H
 
@@ -9,7 +9,7 @@ typedef struct coffer__chosen_tensor {
     size_t index; /* in the set */
     const coffer_tensor *tensor;
     coffer_dtype dtype; /* what it becomes; that of the tensor, COFFER_DTYPE_NONE included, when it stays */
-    bool as_is;         /* the payload's bytes go over as they are */
+    bool as_is;         /* copy the bytes of the payload */
     bool quantize;      /* dtype is a quantized one, and the tensor has to become it */
     bool activations;   /* with a zero point */
     uint64_t size;      /* bytes of the new payload */

@@ -17,8 +17,8 @@ static size_t collect(const char **out, const coffer__convert_job *job, const ch
     return count;
 }
 
-coffer_status coffer__tensor_settings_read(coffer__tensor_settings *out, const coffer__convert_job *job,
-                                           coffer_error *err)
+coffer_status coffer__tensors_settings_read(coffer__tensors_settings *out, const coffer__convert_job *job,
+                                            coffer_error *err)
 {
     const char *cast = coffer__job_setting(job, "cast");
     coffer_status status = cast ? coffer__selection_cast(&out->selection.cast, cast, err) : COFFER_OK;
@@ -36,10 +36,10 @@ coffer_status coffer__tensor_settings_read(coffer__tensor_settings *out, const c
     return COFFER_OK;
 }
 
-void coffer__tensor_settings_free(coffer__tensor_settings *settings)
+void coffer__tensors_settings_free(coffer__tensors_settings *settings)
 {
     coffer__free(settings->globs);
-    *settings = (coffer__tensor_settings){ 0 };
+    *settings = (coffer__tensors_settings){ 0 };
 }
 
 coffer_status coffer__job_size(uint64_t *out, const coffer__convert_job *job, const char *name,
@@ -56,10 +56,10 @@ coffer_status coffer__job_size(uint64_t *out, const coffer__convert_job *job, co
     return COFFER_OK;
 }
 
-coffer_status coffer__tensor_settings_open(coffer_tensors **out, const coffer__convert_job *job,
-                                           coffer_error *err)
+coffer_status coffer__tensors_settings_open(coffer_tensors **out, const coffer__convert_job *job,
+                                            coffer_error *err)
 {
-    const coffer__tensor_reader *reader = coffer__tensors_reader(job->from);
+    const coffer__tensors_reader *reader = coffer__tensors_find_reader(job->from);
     coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     coffer_source *in = job->in, *unmapped = NULL;
     coffer_status status = COFFER_OK;

@@ -12,7 +12,7 @@
 #define PIECE_ELEMENTS ((uint64_t)1 << 17)
 #define MAX_PIECES 32
 
-struct coffer__tensor_stream {
+struct coffer__tensors_stream {
     coffer__work *work;
     uint32_t pieces; /* of a batch */
     uint64_t max_batch;
@@ -22,9 +22,9 @@ struct coffer__tensor_stream {
 
 /* A tensor that is being copied. */
 typedef struct passage {
-    coffer__tensor_stream *stream;
+    coffer__tensors_stream *stream;
     const coffer__chosen_tensor *chosen;
-    coffer__tensor_put put;
+    coffer__tensors_put put;
     void *context;
     uint64_t count;    /* elements, or bytes of a payload that is copied unchanged */
     uint64_t piece;    /* elements of one piece */
@@ -35,12 +35,12 @@ typedef struct passage {
     uint64_t elements[2];
 } passage;
 
-coffer_status coffer__tensor_stream_new(coffer__tensor_stream **out, uint32_t threads,
-                                        const coffer_limits *limits, const coffer_progress *progress,
-                                        uint64_t total, coffer_error *err)
+coffer_status coffer__tensors_stream_new(coffer__tensors_stream **out, uint32_t threads,
+                                         const coffer_limits *limits, const coffer_progress *progress,
+                                         uint64_t total, coffer_error *err)
 {
     coffer__work_opts opts = { .threads = threads, .progress = progress, .total = total };
-    coffer__tensor_stream *stream = coffer__calloc(1, sizeof *stream);
+    coffer__tensors_stream *stream = coffer__calloc(1, sizeof *stream);
     if (!stream)
         return coffer__fail_no_memory(err, sizeof *stream);
     coffer_status status = coffer__work_new(&stream->work, &opts, err);
@@ -55,7 +55,7 @@ coffer_status coffer__tensor_stream_new(coffer__tensor_stream **out, uint32_t th
     return COFFER_OK;
 }
 
-void coffer__tensor_stream_free(coffer__tensor_stream *stream)
+void coffer__tensors_stream_free(coffer__tensors_stream *stream)
 {
     if (!stream)
         return;
@@ -65,22 +65,22 @@ void coffer__tensor_stream_free(coffer__tensor_stream *stream)
     coffer__free(stream);
 }
 
-coffer_status coffer__tensor_stream_count(coffer__tensor_stream *stream, uint64_t bytes, coffer_error *err)
+coffer_status coffer__tensors_stream_count(coffer__tensors_stream *stream, uint64_t bytes, coffer_error *err)
 {
     return coffer__work_advance(stream->work, bytes, err);
 }
 
-uint32_t coffer__tensor_stream_pieces(const coffer__tensor_stream *stream)
+uint32_t coffer__tensors_stream_pieces(const coffer__tensors_stream *stream)
 {
     return stream->pieces;
 }
 
-uint64_t coffer__tensor_stream_memory(const coffer__tensor_stream *stream)
+uint64_t coffer__tensors_stream_memory(const coffer__tensors_stream *stream)
 {
     return stream->max_batch;
 }
 
-coffer__work *coffer__tensor_stream_work(const coffer__tensor_stream *stream)
+coffer__work *coffer__tensors_stream_work(const coffer__tensors_stream *stream)
 {
     return stream->work;
 }
@@ -102,7 +102,7 @@ static void cut(passage *pass)
 
 static coffer_status reserve(passage *pass, coffer_error *err)
 {
-    coffer__tensor_stream *stream = pass->stream;
+    coffer__tensors_stream *stream = pass->stream;
     uint64_t bytes = 0;
     bool fits = coffer__mul_u64(&bytes, pass->piece, pass->item);
     pass->pieces = stream->pieces;
@@ -167,8 +167,8 @@ static coffer_status count_batch(void *context, size_t slot, coffer_error *err)
     return coffer__work_advance(pass->stream->work, pass->elements[slot] * pass->item, err);
 }
 
-coffer_status coffer__tensor_stream_run(coffer__tensor_stream *stream, const coffer__chosen_tensor *chosen,
-                                        coffer__tensor_put put, void *context, coffer_error *err)
+coffer_status coffer__tensors_stream_run(coffer__tensors_stream *stream, const coffer__chosen_tensor *chosen,
+                                         coffer__tensors_put put, void *context, coffer_error *err)
 {
     static const coffer__work_pipeline pipeline = { prepare_batch, read_piece, put_batch, count_batch };
     passage pass = { .stream = stream, .chosen = chosen, .put = put, .context = context };

@@ -7,13 +7,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-const coffer_convert_option coffer__tensor_to_array_options[] = {
+const coffer_convert_option coffer__tensors_to_array_options[] = {
     { "tensor", "NAME", "name of the tensor; optional when there is only one" },
     { "rows", "A..B", "only these rows" },
     { NULL, NULL, NULL },
 };
 
-static coffer_status choose_tensor(coffer__tensor_out *out, const coffer__convert_job *job, coffer_error *err)
+static coffer_status choose_tensor(coffer__tensors_out *out, const coffer__convert_job *job,
+                                   coffer_error *err)
 {
     const char *name = coffer__job_setting(job, "tensor");
     if (name)
@@ -28,10 +29,10 @@ static coffer_status choose_tensor(coffer__tensor_out *out, const coffer__conver
     return COFFER_OK;
 }
 
-static coffer_status choose_rows(coffer__tensor_out *out, const coffer__convert_job *job, coffer_error *err)
+static coffer_status choose_rows(coffer__tensors_out *out, const coffer__convert_job *job, coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(out->set, out->index);
-    uint64_t rows = coffer__tensor_rows(tensor), begin = 0, end = rows;
+    uint64_t rows = coffer__tensors_rows(tensor), begin = 0, end = rows;
     coffer_status status = coffer__job_range(&begin, &end, job, "rows", err);
     if (status)
         return status;
@@ -45,19 +46,22 @@ static coffer_status choose_rows(coffer__tensor_out *out, const coffer__convert_
     return COFFER_OK;
 }
 
-coffer_status coffer__tensor_to_array(const coffer__convert_job *job, coffer_error *err)
+coffer_status coffer__tensors_to_array(const coffer__convert_job *job, coffer_error *err)
 {
     coffer_tensors *set = NULL;
-    coffer_status status = coffer__tensor_settings_open(&set, job, err);
+    coffer_status status = coffer__tensors_settings_open(&set, job, err);
     if (status)
         return status;
-    coffer__tensor_out out = { .set = set, .path = job->out_path, .replace = job->overwrite };
+    coffer__tensors_out out = { .set = set, .path = job->out_path, .replace = job->overwrite };
     out.as = strcmp(job->to, "npy") == 0 ? COFFER__TENSOR_NPY : COFFER__TENSOR_CSV;
-    if (!(status = choose_tensor(&out, job, err)) && !(status = choose_rows(&out, job, err))) {
+    status = choose_tensor(&out, job, err);
+    if (!status)
+        status = choose_rows(&out, job, err);
+    if (!status) {
         const coffer_tensor *tensor = coffer_tensors_at(set, out.index);
         bool plain = coffer_dtype_size(tensor->dtype) > 0;
-        out.dtype = plain ? coffer__tensor_written_as(out.as, tensor->dtype) : COFFER_DTYPE_F32;
-        status = coffer__tensor_write(&out, job->progress, err);
+        out.dtype = plain ? coffer__tensors_written_as(out.as, tensor->dtype) : COFFER_DTYPE_F32;
+        status = coffer__tensors_write(&out, job->progress, err);
     }
     coffer_tensors_close(set);
     return status;

@@ -69,7 +69,7 @@ static coffer_status check_size(const coffer_tensor *tensor, size_t name_len, co
 coffer_status coffer__tensors_add(coffer_tensors *set, const coffer_tensor *tensor, size_t name_len,
                                   size_t index, coffer_error *err)
 {
-    coffer__tensor_entry entry = { *tensor, index, set->part_count - 1, NULL };
+    coffer__tensors_entry entry = { *tensor, index, set->part_count - 1, NULL };
     size_t dims_size = (size_t)tensor->rank * sizeof *tensor->dims, size;
     coffer_status status = check_name(tensor->name, name_len, err);
     if (!status)
@@ -100,7 +100,7 @@ coffer_status coffer__tensors_add(coffer_tensors *set, const coffer_tensor *tens
 
 static int by_name(const void *left, const void *right)
 {
-    const coffer__tensor_entry *a = left, *b = right;
+    const coffer__tensors_entry *a = left, *b = right;
     int order = strcmp(a->tensor.name, b->tensor.name);
     return order ? order : (a->part > b->part) - (a->part < b->part);
 }
@@ -121,7 +121,7 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensor_reader *reader,
+coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
                                         coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
                                         coffer_error *err)
 {
@@ -179,19 +179,19 @@ const coffer_tensor *coffer_tensors_at(const coffer_tensors *set, size_t index)
     return index < set->count ? &set->entries[index].tensor : NULL;
 }
 
-const coffer__tensor_entry *coffer__tensors_entry(const coffer_tensors *set, size_t tensor)
+const coffer__tensors_entry *coffer__tensors_entry_at(const coffer_tensors *set, size_t tensor)
 {
     return &set->entries[tensor];
 }
 
 static int to_name(const void *name, const void *entry)
 {
-    return strcmp(name, ((const coffer__tensor_entry *)entry)->tensor.name);
+    return strcmp(name, ((const coffer__tensors_entry *)entry)->tensor.name);
 }
 
 size_t coffer_tensors_find(const coffer_tensors *set, const char *name)
 {
-    const coffer__tensor_entry *found =
+    const coffer__tensors_entry *found =
         set->count ? bsearch(name, set->entries, set->count, sizeof *set->entries, to_name) : NULL;
     return found ? (size_t)(found - set->entries) : COFFER_INDEX_NONE;
 }
@@ -203,9 +203,9 @@ bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor)
            (dtype == COFFER_DTYPE_NONE ? set->reader->decodes_others : coffer_dtype_is_quantized(dtype));
 }
 
-coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor)
+coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tensor)
 {
-    const coffer__tensor_entry *entry = &set->entries[tensor];
+    const coffer__tensors_entry *entry = &set->entries[tensor];
     return set->reader->read || entry->tensor.offset == COFFER_OFFSET_NONE ? NULL
                                                                            : set->parts[entry->part].src;
 }
@@ -218,16 +218,16 @@ static coffer_status check_range(const coffer_tensors *set, size_t tensor, uint6
     if (tensor >= set->count)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "tensor %zu requested, the set has %zu", tensor, set->count);
-    const coffer_tensor *of = &set->entries[tensor].tensor;
-    uint64_t size = in_elements ? of->elements : of->size;
+    const coffer_tensor *info = &set->entries[tensor].tensor;
+    uint64_t size = in_elements ? info->elements : info->size;
     if (coffer__range_fits(begin, len, size))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                         "%s %" PRIu64 "..%" PRIu64 " + %" PRIu64 " of \"%s\" requested, it has %" PRIu64,
-                        in_elements ? "elements" : "bytes", begin, begin, len, of->name, size);
+                        in_elements ? "elements" : "bytes", begin, begin, len, info->name, size);
 }
 
-static coffer_status read_bytes(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+static coffer_status read_bytes(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                                 uint64_t begin, size_t len, coffer_error *err)
 {
     if (len == 0)
@@ -246,7 +246,7 @@ coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t t
 
 /* Elements of one type into another, a piece at a time. */
 static coffer_status read_converted(uint8_t *out, coffer_dtype dtype, const coffer_tensors *set,
-                                    const coffer__tensor_entry *entry, uint64_t first, uint64_t count,
+                                    const coffer__tensors_entry *entry, uint64_t first, uint64_t count,
                                     coffer_error *err)
 {
     coffer_dtype from = entry->tensor.dtype;
@@ -267,7 +267,7 @@ static coffer_status read_converted(uint8_t *out, coffer_dtype dtype, const coff
 
 /* Whole rows of a type that is not plain, by way of float32. */
 static coffer_status read_decoded(uint8_t *out, coffer_dtype dtype, const coffer_tensors *set,
-                                  const coffer__tensor_entry *entry, uint64_t first, uint64_t count,
+                                  const coffer__tensors_entry *entry, uint64_t first, uint64_t count,
                                   coffer_error *err)
 {
     const coffer_tensor *tensor = &entry->tensor;
@@ -304,7 +304,7 @@ coffer_status coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer
     coffer_status status = check_range(set, tensor, first, count, true, err);
     if (status)
         return status;
-    const coffer__tensor_entry *entry = &set->entries[tensor];
+    const coffer__tensors_entry *entry = &set->entries[tensor];
     size_t size = coffer_dtype_size(entry->tensor.dtype);
     bool plain = size != 0;
     coffer_dtype from = plain ? entry->tensor.dtype : COFFER_DTYPE_F32;

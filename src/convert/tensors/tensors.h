@@ -7,14 +7,14 @@
 #include "coffer/tensors.h"
 
 /* One tensor of the set. */
-typedef struct coffer__tensor_entry {
+typedef struct coffer__tensors_entry {
     coffer_tensor tensor; /* its name and dims are in `memory` */
     size_t index;         /* the reader's own number of it */
     size_t part;          /* which of the set's files */
     void *memory;
-} coffer__tensor_entry;
+} coffer__tensors_entry;
 
-typedef struct coffer__tensor_reader {
+typedef struct coffer__tensors_reader {
     const char *kind;       /* as in kinds.c */
     const char *shown_kind; /* what coffer_tensors_kind says */
     const char *title;      /* for people: "GGUF model" */
@@ -22,18 +22,18 @@ typedef struct coffer__tensor_reader {
      * `close` is called all the same, for what state there is. */
     coffer_status (*open)(coffer_tensors *set, coffer_source *src, coffer_error *err);
     /* Reads payload bytes; the range has been checked. NULL: they are in the part, at the tensor's offset. */
-    coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+    coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                           uint64_t begin, size_t len, coffer_error *err);
     /* `decode` knows types that have no number of ours, too. */
     bool decodes_others;
     /* Elements [first, first + count) of a tensor whose type is not plain, as float32. first and count are
      * whole rows, a row being the last dimension; the range has been checked. NULL: all are plain. */
-    coffer_status (*decode)(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
+    coffer_status (*decode)(float *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                             uint64_t first, uint64_t count, coffer_error *err);
     /* Adds the metadata to `out`, a map. NULL: the kind has no metadata. Failures stick in the node. */
     coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
     void (*close)(void *state); /* NULL and a NULL state allowed */
-} coffer__tensor_reader;
+} coffer__tensors_reader;
 
 typedef struct coffer__tensors_part {
     coffer_source *src;
@@ -41,14 +41,14 @@ typedef struct coffer__tensors_part {
 } coffer__tensors_part;
 
 struct coffer_tensors {
-    const coffer__tensor_reader *reader;
+    const coffer__tensors_reader *reader;
     void *state; /* the reader's */
     coffer_limits limits;
     coffer_access access;  /* for files that the reader opens */
     coffer_source *opened; /* closed with the set; may be NULL */
     coffer__tensors_part *parts;
     size_t part_count, part_capacity;
-    coffer__tensor_entry *entries; /* sorted by name once the set is open */
+    coffer__tensors_entry *entries; /* sorted by name once the set is open */
     size_t count, capacity;
 };
 
@@ -67,32 +67,32 @@ coffer_status coffer__tensors_elements(uint64_t *out, uint32_t rank, const uint6
 
 /* ---- For users inside the library ---- */
 
-const coffer__tensor_entry *coffer__tensors_entry(const coffer_tensors *set, size_t tensor);
+const coffer__tensors_entry *coffer__tensors_entry_at(const coffer_tensors *set, size_t tensor);
 /* True when a tensor of a packed type can be decoded. */
 bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor);
 /* The file that contains the payload, at tensor->offset; NULL when the payload is not stored plainly. */
-coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor);
+coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tensor);
 
 /* Opens by a reader that the caller has chosen. opts : all members there. owned : src is closed with the set,
  * unless this fails. */
-coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensor_reader *reader,
+coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
                                         coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
                                         coffer_error *err);
 
 /* The reader for a kind of file; NULL when it has no tensors. */
-const coffer__tensor_reader *coffer__tensors_reader(const char *kind);
+const coffer__tensors_reader *coffer__tensors_find_reader(const char *kind);
 
 struct coffer__safetensors_metadata;
-/* Of a set of safetensors; NULL when it is of another kind. */
+/* The metadata of a safetensors set; NULL for a set of another kind. */
 const struct coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set);
 
 /* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, numpy_tensors.c. */
-extern const coffer__tensor_reader coffer__tensors_mcf;
-extern const coffer__tensor_reader coffer__tensors_safetensors;
+extern const coffer__tensors_reader coffer__tensors_mcf;
+extern const coffer__tensors_reader coffer__tensors_safetensors;
 /* src is model.safetensors.index.json; the shards are in the same folder. */
-extern const coffer__tensor_reader coffer__tensors_safetensors_index;
-extern const coffer__tensor_reader coffer__tensors_gguf;
-extern const coffer__tensor_reader coffer__tensors_npz;
-extern const coffer__tensor_reader coffer__tensors_npy;
+extern const coffer__tensors_reader coffer__tensors_safetensors_index;
+extern const coffer__tensors_reader coffer__tensors_gguf;
+extern const coffer__tensors_reader coffer__tensors_npz;
+extern const coffer__tensors_reader coffer__tensors_npy;
 
 #endif

@@ -27,7 +27,7 @@ typedef struct differing {
 typedef struct diff_job {
     const coffer_tensors *a, *b;
     coffer_tensors_diff_opts opts;
-    coffer__tensor_workers *workers;
+    coffer__tensors_workers *workers;
     diff_list only_a, only_b, shapes, types, values, undecoded;
     coffer__node_changes metadata;
     differing *differing;
@@ -53,7 +53,7 @@ static void init_comparison(void *result)
     coffer__comparison_init(result);
 }
 
-static void add_comparison(void *result, const void *context, uint64_t first, const coffer__tensor_run *runs,
+static void add_comparison(void *result, const void *context, uint64_t first, const coffer__tensors_run *runs,
                            size_t count)
 {
     const double *tolerance = context;
@@ -66,8 +66,8 @@ static void merge_comparison(void *into, const void *from)
     coffer__comparison_merge(into, from);
 }
 
-static const coffer__tensor_pass comparison_pass = { sizeof(coffer__comparison), init_comparison,
-                                                     add_comparison, merge_comparison };
+static const coffer__tensors_pass comparison_pass = { sizeof(coffer__comparison), init_comparison,
+                                                      add_comparison, merge_comparison };
 
 /* The place of an element in its tensor: "[3, 17]". */
 static void put_place(coffer_node *out, const char *name, const coffer_tensor *tensor, uint64_t index)
@@ -104,14 +104,14 @@ static coffer_status keep_differing(diff_job *job, const coffer_tensor *tensor,
     return status;
 }
 
-/* Where infinities meet there is no number, and nothing is worse. */
+/* Infinities make the ratio NaN, which sorts as the worst. */
 static double signal_of(const differing *tensor)
 {
     double snr = coffer__comparison_snr(&tensor->comparison);
     return isnan(snr) ? -INFINITY : snr;
 }
 
-/* The worst signal first: what is off by much relative to its own size. Equal ones by name. */
+/* Lowest signal-to-noise ratio first, then by name. */
 static int by_signal(const void *left, const void *right)
 {
     const differing *a = left, *b = right;
@@ -140,7 +140,7 @@ static bool same_type(const coffer_tensor *a, const coffer_tensor *b)
  * model are the same, and nothing has to be decoded then. */
 static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_b, coffer_error *err)
 {
-    const coffer__tensor_place places[2] = { { job->a, index_a }, { job->b, index_b } };
+    const coffer__tensors_place places[2] = { { job->a, index_a }, { job->b, index_b } };
     const coffer_tensor *a = coffer_tensors_at(job->a, index_a), *b = coffer_tensors_at(job->b, index_b);
     coffer__comparison comparison;
     coffer_error failure = COFFER_ERROR_INIT;
@@ -148,14 +148,14 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
     bool same = false;
     job->compared++;
     if (same_type(a, b) && a->size == b->size)
-        status = coffer__tensor_same_bytes(&same, job->workers, places, err);
+        status = coffer__tensors_same_bytes(&same, job->workers, places, err);
     if (status || same) {
         job->identical += same;
         return status;
     }
-    status = coffer__tensor_pass_run(&comparison, job->workers, &comparison_pass, &job->opts.tolerance,
-                                     places, 2, &failure);
-    if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ, and more cannot be said */
+    status = coffer__tensors_pass_run(&comparison, job->workers, &comparison_pass, &job->opts.tolerance,
+                                      places, 2, &failure);
+    if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ; the values cannot be decoded */
         coffer__node_text(add_to(&job->undecoded, job, a->name), "text", failure.text);
         return COFFER_OK;
     }
@@ -216,7 +216,7 @@ static coffer_status compare_all(diff_job *job, coffer_error *err)
         const coffer_tensor *in_a = coffer_tensors_at(job->a, a), *in_b = coffer_tensors_at(job->b, b);
         int order = !in_a ? 1 : !in_b ? -1 : strcmp(in_a->name, in_b->name);
         const coffer_tensor *tensor = order <= 0 ? in_a : in_b;
-        if (coffer__tensor_is_wanted(tensor, job->opts.include, job->opts.exclude)) {
+        if (coffer__tensors_is_wanted(tensor, job->opts.include, job->opts.exclude)) {
             if (order == 0)
                 status = compare_pair(job, a, b, err);
             else
@@ -235,7 +235,7 @@ static bool same_kind(const diff_job *job)
     return strcmp(coffer_tensors_kind(job->a), coffer_tensors_kind(job->b)) == 0;
 }
 
-/* Kinds of files have keys of their own: between two of them nothing would be the same. */
+/* Files of different kinds have different keys, so comparing their metadata is pointless. */
 static coffer_status compare_metadata(diff_job *job, coffer_error *err)
 {
     coffer_node *a = NULL, *b = NULL;
@@ -275,8 +275,8 @@ static void put_summary(coffer_node *out, const diff_job *job)
         coffer__node_null(out, "metadata_differences");
 }
 
-/* Another type with the same values is no difference to those who gave a tolerance: they compare a model with
- * what was made of it. */
+/* With a tolerance, a different type with the same values counts as equal: the caller compares a model with a
+ * converted one. */
 static bool is_equal(const diff_job *job)
 {
     bool types = job->types.count == 0 || job->opts.tolerance > 0;
@@ -310,13 +310,13 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
     job.types.shown = coffer__node_list(out, "types");
     job.values.shown = coffer__node_list(out, "values");
     job.undecoded.shown = coffer__node_list(out, "not_decoded");
-    status = coffer__tensor_workers_new(&job.workers, job.opts.threads, job.opts.progress,
-                                        bytes_of(a) + bytes_of(b), err);
+    status = coffer__tensors_workers_new(&job.workers, job.opts.threads, job.opts.progress,
+                                         bytes_of(a) + bytes_of(b), err);
     if (!status)
         status = compare_metadata(&job, err);
     if (!status)
         status = compare_all(&job, err);
-    coffer__tensor_workers_free(job.workers);
+    coffer__tensors_workers_free(job.workers);
     if (!status)
         put_worst(&job);
     coffer__free(job.differing);

@@ -10,7 +10,7 @@
 
 COFFER__INIT_FUNCTION(coffer_tensors_open_opts, COFFER_TENSORS_OPEN_OPTS_INIT)
 
-static const coffer__tensor_reader *const readers[] = {
+static const coffer__tensors_reader *const readers[] = {
     &coffer__tensors_mcf,  &coffer__tensors_safetensors, &coffer__tensors_safetensors_index,
     &coffer__tensors_gguf, &coffer__tensors_npz,         &coffer__tensors_npy,
 };
@@ -29,7 +29,7 @@ static const char *const folder_names[] = {
 
 #define FOLDER_NAME_COUNT (sizeof folder_names / sizeof *folder_names)
 
-const coffer__tensor_reader *coffer__tensors_reader(const char *kind)
+const coffer__tensors_reader *coffer__tensors_find_reader(const char *kind)
 {
     for (size_t i = 0; i < READER_COUNT; i++) {
         if (strcmp(readers[i]->kind, kind) == 0)
@@ -38,13 +38,13 @@ const coffer__tensor_reader *coffer__tensors_reader(const char *kind)
     return NULL;
 }
 
-static coffer_status reader_for(const coffer__tensor_reader **out, coffer_source *src, coffer_error *err)
+static coffer_status reader_for(const coffer__tensors_reader **out, coffer_source *src, coffer_error *err)
 {
     const char *kind = NULL;
     coffer_status status = coffer__kind_of(&kind, src, err);
     if (status)
         return status;
-    *out = coffer__tensors_reader(kind);
+    *out = coffer__tensors_find_reader(kind);
     return *out ? COFFER_OK
                 : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
                                "%s files contain no tensors", kind);
@@ -54,7 +54,7 @@ static coffer_status open_file(coffer_tensors **out, const char *path, const cof
                                coffer_error *err)
 {
     coffer_source_opts source_opts = COFFER_SOURCE_OPTS_INIT;
-    const coffer__tensor_reader *reader = NULL;
+    const coffer__tensors_reader *reader = NULL;
     coffer_source *src = NULL;
     source_opts.access = opts->access;
     coffer_status status = coffer_source_open(&src, path, &source_opts, err);
@@ -108,7 +108,7 @@ coffer_status coffer_tensors_open(coffer_tensors **out, coffer_source *src,
                                   const coffer_tensors_open_opts *opts, coffer_error *err)
 {
     coffer_tensors_open_opts options = COFFER_TENSORS_OPEN_OPTS_INIT;
-    const coffer__tensor_reader *reader = NULL;
+    const coffer__tensors_reader *reader = NULL;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status)
         status = reader_for(&reader, src, err);

@@ -19,7 +19,7 @@ static void init_summary(void *result)
     coffer__summary_init(result);
 }
 
-static void add_summary(void *result, const void *context, uint64_t first, const coffer__tensor_run *runs,
+static void add_summary(void *result, const void *context, uint64_t first, const coffer__tensors_run *runs,
                         size_t count)
 {
     (void)context;
@@ -32,8 +32,8 @@ static void merge_summary(void *into, const void *from)
     coffer__summary_merge(into, from);
 }
 
-static const coffer__tensor_pass summary_pass = { sizeof(coffer__summary), init_summary, add_summary,
-                                                  merge_summary };
+static const coffer__tensors_pass summary_pass = { sizeof(coffer__summary), init_summary, add_summary,
+                                                   merge_summary };
 
 /* ---- Second pass ---- */
 
@@ -42,7 +42,7 @@ static void init_histogram(void *result)
     memset(result, 0, sizeof(coffer__histogram));
 }
 
-static void add_histogram(void *result, const void *context, uint64_t first, const coffer__tensor_run *runs,
+static void add_histogram(void *result, const void *context, uint64_t first, const coffer__tensors_run *runs,
                           size_t count)
 {
     (void)first;
@@ -54,8 +54,8 @@ static void merge_histogram(void *into, const void *from)
     coffer__histogram_merge(into, from);
 }
 
-static const coffer__tensor_pass histogram_pass = { sizeof(coffer__histogram), init_histogram, add_histogram,
-                                                    merge_histogram };
+static const coffer__tensors_pass histogram_pass = { sizeof(coffer__histogram), init_histogram, add_histogram,
+                                                     merge_histogram };
 
 /* ---- One tensor ---- */
 
@@ -65,12 +65,12 @@ static coffer__histogram_ruler ruler_of(const coffer_tensor_stats *stats)
     return coffer__histogram_rule(stats->min, stats->max, stats->mean - reach, stats->mean + reach);
 }
 
-static coffer_status measure(coffer_tensor_stats *out, coffer__tensor_workers *workers,
-                             const coffer__tensor_place *place, coffer_error *err)
+static coffer_status measure(coffer_tensor_stats *out, coffer__tensors_workers *workers,
+                             const coffer__tensors_place *place, coffer_error *err)
 {
     coffer__summary summary;
     coffer__histogram histogram;
-    coffer_status status = coffer__tensor_pass_run(&summary, workers, &summary_pass, NULL, place, 1, err);
+    coffer_status status = coffer__tensors_pass_run(&summary, workers, &summary_pass, NULL, place, 1, err);
     if (status)
         return status;
     *out = (coffer_tensor_stats){
@@ -84,7 +84,7 @@ static coffer_status measure(coffer_tensor_stats *out, coffer__tensor_workers *w
         .std = coffer__summary_deviation(&summary),
     };
     coffer__histogram_ruler ruler = ruler_of(out);
-    status = coffer__tensor_pass_run(&histogram, workers, &histogram_pass, &ruler, place, 1, err);
+    status = coffer__tensors_pass_run(&histogram, workers, &histogram_pass, &ruler, place, 1, err);
     if (status)
         return status;
     out->outliers = histogram.outside;
@@ -103,14 +103,14 @@ COFFER__INIT_FUNCTION(coffer_tensors_stats_opts, COFFER_TENSORS_STATS_OPTS_INIT)
 
 static bool is_wanted(const coffer_tensors *set, size_t tensor, const coffer_tensors_stats_opts *opts)
 {
-    return coffer__tensor_is_wanted(coffer_tensors_at(set, tensor), opts->include, opts->exclude);
+    return coffer__tensors_is_wanted(coffer_tensors_at(set, tensor), opts->include, opts->exclude);
 }
 
 coffer_status coffer_tensors_stats_new(coffer_tensors_stats **out, const coffer_tensors *set,
                                        const coffer_tensors_stats_opts *opts, coffer_error *err)
 {
     coffer_tensors_stats_opts options = COFFER_TENSORS_STATS_OPTS_INIT;
-    coffer__tensor_workers *workers = NULL;
+    coffer__tensors_workers *workers = NULL;
     uint64_t bytes = 0;
     size_t wanted = 0, size;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
@@ -127,15 +127,15 @@ coffer_status coffer_tensors_stats_new(coffer_tensors_stats **out, const coffer_
         stats = coffer__calloc(1, size);
     if (!stats)
         return coffer__fail_no_memory(err, wanted * sizeof(coffer_tensor_stats));
-    status = coffer__tensor_workers_new(&workers, options.threads, options.progress, 2 * bytes, err);
+    status = coffer__tensors_workers_new(&workers, options.threads, options.progress, 2 * bytes, err);
     for (size_t i = 0; !status && i < set->count; i++) {
-        coffer__tensor_place place = { set, i };
+        coffer__tensors_place place = { set, i };
         if (!is_wanted(set, i, &options))
             continue;
         status = measure(&stats->rows[stats->count], workers, &place, err);
         stats->rows[stats->count++].tensor = i;
     }
-    coffer__tensor_workers_free(workers);
+    coffer__tensors_workers_free(workers);
     if (status) {
         coffer_tensors_stats_free(stats);
         return status;

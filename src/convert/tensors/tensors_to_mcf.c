@@ -15,11 +15,11 @@ const coffer_convert_option coffer__to_mcf_options[] = {
     { NULL, NULL, NULL },
 };
 
-static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_settings *settings,
+static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensors_settings *settings,
                                    const coffer__convert_job *job, coffer_error *err)
 {
     uint64_t align = 0;
-    coffer_status status = coffer__tensor_settings_read(settings, job, err);
+    coffer_status status = coffer__tensors_settings_read(settings, job, err);
     if (!status)
         status = coffer__job_size(&align, job, "align", err);
     if (!status && align > UINT32_MAX)
@@ -42,7 +42,7 @@ static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_set
 
 coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err)
 {
-    coffer__tensor_settings settings = { 0 };
+    coffer__tensors_settings settings = { 0 };
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
     coffer__mcf_pack pack = { 0 };
     coffer_tensors *set = NULL;
@@ -50,7 +50,7 @@ coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err)
     if (!status)
         status = coffer__mcf_pack_init(&pack, &opts, err);
     if (!status)
-        status = coffer__tensor_settings_open(&set, job, err);
+        status = coffer__tensors_settings_open(&set, job, err);
     if (!status)
         status = coffer__mcf_pack_add_set(&pack, set, err);
     if (!status && !pack.info.model_name)
@@ -58,6 +58,6 @@ coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err)
     if (!status)
         status = coffer__mcf_pack_write(job->out_path, &pack, err);
     coffer__mcf_pack_free(&pack);
-    coffer__tensor_settings_free(&settings);
+    coffer__tensors_settings_free(&settings);
     return status;
 }

@@ -27,18 +27,18 @@ typedef struct output_shard {
     size_t first, count; /* of the selection, by name */
     char *path;
     coffer__sink *sink;
-    bool is_new; /* there was no such file before */
+    bool is_new; /* the file did not exist before */
     bool committed;
 } output_shard;
 
 typedef struct tensor_export {
     const coffer__convert_job *job;
     coffer_tensors *set;
-    coffer__tensor_settings settings;
+    coffer__tensors_settings settings;
     coffer__selection selection;
     const coffer__safetensors_metadata *metadata;
-    coffer__safetensors_metadata restored; /* what ModelInfo kept of it */
-    coffer__tensor_stream *stream;
+    coffer__safetensors_metadata restored; /* from ModelInfo */
+    coffer__tensors_stream *stream;
     output_shard *shards;
     size_t shard_count;
     char *index_path; /* NULL until there is one to write */
@@ -46,7 +46,7 @@ typedef struct tensor_export {
 
 /* ---- Metadata ---- */
 
-static coffer_status restore_kept(tensor_export *of, const coffer_mcf_model_info *info, bool *none,
+static coffer_status restore_kept(tensor_export *export, const coffer_mcf_model_info *info, bool *none,
                                   coffer_error *err)
 {
     static const size_t prefix = sizeof COFFER__MCF_METADATA_KEY - 1;
@@ -56,29 +56,29 @@ static coffer_status restore_kept(tensor_export *of, const coffer_mcf_model_info
         if (strcmp(kv->key, COFFER__MCF_NO_METADATA_KEY) == 0)
             *none = true;
         else if (kv->type == COFFER_MCF_KV_STRING && strncmp(kv->key, COFFER__MCF_METADATA_KEY, prefix) == 0)
-            status = coffer__safetensors_metadata_add(&of->restored, kv->key + prefix, kv->text, kv->text_len,
-                                                      err);
+            status = coffer__safetensors_metadata_add(&export->restored, kv->key + prefix, kv->text,
+                                                      kv->text_len, err);
     }
     return status;
 }
 
-static coffer_status restore_metadata(tensor_export *of, coffer_error *err)
+static coffer_status restore_metadata(tensor_export *export, coffer_error *err)
 {
-    const coffer_mcf *model = coffer__mcf_model_of(of->set);
+    const coffer_mcf *model = coffer__mcf_model_of(export->set);
     const coffer_mcf_model_info *info = NULL;
     bool none = false;
-    of->metadata = coffer__safetensors_metadata_of(of->set);
-    if (of->metadata)
+    export->metadata = coffer__safetensors_metadata_of(export->set);
+    if (export->metadata)
         return COFFER_OK;
-    of->metadata = &of->restored;
+    export->metadata = &export->restored;
     coffer_status status = model ? coffer_mcf_get_model_info(&info, model, err) : COFFER_E_MISSING;
     if (!status)
-        status = restore_kept(of, info, &none, err);
+        status = restore_kept(export, info, &none, err);
     else if (status == COFFER_E_MISSING)
         status = COFFER_OK;
-    if (status || none || of->restored.count)
+    if (status || none || export->restored.count)
         return status;
-    return coffer__safetensors_metadata_add(&of->restored, COFFER__MCF_USUAL_KEY, COFFER__MCF_USUAL_TEXT,
+    return coffer__safetensors_metadata_add(&export->restored, COFFER__MCF_USUAL_KEY, COFFER__MCF_USUAL_TEXT,
                                             sizeof COFFER__MCF_USUAL_TEXT - 1, err);
 }
 
@@ -111,33 +111,33 @@ static size_t take_shard(const coffer__selection *selection, size_t first, uint6
     return at - first;
 }
 
-static coffer_status plan_shards(tensor_export *of, coffer_error *err)
+static coffer_status plan_shards(tensor_export *export, coffer_error *err)
 {
-    const coffer__selection *selection = &of->selection;
-    uint64_t max = of->settings.shard_size ? of->settings.shard_size : UINT64_MAX;
+    const coffer__selection *selection = &export->selection;
+    uint64_t max = export->settings.shard_size ? export->settings.shard_size : UINT64_MAX;
     size_t count = 0;
     for (size_t first = 0; first < selection->count; first += take_shard(selection, first, max))
         count++;
     if (count == 0)
         count = 1;
-    of->shards = coffer__calloc(count, sizeof *of->shards);
-    if (!of->shards)
-        return coffer__fail_no_memory(err, count * sizeof *of->shards);
-    of->shard_count = count;
+    export->shards = coffer__calloc(count, sizeof *export->shards);
+    if (!export->shards)
+        return coffer__fail_no_memory(err, count * sizeof *export->shards);
+    export->shard_count = count;
     for (size_t i = 0, first = 0; i < count; i++) {
         coffer__buffer path = COFFER__BUFFER_INIT;
-        output_shard *shard = &of->shards[i];
+        output_shard *shard = &export->shards[i];
         shard->first = first;
         shard->count = selection->count ? take_shard(selection, first, max) : 0;
         first += shard->count;
         if (count == 1)
-            coffer__buffer_printf(&path, "%s", of->job->out_path);
+            coffer__buffer_printf(&path, "%s", export->job->out_path);
         else
-            coffer__safetensors_put_shard_name(&path, of->job->out_path, i, count);
+            coffer__safetensors_put_shard_name(&path, export->job->out_path, i, count);
         coffer__buffer_append(&path, "", 1);
         if (path.failed) {
             coffer__buffer_free(&path);
-            return coffer__fail_no_memory(err, strlen(of->job->out_path));
+            return coffer__fail_no_memory(err, strlen(export->job->out_path));
         }
         shard->path = (char *)coffer__buffer_release(&path, NULL);
         if (shard->count)
@@ -146,17 +146,17 @@ static coffer_status plan_shards(tensor_export *of, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status check_outputs(tensor_export *of, coffer_error *err)
+static coffer_status check_outputs(tensor_export *export, coffer_error *err)
 {
-    const char *in = coffer_source_name(of->job->in);
+    const char *in = coffer_source_name(export->job->in);
     struct stat in_st, out_st;
     bool in_is_file = coffer__os_stat(in, &in_st) == 0;
-    if (of->shard_count > 1 && strcmp(of->job->out_path, "-") == 0)
+    if (export->shard_count > 1 && strcmp(export->job->out_path, "-") == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "cannot write %zu shards to one stream", of->shard_count);
-    for (size_t i = 0; i < of->shard_count; i++) {
-        bool is_there = coffer__os_stat(of->shards[i].path, &out_st) == 0;
-        of->shards[i].is_new = !is_there;
+                            "cannot write %zu shards to one stream", export->shard_count);
+    for (size_t i = 0; i < export->shard_count; i++) {
+        bool is_there = coffer__os_stat(export->shards[i].path, &out_st) == 0;
+        export->shards[i].is_new = !is_there;
         if (is_there && in_is_file && out_st.st_dev == in_st.st_dev && out_st.st_ino == in_st.st_ino)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                                 "input and output are the same file: %s", in);
@@ -185,15 +185,15 @@ static coffer_status describe_entry(coffer__safetensors_entry *out, const coffer
     return COFFER_OK;
 }
 
-static coffer_status make_header(coffer__buffer *out, const tensor_export *of, const output_shard *shard,
+static coffer_status make_header(coffer__buffer *out, const tensor_export *export, const output_shard *shard,
                                  coffer_error *err)
 {
     coffer__safetensors_entry *entries = coffer__alloc_array(shard->count, sizeof *entries);
     coffer_status status = entries ? COFFER_OK : coffer__fail_no_memory(err, shard->count * sizeof *entries);
     for (size_t i = 0; !status && i < shard->count; i++)
-        status = describe_entry(&entries[i], &of->selection.items[shard->first + i], err);
+        status = describe_entry(&entries[i], &export->selection.items[shard->first + i], err);
     if (!status)
-        coffer__safetensors_put_header(out, entries, shard->count, of->metadata);
+        coffer__safetensors_put_header(out, entries, shard->count, export->metadata);
     if (!status && out->failed)
         status = coffer__fail_no_memory(err, out->len);
     if (!status && out->len - 8 > COFFER__SAFETENSORS_MAX_HEADER)
@@ -210,9 +210,9 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer__sink_write(context, bytes, len, err);
 }
 
-/* In parts, so that there is something to show meanwhile. */
-static coffer_status copy_payload(tensor_export *of, coffer__sink *sink, const coffer_tensor *tensor, int fd,
-                                  coffer_error *err)
+/* In parts, so that progress is reported. */
+static coffer_status copy_payload(tensor_export *export, coffer__sink *sink, const coffer_tensor *tensor,
+                                  int fd, coffer_error *err)
 {
     static const uint64_t part_size = (uint64_t)64 << 20;
     coffer_status status = COFFER_OK;
@@ -220,39 +220,39 @@ static coffer_status copy_payload(tensor_export *of, coffer__sink *sink, const c
         uint64_t part = tensor->size - done < part_size ? tensor->size - done : part_size;
         status = coffer__sink_copy_file(sink, fd, tensor->offset + done, part, tensor->file, err);
         if (!status)
-            status = coffer__tensor_stream_count(of->stream, part, err);
+            status = coffer__tensors_stream_count(export->stream, part, err);
         done += part;
     }
     return status;
 }
 
-/* The kernel copies what lies in a file as it is; the old state under an interrupted update does not. */
-static coffer_status write_payload(tensor_export *of, coffer__sink *sink, const coffer__chosen_tensor *chosen,
-                                   coffer_error *err)
+/* The kernel can copy the bytes of a plain file, but not the old state of an interrupted update. */
+static coffer_status write_payload(tensor_export *export, coffer__sink *sink,
+                                   const coffer__chosen_tensor *chosen, coffer_error *err)
 {
-    coffer_source *src = chosen->as_is ? coffer__tensors_place(chosen->set, chosen->index) : NULL;
+    coffer_source *src = chosen->as_is ? coffer__tensors_source_at(chosen->set, chosen->index) : NULL;
     int fd = src ? coffer__source_descriptor(src) : -1;
     if (fd < 0)
-        return coffer__tensor_stream_run(of->stream, chosen, put, sink, err);
-    return copy_payload(of, sink, chosen->tensor, fd, err);
+        return coffer__tensors_stream_run(export->stream, chosen, put, sink, err);
+    return copy_payload(export, sink, chosen->tensor, fd, err);
 }
 
-static coffer_status write_shard(tensor_export *of, output_shard *shard, coffer_error *err)
+static coffer_status write_shard(tensor_export *export, output_shard *shard, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = !of->job->overwrite };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     coffer__buffer header = COFFER__BUFFER_INIT;
-    coffer_status status = make_header(&header, of, shard, err);
+    coffer_status status = make_header(&header, export, shard, err);
     if (!status)
         status = coffer__sink_create(&shard->sink, shard->path, &opts, err);
     if (!status)
         status = coffer__sink_write(shard->sink, header.data, header.len, err);
     coffer__buffer_free(&header);
     for (size_t i = 0; !status && i < shard->count; i++)
-        status = write_payload(of, shard->sink, &of->selection.items[shard->first + i], err);
+        status = write_payload(export, shard->sink, &export->selection.items[shard->first + i], err);
     return status ? status : coffer__sink_rest(shard->sink, err);
 }
 
-static void put_index(coffer__buffer *out, const tensor_export *of)
+static void put_index(coffer__buffer *out, const tensor_export *export)
 {
     coffer__json_writer writer;
     coffer__json_writer_init(&writer, out, 2);
@@ -260,14 +260,14 @@ static void put_index(coffer__buffer *out, const tensor_export *of)
     coffer__json_key(&writer, "metadata");
     coffer__json_open_object(&writer);
     coffer__json_key(&writer, "total_size");
-    coffer__json_write_u64(&writer, of->selection.bytes);
+    coffer__json_write_u64(&writer, export->selection.bytes);
     coffer__json_close_object(&writer);
     coffer__json_key(&writer, "weight_map");
     coffer__json_open_object(&writer);
-    for (size_t i = 0; i < of->shard_count; i++) {
-        const output_shard *shard = &of->shards[i];
+    for (size_t i = 0; i < export->shard_count; i++) {
+        const output_shard *shard = &export->shards[i];
         for (size_t j = 0; j < shard->count; j++) {
-            coffer__json_key(&writer, of->selection.items[shard->first + j].tensor->name);
+            coffer__json_key(&writer, export->selection.items[shard->first + j].tensor->name);
             coffer__json_string(&writer, shard->path + coffer__file_folder_len(shard->path));
         }
     }
@@ -276,16 +276,16 @@ static void put_index(coffer__buffer *out, const tensor_export *of)
     coffer__buffer_append(out, "\n", 1);
 }
 
-static coffer_status create_index(coffer__sink **out, tensor_export *of, coffer_error *err)
+static coffer_status create_index(coffer__sink **out, tensor_export *export, coffer_error *err)
 {
-    coffer__sink_opts opts = { .exclusive = !of->job->overwrite };
+    coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
     coffer__buffer path = COFFER__BUFFER_INIT, text = COFFER__BUFFER_INIT;
-    coffer__buffer_printf(&path, "%s.index.json%c", of->job->out_path, 0);
-    put_index(&text, of);
-    of->index_path = path.failed ? NULL : (char *)coffer__buffer_release(&path, NULL);
-    coffer_status status = !of->index_path || text.failed
+    coffer__buffer_printf(&path, "%s.index.json%c", export->job->out_path, 0);
+    put_index(&text, export);
+    export->index_path = path.failed ? NULL : (char *)coffer__buffer_release(&path, NULL);
+    coffer_status status = !export->index_path || text.failed
                                ? coffer__fail_no_memory(err, text.len)
-                               : coffer__sink_create(out, of->index_path, &opts, err);
+                               : coffer__sink_create(out, export->index_path, &opts, err);
     if (!status)
         status = coffer__sink_write(*out, text.data, text.len, err);
     if (!status)
@@ -295,13 +295,13 @@ static coffer_status create_index(coffer__sink **out, tensor_export *of, coffer_
     return status;
 }
 
-/* The index comes last: until it is there, nobody looks at the shards. */
-static coffer_status commit_all(tensor_export *of, coffer_error *err)
+/* The index is committed last: without it, readers ignore the shards. */
+static coffer_status commit_all(tensor_export *export, coffer_error *err)
 {
     coffer__sink *index = NULL;
-    coffer_status status = of->shard_count > 1 ? create_index(&index, of, err) : COFFER_OK;
-    for (size_t i = 0; !status && i < of->shard_count; i++) {
-        output_shard *shard = &of->shards[i];
+    coffer_status status = export->shard_count > 1 ? create_index(&index, export, err) : COFFER_OK;
+    for (size_t i = 0; !status && i < export->shard_count; i++) {
+        output_shard *shard = &export->shards[i];
         status = coffer__sink_commit(shard->sink, err);
         shard->sink = NULL;
         /* It may have its name also when the folder could not be synced. */
@@ -314,63 +314,63 @@ static coffer_status commit_all(tensor_export *of, coffer_error *err)
 }
 
 /* An index that took its name needs its shards. */
-static bool has_index(const tensor_export *of)
+static bool has_index(const tensor_export *export)
 {
     struct stat st;
-    return of->index_path && coffer__os_stat(of->index_path, &st) == 0;
+    return export->index_path && coffer__os_stat(export->index_path, &st) == 0;
 }
 
-static void take_back_shards(const tensor_export *of)
+static void take_back_shards(const tensor_export *export)
 {
-    if (of->shard_count < 2 || has_index(of))
+    if (export->shard_count < 2 || has_index(export))
         return;
-    for (size_t i = 0; i < of->shard_count; i++) {
-        if (of->shards[i].committed && of->shards[i].is_new)
-            coffer__os_unlink(of->shards[i].path);
+    for (size_t i = 0; i < export->shard_count; i++) {
+        if (export->shards[i].committed && export->shards[i].is_new)
+            coffer__os_unlink(export->shards[i].path);
     }
 }
 
-static void close_export(tensor_export *of)
+static void close_export(tensor_export *export)
 {
-    for (size_t i = 0; i < of->shard_count; i++) {
-        coffer__sink_discard(of->shards[i].sink);
-        coffer__free(of->shards[i].path);
+    for (size_t i = 0; i < export->shard_count; i++) {
+        coffer__sink_discard(export->shards[i].sink);
+        coffer__free(export->shards[i].path);
     }
-    coffer__free(of->index_path);
-    coffer__free(of->shards);
-    coffer__tensor_stream_free(of->stream);
-    coffer__selection_free(&of->selection);
-    coffer__tensor_settings_free(&of->settings);
-    coffer__safetensors_metadata_free(&of->restored);
-    coffer_tensors_close(of->set);
+    coffer__free(export->index_path);
+    coffer__free(export->shards);
+    coffer__tensors_stream_free(export->stream);
+    coffer__selection_free(&export->selection);
+    coffer__tensors_settings_free(&export->settings);
+    coffer__safetensors_metadata_free(&export->restored);
+    coffer_tensors_close(export->set);
 }
 
 coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_error *err)
 {
-    tensor_export of = { .job = job };
-    coffer_status status = coffer__tensor_settings_read(&of.settings, job, err);
+    tensor_export export = { .job = job };
+    coffer_status status = coffer__tensors_settings_read(&export.settings, job, err);
     if (!status)
-        status = coffer__tensor_settings_open(&of.set, job, err);
+        status = coffer__tensors_settings_open(&export.set, job, err);
     if (!status)
-        status = coffer__selection_add(&of.selection, of.set, &of.settings.selection, err);
+        status = coffer__selection_add(&export.selection, export.set, &export.settings.selection, err);
     if (!status)
-        status = coffer__selection_finish(&of.selection, (const coffer_tensors *const *)&of.set, 1,
-                                          &of.settings.selection, err);
+        status = coffer__selection_finish(&export.selection, (const coffer_tensors *const *)&export.set, 1,
+                                          &export.settings.selection, err);
     if (!status)
-        status = restore_metadata(&of, err);
+        status = restore_metadata(&export, err);
     if (!status)
-        status = plan_shards(&of, err);
+        status = plan_shards(&export, err);
     if (!status)
-        status = check_outputs(&of, err);
+        status = check_outputs(&export, err);
     if (!status)
-        status =
-            coffer__tensor_stream_new(&of.stream, 0, &job->limits, job->progress, of.selection.bytes, err);
-    for (size_t i = 0; !status && i < of.shard_count; i++)
-        status = write_shard(&of, &of.shards[i], err);
+        status = coffer__tensors_stream_new(&export.stream, 0, &job->limits, job->progress,
+                                            export.selection.bytes, err);
+    for (size_t i = 0; !status && i < export.shard_count; i++)
+        status = write_shard(&export, &export.shards[i], err);
     if (!status)
-        status = commit_all(&of, err);
+        status = commit_all(&export, err);
     if (status)
-        take_back_shards(&of);
-    close_export(&of);
+        take_back_shards(&export);
+    close_export(&export);
     return status;
 }

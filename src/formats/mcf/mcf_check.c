@@ -1,4 +1,4 @@
-/* Whether a model is what the format says: header and directory here, the rest in the parts. */
+/* Checks a model: header and directory here, the rest in mcf_check_*.c. */
 #include "formats/mcf/mcf_check.h"
 
 #include "base/fail.h"
@@ -8,6 +8,7 @@
 #include "formats/rescue.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* ---- Header and directory ---- */
@@ -18,19 +19,19 @@ static void check_header(const coffer__mcf_checker *check)
     uint64_t unknown = check->header.flags & ~COFFER__MCF_FLAG_ALIGNED64;
     if (says != has)
         coffer__report_add(check->report, COFFER_E_SIZE_MISMATCH, COFFER_ERROR, COFFER__MCF_FILE_SIZE_AT,
-                           "header says %llu bytes, file has %llu", (unsigned long long)says,
-                           (unsigned long long)has);
+                           "header says %" PRIu64 " bytes, file has %" PRIu64, says, has);
     if (has < says)
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, has,
-                           "the last %llu of %llu bytes are missing (repair keeps the complete tensors)",
-                           (unsigned long long)(says - has), (unsigned long long)says);
+                           "the last %" PRIu64 " of %" PRIu64
+                           " bytes are missing (repair keeps the complete tensors)",
+                           says - has, says);
     if (unknown != 0)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER__MCF_FLAGS_AT,
-                           "unknown flags: 0x%llx", (unsigned long long)unknown);
+                           "unknown flags: 0x%" PRIx64, unknown);
     if (check->header.section_count > 0 && check->header.directory % COFFER__MCF_SECTION_ALIGNMENT != 0)
         coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_NOTE, COFFER__MCF_DIRECTORY_AT,
-                           "the directory begins at %llu, which is not a multiple of %d",
-                           (unsigned long long)check->header.directory, COFFER__MCF_SECTION_ALIGNMENT);
+                           "the directory begins at %" PRIu64 ", which is not a multiple of %d",
+                           check->header.directory, COFFER__MCF_SECTION_ALIGNMENT);
 }
 
 static int by_type(const void *a, const void *b)
@@ -64,7 +65,7 @@ static coffer_status check_types(const coffer__mcf_checker *check, const coffer_
     return COFFER_OK;
 }
 
-/* Sections that do not lie where they may are reported and left out of what follows. */
+/* Reports sections with an invalid range and leaves them out of the further checks. */
 static coffer_status check_sections(coffer__mcf_checker *check, coffer_error *err)
 {
     uint64_t size = coffer_source_size(check->source);
@@ -73,9 +74,9 @@ static coffer_status check_sections(coffer__mcf_checker *check, coffer_error *er
     coffer_status status;
     for (size_t i = 0; i < check->section_count; i++) {
         const coffer_mcf_section *section = &check->sections[i];
-        if (coffer__mcf_check_section(section, &check->header, size, &found) != COFFER_OK) {
+        if (coffer__mcf_check_section(section, &check->header, size, &found)) {
             coffer__report_add_error(check->report, COFFER_ERROR, &found);
-            /* What begins at an odd place can be looked at all the same. */
+            /* A misaligned section can still be checked. */
             if (found.status != COFFER_E_MISALIGNED)
                 continue;
         }
@@ -90,8 +91,8 @@ static coffer_status check_directory(coffer__mcf_checker *check, bool *readable,
 {
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status;
-    *readable = coffer__mcf_read_directory(&check->sections, check->source, &check->header, &check->limits,
-                                           &found) == COFFER_OK;
+    *readable =
+        !coffer__mcf_read_directory(&check->sections, check->source, &check->header, &check->limits, &found);
     if (!*readable)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->section_count = check->header.section_count;
@@ -106,8 +107,8 @@ static void check_version(const coffer__mcf_checker *check, const coffer_mcf_sec
     if (section->type >= COFFER_MCF_MODEL_INFO && section->type <= COFFER_MCF_TENSOR_INDEX &&
         section->version != COFFER__MCF_SECTION_VERSION)
         coffer__report_add(check->report, COFFER_E_UNSUPPORTED_VERSION, COFFER_ERROR, check->header.directory,
-                           "the directory says version %lu of %s, this program reads %d",
-                           (unsigned long)section->version, coffer__mcf_section_label(section->type).text,
+                           "the directory says version %" PRIu32 " of %s, this program reads %d",
+                           section->version, coffer__mcf_section_label(section->type).text,
                            COFFER__MCF_SECTION_VERSION);
 }
 
@@ -120,7 +121,7 @@ static coffer_status check_model_info(const coffer__mcf_checker *check, const co
     size_t len = 0;
     coffer_status status =
         coffer__mcf_load_section(&bytes, &len, check->source, section, check->limits.json_bytes, &found);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_decode_model_info(&info, bytes, len, section->offset, check->report, &found);
     coffer__mcf_model_info_free(info);
     coffer__free(bytes);
@@ -139,7 +140,7 @@ coffer_status coffer__mcf_check_json(uint32_t type, const char *text, size_t len
     coffer_error cause = COFFER_ERROR_INIT;
     coffer_status status = coffer__json_parse_python(&json, text, len, base, limits, &cause);
     coffer__json_free(json);
-    if (status == COFFER_OK)
+    if (!status)
         return COFFER_OK;
     return coffer__fail(err, status, cause.offset, "%s: %s", coffer__mcf_section_label(type).text,
                         cause.text);
@@ -153,11 +154,11 @@ static coffer_status check_json(const coffer__mcf_checker *check, const coffer_m
     size_t len = 0;
     coffer_status status =
         coffer__mcf_load_section(&bytes, &len, check->source, section, check->limits.json_bytes, &found);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_check_json(section->type, (const char *)bytes, len, section->offset,
                                         &check->limits, &found);
     coffer__free(bytes);
-    if (status == COFFER_OK)
+    if (!status)
         return COFFER_OK;
     return coffer__report_take(check->report, status == COFFER_E_DUPLICATE ? COFFER_WARNING : COFFER_ERROR,
                                &found, err);
@@ -166,7 +167,7 @@ static coffer_status check_json(const coffer__mcf_checker *check, const coffer_m
 static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; status == COFFER_OK && i < check->section_count; i++) {
+    for (size_t i = 0; !status && i < check->section_count; i++) {
         const coffer_mcf_section *section = &check->sections[i];
         check_version(check, section);
         if (section->type == COFFER_MCF_MODEL_INFO)
@@ -189,15 +190,23 @@ static coffer_status check_all(coffer__mcf_checker *check, coffer_error *err)
     bool readable = false;
     coffer_status status;
     check_header(check);
-    if ((status = check_directory(check, &readable, err)) || !readable)
+    status = check_directory(check, &readable, err);
+    if (status || !readable)
         return status;
     const coffer_mcf_section *data = coffer__mcf_checker_section(check, COFFER_MCF_TENSOR_DATA);
     check->has_data = data != NULL;
     if (data)
         check->data = *data;
-    if ((status = check_contents(check, err)) || (status = coffer__mcf_check_quants(check, err)) ||
-        (status = coffer__mcf_check_quality(check, err)) || (status = coffer__mcf_check_index(check, err)) ||
-        (status = coffer__mcf_check_places(check, err)))
+    status = check_contents(check, err);
+    if (!status)
+        status = coffer__mcf_check_quants(check, err);
+    if (!status)
+        status = coffer__mcf_check_quality(check, err);
+    if (!status)
+        status = coffer__mcf_check_index(check, err);
+    if (!status)
+        status = coffer__mcf_check_places(check, err);
+    if (status)
         return status;
     return coffer__mcf_check_payloads(check, err);
 }
@@ -211,7 +220,7 @@ coffer_status coffer__mcf_check(coffer_report *out, coffer_source *src, const co
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status;
     coffer__note_interrupted(out, src);
-    if (coffer__mcf_read_header(&check.header, src, &found) != COFFER_OK)
+    if (coffer__mcf_read_header(&check.header, src, &found))
         status = coffer__report_take(out, COFFER_ERROR, &found, err);
     else
         status = check_all(&check, err);
@@ -219,7 +228,9 @@ coffer_status coffer__mcf_check(coffer_report *out, coffer_source *src, const co
     coffer__free(check.quants);
     coffer__free(check.quant_of);
     coffer__mcf_index_free(&check.index);
-    if (status || (status = coffer__expect_settled(src, err)))
+    if (!status)
+        status = coffer__expect_settled(src, err);
+    if (status)
         return status;
     return coffer__report_status(out, err);
 }

@@ -12,7 +12,7 @@ typedef struct coffer__mcf_checker {
     const coffer_check_opts *opts;
     coffer_limits limits;
     coffer__mcf_header header;
-    coffer_mcf_section *sections; /* those that lie where they may */
+    coffer_mcf_section *sections; /* those with a valid range */
     size_t section_count;
     bool has_index;
     coffer__mcf_index index;
@@ -29,13 +29,13 @@ bool coffer__mcf_checker_activations(const coffer__mcf_checker *check, size_t te
 
 /* Checks entries, names and the places of payloads. */
 coffer_status coffer__mcf_check_index(coffer__mcf_checker *check, coffer_error *err);
-/* Reports overlaps, and bytes that belong to nothing. */
+/* Reports overlaps and unreferenced bytes. */
 coffer_status coffer__mcf_check_places(coffer__mcf_checker *check, coffer_error *err);
 /* Loads and checks the records. */
 coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error *err);
 /* Checks the QuantQuality section. */
 coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err);
-/* Checks checksums and quantized payloads: all of them, or those that cost next to nothing. */
+/* Checks checksums and quantized payloads: all of them, or only small files. */
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err);
 
 /* ---- Invalid values in quantized payloads, found in pieces on any number of threads (mcf_scan.c) ---- */

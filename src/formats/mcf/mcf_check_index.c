@@ -1,4 +1,4 @@
-/* The TensorIndex entry by entry, and which bytes of the file belong to what. */
+/* Checks the entries of TensorIndex, and that no two parts of the file overlap. */
 #include "formats/mcf/mcf_check.h"
 
 #include "base/checked.h"
@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,9 +18,8 @@ static void check_name(const coffer__mcf_checker *check, size_t i, const coffer_
     if (!entry->name)
         coffer__report_add(check->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR,
                            coffer__mcf_entry_at(index, i),
-                           "tensor #%zu: its name takes %lu bytes at %lu of %llu", i,
-                           (unsigned long)entry->name_len, (unsigned long)entry->name_off,
-                           (unsigned long long)index->strings_size);
+                           "tensor #%zu: its name takes %" PRIu32 " bytes at %" PRIu32 " of %" PRIu64, i,
+                           entry->name_len, entry->name_off, index->strings_size);
     else if (!coffer__utf8_valid(entry->name, entry->name_len))
         coffer__report_add(check->report, COFFER_E_BAD_TEXT,
                            index->flags & COFFER__MCF_INDEX_UTF8 ? COFFER_ERROR : COFFER_NOTE,
@@ -34,8 +34,8 @@ static void check_alignment(const coffer__mcf_checker *check, size_t i, const co
         return;
     coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_ERROR,
                        coffer__mcf_entry_at(&check->index, i) + COFFER__MCF_ENTRY_OFFSET_AT,
-                       "tensor %s begins at %llu, which is not a multiple of %d%s",
-                       coffer__mcf_entry_name(&check->index, i).text, (unsigned long long)entry->offset,
+                       "tensor %s begins at %" PRIu64 ", which is not a multiple of %d%s",
+                       coffer__mcf_entry_name(&check->index, i).text, entry->offset,
                        COFFER__MCF_PAYLOAD_ALIGNMENT, quantized ? "" : ", as the flags require");
 }
 
@@ -48,18 +48,17 @@ static void check_entry(const coffer__mcf_checker *check, size_t i)
     if (entry.reserved != 0)
         coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                            coffer__mcf_entry_at(index, i) + COFFER__MCF_ENTRY_RESERVED_AT,
-                           "tensor %s: the reserved field is %lu, not 0",
-                           coffer__mcf_entry_name(index, i).text, (unsigned long)entry.reserved);
+                           "tensor %s: the reserved field is %" PRIu32 ", not 0",
+                           coffer__mcf_entry_name(index, i).text, entry.reserved);
     if (coffer__mcf_check_payload_range(index, i, coffer_source_size(check->source),
-                                        check->has_data ? &check->data : NULL, &found) != COFFER_OK)
+                                        check->has_data ? &check->data : NULL, &found))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
-    if (coffer__mcf_check_payload_size(index, i, coffer__mcf_checker_activations(check, i), &found) !=
-        COFFER_OK)
+    if (coffer__mcf_check_payload_size(index, i, coffer__mcf_checker_activations(check, i), &found))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
     check_alignment(check, i, &entry);
 }
 
-/* A q* or k* tensor needs the flag; said once. */
+/* A q* or k* tensor requires the flag; reported once. */
 static void check_flag(const coffer__mcf_checker *check)
 {
     for (size_t i = 0; i < check->index.count; i++) {
@@ -121,7 +120,7 @@ static coffer_status check_duplicates(const coffer__mcf_checker *check, coffer_e
 typedef struct span {
     uint64_t start, end;
     size_t tensor;    /* SIZE_MAX: no payload */
-    const char *what; /* of what is no payload; NULL: a section */
+    const char *what; /* name of a range that is neither payload nor section; NULL otherwise */
     uint32_t type;
 } span;
 
@@ -157,8 +156,8 @@ static void check_tables(const coffer__mcf_checker *check)
     }
     if (index->flags & ~(COFFER__MCF_INDEX_SORTED | COFFER__MCF_INDEX_UTF8))
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE,
-                           index->base + COFFER__MCF_INDEX_FLAGS_AT, "TensorIndex has unknown flags: 0x%lx",
-                           (unsigned long)index->flags);
+                           index->base + COFFER__MCF_INDEX_FLAGS_AT,
+                           "TensorIndex has unknown flags: 0x%" PRIx32, index->flags);
 }
 
 coffer_status coffer__mcf_check_index(coffer__mcf_checker *check, coffer_error *err)
@@ -173,7 +172,7 @@ coffer_status coffer__mcf_check_index(coffer__mcf_checker *check, coffer_error *
     return check_duplicates(check, err);
 }
 
-/* ---- Which bytes belong to what ---- */
+/* ---- Overlaps and gaps ---- */
 
 static size_t add_span(span *spans, size_t count, span added)
 {
@@ -193,7 +192,7 @@ static size_t collect(span *spans, const coffer__mcf_checker *check)
                              SIZE_MAX, "the directory", 0 });
     for (size_t i = 0; i < check->section_count; i++) {
         const coffer_mcf_section *section = &check->sections[i];
-        /* Of TensorData the payloads stand for themselves, where an index tells them. */
+        /* With an index, the payloads are listed instead of TensorData as a whole. */
         if (!check->has_index || section->type != COFFER_MCF_TENSOR_DATA)
             count = add_span(spans, count,
                              (span){ section->offset, section->offset + section->size, SIZE_MAX, NULL,
@@ -211,19 +210,19 @@ typedef struct span_name {
     char text[96];
 } span_name;
 
-static span_name name_of(const coffer__mcf_checker *check, const span *of)
+static span_name name_of(const coffer__mcf_checker *check, const span *range)
 {
     span_name name;
-    if (of->tensor != SIZE_MAX)
+    if (range->tensor != SIZE_MAX)
         snprintf(name.text, sizeof name.text, "tensor %s",
-                 coffer__mcf_entry_name(&check->index, of->tensor).text);
+                 coffer__mcf_entry_name(&check->index, range->tensor).text);
     else
         snprintf(name.text, sizeof name.text, "%s",
-                 of->what ? of->what : coffer__mcf_section_label(of->type).text);
+                 range->what ? range->what : coffer__mcf_section_label(range->type).text);
     return name;
 }
 
-/* Two payloads are the same bytes or share none. Sections among themselves have been looked at. */
+/* Two payloads must be identical or disjoint. Overlaps of two sections were reported before. */
 static void report_overlap(const coffer__mcf_checker *check, const span *a, const span *b)
 {
     bool alias = a->start == b->start && a->end == b->end;
@@ -231,11 +230,11 @@ static void report_overlap(const coffer__mcf_checker *check, const span *a, cons
     if ((alias && payloads) || (a->tensor == SIZE_MAX && b->tensor == SIZE_MAX))
         return;
     coffer__report_add(check->report, COFFER_E_OVERLAP, COFFER_ERROR, b->start,
-                       "%s begins at %llu, before the end of %s at %llu", name_of(check, b).text,
-                       (unsigned long long)b->start, name_of(check, a).text, (unsigned long long)a->end);
+                       "%s begins at %" PRIu64 ", before the end of %s at %" PRIu64, name_of(check, b).text,
+                       b->start, name_of(check, a).text, a->end);
 }
 
-/* Whether so many bytes in front of an offset are there to align it. */
+/* True when a gap of this size before the offset is explained by alignment. */
 static bool is_alignment(uint64_t gap, uint64_t offset)
 {
     uint64_t alignment = offset & (0 - offset);
@@ -267,8 +266,8 @@ coffer_status coffer__mcf_check_places(coffer__mcf_checker *check, coffer_error 
     }
     if (dead > 0)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_NOTE, first_dead,
-                           "unreferenced bytes: %llu in %llu places (compact drops them)",
-                           (unsigned long long)dead, (unsigned long long)places);
+                           "unreferenced bytes: %" PRIu64 " in %" PRIu64 " places (compact drops them)", dead,
+                           places);
     coffer__free(spans);
     return COFFER_OK;
 }

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "base/work.h"
 
+#include <inttypes.h>
+
 #define FREE_OF_COST ((uint64_t)64 << 20)
 #define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */
 #define CHUNKS_NAMED 16
@@ -26,46 +28,46 @@ static coffer__mcf_name name_in_chunk(const coffer__mcf_checker *check, uint64_t
     return none;
 }
 
-static void report_sums(const coffer__mcf_checker *check, const coffer__chunk_sums *said,
+static void report_sums(const coffer__mcf_checker *check, const coffer__chunk_sums *stored,
                         const coffer__chunk_sums *found)
 {
     uint64_t wrong = 0;
-    for (size_t i = 0; i < said->count && !coffer__report_full(check->report); i++) {
-        uint64_t start = said->offset + (uint64_t)i * COFFER__MCF_CHUNK;
+    for (size_t i = 0; i < stored->count && !coffer__report_full(check->report); i++) {
+        uint64_t start = stored->offset + (uint64_t)i * COFFER__MCF_CHUNK;
         coffer__mcf_name name = { "" };
-        if (said->sums[i] == found->sums[i])
+        if (stored->sums[i] == found->sums[i])
             continue;
         if (wrong++ < CHUNKS_NAMED)
             name = name_in_chunk(check, start, start + COFFER__MCF_CHUNK);
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, start,
-                           "chunk %zu of the payloads%s%s: its CRC-32 is %08lx, the table says %08lx", i,
-                           name.text[0] ? ", tensor " : "", name.text, (unsigned long)found->sums[i],
-                           (unsigned long)said->sums[i]);
+                           "chunk %zu of the payloads%s%s: its CRC-32 is %08" PRIx32
+                           ", the table says %08" PRIx32,
+                           i, name.text[0] ? ", tensor " : "", name.text, found->sums[i], stored->sums[i]);
     }
 }
 
 static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer__chunk_sums said = { 0 }, found = { 0 };
+    coffer__chunk_sums stored = { 0 }, found = { 0 };
     coffer_error wrong = COFFER_ERROR_INIT;
     const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
     coffer_status status = COFFER_OK;
     if (!section)
         return COFFER_OK;
-    if (coffer__mcf_sums_load(&said, check->source, section, &check->limits, &wrong) != COFFER_OK)
+    if (coffer__mcf_sums_load(&stored, check->source, section, &check->limits, &wrong))
         return coffer__report_take(check->report, COFFER_ERROR, &wrong, err);
-    if (!check->has_data || said.offset != check->data.offset || said.size != check->data.size)
+    if (!check->has_data || stored.offset != check->data.offset || stored.size != check->data.size)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
                            section->offset + COFFER__MCF_SUMS_OFFSET_AT,
-                           "Checksums covers %llu bytes at %llu, which is not TensorData",
-                           (unsigned long long)said.size, (unsigned long long)said.offset);
-    if (check->opts->full || said.size <= FREE_OF_COST) {
+                           "Checksums covers %" PRIu64 " bytes at %" PRIu64 ", which is not TensorData",
+                           stored.size, stored.offset);
+    if (check->opts->full || stored.size <= FREE_OF_COST) {
         coffer__work_opts options = { .threads = check->opts->threads, .progress = check->opts->progress };
-        status = coffer__chunk_sums_compute(&found, check->source, said.offset, said.size, &options, err);
-        if (status == COFFER_OK)
-            report_sums(check, &said, &found);
+        status = coffer__chunk_sums_compute(&found, check->source, stored.offset, stored.size, &options, err);
+        if (!status)
+            report_sums(check, &stored, &found);
     }
-    coffer__chunk_sums_free(&said);
+    coffer__chunk_sums_free(&stored);
     coffer__chunk_sums_free(&found);
     return status;
 }
@@ -104,13 +106,13 @@ static subject *subject_of(const scanning *scan, uint64_t piece)
 static coffer_status scan_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     const scanning *scan = context;
-    subject *of = subject_of(scan, scan->first + index);
-    uint64_t piece = scan->first + index - of->first_piece;
-    return coffer__mcf_scan_piece(&of->faults, scan->check->source, of->offset, &of->layout, piece,
+    subject *item = subject_of(scan, scan->first + index);
+    uint64_t piece = scan->first + index - item->first_piece;
+    return coffer__mcf_scan_piece(&item->faults, scan->check->source, item->offset, &item->layout, piece,
                                   scan->scratch + (size_t)worker * COFFER__MCF_SCAN_SCRATCH, err);
 }
 
-/* Tensors that are quantized and whose payload is where and what it should be. */
+/* Collects the quantized tensors whose payload has a valid range and size. */
 static uint64_t collect(scanning *scan, const coffer__mcf_checker *check)
 {
     uint64_t bytes = 0, size = coffer_source_size(check->source);
@@ -118,17 +120,17 @@ static uint64_t collect(scanning *scan, const coffer__mcf_checker *check)
         coffer__mcf_entry entry = coffer__mcf_index_entry(&check->index, i);
         coffer_dtype dtype = coffer_mcf_dtype_from_code(entry.dtype);
         bool activations = coffer__mcf_checker_activations(check, i);
-        subject *of = &scan->subjects[scan->count];
+        subject *item = &scan->subjects[scan->count];
         if (!coffer_dtype_is_quantized(dtype) || !entry.dims ||
-            coffer__quant_plan(&of->layout, dtype, entry.rank, entry.dims, activations, NULL) != COFFER_OK ||
-            of->layout.size != entry.size || entry.size == 0 ||
+            coffer__quant_plan(&item->layout, dtype, entry.rank, entry.dims, activations, NULL) ||
+            item->layout.size != entry.size || entry.size == 0 ||
             !coffer__range_fits(entry.offset, entry.size, size))
             continue;
-        of->tensor = i;
-        of->offset = entry.offset;
-        of->first_piece = scan->pieces;
-        coffer__mcf_faults_init(&of->faults);
-        scan->pieces += coffer__mcf_scan_pieces(&of->layout);
+        item->tensor = i;
+        item->offset = entry.offset;
+        item->first_piece = scan->pieces;
+        coffer__mcf_faults_init(&item->faults);
+        scan->pieces += coffer__mcf_scan_pieces(&item->layout);
         scan->count++;
         bytes += entry.size;
     }
@@ -139,7 +141,7 @@ static coffer_status scan_all(scanning *scan, coffer__pool *pool, coffer_error *
 {
     uint64_t at_once = (uint64_t)PIECES_AT_ONCE * coffer__pool_threads(pool);
     coffer_status status = COFFER_OK;
-    for (scan->first = 0; status == COFFER_OK && scan->first < scan->pieces; scan->first += at_once) {
+    for (scan->first = 0; !status && scan->first < scan->pieces; scan->first += at_once) {
         uint64_t left = scan->pieces - scan->first, n = left < at_once ? left : at_once;
         status = coffer__pool_run(pool, n, scan_piece, scan, err);
         if (!status)
@@ -169,14 +171,15 @@ static void report_faults(const scanning *scan)
                                      "half bytes after the last code that are not 0" },
     };
     for (size_t i = 0; i < scan->count; i++) {
-        const subject *of = &scan->subjects[i];
+        const subject *item = &scan->subjects[i];
         for (int kind = 0; kind < COFFER__MCF_FAULT_COUNT; kind++) {
-            uint64_t count = atomic_load(&of->faults.count[kind]);
+            uint64_t count = atomic_load(&item->faults.count[kind]);
             if (count > 0)
                 coffer__report_add(scan->check->report, words[kind].code, words[kind].severity,
-                                   of->offset + atomic_load(&of->faults.first[kind]), "tensor %s: %s: %llu",
-                                   coffer__mcf_entry_name(&scan->check->index, of->tensor).text,
-                                   words[kind].text, (unsigned long long)count);
+                                   item->offset + atomic_load(&item->faults.first[kind]),
+                                   "tensor %s: %s: %" PRIu64,
+                                   coffer__mcf_entry_name(&scan->check->index, item->tensor).text,
+                                   words[kind].text, count);
         }
     }
 }
@@ -191,13 +194,15 @@ static coffer_status check_quantized(const coffer__mcf_checker *check, coffer_er
     if (!scan.subjects)
         return coffer__fail_no_memory(err, check->index.count * sizeof *scan.subjects);
     bytes = collect(&scan, check);
-    if (scan.count == 0 || (!check->opts->full && bytes > FREE_OF_COST) ||
-        (status = coffer__pool_new(&pool, check->opts->threads, err)))
+    if (scan.count == 0 || (!check->opts->full && bytes > FREE_OF_COST))
+        goto out;
+    status = coffer__pool_new(&pool, check->opts->threads, err);
+    if (status)
         goto out;
     scan.scratch = coffer__alloc_array(coffer__pool_threads(pool), COFFER__MCF_SCAN_SCRATCH);
     status =
         scan.scratch ? scan_all(&scan, pool, err) : coffer__fail_no_memory(err, COFFER__MCF_SCAN_SCRATCH);
-    if (status == COFFER_OK)
+    if (!status)
         report_faults(&scan);
 out:
     coffer__pool_free(pool);

@@ -1,9 +1,11 @@
-/* QuantInfo against the index: one record for each quantized tensor, none for the others. */
+/* Checks QuantInfo against the index: one record for each quantized tensor, none for the others. */
 #include "formats/mcf/mcf_check.h"
 #include "formats/mcf/mcf_quality.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
+
+#include <inttypes.h>
 
 static uint64_t place_of(const coffer__mcf_checker *check, size_t record)
 {
@@ -52,8 +54,8 @@ static void check_record(const coffer__mcf_checker *check, size_t number)
         check_sizes(check, number, method);
     if (record->tensor >= check->index.count) {
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR, place_of(check, number),
-                           "QuantInfo record %zu is for tensor %lu, the index has %zu", number,
-                           (unsigned long)record->tensor, check->index.count);
+                           "QuantInfo record %zu is for tensor %" PRIu32 ", the index has %zu", number,
+                           record->tensor, check->index.count);
         if (coffer_dtype_is_quantized(method))
             return;
     }
@@ -62,8 +64,8 @@ static void check_record(const coffer__mcf_checker *check, size_t number)
     if (!coffer_dtype_is_quantized(method) || record->method != dtype)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR,
                            place_of(check, number) + COFFER__MCF_QUANT_METHOD_AT,
-                           "QuantInfo record %zu has method 0x%x, its tensor type 0x%lx", number,
-                           record->method, (unsigned long)dtype);
+                           "QuantInfo record %zu has method 0x%x, its tensor type 0x%" PRIx32, number,
+                           record->method, dtype);
     else if (check->quant_of[record->tensor] != number + 1)
         coffer__report_add(check->report, COFFER_E_DUPLICATE, COFFER_ERROR, place_of(check, number),
                            "tensor %s has more than one QuantInfo record",
@@ -88,7 +90,7 @@ static coffer_status load_index(coffer__mcf_checker *check, coffer_error *err)
     coffer_error found = COFFER_ERROR_INIT;
     if (!section)
         return COFFER_OK;
-    if (coffer__mcf_index_load(&check->index, check->source, section, &check->limits, &found) != COFFER_OK)
+    if (coffer__mcf_index_load(&check->index, check->source, section, &check->limits, &found))
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->has_index = true;
     return COFFER_OK;
@@ -102,14 +104,14 @@ static coffer_status load_records(coffer__mcf_checker *check, coffer_error *err)
     if (!section)
         return COFFER_OK;
     if (coffer__mcf_read_quant_records(&check->quants, &check->quant_count, check->source, section,
-                                       &check->limits, &found) != COFFER_OK)
+                                       &check->limits, &found))
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->quants_at = section->offset + COFFER__MCF_QUANT_HEADER;
     end = place_of(check, check->quant_count);
     if (section->offset + section->size > end)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_WARNING, end,
-                           "QuantInfo has %llu bytes after its %zu records",
-                           (unsigned long long)(section->offset + section->size - end), check->quant_count);
+                           "QuantInfo has %" PRIu64 " bytes after its %zu records",
+                           section->offset + section->size - end, check->quant_count);
     return COFFER_OK;
 }
 
@@ -126,8 +128,10 @@ bool coffer__mcf_checker_activations(const coffer__mcf_checker *check, size_t te
 
 coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = load_index(check, err)) || (status = load_records(check, err)))
+    coffer_status status = load_index(check, err);
+    if (!status)
+        status = load_records(check, err);
+    if (status)
         return status;
     check->quant_of = coffer__calloc(check->index.count ? check->index.count : 1, sizeof *check->quant_of);
     if (!check->quant_of)

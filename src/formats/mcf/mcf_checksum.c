@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <sodium.h>
 
 /* ---- The section ---- */
@@ -49,24 +50,23 @@ static coffer_status check_layout(const uint8_t *bytes, size_t len, uint64_t bas
         coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT) != COFFER__MCF_SUMS_CRC32 ||
         coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
-                            "Checksums has version %lu, algorithm %lu and chunks of %lu bytes, this program "
-                            "reads %d, %d and %lu",
-                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT),
-                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT),
-                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT),
-                            COFFER__MCF_SECTION_VERSION, COFFER__MCF_SUMS_CRC32,
-                            (unsigned long)COFFER__MCF_CHUNK);
+                            "Checksums has version %" PRIu32 ", algorithm %" PRIu32 " and chunks of %" PRIu32
+                            " bytes, this program reads %d, %d and %" PRIu32,
+                            coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT),
+                            coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT),
+                            coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT), COFFER__MCF_SECTION_VERSION,
+                            COFFER__MCF_SUMS_CRC32, COFFER__MCF_CHUNK);
     offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
     size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);
     if (!coffer__range_fits(offset, size, file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_SUMS_OFFSET_AT,
-                            "Checksums covers %llu bytes at %llu, file has %llu", (unsigned long long)size,
-                            (unsigned long long)offset, (unsigned long long)file_size);
+                            "Checksums covers %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64, size,
+                            offset, file_size);
     if ((len - COFFER__MCF_SUMS_HEADER) / sizeof(uint32_t) != coffer__chunk_count(size) ||
         len % sizeof(uint32_t) != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, base,
-                            "Checksums has %zu bytes of sums for %llu bytes of payloads",
-                            len - COFFER__MCF_SUMS_HEADER, (unsigned long long)size);
+                            "Checksums has %zu bytes of sums for %" PRIu64 " bytes of payloads",
+                            len - COFFER__MCF_SUMS_HEADER, size);
     seal(found, bytes, len);
     if (memcmp(found, bytes + COFFER__MCF_SUMS_SHA_AT, sizeof found) != 0)
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, base + COFFER__MCF_SUMS_SHA_AT,
@@ -81,9 +81,10 @@ coffer_status coffer__mcf_sums_load(coffer__chunk_sums *out, coffer_source *src,
     coffer__chunk_sums sums = { 0 };
     uint8_t *bytes = NULL;
     size_t len = 0;
-    coffer_status status;
-    if ((status = coffer__mcf_load_section(&bytes, &len, src, section, limits->memory_bytes, err)) ||
-        (status = check_layout(bytes, len, section->offset, coffer_source_size(src), err)))
+    coffer_status status = coffer__mcf_load_section(&bytes, &len, src, section, limits->memory_bytes, err);
+    if (!status)
+        status = check_layout(bytes, len, section->offset, coffer_source_size(src), err);
+    if (status)
         goto out;
     sums.offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
     sums.size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);

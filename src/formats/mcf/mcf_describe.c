@@ -33,7 +33,7 @@ static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, c
     const coffer_mcf_model_info *info;
     coffer_error cause = COFFER_ERROR_INIT;
     coffer_status status = coffer_mcf_get_model_info(&info, model, &cause);
-    if (status == COFFER_OK) {
+    if (!status) {
         describe_model_info(out, info);
         return COFFER_OK;
     }
@@ -46,7 +46,7 @@ static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, c
     return COFFER_OK;
 }
 
-/* How many tensors of each type there are, and what they take. */
+/* Number and size of the tensors of each type. */
 static void describe_types(coffer_node *out, const coffer_mcf *model)
 {
     uint64_t counts[COFFER_DTYPE_COUNT] = { 0 }, sizes[COFFER_DTYPE_COUNT] = { 0 };
@@ -157,7 +157,9 @@ coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const c
     describe_quality(out, model);
     describe_sections(out, model);
     coffer__node_bool(out, "checksums", coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS) != NULL);
-    if (opts->hash && (status = describe_hash(out, model, opts, err)))
+    if (opts->hash)
+        status = describe_hash(out, model, opts, err);
+    if (status)
         goto out;
     if (coffer_source_interrupted_update(src))
         coffer__node_text(out, "state", "interrupted update, old state shown");

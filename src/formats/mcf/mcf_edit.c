@@ -42,9 +42,11 @@ coffer_status coffer_mcf_editor_open(coffer_mcf_editor **out, const char *path,
     if (!editor)
         return coffer__fail_no_memory(err, sizeof *editor);
     editor->limits = coffer__limits(options.limits);
-    if ((status = coffer__update_open(&editor->update, path, NULL, err)) ||
-        (status = coffer__mcf_open_outline(&editor->model, coffer__update_source(editor->update),
-                                           &editor->limits, err))) {
+    status = coffer__update_open(&editor->update, path, NULL, err);
+    if (!status)
+        status = coffer__mcf_open_outline(&editor->model, coffer__update_source(editor->update),
+                                          &editor->limits, err);
+    if (status) {
         coffer_mcf_editor_close(editor);
         return status;
     }
@@ -141,7 +143,8 @@ coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t 
     if (len > 0)
         memcpy(copy, bytes, len);
     copy[len] = 0;
-    if ((status = check_content(editor, type, copy, len, err))) {
+    status = check_content(editor, type, copy, len, err);
+    if (status) {
         coffer__free(copy);
         return status;
     }
@@ -186,7 +189,7 @@ static coffer_status current_model_info(coffer_mcf_model_info **out, coffer_mcf_
         status = coffer__mcf_encode_model_info(&encoded, &empty, err);
         bytes = coffer__buffer_release(&encoded, &len);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_decode_model_info(out, bytes, len, section ? section->offset : 0, NULL, err);
     coffer__free(bytes);
     return status;
@@ -200,7 +203,7 @@ coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const 
     uint8_t *bytes;
     size_t len = 0;
     coffer_status status = current_model_info(&info, editor, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_change_model_info(&encoded, info, field, text, type, err);
     coffer__mcf_model_info_free(info);
     bytes = coffer__buffer_release(&encoded, &len);
@@ -232,7 +235,7 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
     coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
     status = coffer__chunk_sums_compute(&sums, coffer__update_source(editor->update), data->offset,
                                         data->size, &work, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_sums_encode(&encoded, &sums, err);
     coffer__chunk_sums_free(&sums);
     bytes = coffer__buffer_release(&encoded, &len);
@@ -250,22 +253,22 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
 static coffer_status drop_equal(coffer_mcf_editor *editor, coffer_error *err)
 {
     for (size_t i = 0; i < editor->count;) {
-        change *of = &editor->changes[i];
-        const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, of->type);
+        change *edit = &editor->changes[i];
+        const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, edit->type);
         uint8_t *old = NULL;
         size_t len = 0;
-        bool equal = of->removed && !section;
-        if (!of->removed && section && section->size == of->len) {
+        bool equal = edit->removed && !section;
+        if (!edit->removed && section && section->size == edit->len) {
             coffer_status status = coffer__mcf_load_section(&old, &len, coffer__update_source(editor->update),
                                                             section, UINT64_MAX, err);
             if (status)
                 return status;
-            equal = memcmp(old, of->bytes, len) == 0;
+            equal = memcmp(old, edit->bytes, len) == 0;
             coffer__free(old);
         }
         if (equal) {
-            coffer__free(of->bytes);
-            *of = editor->changes[--editor->count];
+            coffer__free(edit->bytes);
+            *edit = editor->changes[--editor->count];
         } else {
             i++;
         }
@@ -307,12 +310,12 @@ static size_t plan_directory(planned *out, uint64_t *end, const coffer_mcf_edito
             out[count++] = (planned){ editor->model->sections[i], i };
     }
     for (size_t i = 0; i < editor->count; i++) {
-        const change *of = &editor->changes[i];
-        if (of->removed)
+        const change *edit = &editor->changes[i];
+        if (edit->removed)
             continue;
         *end = aligned(*end);
-        out[count++] = (planned){ { of->type, of->version, *end, of->len }, 0 };
-        *end += of->len;
+        out[count++] = (planned){ { edit->type, edit->version, *end, edit->len }, 0 };
+        *end += edit->len;
     }
     *end = aligned(*end);
     if (count > 0)
@@ -325,7 +328,7 @@ static coffer_status append_aligned(coffer_mcf_editor *editor, uint64_t *at, con
 {
     static const uint8_t zeros[COFFER__MCF_SECTION_ALIGNMENT] = { 0 };
     coffer_status status = coffer__update_append(editor->update, zeros, (size_t)(aligned(*at) - *at), err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__update_append(editor->update, bytes, len, err);
     *at = aligned(*at) + len;
     return status;
@@ -340,14 +343,17 @@ static coffer_status write_changes(coffer_mcf_editor *editor, const uint8_t *dir
     uint64_t at = coffer_source_size(coffer__update_source(editor->update));
     uint8_t front[COFFER__MCF_HEADER_SIZE];
     coffer_status status = coffer__update_begin(editor->update, &fields, 1, err);
-    for (size_t i = 0; status == COFFER_OK && i < editor->count; i++) {
+    for (size_t i = 0; !status && i < editor->count; i++) {
         if (!editor->changes[i].removed)
             status = append_aligned(editor, &at, editor->changes[i].bytes, editor->changes[i].len, err);
     }
     coffer__mcf_store_header(front, header);
-    if (status || (status = append_aligned(editor, &at, directory, directory_len, err)) ||
-        (status = coffer__update_overwrite(editor->update, fields.offset, front + fields.offset,
-                                           (size_t)fields.length, err)))
+    if (!status)
+        status = append_aligned(editor, &at, directory, directory_len, err);
+    if (!status)
+        status = coffer__update_overwrite(editor->update, fields.offset, front + fields.offset,
+                                          (size_t)fields.length, err);
+    if (status)
         return status;
     return coffer__update_commit(editor->update, err);
 }
@@ -383,7 +389,7 @@ coffer_status coffer_mcf_editor_commit(coffer_mcf_editor *editor, coffer_error *
     header.directory = end;
     header.file_size = end + len;
     status = write_changes(editor, directory, len, &header, err);
-    editor->committed = status == COFFER_OK;
+    editor->committed = !status;
 out:
     coffer__free(sections);
     coffer__free(directory);

@@ -77,10 +77,10 @@ static coffer_status add_payload(crypto_hash_sha256_state *state, hashing *job, 
     uint64_t size = coffer_mcf_tensor_at(job->model, job->tensor)->size;
     uint64_t blocks = size / BLOCK + (size % BLOCK != 0);
     coffer_status status = COFFER_OK;
-    for (job->first = 0; status == COFFER_OK && job->first < blocks; job->first += at_once) {
+    for (job->first = 0; !status && job->first < blocks; job->first += at_once) {
         uint64_t n = blocks - job->first < at_once ? blocks - job->first : at_once;
         status = coffer__pool_run(pool, n, hash_block, job, err);
-        if (status == COFFER_OK) {
+        if (!status) {
             crypto_hash_sha256_update(state, job->digests, n * DIGEST);
             status = report_progress(work, n * BLOCK, err);
         }
@@ -94,7 +94,7 @@ static coffer_status hash_all(uint8_t out[32], hashing *job, coffer__pool *pool,
     crypto_hash_sha256_state state;
     coffer_status status = COFFER_OK;
     crypto_hash_sha256_init(&state);
-    for (size_t i = 0; status == COFFER_OK && i < job->model->index.count; i++) {
+    for (size_t i = 0; !status && i < job->model->index.count; i++) {
         job->tensor = order[i];
         status = coffer__mcf_check_tensor(job->model, job->tensor, err);
         if (status)
@@ -102,7 +102,7 @@ static coffer_status hash_all(uint8_t out[32], hashing *job, coffer__pool *pool,
         add_facts(&state, coffer_mcf_tensor_at(job->model, job->tensor));
         status = add_payload(&state, job, pool, at_once, work, err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         crypto_hash_sha256_final(&state, out);
     return status;
 }
@@ -120,8 +120,10 @@ coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model,
     if (status)
         return status;
     work.progress = options.progress;
-    if ((status = coffer__pool_new(&pool, options.threads, err)) ||
-        (status = coffer__mcf_index_order(&order, &model->index, err)))
+    status = coffer__pool_new(&pool, options.threads, err);
+    if (!status)
+        status = coffer__mcf_index_order(&order, &model->index, err);
+    if (status)
         goto out;
     at_once = (uint64_t)4 * coffer__pool_threads(pool);
     job.digests = coffer__alloc_array((size_t)at_once, DIGEST);

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,8 @@ coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *sr
         return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0,
                             "not an MCF file: it does not begin with \"MCF\" and a zero byte");
     if (have < sizeof bytes)
-        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
-                            COFFER__MCF_HEADER_SIZE, (unsigned long long)size);
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %" PRIu64,
+                            COFFER__MCF_HEADER_SIZE, size);
     header.major = coffer__load_u16(bytes + COFFER__MCF_MAJOR_AT);
     header.minor = coffer__load_u16(bytes + COFFER__MCF_MINOR_AT);
     header.header_size = coffer__load_u32(bytes + COFFER__MCF_HEADER_SIZE_AT);
@@ -38,12 +39,11 @@ coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *sr
                             COFFER__MCF_MAJOR);
     if (header.header_size < COFFER__MCF_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__MCF_HEADER_SIZE_AT,
-                            "header size %lu is less than %d", (unsigned long)header.header_size,
+                            "header size %" PRIu32 " is less than %d", header.header_size,
                             COFFER__MCF_HEADER_SIZE);
     if (header.header_size > size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MCF_HEADER_SIZE_AT,
-                            "the header ends at %lu, file has %llu", (unsigned long)header.header_size,
-                            (unsigned long long)size);
+                            "the header ends at %" PRIu32 ", file has %" PRIu64, header.header_size, size);
     *out = header;
     return COFFER_OK;
 }
@@ -89,16 +89,16 @@ static coffer_status check_directory(const coffer__mcf_header *header, uint64_t 
         return COFFER_OK;
     if (!coffer__range_fits(header->directory, len, file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MCF_DIRECTORY_AT,
-                            "the directory takes %llu bytes at %llu, file has %llu", (unsigned long long)len,
-                            (unsigned long long)header->directory, (unsigned long long)file_size);
+                            "the directory takes %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64, len,
+                            header->directory, file_size);
     if (header->directory < header->header_size)
         return coffer__fail(err, COFFER_E_OVERLAP, COFFER__MCF_DIRECTORY_AT,
-                            "the directory begins at %llu, inside the header of %lu bytes",
-                            (unsigned long long)header->directory, (unsigned long)header->header_size);
+                            "the directory begins at %" PRIu64 ", inside the header of %" PRIu32 " bytes",
+                            header->directory, header->header_size);
     if (header->section_count > limits->entries)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MCF_SECTION_COUNT_AT,
-                            "%lu sections, the limit is %llu", (unsigned long)header->section_count,
-                            (unsigned long long)limits->entries);
+                            "%" PRIu32 " sections, the limit is %" PRIu64, header->section_count,
+                            limits->entries);
     return COFFER_OK;
 }
 
@@ -118,7 +118,7 @@ coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source
         status = coffer__fail_no_memory(err, len);
     else if (count > 0)
         status = coffer_source_read_at(bytes, src, header->directory, len, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         for (size_t i = 0; i < count; i++)
             sections[i] = load_entry(bytes + i * COFFER__MCF_DIRECTORY_ENTRY);
         *out = sections;
@@ -141,22 +141,20 @@ coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const
     uint64_t directory_len = (uint64_t)header->section_count * COFFER__MCF_DIRECTORY_ENTRY;
     if (!coffer__range_fits(section->offset, section->size, file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, header->directory,
-                            "%s takes %llu bytes at %llu, file has %llu", label.text,
-                            (unsigned long long)section->size, (unsigned long long)section->offset,
-                            (unsigned long long)file_size);
+                            "%s takes %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64, label.text,
+                            section->size, section->offset, file_size);
     if (overlaps(section->offset, section->size, 0, header->header_size))
         return coffer__fail(err, COFFER_E_OVERLAP, section->offset,
-                            "%s begins at %llu, inside the header of %lu bytes", label.text,
-                            (unsigned long long)section->offset, (unsigned long)header->header_size);
+                            "%s begins at %" PRIu64 ", inside the header of %" PRIu32 " bytes", label.text,
+                            section->offset, header->header_size);
     if (overlaps(section->offset, section->size, header->directory, directory_len))
         return coffer__fail(err, COFFER_E_OVERLAP, section->offset,
-                            "%s, %llu bytes at %llu, overlaps the directory at %llu", label.text,
-                            (unsigned long long)section->size, (unsigned long long)section->offset,
-                            (unsigned long long)header->directory);
+                            "%s, %" PRIu64 " bytes at %" PRIu64 ", overlaps the directory at %" PRIu64,
+                            label.text, section->size, section->offset, header->directory);
     if (section->offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
         return coffer__fail(err, COFFER_E_MISALIGNED, section->offset,
-                            "%s begins at %llu, which is not a multiple of %d", label.text,
-                            (unsigned long long)section->offset, COFFER__MCF_SECTION_ALIGNMENT);
+                            "%s begins at %" PRIu64 ", which is not a multiple of %d", label.text,
+                            section->offset, COFFER__MCF_SECTION_ALIGNMENT);
     return COFFER_OK;
 }
 
@@ -179,17 +177,16 @@ coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size
         memcpy(sorted, sections, count * sizeof *sorted);
         qsort(sorted, count, sizeof *sorted, by_offset);
     }
-    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < count && !status; i++) {
         const coffer_mcf_section *here = &sorted[i];
         if (here->size == 0)
             continue;
         if (before && here->offset - before->offset < before->size)
             status =
                 coffer__fail(err, COFFER_E_OVERLAP, here->offset,
-                             "%s begins at %llu, before the end of %s at %llu",
-                             coffer__mcf_section_label(here->type).text, (unsigned long long)here->offset,
-                             coffer__mcf_section_label(before->type).text,
-                             (unsigned long long)(before->offset + before->size));
+                             "%s begins at %" PRIu64 ", before the end of %s at %" PRIu64,
+                             coffer__mcf_section_label(here->type).text, here->offset,
+                             coffer__mcf_section_label(before->type).text, before->offset + before->size);
         before = here;
     }
     coffer__free(sorted);
@@ -245,7 +242,7 @@ coffer__mcf_label coffer__mcf_section_label(uint32_t type)
     if (name)
         snprintf(label.text, sizeof label.text, "%s", name);
     else
-        snprintf(label.text, sizeof label.text, "section 0x%lx", (unsigned long)type);
+        snprintf(label.text, sizeof label.text, "section 0x%" PRIx32, type);
     return label;
 }
 

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 static coffer_status check_table(const char *what, uint64_t offset, uint64_t len, size_t section_len,
@@ -13,8 +14,8 @@ static coffer_status check_table(const char *what, uint64_t offset, uint64_t len
     if (coffer__range_fits(offset, len, section_len))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base,
-                        "TensorIndex: %s take %llu bytes at %llu, the section has %zu", what,
-                        (unsigned long long)len, (unsigned long long)offset, section_len);
+                        "TensorIndex: %s take %" PRIu64 " bytes at %" PRIu64 ", the section has %zu", what,
+                        len, offset, section_len);
 }
 
 /* Counts are u32: count × entry size fits into 64 bits. */
@@ -30,7 +31,7 @@ static coffer_status find_tables(coffer__mcf_index *index, size_t len, coffer_er
     version = coffer__load_u32(raw + COFFER__MCF_INDEX_VERSION_AT);
     if (version != COFFER__MCF_INDEX_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
-                            "TensorIndex has version %lu, this program reads %d", (unsigned long)version,
+                            "TensorIndex has version %" PRIu32 ", this program reads %d", version,
                             COFFER__MCF_INDEX_VERSION);
     index->flags = coffer__load_u32(raw + COFFER__MCF_INDEX_FLAGS_AT);
     index->count = coffer__load_u32(raw + COFFER__MCF_INDEX_COUNT_AT);
@@ -39,11 +40,14 @@ static coffer_status find_tables(coffer__mcf_index *index, size_t len, coffer_er
     index->dims_off = coffer__load_u64(raw + COFFER__MCF_INDEX_DIMS_AT);
     index->strings_off = coffer__load_u64(raw + COFFER__MCF_INDEX_STRINGS_AT);
     index->strings_size = coffer__load_u64(raw + COFFER__MCF_INDEX_STRINGS_SIZE_AT);
-    if ((status = check_table("entries", index->entries_off, (uint64_t)index->count * COFFER__MCF_ENTRY, len,
-                              base, err)) ||
-        (status = check_table("dims", index->dims_off, (uint64_t)index->dim_count * sizeof(uint64_t), len,
-                              base, err)) ||
-        (status = check_table("names", index->strings_off, index->strings_size, len, base, err)))
+    status = check_table("entries", index->entries_off, (uint64_t)index->count * COFFER__MCF_ENTRY, len, base,
+                         err);
+    if (!status)
+        status = check_table("dims", index->dims_off, (uint64_t)index->dim_count * sizeof(uint64_t), len,
+                             base, err);
+    if (!status)
+        status = check_table("names", index->strings_off, index->strings_size, len, base, err);
+    if (status)
         return status;
     index->entries = raw + index->entries_off;
     index->strings = (const char *)raw + index->strings_off;
@@ -67,13 +71,13 @@ static coffer_status check_shares(const coffer__mcf_index *index, coffer_error *
     }
     if (names > max_names)
         return coffer__fail(err, COFFER_E_LIMIT, index->base,
-                            "TensorIndex: names of %llu bytes in total share %llu bytes, the limit is %llu",
-                            (unsigned long long)names, (unsigned long long)index->strings_size,
-                            (unsigned long long)max_names);
+                            "TensorIndex: names of %" PRIu64 " bytes in total share %" PRIu64
+                            " bytes, the limit is %" PRIu64,
+                            names, index->strings_size, max_names);
     if (dims > max_dims)
         return coffer__fail(err, COFFER_E_LIMIT, index->base,
-                            "TensorIndex: %llu dims in total share %zu, the limit is %llu",
-                            (unsigned long long)dims, index->dim_count, (unsigned long long)max_dims);
+                            "TensorIndex: %" PRIu64 " dims in total share %zu, the limit is %" PRIu64, dims,
+                            index->dim_count, max_dims);
     return COFFER_OK;
 }
 
@@ -82,12 +86,12 @@ coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size
 {
     coffer__mcf_index index = { .base = base, .raw = raw };
     coffer_status status = find_tables(&index, len, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         index.dims = coffer__alloc_array(index.dim_count, sizeof *index.dims);
         if (!index.dims)
             status = coffer__fail_no_memory(err, index.dim_count * sizeof *index.dims);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = check_shares(&index, err);
     if (status) {
         coffer__mcf_index_free(&index);
@@ -107,16 +111,16 @@ coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
     uint8_t *raw;
     size_t len;
     coffer_status status;
-    /* An entry, its dims and its name: what that many tensors may reasonably take. */
+    /* A generous size for that many entries with dims and names. */
     if (!coffer__mul_u64(&max, limits->entries, (uint64_t)4 * COFFER__MCF_ENTRY))
         max = UINT64_MAX;
     status = coffer__mcf_load_section(&raw, &len, src, section, max, err);
     if (status)
         return status;
     status = coffer__mcf_index_parse(out, raw, len, section->offset, err);
-    if (status == COFFER_OK && out->count > limits->entries) {
-        status = coffer__fail(err, COFFER_E_LIMIT, section->offset, "%zu tensors, the limit is %llu",
-                              out->count, (unsigned long long)limits->entries);
+    if (!status && out->count > limits->entries) {
+        status = coffer__fail(err, COFFER_E_LIMIT, section->offset, "%zu tensors, the limit is %" PRIu64,
+                              out->count, limits->entries);
         coffer__mcf_index_free(out);
     }
     return status;
@@ -198,10 +202,11 @@ bool coffer__mcf_index_is_sorted(const coffer__mcf_index *index)
 coffer_status coffer__mcf_index_order(uint32_t **out, const coffer__mcf_index *index, coffer_error *err)
 {
     size_t count = index->count;
-    uint32_t *from = coffer__alloc_array(count, sizeof *from), *to = coffer__alloc_array(count, sizeof *to);
-    if (!from || !to) {
+    uint32_t *from = coffer__alloc_array(count, sizeof *from),
+             *spare = coffer__alloc_array(count, sizeof *spare);
+    if (!from || !spare) {
         coffer__free(from);
-        coffer__free(to);
+        coffer__free(spare);
         return coffer__fail_no_memory(err, 2 * count * sizeof *from);
     }
     for (size_t i = 0; i < count; i++)
@@ -214,14 +219,14 @@ coffer_status coffer__mcf_index_order(uint32_t **out, const coffer__mcf_index *i
             for (size_t i = start; i < end; i++) {
                 bool take_left =
                     left < middle && (right == end || compare_entries(index, from[left], from[right]) <= 0);
-                to[i] = take_left ? from[left++] : from[right++];
+                spare[i] = take_left ? from[left++] : from[right++];
             }
         }
         uint32_t *swap = from;
-        from = to;
-        to = swap;
+        from = spare;
+        spare = swap;
     }
-    coffer__free(to);
+    coffer__free(spare);
     *out = from;
     return COFFER_OK;
 }

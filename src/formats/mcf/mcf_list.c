@@ -31,7 +31,7 @@ static void list_tensors(coffer_node *entries, const coffer_mcf *model, const ch
         entry = coffer__node_map(entries, NULL);
         coffer__node_text_len(entry, "name", tensor->name, tensor->name_len);
         if (tensor->dtype == COFFER_DTYPE_NONE)
-            coffer__node_printf(entry, "dtype", "0x%lx", (unsigned long)tensor->dtype_code);
+            coffer__node_printf(entry, "dtype", "0x%" PRIx32, tensor->dtype_code);
         else
             coffer__node_text(entry, "dtype", coffer_dtype_name(tensor->dtype));
         shape = coffer__node_list(entry, "shape");
@@ -92,8 +92,10 @@ coffer_status coffer__mcf_list(coffer_node *out, coffer_source *src, const coffe
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a model lists tensors, sections or keys, not \"%s\"", what);
     open_options.limits = opts->limits;
-    if ((status = coffer_mcf_open(&model, src, &open_options, err)) ||
-        (keys && (status = coffer_mcf_get_model_info(&info, model, err))))
+    status = coffer_mcf_open(&model, src, &open_options, err);
+    if (!status && keys)
+        status = coffer_mcf_get_model_info(&info, model, err);
+    if (status)
         goto out;
     coffer_node *entries = coffer__node_list(out, "entries");
     if (keys)

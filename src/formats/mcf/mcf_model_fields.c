@@ -73,7 +73,7 @@ static coffer_status parse_name(uint32_t *out, const char *field, const char *te
             return COFFER_OK;
         }
     }
-    if (parse_u32(out, field, text, NULL) == COFFER_OK)
+    if (!parse_u32(out, field, text, NULL))
         return COFFER_OK;
     return fail_value(field, text,
                       field[0] == 'a' ? "unknown, llama, mistral, qwen, gemma, granite or smollm3"
@@ -98,7 +98,7 @@ static coffer_status change_field(coffer_mcf_model_info *info, const struct fiel
     case FIELD_F32:
         if (text)
             status = parse_f32(&real, field->name, text, err);
-        if (status == COFFER_OK)
+        if (!status)
             memcpy(place, &real, sizeof real);
         return status;
     case FIELD_ARCH:
@@ -116,7 +116,7 @@ static coffer_status change_field(coffer_mcf_model_info *info, const struct fiel
             status = parse_u32(&number, field->name, text, err);
         break;
     }
-    if (status == COFFER_OK)
+    if (!status)
         memcpy(place, &number, sizeof number);
     return status;
 }
@@ -196,7 +196,7 @@ coffer_status coffer__mcf_change_model_info(coffer__buffer *out, coffer_mcf_mode
         status = change_key(kvs, &info->kv_count, field + strlen(KEY_PREFIX), text, type, err);
     else
         status = fail_field(field, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_encode_model_info(out, info, err);
     info->kvs = NULL;
     info->kv_count = 0;

@@ -9,6 +9,7 @@
 #include "base/report.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 COFFER__INIT_FUNCTION(coffer_mcf_kv, COFFER_MCF_KV_INIT)
@@ -31,12 +32,13 @@ typedef struct decoder {
     coffer__buffer texts; /* all strings, NUL-terminated; pointers are set when it no longer grows */
 } decoder;
 
-static void complain(decoder *of, coffer_status code, coffer_severity severity, uint64_t at, const char *text)
+static void complain(decoder *reader, coffer_status code, coffer_severity severity, uint64_t at,
+                     const char *text)
 {
-    if (of->report)
-        coffer__report_add(of->report, code, severity, of->base + at, "ModelInfo: %s", text);
-    else if (severity == COFFER_ERROR && of->failure.status == COFFER_OK)
-        coffer__fail(&of->failure, code, of->base + at, "ModelInfo: %s", text);
+    if (reader->report)
+        coffer__report_add(reader->report, code, severity, reader->base + at, "ModelInfo: %s", text);
+    else if (severity == COFFER_ERROR && !reader->failure.status)
+        coffer__fail(&reader->failure, code, reader->base + at, "ModelInfo: %s", text);
 }
 
 /* Entries of the table may share texts; beyond what the section holds, one has this much on average. */
@@ -49,33 +51,36 @@ typedef struct text_place {
 
 static const text_place no_text = { SIZE_MAX, 0 };
 
-static text_place take_text(decoder *of, uint64_t offset, uint64_t said_at)
+static text_place take_text(decoder *reader, uint64_t offset, uint64_t reference)
 {
     text_place place = no_text;
     uint32_t len;
     if (offset == 0)
         return place;
-    if (!coffer__range_fits(offset, sizeof len, of->len)) {
-        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, said_at, "a string is outside of the section");
+    if (!coffer__range_fits(offset, sizeof len, reader->len)) {
+        complain(reader, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, reference,
+                 "a string is outside of the section");
         return place;
     }
-    len = coffer__load_u32(of->bytes + offset);
-    if (!coffer__range_fits(offset + sizeof len, len, of->len)) {
-        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, offset, "a string ends outside of the section");
+    len = coffer__load_u32(reader->bytes + offset);
+    if (!coffer__range_fits(offset + sizeof len, len, reader->len)) {
+        complain(reader, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, offset,
+                 "a string ends outside of the section");
         return place;
     }
-    if (len >= of->texts_max - of->texts.len) {
-        complain(of, COFFER_E_LIMIT, COFFER_ERROR, said_at, "long strings are shared by too many entries");
+    if (len >= reader->texts_max - reader->texts.len) {
+        complain(reader, COFFER_E_LIMIT, COFFER_ERROR, reference,
+                 "long strings are shared by too many entries");
         return place;
     }
     if (offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
-        complain(of, COFFER_E_MISALIGNED, COFFER_ERROR, said_at, "a string is not 8-aligned");
-    if (!coffer__utf8_valid(of->bytes + offset + sizeof len, len))
-        complain(of, COFFER_E_BAD_TEXT, COFFER_WARNING, offset, "a string is not UTF-8");
-    place.start = of->texts.len;
+        complain(reader, COFFER_E_MISALIGNED, COFFER_ERROR, reference, "a string is not 8-aligned");
+    if (!coffer__utf8_valid(reader->bytes + offset + sizeof len, len))
+        complain(reader, COFFER_E_BAD_TEXT, COFFER_WARNING, offset, "a string is not UTF-8");
+    place.start = reader->texts.len;
     place.len = len;
-    coffer__buffer_append(&of->texts, of->bytes + offset + sizeof len, len);
-    coffer__buffer_append(&of->texts, "", 1);
+    coffer__buffer_append(&reader->texts, reader->bytes + offset + sizeof len, len);
+    coffer__buffer_append(&reader->texts, "", 1);
     return place;
 }
 
@@ -87,39 +92,39 @@ typedef struct kv_place {
 } kv_place;
 
 /* False when the entry cannot be used. */
-static bool take_kv(kv_place *out, decoder *of, uint64_t at)
+static bool take_kv(kv_place *out, decoder *reader, uint64_t at)
 {
-    const uint8_t *entry = of->bytes + at;
+    const uint8_t *entry = reader->bytes + at;
     uint64_t value = coffer__load_u64(entry + COFFER__MCF_KV_VALUE_AT);
     kv_place kv = { .text = no_text, .type = coffer__load_u32(entry + COFFER__MCF_KV_TYPE_AT) };
     if (coffer__load_u64(entry + COFFER__MCF_KV_KEY_AT) == 0) {
-        complain(of, COFFER_E_BAD_VALUE, COFFER_ERROR, at, "an entry of the table has no key");
+        complain(reader, COFFER_E_BAD_VALUE, COFFER_ERROR, at, "an entry of the table has no key");
         return false;
     }
-    kv.key = take_text(of, coffer__load_u64(entry + COFFER__MCF_KV_KEY_AT), at);
+    kv.key = take_text(reader, coffer__load_u64(entry + COFFER__MCF_KV_KEY_AT), at);
     if (kv.key.start == SIZE_MAX)
         return false;
     if (coffer__load_u32(entry + COFFER__MCF_KV_PAD_AT) != 0)
-        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, at + COFFER__MCF_KV_PAD_AT,
+        complain(reader, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, at + COFFER__MCF_KV_PAD_AT,
                  "the pad of a table entry is not 0");
     switch (kv.type) {
     case COFFER_MCF_KV_U32:
     case COFFER_MCF_KV_F32:
-        if (!coffer__range_fits(value, sizeof kv.u32, of->len)) {
-            complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, at + COFFER__MCF_KV_VALUE_AT,
+        if (!coffer__range_fits(value, sizeof kv.u32, reader->len)) {
+            complain(reader, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, at + COFFER__MCF_KV_VALUE_AT,
                      "a value is outside of the section");
             return false;
         }
-        kv.u32 = coffer__load_u32(of->bytes + value);
-        kv.f32 = coffer__load_f32(of->bytes + value);
+        kv.u32 = coffer__load_u32(reader->bytes + value);
+        kv.f32 = coffer__load_f32(reader->bytes + value);
         break;
     case COFFER_MCF_KV_STRING:
-        kv.text = take_text(of, value, at + COFFER__MCF_KV_VALUE_AT);
+        kv.text = take_text(reader, value, at + COFFER__MCF_KV_VALUE_AT);
         if (kv.text.start == SIZE_MAX && value != 0)
             return false;
         break;
     default:
-        complain(of, COFFER_E_BAD_VALUE, COFFER_ERROR, at + COFFER__MCF_KV_TYPE_AT,
+        complain(reader, COFFER_E_BAD_VALUE, COFFER_ERROR, at + COFFER__MCF_KV_TYPE_AT,
                  "a value of the table has an unknown type");
         return false;
     }
@@ -127,30 +132,30 @@ static bool take_kv(kv_place *out, decoder *of, uint64_t at)
     return true;
 }
 
-static void check_keys(decoder *of, const kv_place *kvs, size_t count, uint64_t at)
+static void check_keys(decoder *reader, const kv_place *kvs, size_t count, uint64_t at)
 {
     for (size_t i = 1; i < count; i++) {
-        const char *texts = (const char *)of->texts.data;
+        const char *texts = (const char *)reader->texts.data;
         int order = coffer__mcf_compare_names(texts + kvs[i - 1].key.start, kvs[i - 1].key.len,
                                               texts + kvs[i].key.start, kvs[i].key.len);
         if (order == 0)
-            complain(of, COFFER_E_DUPLICATE, COFFER_WARNING, at, "a key is in the table twice");
+            complain(reader, COFFER_E_DUPLICATE, COFFER_WARNING, at, "a key is in the table twice");
         else if (order > 0)
-            complain(of, COFFER_E_NOT_SORTED, COFFER_WARNING, at, "the keys of the table are not sorted");
+            complain(reader, COFFER_E_NOT_SORTED, COFFER_WARNING, at, "the keys of the table are not sorted");
         if (order >= 0)
             return;
     }
 }
 
-static coffer_status take_table(kv_place **out, size_t *count, decoder *of, coffer_error *err)
+static coffer_status take_table(kv_place **out, size_t *count, decoder *reader, coffer_error *err)
 {
-    uint32_t claimed = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_KV_COUNT_AT);
-    uint64_t table = coffer__load_u64(of->bytes + COFFER__MCF_MODEL_KVS_AT);
+    uint32_t claimed = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_KV_COUNT_AT);
+    uint64_t table = coffer__load_u64(reader->bytes + COFFER__MCF_MODEL_KVS_AT);
     kv_place *kvs;
     size_t taken = 0;
-    if (!coffer__range_fits(table, (uint64_t)claimed * COFFER__MCF_KV_ENTRY, of->len) ||
+    if (!coffer__range_fits(table, (uint64_t)claimed * COFFER__MCF_KV_ENTRY, reader->len) ||
         (claimed > 0 && table < COFFER__MCF_MODEL_INFO_SIZE)) {
-        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, COFFER__MCF_MODEL_KV_COUNT_AT,
+        complain(reader, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, COFFER__MCF_MODEL_KV_COUNT_AT,
                  "the table is outside of the section");
         claimed = 0;
     }
@@ -158,45 +163,47 @@ static coffer_status take_table(kv_place **out, size_t *count, decoder *of, coff
     if (!kvs)
         return coffer__fail_no_memory(err, claimed * sizeof *kvs);
     for (uint32_t i = 0; i < claimed; i++)
-        taken += take_kv(&kvs[taken], of, table + (uint64_t)i * COFFER__MCF_KV_ENTRY);
-    if (!of->texts.failed)
-        check_keys(of, kvs, taken, table);
+        taken += take_kv(&kvs[taken], reader, table + (uint64_t)i * COFFER__MCF_KV_ENTRY);
+    if (!reader->texts.failed)
+        check_keys(reader, kvs, taken, table);
     *count = taken;
     *out = kvs;
     return COFFER_OK;
 }
 
-static void check_fixed(decoder *of)
+static void check_fixed(decoder *reader)
 {
-    const uint8_t *bytes = of->bytes;
+    const uint8_t *bytes = reader->bytes;
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_FLAGS_AT) != 0)
-        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, COFFER__MCF_MODEL_FLAGS_AT,
+        complain(reader, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, COFFER__MCF_MODEL_FLAGS_AT,
                  "the flags are not 0");
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_PAD_AT) != 0 ||
         coffer__load_u32(bytes + COFFER__MCF_MODEL_KV_PAD_AT) != 0)
-        complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MCF_MODEL_PAD_AT, "a pad is not 0");
+        complain(reader, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MCF_MODEL_PAD_AT,
+                 "a pad is not 0");
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_ARCH_AT) > COFFER_MCF_ARCH_SMOLLM3)
-        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ARCH_AT, "unknown architecture");
+        complain(reader, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ARCH_AT,
+                 "unknown architecture");
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_ROPE_AT) > COFFER_MCF_ROPE_YARN)
-        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ROPE_AT, "unknown rope type");
+        complain(reader, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ROPE_AT, "unknown rope type");
 }
 
 /* One piece of memory: the info, the table, the texts. */
-static coffer_status assemble(coffer_mcf_model_info **out, const decoder *of, const kv_place *kvs,
+static coffer_status assemble(coffer_mcf_model_info **out, const decoder *reader, const kv_place *kvs,
                               size_t count, text_place name, text_place base, coffer_error *err)
 {
     size_t texts_at = sizeof(coffer_mcf_model_info) + count * sizeof(coffer_mcf_kv);
-    uint8_t *memory = of->texts.failed ? NULL : coffer__calloc(1, texts_at + of->texts.len);
+    uint8_t *memory = reader->texts.failed ? NULL : coffer__calloc(1, texts_at + reader->texts.len);
     coffer_mcf_model_info *info;
     coffer_mcf_kv *table;
     const char *texts;
     if (!memory)
-        return coffer__fail_no_memory(err, texts_at + of->texts.len);
+        return coffer__fail_no_memory(err, texts_at + reader->texts.len);
     info = (coffer_mcf_model_info *)(void *)memory;
     table = (coffer_mcf_kv *)(void *)(memory + sizeof *info);
     texts = (const char *)memory + texts_at;
-    if (of->texts.len > 0)
-        memcpy(memory + texts_at, of->texts.data, of->texts.len);
+    if (reader->texts.len > 0)
+        memcpy(memory + texts_at, reader->texts.data, reader->texts.len);
     for (size_t i = 0; i < count; i++)
         table[i] = (coffer_mcf_kv){ .struct_size = sizeof(coffer_mcf_kv),
                                     .key = texts + kvs[i].key.start,
@@ -206,17 +213,17 @@ static coffer_status assemble(coffer_mcf_model_info **out, const decoder *of, co
                                     .text = kvs[i].text.start == SIZE_MAX ? "" : texts + kvs[i].text.start,
                                     .text_len = kvs[i].text.len };
     info->struct_size = sizeof *info;
-    info->arch = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_ARCH_AT);
-    info->vocab_size = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_VOCAB_AT);
-    info->hidden_size = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_HIDDEN_AT);
-    info->layer_count = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_LAYERS_AT);
-    info->head_count = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_HEADS_AT);
-    info->head_count_kv = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_HEADS_KV_AT);
-    info->context_length = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_CONTEXT_AT);
-    info->train_context = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_TRAIN_CONTEXT_AT);
-    info->rope_type = coffer__load_u32(of->bytes + COFFER__MCF_MODEL_ROPE_AT);
-    info->rope_freq_base = coffer__load_f32(of->bytes + COFFER__MCF_MODEL_ROPE_BASE_AT);
-    info->rope_scale = coffer__load_f32(of->bytes + COFFER__MCF_MODEL_ROPE_SCALE_AT);
+    info->arch = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_ARCH_AT);
+    info->vocab_size = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_VOCAB_AT);
+    info->hidden_size = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_HIDDEN_AT);
+    info->layer_count = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_LAYERS_AT);
+    info->head_count = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_HEADS_AT);
+    info->head_count_kv = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_HEADS_KV_AT);
+    info->context_length = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_CONTEXT_AT);
+    info->train_context = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_TRAIN_CONTEXT_AT);
+    info->rope_type = coffer__load_u32(reader->bytes + COFFER__MCF_MODEL_ROPE_AT);
+    info->rope_freq_base = coffer__load_f32(reader->bytes + COFFER__MCF_MODEL_ROPE_BASE_AT);
+    info->rope_scale = coffer__load_f32(reader->bytes + COFFER__MCF_MODEL_ROPE_SCALE_AT);
     info->model_name = name.start == SIZE_MAX ? NULL : texts + name.start;
     info->base_model = base.start == SIZE_MAX ? NULL : texts + base.start;
     info->kvs = table;
@@ -228,13 +235,13 @@ static coffer_status assemble(coffer_mcf_model_info **out, const decoder *of, co
 coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const uint8_t *bytes, size_t len,
                                             uint64_t base, coffer_report *report, coffer_error *err)
 {
-    decoder of = { .bytes = bytes,
-                   .len = len,
-                   .base = base,
-                   .report = report,
-                   .failure = COFFER_ERROR_INIT,
-                   .texts_max = len + len / COFFER__MCF_KV_ENTRY * SHARED_TEXT,
-                   .texts = COFFER__BUFFER_INIT };
+    decoder reader = { .bytes = bytes,
+                       .len = len,
+                       .base = base,
+                       .report = report,
+                       .failure = COFFER_ERROR_INIT,
+                       .texts_max = len + len / COFFER__MCF_KV_ENTRY * SHARED_TEXT,
+                       .texts = COFFER__BUFFER_INIT };
     text_place name, base_model;
     kv_place *kvs = NULL;
     size_t count = 0;
@@ -245,20 +252,20 @@ coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const u
                             COFFER__MCF_MODEL_INFO_SIZE);
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_VERSION_AT) != COFFER__MCF_SECTION_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
-                            "ModelInfo has version %lu, this program reads %d",
-                            (unsigned long)coffer__load_u32(bytes + COFFER__MCF_MODEL_VERSION_AT),
+                            "ModelInfo has version %" PRIu32 ", this program reads %d",
+                            coffer__load_u32(bytes + COFFER__MCF_MODEL_VERSION_AT),
                             COFFER__MCF_SECTION_VERSION);
-    check_fixed(&of);
-    name = take_text(&of, coffer__load_u64(bytes + COFFER__MCF_MODEL_NAME_AT), COFFER__MCF_MODEL_NAME_AT);
+    check_fixed(&reader);
+    name = take_text(&reader, coffer__load_u64(bytes + COFFER__MCF_MODEL_NAME_AT), COFFER__MCF_MODEL_NAME_AT);
     base_model =
-        take_text(&of, coffer__load_u64(bytes + COFFER__MCF_MODEL_BASE_AT), COFFER__MCF_MODEL_BASE_AT);
-    status = take_table(&kvs, &count, &of, err);
-    if (status == COFFER_OK && of.failure.status)
-        status = coffer__fail_copy(err, &of.failure);
-    if (status == COFFER_OK)
-        status = assemble(out, &of, kvs, count, name, base_model, err);
+        take_text(&reader, coffer__load_u64(bytes + COFFER__MCF_MODEL_BASE_AT), COFFER__MCF_MODEL_BASE_AT);
+    status = take_table(&kvs, &count, &reader, err);
+    if (!status && reader.failure.status)
+        status = coffer__fail_copy(err, &reader.failure);
+    if (!status)
+        status = assemble(out, &reader, kvs, count, name, base_model, err);
     coffer__free(kvs);
-    coffer__buffer_free(&of.texts);
+    coffer__buffer_free(&reader.texts);
     return status;
 }
 
@@ -279,7 +286,8 @@ coffer_status coffer_mcf_get_model_info(const coffer_mcf_model_info **out, const
         *out = info;
         return COFFER_OK;
     }
-    if ((status = coffer_mcf_read_section(&bytes, &len, model, COFFER_MCF_MODEL_INFO, err)))
+    status = coffer_mcf_read_section(&bytes, &len, model, COFFER_MCF_MODEL_INFO, err);
+    if (status)
         return status;
     uint64_t base = coffer_mcf_find_section(model, COFFER_MCF_MODEL_INFO)->offset;
     status = coffer__mcf_decode_model_info(&info, bytes, len, base, NULL, err);
@@ -389,7 +397,7 @@ static coffer_status sort_table(coffer_mcf_kv **out, const coffer_mcf_model_info
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < info->kv_count; i++) {
         kvs[i] = (coffer_mcf_kv)COFFER_MCF_KV_INIT;
-        status = coffer__take_options(&kvs[i], sizeof kvs[i], coffer__stride_at(info->kvs, i), err);
+        status = coffer__take_element(&kvs[i], sizeof kvs[i], info->kvs, i, err);
     }
     if (status) {
         coffer__free(kvs);

@@ -8,6 +8,8 @@
 #include "base/options.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+
 COFFER__INIT_FUNCTION(coffer_mcf_open_opts, COFFER_MCF_OPEN_OPTS_INIT)
 COFFER__INIT_FUNCTION(coffer_mcf_work_opts, COFFER_MCF_WORK_OPTS_INIT)
 
@@ -18,9 +20,9 @@ coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source
     uint8_t *bytes;
     size_t size;
     if (section->size > max || !coffer__to_size(&size, section->size) || size == SIZE_MAX)
-        return coffer__fail(err, COFFER_E_LIMIT, section->offset, "%s has %llu bytes, the limit is %llu",
-                            coffer__mcf_section_label(section->type).text, (unsigned long long)section->size,
-                            (unsigned long long)max);
+        return coffer__fail(err, COFFER_E_LIMIT, section->offset,
+                            "%s has %" PRIu64 " bytes, the limit is %" PRIu64,
+                            coffer__mcf_section_label(section->type).text, section->size, max);
     bytes = coffer__malloc(size + 1);
     if (!bytes)
         return coffer__fail_no_memory(err, size);
@@ -41,8 +43,8 @@ static coffer_status check_file_size(const coffer_mcf *model, bool lenient, coff
     if (says == has || lenient)
         return COFFER_OK;
     return coffer__fail(err, has < says ? COFFER_E_TRUNCATED : COFFER_E_SIZE_MISMATCH,
-                        COFFER__MCF_FILE_SIZE_AT, "header says %llu bytes, file has %llu",
-                        (unsigned long long)says, (unsigned long long)has);
+                        COFFER__MCF_FILE_SIZE_AT, "header says %" PRIu64 " bytes, file has %" PRIu64, says,
+                        has);
 }
 
 /* Checks the place of every section; lenient mode leaves out bad ones. */
@@ -51,14 +53,14 @@ static coffer_status settle_sections(coffer_mcf *model, bool lenient, coffer_err
     uint64_t size = coffer_source_size(model->source);
     size_t kept = 0;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < model->section_count && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < model->section_count && !status; i++) {
         status = coffer__mcf_check_section(&model->sections[i], &model->header, size, err);
-        if (status == COFFER_OK)
+        if (!status)
             model->sections[kept++] = model->sections[i];
         else if (lenient)
             status = COFFER_OK;
     }
-    if (status == COFFER_OK) {
+    if (!status) {
         model->section_count = kept;
         if (!lenient)
             status = coffer__mcf_check_overlap(model->sections, kept, err);
@@ -70,7 +72,7 @@ static coffer_status load_directory(coffer_mcf *model, bool lenient, coffer_erro
 {
     coffer_status status =
         coffer__mcf_read_directory(&model->sections, model->source, &model->header, &model->limits, err);
-    if (status == COFFER_OK)
+    if (!status)
         model->section_count = model->header.section_count;
     else if (lenient && (status == COFFER_E_OUT_OF_BOUNDS || status == COFFER_E_OVERLAP))
         return COFFER_OK;
@@ -90,7 +92,7 @@ static coffer_status load_index(coffer_mcf *model, bool lenient, coffer_error *e
     coffer_status status = coffer__mcf_index_load(&model->index, model->source, index, &model->limits, err);
     if (status == COFFER_E_OUT_OF_BOUNDS && lenient)
         return COFFER_OK;
-    if (status == COFFER_OK)
+    if (!status)
         model->sorted = coffer__mcf_index_is_sorted(&model->index);
     return status;
 }
@@ -137,7 +139,7 @@ static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "section missing: Checksums; the payloads cannot be verified");
     coffer_status status = coffer__mcf_sums_load(&sums, model->source, section, &model->limits, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__chunk_verifier_new(&model->verifier, model->source, &sums, err);
     coffer__chunk_sums_free(&sums);
     return status;
@@ -166,8 +168,10 @@ coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, con
         return coffer__fail_no_memory(err, sizeof *model);
     model->source = src;
     model->limits = coffer__limits(limits);
-    if (!(status = coffer__mcf_read_header(&model->header, src, err)) &&
-        !(status = check_file_size(model, false, err)))
+    status = coffer__mcf_read_header(&model->header, src, err);
+    if (!status)
+        status = check_file_size(model, false, err);
+    if (!status)
         status = load_directory(model, false, err);
     return finish_open(out, model, status, err);
 }
@@ -185,12 +189,20 @@ coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer
         return coffer__fail_no_memory(err, sizeof *model);
     model->source = src;
     model->limits = coffer__limits(options.limits);
-    if (!(status = coffer__mcf_read_header(&model->header, src, err)) &&
-        !(status = check_file_size(model, options.lenient, err)) &&
-        !(status = load_directory(model, options.lenient, err)) &&
-        !(status = load_index(model, options.lenient, err)) && !(status = load_tensors(model, err)) &&
-        !(status = coffer__mcf_load_quants(model, err)) && !(status = coffer__mcf_load_quality(model, err)) &&
-        options.verify)
+    status = coffer__mcf_read_header(&model->header, src, err);
+    if (!status)
+        status = check_file_size(model, options.lenient, err);
+    if (!status)
+        status = load_directory(model, options.lenient, err);
+    if (!status)
+        status = load_index(model, options.lenient, err);
+    if (!status)
+        status = load_tensors(model, err);
+    if (!status)
+        status = coffer__mcf_load_quants(model, err);
+    if (!status)
+        status = coffer__mcf_load_quality(model, err);
+    if (!status && options.verify)
         status = load_sums(model, err);
     return finish_open(out, model, status, err);
 }

@@ -1,16 +1,18 @@
-/* How many bytes a tensor takes, and what an entry of the index says about that. */
+/* Payload sizes, computed from type and shape and compared with the index. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "quant/quant.h"
 
+#include <inttypes.h>
+
 bool coffer__mcf_elements(uint64_t *out, uint32_t rank, const uint64_t *dims)
 {
     uint64_t elements = 1;
     bool fits = true;
     for (uint32_t i = 0; i < rank; i++) {
-        if (dims[i] == 0) { /* whatever the others are */
+        if (dims[i] == 0) { /* also when the others overflow */
             *out = 0;
             return true;
         }
@@ -49,12 +51,12 @@ coffer_status coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_
         return COFFER_OK;
     }
     status = coffer__quant_plan(&layout, dtype, rank, dims, activations, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = layout.size;
     return status;
 }
 
-/* ---- What an entry of the index says about its payload ---- */
+/* ---- Payload ranges and sizes in the index ---- */
 
 coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, size_t position,
                                               uint64_t file_size, const coffer_mcf_section *data,
@@ -64,21 +66,21 @@ coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, si
     uint64_t place = coffer__mcf_entry_at(index, position) + COFFER__MCF_ENTRY_OFFSET_AT;
     if (!coffer__range_fits(entry.offset, entry.size, file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "tensor %s takes %llu bytes at %llu, file has %llu",
-                            coffer__mcf_entry_name(index, position).text, (unsigned long long)entry.size,
-                            (unsigned long long)entry.offset, (unsigned long long)file_size);
+                            "tensor %s takes %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64,
+                            coffer__mcf_entry_name(index, position).text, entry.size, entry.offset,
+                            file_size);
     if (data && entry.size > 0 &&
         (entry.offset < data->offset ||
          !coffer__range_fits(entry.offset - data->offset, entry.size, data->size)))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "tensor %s, %llu bytes at %llu, is not inside TensorData, %llu bytes at %llu",
-                            coffer__mcf_entry_name(index, position).text, (unsigned long long)entry.size,
-                            (unsigned long long)entry.offset, (unsigned long long)data->size,
-                            (unsigned long long)data->offset);
+                            "tensor %s, %" PRIu64 " bytes at %" PRIu64 ", is not inside TensorData, %" PRIu64
+                            " bytes at %" PRIu64,
+                            coffer__mcf_entry_name(index, position).text, entry.size, entry.offset,
+                            data->size, data->offset);
     return COFFER_OK;
 }
 
-/* Codes alone, where a scale should stand before them. */
+/* True when the payload has the size of its codes alone, without the scale. */
 static bool lacks_scale(coffer_dtype dtype, uint64_t elements, uint64_t size)
 {
     return (dtype == COFFER_DTYPE_INT8 && size == elements) ||
@@ -95,12 +97,12 @@ coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, siz
     coffer_error cause = COFFER_ERROR_INIT;
     coffer_status status;
     if (dtype == COFFER_DTYPE_NONE)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, place, "tensor %s has the unknown type 0x%lx", name.text,
-                            (unsigned long)entry.dtype);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, place, "tensor %s has the unknown type 0x%" PRIx32,
+                            name.text, entry.dtype);
     if (!entry.dims)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "tensor %s has %lu dims starting at %lu, the index has %zu", name.text,
-                            (unsigned long)entry.rank, (unsigned long)entry.dim_off, index->dim_count);
+                            "tensor %s has %" PRIu32 " dims starting at %" PRIu32 ", the index has %zu",
+                            name.text, entry.rank, entry.dim_off, index->dim_count);
     status = coffer_mcf_payload_size(&implied, dtype, entry.rank, entry.dims, activations, &cause);
     if (status)
         return coffer__fail(err, status, place, "tensor %s: %s", name.text, cause.text);
@@ -111,6 +113,6 @@ coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, siz
                             "tensor %s: %s payload has no scale region (written by mantle's --quant-embed?)",
                             name.text, coffer_dtype_name(dtype));
     return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
-                        "tensor %s has %llu bytes, its type and shape require %llu", name.text,
-                        (unsigned long long)entry.size, (unsigned long long)implied);
+                        "tensor %s has %" PRIu64 " bytes, its type and shape require %" PRIu64, name.text,
+                        entry.size, implied);
 }

@@ -7,6 +7,7 @@
 #include "formats/mcf/mcf_layout.h"
 #include "io/chunk_sums.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 
 /* ---- Header and directory (mcf_header.c) ---- */
@@ -78,7 +79,7 @@ void coffer__mcf_index_free(coffer__mcf_index *index);
 coffer__mcf_entry coffer__mcf_index_entry(const coffer__mcf_index *index, size_t position);
 /* Offset of an entry in the file. */
 uint64_t coffer__mcf_entry_at(const coffer__mcf_index *index, size_t position);
-/* The name for messages: cut to what fits, "#7" when it cannot be read. */
+/* The name for messages: truncated if it is long, "#7" when it cannot be read. */
 typedef struct coffer__mcf_name {
     char text[72];
 } coffer__mcf_name;
@@ -106,7 +107,7 @@ typedef struct coffer__mcf_quant_record {
     float min_clip, max_clip;
 } coffer__mcf_quant_record;
 
-/* Reads the records (coffer__free) of a section that lies inside the file. */
+/* Reads the records (coffer__free) of a section, whose range was checked. */
 coffer_status coffer__mcf_read_quant_records(coffer__mcf_quant_record **out, size_t *count,
                                              coffer_source *src, const coffer_mcf_section *section,
                                              const coffer_limits *limits, coffer_error *err);
@@ -146,7 +147,7 @@ coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_m
 /* ---- Sections of a model without a directory (mcf_search.c) ---- */
 
 /* Searches the beginning and the end of a file for a TensorIndex: 8-aligned, with plausible entries.
- * found->size : 0 when there is none. Takes linear time. */
+ * found->size : 0 when not found. Takes linear time. */
 coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source *src,
                                        const coffer_limits *limits, coffer_error *err);
 /* The same for a ModelInfo. */
@@ -165,8 +166,8 @@ struct coffer_mcf {
     coffer__mcf_index index;
     coffer_mcf_tensor *tensors; /* index.count of them, their names in `names` */
     char *names;
-    bool sorted;   /* the index is, whatever it says */
-    bool has_data; /* a TensorData section: payloads lie inside it */
+    bool sorted;   /* checked; the flag of the index may be wrong */
+    bool has_data; /* a TensorData section exists and contains the payloads */
     coffer_mcf_section data;
     uint32_t *_Atomic order; /* of names, made when a lookup first needs it */
     coffer__mcf_quant_record *quants;
@@ -184,7 +185,7 @@ struct coffer_mcf {
 coffer_status coffer__mcf_load_quants(coffer_mcf *model, coffer_error *err);
 /* The same for the QuantQuality. */
 coffer_status coffer__mcf_load_quality(coffer_mcf *model, coffer_error *err);
-/* Header and directory only: what an edit needs to know. */
+/* Opens with header and directory only, for an edit. */
 coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, const coffer_limits *limits,
                                        coffer_error *err);
 

@@ -99,9 +99,9 @@ void coffer__mcf_quality_free(coffer__mcf_qualities *qualities)
 }
 
 /* NULL when it is outside. */
-static const char *string_at(const coffer__mcf_qualities *of, uint32_t offset, uint32_t len)
+static const char *string_at(const coffer__mcf_qualities *qualities, uint32_t offset, uint32_t len)
 {
-    return coffer__range_fits(offset, len, of->strings_size) ? of->strings + offset : NULL;
+    return coffer__range_fits(offset, len, qualities->strings_size) ? qualities->strings + offset : NULL;
 }
 
 uint64_t coffer__mcf_quality_place(const coffer__mcf_qualities *qualities, size_t index)

@@ -7,6 +7,8 @@
 #include "base/options.h"
 #include "quant/quant.h"
 
+#include <inttypes.h>
+
 COFFER__INIT_FUNCTION(coffer_mcf_quant, COFFER_MCF_QUANT_INIT)
 
 static coffer__mcf_quant_record load_record(const uint8_t *bytes)
@@ -47,11 +49,11 @@ static coffer_status check_layout(size_t *count, const uint8_t *bytes, size_t le
     records = coffer__load_u32(bytes + COFFER__MCF_QUANT_COUNT_AT);
     if (version != COFFER__MCF_SECTION_VERSION)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
-                            "QuantInfo has version %lu, this program reads %d", (unsigned long)version,
+                            "QuantInfo has version %" PRIu32 ", this program reads %d", version,
                             COFFER__MCF_SECTION_VERSION);
     if (!coffer__range_fits(COFFER__MCF_QUANT_HEADER, (uint64_t)records * COFFER__MCF_QUANT_RECORD, len))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_QUANT_COUNT_AT,
-                            "QuantInfo declares %lu records, it has %zu", (unsigned long)records,
+                            "QuantInfo declares %" PRIu32 " records, it has %zu", records,
                             (len - COFFER__MCF_QUANT_HEADER) / COFFER__MCF_QUANT_RECORD);
     *count = records;
     return COFFER_OK;
@@ -68,8 +70,10 @@ coffer_status coffer__mcf_read_quant_records(coffer__mcf_quant_record **out, siz
     coffer_status status;
     if (!coffer__mul_u64(&max, limits->entries, COFFER__MCF_QUANT_RECORD))
         max = UINT64_MAX;
-    if ((status = coffer__mcf_load_section(&bytes, &len, src, section, max, err)) ||
-        (status = check_layout(&n, bytes, len, section->offset, err)))
+    status = coffer__mcf_load_section(&bytes, &len, src, section, max, err);
+    if (!status)
+        status = check_layout(&n, bytes, len, section->offset, err);
+    if (status)
         goto out;
     records = coffer__alloc_array(n, sizeof *records);
     if (!records) {

@@ -6,6 +6,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 /* ---- Sections ---- */
 
 uint64_t coffer_mcf_flags(const coffer_mcf *model)
@@ -74,7 +76,7 @@ static const uint32_t *order_of(const coffer_mcf *model)
 {
     uint32_t *_Atomic *place = &((coffer_mcf *)(uintptr_t)model)->order;
     uint32_t *order = atomic_load(place), *nothing = NULL;
-    if (order || coffer__mcf_index_order(&order, &model->index, NULL) != COFFER_OK)
+    if (order || coffer__mcf_index_order(&order, &model->index, NULL))
         return order;
     if (!atomic_compare_exchange_strong(place, &nothing, order)) {
         coffer__free(order);
@@ -173,10 +175,11 @@ coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor,
     entry = coffer__mcf_index_entry(&model->index, tensor);
     if (!coffer__range_fits(begin, len, entry.size))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%zu bytes at %llu of tensor %s requested, it has %llu", len,
-                            (unsigned long long)begin, coffer__mcf_entry_name(&model->index, tensor).text,
-                            (unsigned long long)entry.size);
-    if (model->verifier && (status = coffer__chunk_verify(model->verifier, entry.offset + begin, len, err)))
+                            "%zu bytes at %" PRIu64 " of tensor %s requested, it has %" PRIu64, len, begin,
+                            coffer__mcf_entry_name(&model->index, tensor).text, entry.size);
+    if (model->verifier)
+        status = coffer__chunk_verify(model->verifier, entry.offset + begin, len, err);
+    if (status)
         return status;
     return coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
 }
@@ -185,11 +188,11 @@ const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)
 {
     coffer__mcf_entry entry;
     size_t len;
-    if (coffer__mcf_check_range(model, tensor, NULL) != COFFER_OK)
+    if (coffer__mcf_check_range(model, tensor, NULL))
         return NULL;
     entry = coffer__mcf_index_entry(&model->index, tensor);
     if (!coffer__to_size(&len, entry.size) ||
-        (model->verifier && coffer__chunk_verify(model->verifier, entry.offset, len, NULL) != COFFER_OK))
+        (model->verifier && coffer__chunk_verify(model->verifier, entry.offset, len, NULL)))
         return NULL;
     return coffer_source_view(model->source, entry.offset, len);
 }

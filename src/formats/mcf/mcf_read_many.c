@@ -86,7 +86,7 @@ coffer_status coffer_mcf_read_many(void *const *outs, const coffer_mcf *model, c
     if (!job.first_pieces)
         return coffer__fail_no_memory(err, (count + 1) * sizeof *job.first_pieces);
     status = count_pieces(&job, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = load_all(&job, &options, err);
     coffer__free(job.first_pieces);
     return status;

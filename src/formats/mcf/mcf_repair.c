@@ -8,11 +8,13 @@
 #include "formats/mcf/mcf_writer.h"
 #include "formats/rescue.h"
 
+#include <inttypes.h>
+
 typedef struct rescue {
     coffer_report *report;
     coffer_source *source;
     const coffer_repair_opts *opts;
-    coffer_mcf *model; /* what could be read, put together by hand */
+    coffer_mcf *model; /* assembled from the parts that could be read */
     bool directory_lost;
     bool index_lost; /* the directory has one, but not inside the file */
     bool *left_out;  /* by tensor */
@@ -37,9 +39,9 @@ static coffer_status look(bool *clean, const rescue *work, coffer_error *err)
     options.full = true;
     options.limits = &work->model->limits;
     status = coffer__mcf_check(found, work->source, &options, err);
-    if (status == COFFER_OK)
+    if (!status)
         *clean = coffer_report_total(found, COFFER_ERROR) + coffer_report_total(found, COFFER_WARNING) == 0;
-    for (size_t i = 0; status == COFFER_OK && i < coffer_report_count(found); i++) {
+    for (size_t i = 0; !status && i < coffer_report_count(found); i++) {
         const coffer_finding *finding = coffer_report_at(found, i);
         if (finding->severity == COFFER_ERROR && stays(finding->code))
             coffer__report_add(work->report, finding->code, COFFER_WARNING, finding->offset,
@@ -73,7 +75,7 @@ static void keep_sections(rescue *work)
         const coffer_mcf_section *section = &model->sections[i];
         coffer_error found = COFFER_ERROR_INIT;
         coffer_status status = coffer__mcf_check_section(section, &model->header, size, &found);
-        if (status == COFFER_OK || status == COFFER_E_MISALIGNED)
+        if (!status || status == COFFER_E_MISALIGNED)
             model->sections[kept++] = *section;
         else if (section->type != COFFER_MCF_TENSOR_DATA)
             coffer__report_add(work->report, status, COFFER_WARNING, found.offset, "lost: %s", found.text);
@@ -89,14 +91,16 @@ static coffer_status find_sections(rescue *work, coffer_error *err)
     coffer_mcf_section info;
     coffer_status status =
         coffer__mcf_read_directory(&model->sections, work->source, &model->header, &model->limits, &found);
-    if (status == COFFER_OK) {
+    if (!status) {
         model->section_count = model->header.section_count;
         keep_sections(work);
         return COFFER_OK;
     }
     work->directory_lost = true;
-    if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)) ||
-        (status = coffer__mcf_search_model_info(&info, work->source, &model->limits, err)))
+    status = coffer__report_take(work->report, COFFER_WARNING, &found, err);
+    if (!status)
+        status = coffer__mcf_search_model_info(&info, work->source, &model->limits, err);
+    if (status)
         return status;
     coffer__report_add(
         work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER__MCF_DIRECTORY_AT,
@@ -114,14 +118,16 @@ static coffer_status find_index(rescue *work, coffer_error *err)
     coffer_status status;
     if (listed) {
         status = coffer__mcf_index_load(&model->index, work->source, listed, &model->limits, &found);
-        if (status == COFFER_OK)
+        if (!status)
             return COFFER_OK;
-        if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)))
+        status = coffer__report_take(work->report, COFFER_WARNING, &found, err);
+        if (status)
             return status;
     } else if (!work->directory_lost && !work->index_lost) {
         return COFFER_OK; /* the file never had an index */
     }
-    if ((status = coffer__mcf_search_index(&section, work->source, &model->limits, err)))
+    status = coffer__mcf_search_index(&section, work->source, &model->limits, err);
+    if (status)
         return status;
     if (section.size == 0) {
         coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
@@ -129,7 +135,7 @@ static coffer_status find_index(rescue *work, coffer_error *err)
         return COFFER_OK;
     }
     coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, section.offset,
-                       "a TensorIndex was found at %llu", (unsigned long long)section.offset);
+                       "a TensorIndex was found at %" PRIu64, section.offset);
     return coffer__mcf_index_load(&model->index, work->source, &section, &model->limits, err);
 }
 
@@ -148,7 +154,7 @@ static bool fits_activations(const coffer__mcf_index *index, size_t tensor)
 {
     coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(index, tensor).dtype);
     return coffer_dtype_is_quantized(dtype) && !coffer__mcf_is_blocked(dtype) &&
-           coffer__mcf_check_payload_size(index, tensor, true, NULL) == COFFER_OK;
+           !coffer__mcf_check_payload_size(index, tensor, true, NULL);
 }
 
 static coffer_status make_records(rescue *work, coffer_error *err)
@@ -192,12 +198,11 @@ static void judge(rescue *work, size_t tensor)
                               "tensor #%zu, its name is outside of the index", tensor);
     else if (entry.size > 0 && entry.offset < model->header.header_size)
         status = coffer__fail(&why, COFFER_E_OVERLAP, coffer__mcf_entry_at(&model->index, tensor),
-                              "tensor %s, it begins at %llu, inside the header",
-                              coffer__mcf_entry_name(&model->index, tensor).text,
-                              (unsigned long long)entry.offset);
+                              "tensor %s, it begins at %" PRIu64 ", inside the header",
+                              coffer__mcf_entry_name(&model->index, tensor).text, entry.offset);
     else if (known || !entry.dims)
         status = coffer__mcf_check_payload_size(&model->index, tensor, activations, &why);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mcf_check_payload_range(&model->index, tensor, coffer_source_size(work->source),
                                                  NULL, &why);
     if (status)
@@ -211,7 +216,7 @@ static coffer_status drop_duplicates(rescue *work, coffer_error *err)
     uint32_t *order = NULL;
     size_t first = SIZE_MAX; /* that is kept of the names so far */
     coffer_status status = coffer__mcf_index_order(&order, index, err);
-    for (size_t i = 0; status == COFFER_OK && i < index->count; i++) {
+    for (size_t i = 0; !status && i < index->count; i++) {
         coffer__mcf_entry here = coffer__mcf_index_entry(index, order[i]), before;
         coffer_error why = COFFER_ERROR_INIT;
         if (work->left_out[order[i]])
@@ -220,7 +225,7 @@ static coffer_status drop_duplicates(rescue *work, coffer_error *err)
             before = coffer__mcf_index_entry(index, first);
             if (coffer__mcf_compare_names(before.name, before.name_len, here.name, here.name_len) == 0) {
                 coffer__fail(&why, COFFER_E_DUPLICATE, coffer__mcf_entry_at(index, order[i]),
-                             "tensor #%lu, another has its name %s", (unsigned long)order[i],
+                             "tensor #%" PRIu32 ", another has its name %s", order[i],
                              coffer__mcf_entry_name(index, order[i]).text);
                 leave_out(work, order[i], &why);
                 continue;
@@ -241,7 +246,8 @@ static coffer_status judge_tensors(rescue *work, coffer_error *err)
         return coffer__fail_no_memory(err, count);
     for (size_t i = 0; i < count; i++)
         judge(work, i);
-    if ((status = drop_duplicates(work, err)))
+    status = drop_duplicates(work, err);
+    if (status)
         return status;
     for (size_t i = 0; i < count; i++)
         work->kept += !work->left_out[i];
@@ -281,9 +287,11 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
         !work->directory_lost && !coffer_mcf_find_section(work->model, COFFER_MCF_CHECKSUMS);
     options.flags = work->model->header.flags;
     options.overwrite = work->opts->overwrite;
-    if ((status = coffer_mcf_writer_create(&writer, path, &options, err)))
+    status = coffer_mcf_writer_create(&writer, path, &options, err);
+    if (status)
         return status;
-    if ((status = coffer__mcf_take_over(writer, &from, err))) {
+    status = coffer__mcf_take_over(writer, &from, err);
+    if (status) {
         coffer_mcf_writer_discard(writer);
         return status;
     }
@@ -293,16 +301,24 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
 static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
 {
     bool clean = false;
-    coffer_status status;
-    if ((status = coffer__mcf_read_header(&work->model->header, work->source, err)) ||
-        (status = look(&clean, work, err)))
+    coffer_status status = coffer__mcf_read_header(&work->model->header, work->source, err);
+    if (!status)
+        status = look(&clean, work, err);
+    if (status)
         return status;
     if (clean)
         return coffer__rescue_write(path, work->opts->overwrite, work->source, work->opts->progress, NULL,
                                     NULL, err);
-    if ((status = find_sections(work, err)) || (status = find_index(work, err)) ||
-        (status = coffer__mcf_load_quants(work->model, err)) || (status = make_records(work, err)) ||
-        (status = judge_tensors(work, err)))
+    status = find_sections(work, err);
+    if (!status)
+        status = find_index(work, err);
+    if (!status)
+        status = coffer__mcf_load_quants(work->model, err);
+    if (!status)
+        status = make_records(work, err);
+    if (!status)
+        status = judge_tensors(work, err);
+    if (status)
         return status;
     return write_repaired(work, path, err);
 }

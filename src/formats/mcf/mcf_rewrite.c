@@ -70,7 +70,7 @@ static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *
             list[kept++] = list[i];
     }
     qsort(list, kept, sizeof *list, by_number);
-    for (size_t i = 0; status == COFFER_OK && i < kept; i++)
+    for (size_t i = 0; !status && i < kept; i++)
         status = coffer__mcf_copy_section(writer, model->source, &model->sections[list[i].place], err);
     coffer__free(list);
     return status;
@@ -94,12 +94,12 @@ static int by_place(const void *a, const void *b)
 }
 
 static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
-                                  const placed *of, uint64_t *done, uint64_t total, coffer_error *err)
+                                  const placed *place, uint64_t *done, uint64_t total, coffer_error *err)
 {
-    for (uint64_t at = 0; at < of->size;) {
-        uint64_t n = of->size - at < STEP ? of->size - at : STEP;
+    for (uint64_t at = 0; at < place->size;) {
+        uint64_t n = place->size - at < STEP ? place->size - at : STEP;
         coffer_status status =
-            coffer_mcf_writer_write_from(writer, from->model->source, of->offset + at, n, err);
+            coffer_mcf_writer_write_from(writer, from->model->source, place->offset + at, n, err);
         if (status)
             return status;
         at += n;
@@ -133,23 +133,26 @@ static bool record_of(coffer__mcf_quant_record *out, const coffer_mcf *model, si
     return true;
 }
 
-static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from, const placed *of,
-                                 bool alias, uint64_t *done, uint64_t total, coffer_error *err)
+static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                 const placed *place, bool alias, uint64_t *done, uint64_t total,
+                                 coffer_error *err)
 {
-    coffer__mcf_entry entry = coffer__mcf_index_entry(&from->model->index, of->tensor);
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&from->model->index, place->tensor);
     coffer__mcf_quant_record record;
-    bool quantized = record_of(&record, from->model, of->tensor, entry.dtype);
+    bool quantized = record_of(&record, from->model, place->tensor, entry.dtype);
     coffer_status status;
     if (!entry.name || !entry.dims)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS,
-                            coffer__mcf_entry_at(&from->model->index, of->tensor),
-                            "tensor #%zu has no name or no shape; repair leaves it out", of->tensor);
+                            coffer__mcf_entry_at(&from->model->index, place->tensor),
+                            "tensor #%zu has no name or no shape; repair leaves it out", place->tensor);
     if (alias)
         return coffer__mcf_add_alias(writer, entry.name, entry.name_len, entry.dtype, entry.rank, entry.dims,
                                      writer->tensor_count - 1, quantized ? &record : NULL, err);
-    if ((status = coffer__mcf_begin_raw(writer, entry.name, entry.name_len, entry.dtype, entry.rank,
-                                        entry.dims, entry.size, quantized ? &record : NULL, err)) ||
-        (status = copy_payload(writer, from, of, done, total, err)))
+    status = coffer__mcf_begin_raw(writer, entry.name, entry.name_len, entry.dtype, entry.rank, entry.dims,
+                                   entry.size, quantized ? &record : NULL, err);
+    if (!status)
+        status = copy_payload(writer, from, place, done, total, err);
+    if (status)
         return status;
     return coffer_mcf_writer_end_tensor(writer, err);
 }
@@ -179,7 +182,7 @@ static coffer_status take_tensors(coffer_mcf_writer *writer, const coffer__mcf_r
     coffer_status status = COFFER_OK;
     if (!list)
         return coffer__fail_no_memory(err, model->index.count * sizeof *list);
-    for (size_t i = 0; status == COFFER_OK && i < model->index.count; i++) {
+    for (size_t i = 0; !status && i < model->index.count; i++) {
         coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
         if (from->left_out && from->left_out[i])
             continue;
@@ -191,7 +194,7 @@ static coffer_status take_tensors(coffer_mcf_writer *writer, const coffer__mcf_r
         goto out;
     qsort(list, count, sizeof *list, by_place);
     status = reserve(writer, model, list, count, err);
-    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         bool alias = i > 0 && list[i].size > 0 && list[i].offset == list[i - 1].offset &&
                      list[i].size == list[i - 1].size;
         status = take_tensor(writer, from, &list[i], alias, &done, total, err);
@@ -222,9 +225,11 @@ static coffer_status write_compact(const coffer_mcf *model, const char *out_path
     options.no_checksums = !coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
     options.flags = model->header.flags;
     options.overwrite = opts->overwrite;
-    if ((status = coffer_mcf_writer_create(&writer, out_path, &options, err)))
+    status = coffer_mcf_writer_create(&writer, out_path, &options, err);
+    if (status)
         return status;
-    if ((status = coffer__mcf_take_over(writer, &from, err))) {
+    status = coffer__mcf_take_over(writer, &from, err);
+    if (status) {
         coffer_mcf_writer_discard(writer);
         return status;
     }
@@ -258,9 +263,12 @@ coffer_status coffer__mcf_compact(coffer_node *out, const char *path, const char
     coffer_status status;
     open_options.limits = opts->limits;
     /* The lock keeps editors out until the new file has the name. */
-    if ((status = coffer__update_open(&update, path, NULL, err)) ||
-        (status = coffer_mcf_open(&model, coffer__update_source(update), &open_options, err)) ||
-        (status = write_compact(model, target, opts, err)))
+    status = coffer__update_open(&update, path, NULL, err);
+    if (!status)
+        status = coffer_mcf_open(&model, coffer__update_source(update), &open_options, err);
+    if (!status)
+        status = write_compact(model, target, opts, err);
+    if (status)
         goto out;
     status = describe(out, model, target, err);
 out:

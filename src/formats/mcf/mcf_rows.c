@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "quant/quant.h"
 
+#include <inttypes.h>
+
 #define SCRATCH_SIZE ((size_t)64 << 10) /* fits into the second-level cache together with the output */
 
 static coffer_status check_rows(const coffer_mcf *model, size_t tensor, uint64_t first, uint64_t count,
@@ -19,9 +21,8 @@ static coffer_status check_rows(const coffer_mcf *model, size_t tensor, uint64_t
     if (coffer__range_fits(first, count, rows))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "%llu rows starting at %llu of tensor %s requested, it has %llu",
-                        (unsigned long long)count, (unsigned long long)first,
-                        coffer__mcf_entry_name(&model->index, tensor).text, (unsigned long long)rows);
+                        "%" PRIu64 " rows starting at %" PRIu64 " of tensor %s requested, it has %" PRIu64,
+                        count, first, coffer__mcf_entry_name(&model->index, tensor).text, rows);
 }
 
 /* The rows are bytes [*begin, *begin + *len). The payload size was checked: nothing here overflows. */
@@ -64,10 +65,10 @@ static coffer_status convert_plain(float *out, const coffer_mcf *model, size_t t
     if (!scratch)
         return coffer__fail_no_memory(err, SCRATCH_SIZE);
     bytes_of_rows(&begin, &len, info, first, count);
-    for (uint64_t done = 0; status == COFFER_OK && done < len / size;) {
+    for (uint64_t done = 0; !status && done < len / size;) {
         size_t n = len / size - done < at_once ? (size_t)(len / size - done) : at_once;
         status = coffer_mcf_read(scratch, model, tensor, begin + done * size, n * size, err);
-        if (status == COFFER_OK)
+        if (!status)
             coffer__elements_convert(out + done, COFFER_DTYPE_F32, scratch, info->dtype, n);
         done += n;
     }

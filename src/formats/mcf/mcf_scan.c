@@ -89,10 +89,10 @@ static coffer_status scan_front(coffer__mcf_faults *faults, coffer_source *src, 
     uint64_t end = scales->offset + scales->size;
     coffer_status status =
         scan_range(faults, src, offset, layout, scales->offset, end, scan_scales, scratch, err);
-    if (status == COFFER_OK && subs->size > 0) {
+    if (!status && subs->size > 0) {
         status = scan_range(faults, src, offset, layout, end, subs->offset, scan_padding, scratch, err);
         end = subs->offset + subs->size;
-        if (status == COFFER_OK)
+        if (!status)
             status = scan_range(faults, src, offset, layout, subs->offset, end, scan_subs, scratch, err);
     }
     return status ? status

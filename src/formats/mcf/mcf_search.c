@@ -26,48 +26,49 @@ typedef struct search {
     coffer_mcf_section *found;
 } search;
 
-static bool try_at(search *of, const uint8_t *head, uint64_t offset)
+static bool try_at(search *query, const uint8_t *head, uint64_t offset)
 {
-    coffer_mcf_section section = { of->type, COFFER__MCF_SECTION_VERSION, offset, 0 };
-    uint64_t left = coffer_source_size(of->source) - offset;
-    if (!of->looks(&section.size, head, left) || of->candidates >= CANDIDATES_MAX)
+    coffer_mcf_section section = { query->type, COFFER__MCF_SECTION_VERSION, offset, 0 };
+    uint64_t left = coffer_source_size(query->source) - offset;
+    if (!query->looks(&section.size, head, left) || query->candidates >= CANDIDATES_MAX)
         return false;
-    of->candidates++;
-    if (!of->confirm(of->source, &section, of->limits))
+    query->candidates++;
+    if (!query->confirm(query->source, &section, query->limits))
         return false;
-    *of->found = section;
+    *query->found = section;
     return true;
 }
 
-static coffer_status search_range(search *of, uint64_t from, uint64_t to, uint8_t *window, coffer_error *err)
+static coffer_status search_range(search *query, uint64_t from, uint64_t to, uint8_t *window,
+                                  coffer_error *err)
 {
-    uint64_t size = coffer_source_size(of->source);
+    uint64_t size = coffer_source_size(query->source);
     for (uint64_t at = from; at < to; at += WINDOW) {
-        size_t n = size - at < WINDOW + of->head ? (size_t)(size - at) : WINDOW + of->head;
-        coffer_status status = coffer_source_read_at(window, of->source, at, n, err);
+        size_t n = size - at < WINDOW + query->head ? (size_t)(size - at) : WINDOW + query->head;
+        coffer_status status = coffer_source_read_at(window, query->source, at, n, err);
         if (status)
             return status;
-        for (size_t i = 0; i < WINDOW && i + of->head <= n; i += COFFER__MCF_SECTION_ALIGNMENT) {
-            if (try_at(of, window + i, at + i))
+        for (size_t i = 0; i < WINDOW && i + query->head <= n; i += COFFER__MCF_SECTION_ALIGNMENT) {
+            if (try_at(query, window + i, at + i))
                 return COFFER_OK;
         }
     }
     return COFFER_OK;
 }
 
-static coffer_status run(search *of, coffer_error *err)
+static coffer_status run(search *query, coffer_error *err)
 {
-    uint64_t size = coffer_source_size(of->source), start = COFFER__MCF_HEADER_SIZE;
+    uint64_t size = coffer_source_size(query->source), start = COFFER__MCF_HEADER_SIZE;
     uint64_t front = size < REACH ? size : REACH, back = size < 2 * REACH ? front : size - REACH;
-    uint8_t *window = coffer__malloc(WINDOW + of->head);
+    uint8_t *window = coffer__malloc(WINDOW + query->head);
     coffer_status status;
     if (!window)
         return coffer__fail_no_memory(err, WINDOW);
     back -= back % COFFER__MCF_SECTION_ALIGNMENT;
-    of->found->size = 0;
-    status = search_range(of, start, front, window, err);
-    if (status == COFFER_OK && of->found->size == 0)
-        status = search_range(of, back, size, window, err);
+    query->found->size = 0;
+    status = search_range(query, start, front, window, err);
+    if (!status && query->found->size == 0)
+        status = search_range(query, back, size, window, err);
     coffer__free(window);
     return status;
 }
@@ -110,7 +111,7 @@ static bool is_index(coffer_source *src, const coffer_mcf_section *section, cons
 {
     coffer__mcf_index index = { 0 };
     bool good;
-    if (coffer__mcf_index_load(&index, src, section, limits, NULL) != COFFER_OK)
+    if (coffer__mcf_index_load(&index, src, section, limits, NULL))
         return false;
     good = true;
     for (size_t i = 0; good && i < index.count; i++)
@@ -122,14 +123,14 @@ static bool is_index(coffer_source *src, const coffer_mcf_section *section, cons
 coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source *src,
                                        const coffer_limits *limits, coffer_error *err)
 {
-    search of = { .source = src,
-                  .limits = limits,
-                  .head = COFFER__MCF_INDEX_HEADER,
-                  .type = COFFER_MCF_TENSOR_INDEX,
-                  .looks = looks_like_index,
-                  .confirm = is_index,
-                  .found = found };
-    return run(&of, err);
+    search query = { .source = src,
+                     .limits = limits,
+                     .head = COFFER__MCF_INDEX_HEADER,
+                     .type = COFFER_MCF_TENSOR_INDEX,
+                     .looks = looks_like_index,
+                     .confirm = is_index,
+                     .found = found };
+    return run(&query, err);
 }
 
 /* ---- ModelInfo ---- */
@@ -159,8 +160,8 @@ static bool is_model_info(coffer_source *src, const coffer_mcf_section *section,
     coffer_mcf_model_info *info = NULL;
     uint8_t *bytes = NULL;
     size_t len = 0;
-    bool good = coffer__mcf_load_section(&bytes, &len, src, section, limits->json_bytes, NULL) == COFFER_OK &&
-                coffer__mcf_decode_model_info(&info, bytes, len, section->offset, NULL, NULL) == COFFER_OK;
+    bool good = !coffer__mcf_load_section(&bytes, &len, src, section, limits->json_bytes, NULL) &&
+                !coffer__mcf_decode_model_info(&info, bytes, len, section->offset, NULL, NULL);
     coffer__mcf_model_info_free(info);
     coffer__free(bytes);
     return good;
@@ -169,12 +170,12 @@ static bool is_model_info(coffer_source *src, const coffer_mcf_section *section,
 coffer_status coffer__mcf_search_model_info(coffer_mcf_section *found, coffer_source *src,
                                             const coffer_limits *limits, coffer_error *err)
 {
-    search of = { .source = src,
-                  .limits = limits,
-                  .head = COFFER__MCF_MODEL_INFO_SIZE,
-                  .type = COFFER_MCF_MODEL_INFO,
-                  .looks = looks_like_model_info,
-                  .confirm = is_model_info,
-                  .found = found };
-    return run(&of, err);
+    search query = { .source = src,
+                     .limits = limits,
+                     .head = COFFER__MCF_MODEL_INFO_SIZE,
+                     .type = COFFER_MCF_MODEL_INFO,
+                     .looks = looks_like_model_info,
+                     .confirm = is_model_info,
+                     .found = found };
+    return run(&query, err);
 }

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 
+#include <inttypes.h>
+
 /* ---- The writer ---- */
 
 COFFER__INIT_FUNCTION(coffer_mcf_writer_opts, COFFER_MCF_WRITER_OPTS_INIT)
@@ -17,8 +19,8 @@ static coffer_status check_options(coffer_mcf_writer_opts *options, coffer_error
     if (align < COFFER__MCF_PAYLOAD_ALIGNMENT || align > COFFER__MCF_MAX_ALIGNMENT ||
         (align & (align - 1)) != 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "alignment %lu must be a power of two from %d to %lu", (unsigned long)align,
-                            COFFER__MCF_PAYLOAD_ALIGNMENT, (unsigned long)COFFER__MCF_MAX_ALIGNMENT);
+                            "alignment %" PRIu32 " must be a power of two from %d to %" PRIu32, align,
+                            COFFER__MCF_PAYLOAD_ALIGNMENT, COFFER__MCF_MAX_ALIGNMENT);
     options->align = align;
     return COFFER_OK;
 }
@@ -29,9 +31,10 @@ coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path
     coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
     coffer_mcf_writer *writer;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = check_options(&options, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_options(&options, err);
+    if (status)
         return status;
     writer = coffer__calloc(1, sizeof *writer);
     if (!writer)
@@ -48,10 +51,10 @@ coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path
         status = coffer__fail_no_memory(err, strlen(path) + 1);
     else
         status = coffer__sink_create(&writer->sink, path, &sink_options, err);
-    if (status == COFFER_OK && !coffer__sink_can_patch(writer->sink))
+    if (!status && !coffer__sink_can_patch(writer->sink))
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                               "%s: cannot write a model to a stream, its header is written last", path);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__sink_fill(writer->sink, 0, COFFER__MCF_HEADER_SIZE, err);
     if (status) {
         coffer__mcf_writer_free(writer);
@@ -93,7 +96,7 @@ coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *e
     coffer_status status = COFFER_OK;
     if (!writer->pool)
         status = coffer__pool_new(&writer->pool, writer->opts.threads, err);
-    if (status == COFFER_OK && !writer->scratch) {
+    if (!status && !writer->scratch) {
         writer->scratch = coffer__alloc_array(coffer__pool_threads(writer->pool), COFFER__MCF_SCRATCH);
         if (!writer->scratch)
             status = coffer__fail_no_memory(err, coffer__pool_threads(writer->pool) * COFFER__MCF_SCRATCH);
@@ -105,8 +108,7 @@ coffer_status coffer__mcf_writer_align(coffer_mcf_writer *writer, uint64_t align
 {
     uint64_t at = coffer__sink_position(writer->sink), aligned;
     if (!coffer__align_up(&aligned, at, alignment))
-        return coffer__fail(err, COFFER_E_LIMIT, at, "%s: no room after %llu bytes", writer->path,
-                            (unsigned long long)at);
+        return coffer__fail(err, COFFER_E_LIMIT, at, "%s: no room after %" PRIu64 " bytes", writer->path, at);
     return coffer__sink_fill(writer->sink, 0, aligned - at, err);
 }
 
@@ -126,15 +128,16 @@ static bool has_section(const coffer_mcf_writer *writer, uint32_t type)
 static coffer_status add_section_now(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                      const void *bytes, size_t len, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
-                                            writer->section_count, sizeof *writer->sections, err)) ||
-        (status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err)))
+    coffer_status status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
+                                                     writer->section_count, sizeof *writer->sections, err);
+    if (!status)
+        status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
+    if (status)
         return status;
     writer->sections[writer->section_count] =
         (coffer_mcf_section){ type, version, coffer__sink_position(writer->sink), len };
     status = coffer__sink_write(writer->sink, bytes, len, err);
-    if (status == COFFER_OK)
+    if (!status)
         writer->section_count++;
     return status;
 }
@@ -160,10 +163,11 @@ static coffer_status add_section_late(coffer_mcf_writer *writer, uint32_t type, 
 coffer_status coffer__mcf_copy_section(coffer_mcf_writer *writer, coffer_source *src,
                                        const coffer_mcf_section *section, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
-                                            writer->section_count, sizeof *writer->sections, err)) ||
-        (status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err)))
+    coffer_status status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
+                                                     writer->section_count, sizeof *writer->sections, err);
+    if (!status)
+        status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
+    if (status)
         return status;
     writer->sections[writer->section_count++] =
         (coffer_mcf_section){ section->type, section->version, coffer__sink_position(writer->sink),
@@ -196,9 +200,10 @@ coffer_status coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer, const 
 {
     coffer_mcf_model_info known = COFFER_MCF_MODEL_INFO_INIT;
     coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status;
-    if ((status = coffer__take_options(&known, sizeof known, info, err)) ||
-        (status = coffer__mcf_encode_model_info(&bytes, &known, err)))
+    coffer_status status = coffer__take_options(&known, sizeof known, info, err);
+    if (!status)
+        status = coffer__mcf_encode_model_info(&bytes, &known, err);
+    if (status)
         goto out;
     status = coffer__mcf_add_raw_section(writer, COFFER_MCF_MODEL_INFO, COFFER__MCF_SECTION_VERSION,
                                          bytes.data, bytes.len, err);
@@ -214,7 +219,8 @@ coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_
     if (writer->area_begun || writer->index_room > 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "reserve the index once, before the first tensor");
-    if ((status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err)))
+    status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
+    if (status)
         return status;
     writer->index_at = coffer__sink_position(writer->sink);
     writer->index_room = coffer__mcf_index_size(tensors, dims, name_bytes);
@@ -232,7 +238,7 @@ coffer_status coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *
             coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "the last tensor was not ended");
     else
         status = coffer__mcf_finish(writer, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         sink = writer->sink;
         writer->sink = NULL; /* commit frees it */
         status = coffer__sink_commit(sink, err);

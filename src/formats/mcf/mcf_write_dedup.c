@@ -23,12 +23,12 @@ static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tenso
         len = (size_t)tensor->size;
         status = coffer__file_read_at(fd, bytes, len, tensor->offset, NULL, err);
     }
-    for (uint64_t i = 0; tensor->size > sizeof bytes && i < SAMPLES && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; tensor->size > sizeof bytes && i < SAMPLES && !status; i++) {
         uint64_t at = (tensor->size - SAMPLE) / (SAMPLES - 1) * i;
         status = coffer__file_read_at(fd, bytes + len, SAMPLE, tensor->offset + at, NULL, err);
         len += SAMPLE;
     }
-    if (status == COFFER_OK)
+    if (!status)
         *hash = XXH3_64bits_withSeed(bytes, len, tensor->size);
     return status;
 }
@@ -60,9 +60,10 @@ static coffer_status compare(bool *equal, const coffer__mcf_new *a, const coffer
     *equal = true;
     for (uint64_t done = 0; *equal && done < a->size;) {
         size_t n = a->size - done < half ? (size_t)(a->size - done) : half;
-        coffer_status status;
-        if ((status = coffer__file_read_at(fd, piece, n, a->offset + done, NULL, err)) ||
-            (status = coffer__file_read_at(fd, piece + half, n, b->offset + done, NULL, err)))
+        coffer_status status = coffer__file_read_at(fd, piece, n, a->offset + done, NULL, err);
+        if (!status)
+            status = coffer__file_read_at(fd, piece + half, n, b->offset + done, NULL, err);
+        if (status)
             return status;
         *equal = memcmp(piece, piece + half, n) == 0;
         done += n;
@@ -79,7 +80,10 @@ static coffer_status is_same(bool *same, coffer__mcf_new *a, coffer__mcf_new *b,
         return COFFER_OK;
     if (first)
         return compare(same, a, b, fd, piece, err);
-    if ((status = hash_whole(a, fd, piece, err)) || (status = hash_whole(b, fd, piece, err)))
+    status = hash_whole(a, fd, piece, err);
+    if (!status)
+        status = hash_whole(b, fd, piece, err);
+    if (status)
         return status;
     if (a->hash[0] != b->hash[0] || a->hash[1] != b->hash[1])
         return COFFER_OK;
@@ -97,7 +101,7 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
     coffer__table_probe probe = coffer__table_begin(&writer->by_sample, hash);
     uint32_t item;
     *original = COFFER__TABLE_NONE;
-    while (status == COFFER_OK && !same && (item = coffer__table_next(&probe)) != COFFER__TABLE_NONE) {
+    while (!status && !same && (item = coffer__table_next(&probe)) != COFFER__TABLE_NONE) {
         if (!piece && !(piece = coffer__malloc(PIECE)))
             status = coffer__fail_no_memory(err, PIECE);
         else
@@ -119,9 +123,12 @@ coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *e
     int fd = -1;
     if (tensor->size == 0)
         return COFFER_OK;
-    if ((status = coffer__sink_read_back(&fd, writer->sink, err)) ||
-        (status = sample(&hash, fd, tensor, err)) ||
-        (status = find_original(&original, writer, hash, fd, err)))
+    status = coffer__sink_read_back(&fd, writer->sink, err);
+    if (!status)
+        status = sample(&hash, fd, tensor, err);
+    if (!status)
+        status = find_original(&original, writer, hash, fd, err);
+    if (status)
         return status;
     if (original == COFFER__TABLE_NONE)
         return coffer__table_add(&writer->by_sample, hash, last, err);

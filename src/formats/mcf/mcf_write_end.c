@@ -20,7 +20,7 @@ static coffer_status list_section(coffer_mcf_writer *writer, uint32_t type, uint
 {
     coffer_status status = coffer__array_reserve_one(&writer->sections, &writer->section_capacity,
                                                      writer->section_count, sizeof *writer->sections, err);
-    if (status == COFFER_OK)
+    if (!status)
         writer->sections[writer->section_count++] = (coffer_mcf_section){ type, version, offset, size };
     return status;
 }
@@ -34,9 +34,10 @@ static coffer_status align_section(coffer_mcf_writer *writer, coffer_error *err)
 static coffer_status put_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                  const uint8_t *bytes, size_t len, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = align_section(writer, err)) ||
-        (status = list_section(writer, type, version, coffer__sink_position(writer->sink), len, err)))
+    coffer_status status = align_section(writer, err);
+    if (!status)
+        status = list_section(writer, type, version, coffer__sink_position(writer->sink), len, err);
+    if (status)
         return status;
     return coffer__sink_write(writer->sink, bytes, len, err);
 }
@@ -146,7 +147,7 @@ static coffer_status put_quality(coffer_mcf_writer *writer, const named *sorted,
     if (quality.count == 0)
         return COFFER_OK;
     coffer_status status = coffer__mcf_quality_finish(&bytes, &quality, err);
-    if (status == COFFER_OK)
+    if (!status)
         status =
             put_section(writer, COFFER_MCF_QUALITY, COFFER__MCF_SECTION_VERSION, bytes.data, bytes.len, err);
     coffer__buffer_free(&bytes);
@@ -176,12 +177,12 @@ static coffer_status put_tensors(coffer_mcf_writer *writer, coffer_error *err)
     }
     if (!sorted || index.failed || quants.failed)
         status = coffer__fail_no_memory(err, writer->tensor_count * COFFER__MCF_ENTRY);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_index(writer, &index, err);
-    if (status == COFFER_OK && quants.len > COFFER__MCF_QUANT_HEADER)
+    if (!status && quants.len > COFFER__MCF_QUANT_HEADER)
         status = put_section(writer, COFFER_MCF_QUANT_INFO, COFFER__MCF_SECTION_VERSION, quants.data,
                              quants.len, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_quality(writer, sorted, err);
     coffer__free(sorted);
     coffer__buffer_free(&index);
@@ -196,7 +197,7 @@ static coffer_status put_sums(coffer_mcf_writer *writer, uint64_t area_size, cof
     coffer__chunk_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
     coffer__buffer bytes = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mcf_sums_encode(&bytes, &sums, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SECTION_VERSION, bytes.data, bytes.len,
                              err);
     coffer__buffer_free(&bytes);
@@ -226,12 +227,14 @@ static coffer_status put_directory(coffer_mcf_writer *writer, coffer_error *err)
         return coffer__fail_no_memory(err, len);
     qsort(writer->sections, writer->section_count, sizeof *writer->sections, by_type);
     coffer__mcf_store_directory(bytes, writer->sections, writer->section_count);
-    if ((status = align_section(writer, err)))
+    status = align_section(writer, err);
+    if (status)
         goto out;
     header.directory = coffer__sink_position(writer->sink);
     header.file_size = header.directory + len;
     coffer__mcf_store_header(front, &header);
-    if ((status = coffer__sink_write(writer->sink, bytes, len, err)))
+    status = coffer__sink_write(writer->sink, bytes, len, err);
+    if (status)
         goto out;
     status = coffer__sink_patch(writer->sink, 0, front, sizeof front, err);
 out:
@@ -242,11 +245,13 @@ out:
 static coffer_status end_area(coffer_mcf_writer *writer, coffer_error *err)
 {
     uint64_t size = coffer__sink_position(writer->sink) - writer->area;
-    coffer_status status;
-    if ((status = coffer__mcf_count_sums(writer, true, err)) ||
-        (status = list_section(writer, COFFER_MCF_TENSOR_DATA, COFFER__MCF_SECTION_VERSION, writer->area,
-                               size, err)) ||
-        (status = put_tensors(writer, err)))
+    coffer_status status = coffer__mcf_count_sums(writer, true, err);
+    if (!status)
+        status = list_section(writer, COFFER_MCF_TENSOR_DATA, COFFER__MCF_SECTION_VERSION, writer->area, size,
+                              err);
+    if (!status)
+        status = put_tensors(writer, err);
+    if (status)
         return status;
     return writer->opts.no_checksums ? COFFER_OK : put_sums(writer, size, err);
 }
@@ -256,10 +261,10 @@ coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err)
     coffer_status status = COFFER_OK;
     if (writer->tensor_count > 0)
         status = end_area(writer, err);
-    for (size_t i = 0; status == COFFER_OK && i < writer->late_count; i++)
+    for (size_t i = 0; !status && i < writer->late_count; i++)
         status = put_section(writer, writer->late[i].type, writer->late[i].version, writer->late[i].bytes,
                              writer->late[i].len, err);
-    if (status == COFFER_OK && writer->section_count == 0)
+    if (!status && writer->section_count == 0)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "a model needs at least one tensor or section");
     return status ? status : put_directory(writer, err);

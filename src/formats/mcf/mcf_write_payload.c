@@ -7,6 +7,8 @@
 #include "base/options.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+
 static coffer_status expect_room(const coffer_mcf_writer *writer, uint64_t len, coffer_error *err)
 {
     const coffer__mcf_new *tensor;
@@ -15,19 +17,20 @@ static coffer_status expect_room(const coffer_mcf_writer *writer, uint64_t len, 
     tensor = &writer->tensors[writer->tensor_count - 1];
     if (len > tensor->size - writer->written)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "tensor \"%.*s\" takes %llu bytes, %llu more than %llu were written",
+                            "tensor \"%.*s\" takes %" PRIu64 " bytes, %" PRIu64 " more than %" PRIu64
+                            " were written",
                             (int)(tensor->name_len < 64 ? tensor->name_len : 64),
-                            coffer__mcf_new_name(writer, tensor), (unsigned long long)tensor->size,
-                            (unsigned long long)len, (unsigned long long)writer->written);
+                            coffer__mcf_new_name(writer, tensor), tensor->size, len, writer->written);
     return COFFER_OK;
 }
 
 coffer_status coffer_mcf_writer_write(coffer_mcf_writer *writer, const void *bytes, size_t len,
                                       coffer_error *err)
 {
-    coffer_status status;
-    if ((status = expect_room(writer, len, err)) ||
-        (status = coffer__sink_write(writer->sink, bytes, len, err)))
+    coffer_status status = expect_room(writer, len, err);
+    if (!status)
+        status = coffer__sink_write(writer->sink, bytes, len, err);
+    if (status)
         return status;
     writer->written += len;
     return writer->overwritten ? COFFER_OK : coffer__mcf_count_sums(writer, false, err);
@@ -35,8 +38,10 @@ coffer_status coffer_mcf_writer_write(coffer_mcf_writer *writer, const void *byt
 
 coffer_status coffer_mcf_writer_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = expect_room(writer, len, err)) || (status = coffer__sink_fill(writer->sink, 0, len, err)))
+    coffer_status status = expect_room(writer, len, err);
+    if (!status)
+        status = coffer__sink_fill(writer->sink, 0, len, err);
+    if (status)
         return status;
     writer->written += len;
     writer->overwritten = true;
@@ -52,8 +57,8 @@ coffer_status coffer_mcf_writer_write_at(coffer_mcf_writer *writer, uint64_t beg
     uint64_t offset = writer->tensors[writer->tensor_count - 1].offset;
     if (!coffer__range_fits(begin, len, writer->written))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                            "%zu bytes at %llu of a tensor of which %llu were written", len,
-                            (unsigned long long)begin, (unsigned long long)writer->written);
+                            "%zu bytes at %" PRIu64 " of a tensor of which %" PRIu64 " were written", len,
+                            begin, writer->written);
     writer->overwritten = true;
     coffer__mcf_forget_sums(writer, offset + begin);
     return coffer__sink_patch(writer->sink, offset + begin, bytes, len, err);
@@ -105,10 +110,10 @@ static coffer_status write_piecewise(coffer_mcf_writer *writer, coffer_source *s
     coffer_status status = COFFER_OK;
     if (!piece)
         return coffer__fail_no_memory(err, COPY_SIZE);
-    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+    for (uint64_t done = 0; !status && done < len;) {
         size_t n = len - done < COPY_SIZE ? (size_t)(len - done) : COPY_SIZE;
         status = coffer_source_read_at(piece, src, offset + done, n, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer_mcf_writer_write(writer, piece, n, err);
         done += n;
     }
@@ -124,14 +129,14 @@ coffer_status coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_sou
         return status;
     if (!coffer__range_fits(offset, len, coffer_source_size(src)))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, offset,
-                            "%llu bytes at %llu requested, the file has %llu", (unsigned long long)len,
-                            (unsigned long long)offset, (unsigned long long)coffer_source_size(src));
+                            "%" PRIu64 " bytes at %" PRIu64 " requested, the file has %" PRIu64, len, offset,
+                            coffer_source_size(src));
     /* Under a journal the file's own bytes are not those that the source shows. */
     int fd = coffer__source_descriptor(src);
     if (fd < 0)
         return write_piecewise(writer, src, offset, len, err);
     status = coffer__mcf_copy_in(writer, fd, offset, len, coffer__source_other_name(src), err);
-    if (status == COFFER_OK)
+    if (!status)
         writer->written += len;
     return status;
 }
@@ -145,10 +150,9 @@ coffer_status coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_err
     tensor = &writer->tensors[writer->tensor_count - 1];
     if (writer->written != tensor->size)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "tensor \"%.*s\" takes %llu bytes, %llu were written",
+                            "tensor \"%.*s\" takes %" PRIu64 " bytes, %" PRIu64 " were written",
                             (int)(tensor->name_len < 64 ? tensor->name_len : 64),
-                            coffer__mcf_new_name(writer, tensor), (unsigned long long)tensor->size,
-                            (unsigned long long)writer->written);
+                            coffer__mcf_new_name(writer, tensor), tensor->size, writer->written);
     writer->in_tensor = false;
     writer->overwritten = false;
     return writer->opts.no_dedup ? COFFER_OK : coffer__mcf_deduplicate(writer, err);

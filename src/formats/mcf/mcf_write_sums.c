@@ -20,23 +20,23 @@ typedef struct work {
     int from;
     uint64_t from_offset, len;
     const char *from_name;
-    int to;
+    int output;
     size_t first; /* chunk of the first task that counts */
     uint64_t end; /* of the part of the area that is in the file */
 } work;
 
-static coffer_status count_chunk(const work *of, size_t chunk, uint32_t worker, coffer_error *err)
+static coffer_status count_chunk(const work *job, size_t chunk, uint32_t worker, coffer_error *err)
 {
-    coffer_mcf_writer *writer = of->writer;
+    coffer_mcf_writer *writer = job->writer;
     uint8_t *scratch = writer->scratch + (size_t)worker * COFFER__MCF_SCRATCH;
     uint64_t at = writer->area + (uint64_t)chunk * COFFER__MCF_CHUNK;
-    uint64_t end = of->end - at < COFFER__MCF_CHUNK ? of->end : at + COFFER__MCF_CHUNK;
+    uint64_t end = job->end - at < COFFER__MCF_CHUNK ? job->end : at + COFFER__MCF_CHUNK;
     uint32_t crc = 0;
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && at < end) {
+    while (!status && at < end) {
         size_t n = end - at < COFFER__MCF_SCRATCH ? (size_t)(end - at) : COFFER__MCF_SCRATCH;
-        status = coffer__fail_output(err, coffer__file_read_at(of->to, scratch, n, at, NULL, err));
-        if (status == COFFER_OK)
+        status = coffer__fail_output(err, coffer__file_read_at(job->output, scratch, n, at, NULL, err));
+        if (!status)
             crc = coffer__crc32(crc, scratch, n);
         at += n;
     }
@@ -46,11 +46,11 @@ static coffer_status count_chunk(const work *of, size_t chunk, uint32_t worker, 
 
 static coffer_status run_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
-    const work *of = context;
-    if (of->copies && index == 0)
-        return coffer__sink_copy_file(of->writer->sink, of->from, of->from_offset, of->len, of->from_name,
-                                      err);
-    return count_chunk(of, of->first + (size_t)index - of->copies, worker, err);
+    const work *job = context;
+    if (job->copies && index == 0)
+        return coffer__sink_copy_file(job->writer->sink, job->from, job->from_offset, job->len,
+                                      job->from_name, err);
+    return count_chunk(job, job->first + (size_t)index - job->copies, worker, err);
 }
 
 static coffer_status grow_sums(coffer_mcf_writer *writer, size_t count, coffer_error *err)
@@ -77,16 +77,21 @@ static size_t chunks_there(const coffer_mcf_writer *writer, bool ended)
 }
 
 /* Sums the waiting chunks, and meanwhile copies job->len bytes if job->copies. */
-static coffer_status run(coffer_mcf_writer *writer, work *of, bool ended, coffer_error *err)
+static coffer_status run(coffer_mcf_writer *writer, work *job, bool ended, coffer_error *err)
 {
     size_t there = writer->opts.no_checksums ? writer->sum_count : chunks_there(writer, ended);
     coffer_status status;
-    of->writer = writer;
-    of->first = writer->sum_count;
-    of->end = coffer__sink_position(writer->sink);
-    if ((status = coffer__mcf_writer_pool(writer, err)) || (status = grow_sums(writer, there, err)) ||
-        (status = coffer__sink_read_back(&of->to, writer->sink, err)) ||
-        (status = coffer__pool_run(writer->pool, of->copies + there - writer->sum_count, run_task, of, err)))
+    job->writer = writer;
+    job->first = writer->sum_count;
+    job->end = coffer__sink_position(writer->sink);
+    status = coffer__mcf_writer_pool(writer, err);
+    if (!status)
+        status = grow_sums(writer, there, err);
+    if (!status)
+        status = coffer__sink_read_back(&job->output, writer->sink, err);
+    if (!status)
+        status = coffer__pool_run(writer->pool, job->copies + there - writer->sum_count, run_task, job, err);
+    if (status)
         return status;
     writer->sum_count = there;
     return COFFER_OK;
@@ -94,14 +99,14 @@ static coffer_status run(coffer_mcf_writer *writer, work *of, bool ended, coffer
 
 coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err)
 {
-    work of = { .copies = false };
+    work job = { .copies = false };
     size_t waiting;
     if (writer->opts.no_checksums || !writer->area_begun)
         return COFFER_OK;
     waiting = chunks_there(writer, ended) - writer->sum_count;
     if (waiting == 0 || (!ended && waiting < WAITING / COFFER__MCF_CHUNK))
         return COFFER_OK;
-    return run(writer, &of, ended, err);
+    return run(writer, &job, ended, err);
 }
 
 /* Copies in pieces that end at chunk boundaries, and sums each while it is in the cache. */
@@ -110,23 +115,26 @@ static coffer_status copy_and_count(coffer_mcf_writer *writer, int fd, uint64_t 
 {
     uint8_t *piece = coffer__malloc(COFFER__MCF_CHUNK);
     coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, COFFER__MCF_CHUNK);
-    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+    for (uint64_t done = 0; !status && done < len;) {
         uint64_t position = coffer__sink_position(writer->sink) - writer->area;
         uint64_t room = COFFER__MCF_CHUNK - position % COFFER__MCF_CHUNK;
         size_t n = (size_t)(len - done < room ? len - done : room);
         size_t chunk = (size_t)(position / COFFER__MCF_CHUNK);
-        if ((status = coffer__file_read_at(fd, piece, n, offset + done, name, err)) ||
-            (status = coffer__sink_write(writer->sink, piece, n, err)))
+        status = coffer__file_read_at(fd, piece, n, offset + done, name, err);
+        if (!status)
+            status = coffer__sink_write(writer->sink, piece, n, err);
+        if (status)
             break;
         done += n;
         if (writer->opts.no_checksums)
             continue;
         if (n == COFFER__MCF_CHUNK && chunk == writer->sum_count) {
-            if ((status = grow_sums(writer, chunk + 1, err)) == COFFER_OK)
+            status = grow_sums(writer, chunk + 1, err);
+            if (!status)
                 writer->sums[writer->sum_count++] = coffer__crc32(0, piece, n);
         } else if (n == room) {
-            work of = { .copies = false };
-            status = run(writer, &of, false, err);
+            work job = { .copies = false };
+            status = run(writer, &job, false, err);
         }
     }
     coffer__free(piece);
@@ -150,10 +158,10 @@ coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t of
         status = coffer__sink_copy_file(writer->sink, fd, offset, len, name, err);
         return status ? status : coffer__mcf_count_sums(writer, false, err);
     }
-    for (uint64_t done = 0; status == COFFER_OK && done < len;) {
+    for (uint64_t done = 0; !status && done < len;) {
         uint64_t n = len - done < PIECE ? len - done : PIECE;
-        work of = { .copies = true, .from = fd, .from_offset = offset + done, .len = n, .from_name = name };
-        status = run(writer, &of, false, err);
+        work job = { .copies = true, .from = fd, .from_offset = offset + done, .len = n, .from_name = name };
+        status = run(writer, &job, false, err);
         done += n;
     }
     return status;

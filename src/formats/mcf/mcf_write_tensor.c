@@ -7,6 +7,8 @@
 #include "base/options.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
+
 COFFER__INIT_FUNCTION(coffer_mcf_new_tensor, COFFER_MCF_NEW_TENSOR_INIT)
 
 const char *coffer__mcf_new_name(const coffer_mcf_writer *writer, const coffer__mcf_new *tensor)
@@ -43,8 +45,8 @@ static coffer_status check_room(const coffer_mcf_writer *writer, uint32_t rank, 
                             "the previous tensor was not ended");
     if (writer->tensor_count >= UINT32_MAX - 1 || rank > UINT32_MAX - dims)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%zu tensors with %llu dims: an index has no room for more", writer->tensor_count,
-                            (unsigned long long)dims);
+                            "%zu tensors with %" PRIu64 " dims: an index has no room for more",
+                            writer->tensor_count, dims);
     return COFFER_OK;
 }
 
@@ -54,7 +56,7 @@ static coffer_status begin_area(coffer_mcf_writer *writer, coffer_error *err)
     if (writer->area_begun)
         return COFFER_OK;
     status = coffer__mcf_writer_align(writer, writer->opts.align, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         writer->area = coffer__sink_position(writer->sink);
         writer->area_begun = true;
     }
@@ -65,10 +67,11 @@ static coffer_status begin_area(coffer_mcf_writer *writer, coffer_error *err)
 static coffer_status add_tensor(coffer_mcf_writer *writer, coffer__mcf_new *tensor, const char *name,
                                 size_t name_len, const uint64_t *dims, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = check_name(writer, name, name_len, err)) ||
-        (status = coffer__array_reserve_one(&writer->tensors, &writer->tensor_capacity, writer->tensor_count,
-                                            sizeof *tensor, err)))
+    coffer_status status = check_name(writer, name, name_len, err);
+    if (!status)
+        status = coffer__array_reserve_one(&writer->tensors, &writer->tensor_capacity, writer->tensor_count,
+                                           sizeof *tensor, err);
+    if (status)
         return status;
     tensor->name_at = writer->names.len;
     tensor->name_len = (uint32_t)name_len;
@@ -84,7 +87,7 @@ static coffer_status add_tensor(coffer_mcf_writer *writer, coffer__mcf_new *tens
     writer->foreign_names = writer->foreign_names || !coffer__utf8_valid(name, name_len);
     status = coffer__table_add(&writer->by_name, coffer__table_hash(&writer->by_name, name, name_len),
                                writer->tensor_count, err);
-    if (status == COFFER_OK)
+    if (!status)
         writer->tensors[writer->tensor_count++] = *tensor;
     return status;
 }
@@ -97,17 +100,21 @@ coffer_status coffer__mcf_begin_raw(coffer_mcf_writer *writer, const char *name,
     coffer_status status;
     if (quant)
         tensor.quant = *quant;
-    if ((status = check_room(writer, rank, err)) || (status = begin_area(writer, err)))
+    status = check_room(writer, rank, err);
+    if (!status)
+        status = begin_area(writer, err);
+    if (status)
         return status;
     writer->payload_end = coffer__sink_position(writer->sink);
     tensor.offset = writer->area; /* of a tensor without bytes: inside TensorData, and aligned */
     if (size > 0) {
-        if ((status = coffer__mcf_writer_align(writer, writer->opts.align, err)))
+        status = coffer__mcf_writer_align(writer, writer->opts.align, err);
+        if (status)
             return status;
         tensor.offset = coffer__sink_position(writer->sink);
     }
     status = add_tensor(writer, &tensor, name, name_len, dims, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         writer->in_tensor = true;
         writer->written = 0;
     }

@@ -1,4 +1,4 @@
-/* A model being written: what the files of the writer share. */
+/* The state of a writer, shared by mcf_write*.c. */
 #ifndef COFFER_FORMATS_MCF_WRITER_H
 #define COFFER_FORMATS_MCF_WRITER_H
 

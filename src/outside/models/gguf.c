@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "outside/models/gguf_input.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -99,4 +99,39 @@ void coffer__gguf_put_float(coffer__buffer *out, coffer__gguf_value type, double
 void coffer__gguf_put_tensor(coffer__buffer *out, const char *name, size_t name_len, uint32_t rank,
                              const uint64_t *dims, const coffer__gguf_type *type, uint64_t offset);
 
+/* ---- gguf_input.c: a moving window over the front of a file; every step is checked against the file size
+ * ---- */
+
+/* Smallest encodings: a count that needs more bytes than the file has is refused. */
+#define COFFER__GGUF_MIN_STRING 8
+#define COFFER__GGUF_MIN_ARRAY 12
+
+#define COFFER__GGUF_WINDOW ((size_t)65536)
+
+typedef struct coffer__gguf_input {
+    coffer_source *src;
+    uint64_t size, at;
+    uint8_t *memory; /* COFFER__GGUF_WINDOW bytes */
+    uint64_t start;  /* memory[0, held) are the bytes from here on */
+    size_t held;
+    uint64_t string_max;
+    const char *what; /* the part being read, for messages */
+} coffer__gguf_input;
+
+/* COFFER_E_TRUNCATED with the number of bytes needed at the current offset. */
+coffer_status coffer__gguf_fail_short(const coffer__gguf_input *input, uint64_t wanted, coffer_error *err);
+/* The next len bytes, at most a window, borrowed until the next call. */
+coffer_status coffer__gguf_take(const uint8_t **out, coffer__gguf_input *input, size_t len,
+                                coffer_error *err);
+coffer_status coffer__gguf_take_u32(uint32_t *out, coffer__gguf_input *input, coffer_error *err);
+coffer_status coffer__gguf_take_u64(uint64_t *out, coffer__gguf_input *input, coffer_error *err);
+/* The length of a string; fails if it is longer than the limit or than the rest of the file. */
+coffer_status coffer__gguf_take_string_length(uint64_t *len, coffer__gguf_input *input, coffer_error *err);
+/* A name (coffer__free): UTF-8 without NULs, NUL-terminated. */
+coffer_status coffer__gguf_take_name(char **out, size_t *out_len, coffer__gguf_input *input,
+                                     coffer_error *err);
+
+/* Reads a key and skips its value (gguf_values.c). */
+coffer_status coffer__gguf_take_key(coffer__gguf_key *key, coffer__gguf_input *input, coffer_error *err);
+
 #endif

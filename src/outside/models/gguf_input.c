@@ -1,4 +1,4 @@
-#include "outside/models/gguf_input.h"
+#include "outside/models/gguf.h"
 
 #include "base/bytes.h"
 #include "base/fail.h"

@@ -2,7 +2,6 @@
 #include "outside/models/gguf.h"
 
 #include "base/fail.h"
-#include "outside/models/gguf_input.h"
 
 #include <inttypes.h>
 

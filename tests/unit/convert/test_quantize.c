@@ -132,6 +132,29 @@ static void a_glob_that_matches_nothing_is_an_error(void **state)
     refused(COFFER_E_INVALID_ARGUMENT, &opts, "\"nothing\"");
 }
 
+/* Rules from an older header end before .glob: the library must not read the next rule, or memory after the
+ * array, as their glob. */
+static void shorter_rules_get_the_defaults_of_what_they_lack(void **state)
+{
+    enum { SHORT = offsetof(coffer_mcf_quantize_rule, glob) };
+    (void)state;
+    weights_model(in_path);
+    uint8_t *bytes = malloc(2 * SHORT); /* exact, so that sanitizers see a read past its end */
+    assert_non_null(bytes);
+    const coffer_dtype types[] = { COFFER_DTYPE_K4, COFFER_DTYPE_Q8 };
+    const uint32_t size = SHORT;
+    for (size_t i = 0; i < 2; i++) {
+        memcpy(bytes + i * SHORT, &size, sizeof size);
+        memcpy(bytes + i * SHORT + offsetof(coffer_mcf_quantize_rule, dtype), &types[i], sizeof types[i]);
+    }
+    coffer_mcf_quantize_opts opts = with_rules((const void *)bytes, 2);
+    must(out_path, in_path, &opts);
+    assert_int_equal(type_of(out_path, "deep.weight"), COFFER_DTYPE_Q8);
+    memset(bytes, 0, sizeof size);
+    assert_int_equal(coffer_mcf_quantize(NULL, other_path, in_path, &opts, NULL), COFFER_E_INVALID_ARGUMENT);
+    free(bytes);
+}
+
 static void types_that_nothing_can_become_are_refused(void **state)
 {
     static const coffer_mcf_quantize_rule rules[] = {
@@ -323,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup(the_last_rule_that_matches_counts, fresh),
         cmocka_unit_test_setup(what_include_and_exclude_leave_out_is_copied, fresh),
         cmocka_unit_test_setup(a_glob_that_matches_nothing_is_an_error, fresh),
+        cmocka_unit_test_setup(shorter_rules_get_the_defaults_of_what_they_lack, fresh),
         cmocka_unit_test_setup(types_that_nothing_can_become_are_refused, fresh),
         cmocka_unit_test_setup(quantized_tensors_are_copied_unless_asked_otherwise, fresh),
         cmocka_unit_test_setup(payloads_are_those_of_the_encoder_whatever_the_bands, fresh),

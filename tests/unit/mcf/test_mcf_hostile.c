@@ -365,7 +365,7 @@ static void names_that_are_not_text_are_escaped_and_found(void **state)
     free(of.bytes);
 }
 
-/* ---- Amplification ---- */
+/* ---- Small files that expand to large tables ---- */
 
 /* Every entry has the whole string table for its name, or every dim of the table for its shape. */
 static image sharing_image(uint32_t count, bool names)

@@ -1,4 +1,4 @@
-/* The recorded quantization error: written, found by name, kept, and checked against the original. */
+/* QuantQuality: written, found by name, kept by rewriting, and checked against the original. */
 #include "base/bytes.h"
 #include "formats/mcf/mcf_layout.h"
 #include "support/model.h"

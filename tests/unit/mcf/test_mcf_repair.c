@@ -1,4 +1,4 @@
-/* Repair of damaged models: what is saved, and what is reported as lost. */
+/* Repair keeps the intact parts of damaged models and reports the rest. */
 #include "base/bytes.h"
 #include "support/model.h"
 
@@ -90,7 +90,7 @@ static void a_download_that_broke_off_keeps_the_tensors_that_are_whole(void **st
     free(bytes);
 }
 
-/* The index, after the payloads, is cut off; the ModelInfo before them remains. */
+/* The index, stored after the payloads, is cut off; the ModelInfo before them is intact. */
 static void without_an_index_nothing_names_the_tensors(void **state)
 {
     size_t len = 0;

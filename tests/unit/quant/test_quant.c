@@ -32,7 +32,7 @@ typedef struct stored_tensor {
     uint64_t size;
 } stored_tensor;
 
-/* The index of quantised.mcf, parsed here so that this test depends only on quant. */
+/* The index of quantised.mcf, parsed here by hand, because this test uses src/quant only. */
 static stored_tensor vector_at(const uint8_t *file, uint32_t number, uint32_t *count)
 {
     static const struct {

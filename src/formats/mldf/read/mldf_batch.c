@@ -143,8 +143,7 @@ static coffer_status take_targets(coffer_mldf_batch *batch, const coffer_mldf_ta
     }
     for (size_t i = 0; i < count && !status; i++) {
         batch->targets[i] = (coffer_mldf_target)COFFER_MLDF_TARGET_INIT;
-        status = coffer__take_options(&batch->targets[i], sizeof *batch->targets,
-                                      coffer__stride_at(targets, i), err);
+        status = coffer__take_element(&batch->targets[i], sizeof *batch->targets, targets, i, err);
     }
     return status;
 }
