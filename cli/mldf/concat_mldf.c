@@ -61,7 +61,7 @@ static int concat(concat_job *job)
     concat_opts.progress = &bar.progress;
     coffer_status status = coffer_mldf_concat(output, job->sets, job->count, &concat_opts, &err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         return mldf_report_set(output, cli_has(job->args, "json"));
     const char *input = err.subject == COFFER_SUBJECT_OTHER ? NULL : cli_operand(job->args, 0);
     if (status == COFFER_E_INCONSISTENT)

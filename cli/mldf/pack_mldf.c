@@ -270,10 +270,10 @@ static int pack(pack_job *job)
     job->progress = (coffer_progress){ sizeof(coffer_progress), step, job };
     job->opts.progress = &job->progress;
     cli_hold_signals();
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
     term_progress_end(&job->bar);
-    int result = status == COFFER_OK ? report(job, packed) : fail(job, packed, &err);
+    int result = status ? fail(job, packed, &err) : report(job, packed);
     if (status)
         cli_release_signals();
     else

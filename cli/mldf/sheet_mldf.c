@@ -155,11 +155,11 @@ static coffer_status draw_tile(sheet_job *job, tile_painter *painter, picture_bo
 {
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = tile_paint(painter, tile, sample, job->field, &found);
-    if (status != COFFER_OK && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED) {
+    if (status && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED) {
         *err = found;
         return status;
     }
-    if (status != COFFER_OK) {
+    if (status) {
         if (job->unreadable++ == 0)
             keep_error(job, &found, sample);
         picture_outline(painter->canvas,
@@ -196,13 +196,13 @@ static coffer_status draw(sheet_job *job, sample_reader *reader, coffer_error *e
     picture *canvas = NULL;
     coffer_status status = picture_new(&canvas, job->output, (unsigned)(width + 2 * MARGIN),
                                        (unsigned)(height + 2 * MARGIN), err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     tile_painter painter = TILE_PAINTER_INIT(canvas, reader);
     term_progress bar;
     draw_title(job, canvas, (double)width);
     term_progress_start(&bar, "drawing", "samples");
-    for (uint64_t i = 0; i < job->count && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < job->count && !status; i++) {
         uint64_t row = i / job->columns, column = i % job->columns;
         picture_box tile = { MARGIN + (double)(column * (job->size + GAP)),
                              MARGIN + TITLE + (double)(row * (job->size + CAPTION + GAP)), (double)job->size,
@@ -212,7 +212,7 @@ static coffer_status draw(sheet_job *job, sample_reader *reader, coffer_error *e
     }
     term_progress_end(&bar);
     tile_painter_free(&painter);
-    if (status == COFFER_OK)
+    if (!status)
         return picture_save(canvas, err);
     picture_free(canvas);
     return status;
@@ -234,7 +234,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     sample_reader_free(&reader);
     if (status == COFFER_E_INVALID_ARGUMENT)
         return cli_usage(args, "%s: fewer --columns, or a smaller --size or --count", err.text);
-    if (status != COFFER_OK)
+    if (status)
         return mldf_fail_between(job.path, job.output, &err);
     if (job.unreadable == 0)
         return CLI_OK;

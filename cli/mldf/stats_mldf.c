@@ -151,7 +151,7 @@ static int print_json(const stats_view *view)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_u64(root, "samples", coffer_mldf_sample_count(view->set), COFFER_UNIT_NONE);
         coffer__node_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
         coffer__node_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);
@@ -162,8 +162,7 @@ static int print_json(const stats_view *view)
                 add_field(list, view, coffer_mldf_stats_field_at(view->stats, i));
         status = coffer__node_status(root, &err);
     }
-    int result =
-        status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail(cli_operand(view->args, 0), &err, NULL);
+    int result = status ? cli_fail(cli_operand(view->args, 0), &err, NULL) : cli_print_json(stdout, root);
     coffer_node_free(root);
     return result;
 }

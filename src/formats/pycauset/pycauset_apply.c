@@ -192,7 +192,8 @@ static coffer_status sign(const editing *edit, coffer_pycauset_value *out, const
     entry[1] = edit->change->value;
     if (!signature[1].as.text)
         return fail_no_memory(edit);
-    if ((status = make_map(edit, &entry[0], signature, 2)))
+    status = make_map(edit, &entry[0], signature, 2);
+    if (status)
         return status;
     entry[0].key = "signature";
     entry[0].key_len = sizeof "signature" - 1;
@@ -385,8 +386,9 @@ static coffer_status expect_known_keys(const coffer_pycauset_value *root, const 
     }
     if (!status && coffer__pycauset_touches(changes, "seed"))
         status = expect_seed(root, before, err);
-    if (!status && coffer__pycauset_touches(changes, "view") &&
-        (status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err)))
+    if (!status && coffer__pycauset_touches(changes, "view"))
+        status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err);
+    if (status)
         return coffer__fail_prefix(err, COFFER_E_INVALID_ARGUMENT, "the new view is not valid");
     return status;
 }
@@ -410,7 +412,7 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
     if (status || (status = apply_all(root, memory, changes, NULL, view_signature, sums, err)))
         return status;
     if (!changes->system && coffer__pycauset_touches(changes, "view") &&
-        (status = turn_shape(root, memory, before, err)) == COFFER_OK)
+        !(status = turn_shape(root, memory, before, err)))
         status = widen_scalar(root, memory, err);
     if (!status && !changes->system)
         status = expect_known_keys(root, before, changes, err);

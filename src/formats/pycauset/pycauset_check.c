@@ -281,9 +281,12 @@ coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycau
                       .limits = matrix->limits,
                       .header = matrix->header,
                       .matrix = matrix };
-    coffer_status status;
-    if ((status = check_header(&check, err)) || (status = check_other_state(&check, err)) ||
-        (status = check_matrix(&check, err)))
+    coffer_status status = check_header(&check, err);
+    if (!status)
+        status = check_other_state(&check, err);
+    if (!status)
+        status = check_matrix(&check, err);
+    if (status)
         return status;
     return coffer__report_status(out, err);
 }

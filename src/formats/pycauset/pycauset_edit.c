@@ -53,10 +53,12 @@ static coffer_status load(coffer_pycauset_editor *editor, coffer_source *src, co
 static coffer_status open_locked(coffer_pycauset_editor *editor, coffer_error *err)
 {
     coffer_source *src = NULL;
-    coffer_status status;
-    if ((status = coffer__lock_open(&editor->fd, editor->path, err)) ||
-        (status = coffer__file_size(&editor->size, editor->fd, NULL, err)) ||
-        (status = coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err)))
+    coffer_status status = coffer__lock_open(&editor->fd, editor->path, err);
+    if (!status)
+        status = coffer__file_size(&editor->size, editor->fd, NULL, err);
+    if (!status)
+        status = coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err);
+    if (status)
         return status;
     status = load(editor, src, err);
     coffer_source_close(src);
@@ -248,12 +250,15 @@ coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycause
     if (slot.generation == UINT64_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
                             editor->path);
-    if ((status = expect_untouched(editor, err)) ||
-        (status = compose(&tree, &info, &slot.metadata_offset, editor, changes, err)))
+    status = expect_untouched(editor, err);
+    if (!status)
+        status = compose(&tree, &info, &slot.metadata_offset, editor, changes, err);
+    if (status)
         goto out;
     slot.generation++;
     slot.metadata_length = editor->size + editor->block.len - slot.metadata_offset;
-    if ((status = write_state(editor, &slot, err)))
+    status = write_state(editor, &slot, err);
+    if (status)
         goto out;
     take_over(editor, &slot, &info, &tree);
     if (generation)

@@ -75,7 +75,8 @@ coffer_status coffer__pycauset_output_open(coffer__pycauset_output *output, cons
         return coffer__fail_no_memory(err, 0);
     if (planes == 2 && (status = spool_open(&output->imaginary, err)))
         return status;
-    if ((status = coffer__sink_create(&output->sink, path, &sink_options, err)))
+    status = coffer__sink_create(&output->sink, path, &sink_options, err);
+    if (status)
         return status;
     if (coffer__sink_can_patch(output->sink))
         return coffer__sink_fill(output->sink, 0, COFFER__PYCAUSET_HEADER_SIZE, err);
@@ -161,10 +162,14 @@ coffer_status coffer__pycauset_output_commit(coffer__pycauset_output *output, co
                    (status = coffer__sink_copy_file(output->sink, output->stream.fd, 0,
                                                     output->stream.written, "temporary file", err))))
         return status;
-    if ((status = coffer__sink_fill(output->sink, 0, slot.metadata_offset - payload_end, err)) ||
-        (status = coffer__sink_write(output->sink, block->data, block->len, err)))
+    status = coffer__sink_fill(output->sink, 0, slot.metadata_offset - payload_end, err);
+    if (!status)
+        status = coffer__sink_write(output->sink, block->data, block->len, err);
+    if (status)
         return status;
-    if (!stream && (status = coffer__sink_patch(output->sink, 0, header, sizeof header, err)))
+    if (!stream)
+        status = coffer__sink_patch(output->sink, 0, header, sizeof header, err);
+    if (status)
         return status;
     coffer__sink *sink = output->sink;
     output->sink = NULL; /* gone, whatever comes of it */

@@ -76,7 +76,8 @@ static coffer_status try_block(uint64_t *length, search *scan, uint64_t offset, 
                             "too many bytes look like metadata but are not: the search stopped at %" PRIu64,
                             offset);
     scan->work_left -= framed;
-    if ((status = sum_block(&crc, scan, offset, framed, err)))
+    status = sum_block(&crc, scan, offset, framed, err);
+    if (status)
         return status;
     if (crc == coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_CRC_AT))
         *length = framed;

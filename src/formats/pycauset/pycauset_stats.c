@@ -255,13 +255,14 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     job.direct = !job.recipe.scaled && job.grid.dtype != COFFER_DTYPE_C32 &&
                  (!how->magnitudes || coffer_dtype_is_complex(job.grid.dtype));
     uint64_t units = cut(&job);
-    if ((status = coffer__work_new_pieces(&work, units, opts, err)))
+    status = coffer__work_new_pieces(&work, units, opts, err);
+    if (status)
         return status;
     job.sums = coffer__calloc((size_t)units, sizeof *job.sums);
     job.workers = workers_new(matrix, coffer__work_threads(work));
     if (!job.sums || !job.workers)
         status = coffer__fail_no_memory(err, units * sizeof *job.sums);
-    else if ((status = coffer__work_run(work, units, sum_unit, &job, err)) == COFFER_OK)
+    else if (!(status = coffer__work_run(work, units, sum_unit, &job, err)))
         status = coffer__pycauset_payload_intact(&job.workers[0].payload, err);
     if (!status)
         take_units(out, &job, units, info, how);

@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
+
 typedef struct content {
     const coffer_mldf_field *field;
     const coffer_mldf_entry *entry;
@@ -46,7 +48,7 @@ static coffer_status check_json(const content *of, coffer_error *err)
     coffer_status status =
         coffer__json_parse_python(&json, (const char *)of->bytes, of->size, 0, of->limits, &found);
     coffer__json_free(json);
-    if (status == COFFER_OK || status == COFFER_E_DUPLICATE)
+    if (!status || status == COFFER_E_DUPLICATE)
         return COFFER_OK;
     return coffer__fail(err, status, COFFER_OFFSET_NONE, "%s", found.text);
 }
@@ -62,8 +64,8 @@ static coffer_status check_image(const content *of, coffer_error *err)
     uint64_t pixels = (uint64_t)entry->height * entry->width * entry->channels;
     if (entry->mode == COFFER_MLDF_MODE_RAW && pixels != of->size)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%u by %u pixels of %u channels take %llu bytes, there are %zu", entry->width,
-                            entry->height, entry->channels, (unsigned long long)pixels, of->size);
+                            "%u by %u pixels of %u channels take %" PRIu64 " bytes, there are %zu",
+                            entry->width, entry->height, entry->channels, pixels, of->size);
     if (entry->mode == COFFER_MLDF_MODE_JPEG && !begins_with(of, "\xff\xd8\xff", 3))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the row says JPEG, its bytes do not begin like one");
@@ -79,9 +81,9 @@ static coffer_status check_audio(const content *of, coffer_error *err)
     uint64_t bits = (uint64_t)entry->num_samples * entry->channels * entry->bit_depth; /* below 2^56 */
     if (entry->codec == COFFER_MLDF_CODEC_PCM && coffer__divide_up(bits, 8) != of->size)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%lu samples of %u channels, %u bits each, take %llu bytes, there are %zu",
+                            "%lu samples of %u channels, %u bits each, take %" PRIu64 " bytes, there are %zu",
                             (unsigned long)entry->num_samples, entry->channels, entry->bit_depth,
-                            (unsigned long long)coffer__divide_up(bits, 8), of->size);
+                            coffer__divide_up(bits, 8), of->size);
     if (entry->codec == COFFER_MLDF_CODEC_FLAC && !begins_with(of, "fLaC", 4))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the row says FLAC, its bytes do not begin like it");

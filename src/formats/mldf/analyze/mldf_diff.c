@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- Headers ---- */
@@ -70,8 +71,7 @@ static const char *shape_text(char out[320], const coffer_mldf_field *field)
     if (field->dtype == COFFER_DTYPE_NONE)
         return "none";
     for (uint32_t d = 0; d < field->ndim; d++)
-        len += snprintf(out + len, 320 - (size_t)len, "%s%llu", d ? ", " : "",
-                        (unsigned long long)field->dims[d]);
+        len += snprintf(out + len, 320 - (size_t)len, "%s%" PRIu64, d ? ", " : "", field->dims[d]);
     snprintf(out + len, 320 - (size_t)len, "]");
     return out;
 }
@@ -148,12 +148,14 @@ static coffer_status compare(coffer_node *out, coffer__mldf_comparison *of, coff
     of->samples = a->header.samples < b->header.samples ? a->header.samples : b->header.samples;
     compare_headers(out, a, b);
     bool same_schema = false;
-    if ((status = compare_schemas(&same_schema, of, out, err)))
+    status = compare_schemas(&same_schema, of, out, err);
+    if (status)
         return status;
     coffer__node_u64(out, "samples_a", a->header.samples, COFFER_UNIT_NONE);
     coffer__node_u64(out, "samples_b", b->header.samples, COFFER_UNIT_NONE);
     listed = coffer__node_list(out, "differences");
-    if ((status = coffer__mldf_compare_values(of, listed, err)))
+    status = coffer__mldf_compare_values(of, listed, err);
+    if (status)
         return status;
     bool same_values = put_pairs(out, of);
     coffer__node_set_bool(equal, same_schema && same_values && a->header.samples == b->header.samples);
@@ -169,8 +171,10 @@ coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_sourc
     coffer_status status;
     open_opts.limits = opts->limits;
     open_opts.key = opts->key;
-    if ((status = coffer_mldf_open(&set_a, a, &open_opts, err)) == COFFER_OK &&
-        (status = coffer_mldf_open(&set_b, b, &open_opts, err)) == COFFER_OK) {
+    status = coffer_mldf_open(&set_a, a, &open_opts, err);
+    if (!status)
+        status = coffer_mldf_open(&set_b, b, &open_opts, err);
+    if (!status) {
         of.set[0] = set_a;
         of.set[1] = set_b;
         status = compare(out, &of, err);

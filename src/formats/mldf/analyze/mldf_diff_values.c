@@ -117,7 +117,8 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
     coffer_status status;
     *values = (two_values){ .difference = 0 };
     for (int i = 0; i < 2; i++) {
-        if ((status = coffer__mldf_read_entry(&values->entry[i], of->set[i], sample, pair->field[i], err)))
+        status = coffer__mldf_read_entry(&values->entry[i], of->set[i], sample, pair->field[i], err);
+        if (status)
             return status;
     }
     if (field->kind == COFFER_MLDF_ENTRY_INT || field->kind == COFFER_MLDF_ENTRY_FLOAT) {
@@ -134,7 +135,8 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
     if (*differs || !values->entry[0].present)
         return COFFER_OK;
     for (int i = 0; i < 2; i++) {
-        if ((status = fetch(values, i, of->set[i], sample, pair->field[i], with, err)))
+        status = fetch(values, i, of->set[i], sample, pair->field[i], with, err);
+        if (status)
             return status;
     }
     bool array = info && info->has_array && of->set[1]->schema.fields[pair->field[1]].dtype == field->dtype;
@@ -238,15 +240,15 @@ static coffer_status run(values_job *job, coffer__pool *pool, coffer_error *err)
     const coffer__mldf_comparison *of = job->of;
     uint64_t pieces = coffer__divide_up(of->samples, PIECE);
     coffer_status status = coffer__mldf_run_pieces(pool, pieces, count_piece, job, of->opts->progress, err);
-    for (uint64_t i = 0; status == COFFER_OK && i < pieces; i++) {
+    for (uint64_t i = 0; !status && i < pieces; i++) {
         if (coffer_node_count(job->listed) >= of->opts->max_shown)
             break;
         if (job->differs[i])
             status = compare_piece(job, i, &job->comparers[0], job->listed, err);
     }
-    for (int i = 0; status == COFFER_OK && i < 2; i++)
+    for (int i = 0; !status && i < 2; i++)
         status = coffer_source_intact(of->set[i]->source, err);
-    if (status == COFFER_OK)
+    if (!status)
         merge(job, coffer__pool_threads(pool));
     return status;
 }
@@ -276,9 +278,11 @@ coffer_status coffer__mldf_compare_values(coffer__mldf_comparison *comparison, c
     coffer_status status;
     if (comparison->pair_count == 0)
         return COFFER_OK;
-    if ((status = coffer__pool_new(&pool, comparison->opts->threads, err)))
+    status = coffer__pool_new(&pool, comparison->opts->threads, err);
+    if (status)
         return status;
-    if (!(status = prepare(&job, coffer__pool_threads(pool), err)))
+    status = prepare(&job, coffer__pool_threads(pool), err);
+    if (!status)
         status = run(&job, pool, err);
     for (uint32_t w = 0; job.comparers && w < coffer__pool_threads(pool); w++) {
         coffer_free(job.comparers[w].bytes[0].data);

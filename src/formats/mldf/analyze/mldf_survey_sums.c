@@ -30,15 +30,15 @@ static coffer_status sum_payloads(summing *of, uint64_t low, uint64_t high, uint
 {
     uint8_t entries[ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY];
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && low < high) {
+    while (!status && low < high) {
         size_t count = high - low < ENTRIES_AT_ONCE ? (size_t)(high - low) : ENTRIES_AT_ONCE;
         const uint8_t *at = NULL;
         status = coffer__mldf_fetch_table(&at, of->set, low, count, entries, err);
-        for (size_t i = 0; status == COFFER_OK && i < count; i++, low++) {
+        for (size_t i = 0; !status && i < count; i++, low++) {
             coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
             uint32_t crc = 0;
             status = coffer__mldf_sum_range(&crc, of->set, entry.offset, entry.size, scratch, err);
-            if (status == COFFER_OK && crc != entry.crc) {
+            if (!status && crc != entry.crc) {
                 atomic_fetch_or(&of->sums->bad[low / 64], UINT64_C(1) << low % 64);
                 atomic_fetch_add(&of->bad_count, 1);
             }
@@ -55,7 +55,8 @@ static coffer_status place_of(uint64_t *out, const summing *of, uint64_t index, 
     *out = of->data_end;
     if (index >= of->set->table_count)
         return COFFER_OK;
-    if ((status = coffer__mldf_fetch_table(&at, of->set, index, 1, scratch, err)))
+    status = coffer__mldf_fetch_table(&at, of->set, index, 1, scratch, err);
+    if (status)
         return status;
     *out = coffer__load_u64(at);
     return COFFER_OK;
@@ -68,11 +69,16 @@ static coffer_status sum_piece(void *context, uint64_t index, uint32_t worker, c
     summing *of = context;
     uint64_t start = of->set->header.data + index * PIECE, low = 0, high = 0, from, to;
     uint8_t *scratch = of->scratch + worker * COFFER__MLDF_SUM_BLOCK;
-    coffer_status status;
-    if ((status = coffer__mldf_lower_bound(&low, of->set, start, err)) ||
-        (status = coffer__mldf_lower_bound(&high, of->set, start + PIECE, err)) ||
-        (status = place_of(&from, of, low, err)) || (status = place_of(&to, of, high, err)) ||
-        (status = sum_payloads(of, low, high, scratch, err)))
+    coffer_status status = coffer__mldf_lower_bound(&low, of->set, start, err);
+    if (!status)
+        status = coffer__mldf_lower_bound(&high, of->set, start + PIECE, err);
+    if (!status)
+        status = place_of(&from, of, low, err);
+    if (!status)
+        status = place_of(&to, of, high, err);
+    if (!status)
+        status = sum_payloads(of, low, high, scratch, err);
+    if (status)
         return status;
     if (index == 0)
         from = of->set->header.data;
@@ -88,7 +94,8 @@ static coffer_status finish(summing *of, uint64_t count, coffer_error *err)
     coffer_status status;
     for (uint64_t i = 0; i < count; i++)
         crc = coffer__crc32_combine(crc, of->pieces[i].crc, of->pieces[i].len);
-    if ((status = coffer__mldf_sum_range(&padding, set, of->data_end, next - of->data_end, of->scratch, err)))
+    status = coffer__mldf_sum_range(&padding, set, of->data_end, next - of->data_end, of->scratch, err);
+    if (status)
         return status;
     of->sums->data_crc = crc;
     of->sums->data_crc_to_next_part = coffer__crc32_combine(crc, padding, next - of->data_end);

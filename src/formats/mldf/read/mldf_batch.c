@@ -71,7 +71,8 @@ coffer_status coffer_mldf_batch_new(coffer_mldf_batch **out, const coffer_mldf *
     batch->set = set;
     batch->opts = options;
     batch->mapped = coffer_source_view(set->source, 0, COFFER__MLDF_HEAD_SIZE) != NULL;
-    if (!(status = coffer__pool_new(&batch->pool, options.threads, err)) &&
+    status = coffer__pool_new(&batch->pool, options.threads, err);
+    if (!status &&
         !(batch->workers = coffer__calloc(coffer__pool_threads(batch->pool), sizeof *batch->workers)))
         status = coffer__fail_no_memory(err, sizeof *batch->workers);
     if (status) {
@@ -124,10 +125,14 @@ static coffer_status reserve(coffer_mldf_batch *batch, size_t values, coffer_err
     if (values <= batch->wanted_capacity)
         return COFFER_OK;
     batch->wanted_capacity = batch->key_capacity = 0;
-    if ((status = grow(&batch->wanted, values, sizeof *batch->wanted, err)) ||
-        (status = grow(&batch->keys, values, sizeof *batch->keys, err)) ||
-        (status = grow(&batch->spare_keys, values, sizeof *batch->spare_keys, err)) ||
-        (status = grow(&batch->runs, values, sizeof *batch->runs, err)))
+    status = grow(&batch->wanted, values, sizeof *batch->wanted, err);
+    if (!status)
+        status = grow(&batch->keys, values, sizeof *batch->keys, err);
+    if (!status)
+        status = grow(&batch->spare_keys, values, sizeof *batch->spare_keys, err);
+    if (!status)
+        status = grow(&batch->runs, values, sizeof *batch->runs, err);
+    if (status)
         return status;
     batch->wanted_capacity = batch->key_capacity = values;
     return COFFER_OK;
@@ -271,7 +276,7 @@ coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *s
                                      coffer_error *err)
 {
     coffer_status status = begin(batch, samples, count, targets, target_count, err);
-    for (size_t t = 0; status == COFFER_OK && t < target_count; t++)
+    for (size_t t = 0; !status && t < target_count; t++)
         status = check_target(batch, &batch->targets[t], err);
     if (status || (status = coffer__mldf_batch_rows(batch, err)) ||
         (status = coffer__mldf_batch_sizes(batch, err)) || (status = coffer__mldf_batch_values(batch, err)) ||
@@ -297,8 +302,12 @@ coffer_status coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch *batch, co
         *out = (uint64_t)count * batch->set->schema.fields[field].row_size;
         return COFFER_OK;
     }
-    if ((status = coffer__mldf_batch_rows(batch, err)) || (status = coffer__mldf_batch_sizes(batch, err)) ||
-        (status = coffer_source_intact(batch->set->source, err)))
+    status = coffer__mldf_batch_rows(batch, err);
+    if (!status)
+        status = coffer__mldf_batch_sizes(batch, err);
+    if (!status)
+        status = coffer_source_intact(batch->set->source, err);
+    if (status)
         return status;
     for (size_t i = 0; i < count; i++) {
         const coffer__mldf_wanted *wanted = &batch->wanted[i];

@@ -4,6 +4,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 /* ---- Values that have to be decoded to know ---- */
 
 static coffer_status stage(coffer__mldf_batch_worker *worker, coffer__mldf_wanted *wanted, uint32_t number,
@@ -115,8 +117,8 @@ static coffer_status place_target(coffer_mldf_batch *batch, size_t target, coffe
     }
     if (of->data && at > of->data_size)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "field %s: the values take %llu bytes, there is room for %zu",
-                            batch->set->schema.fields[of->field].name, (unsigned long long)at, of->data_size);
+                            "field %s: the values take %" PRIu64 " bytes, there is room for %zu",
+                            batch->set->schema.fields[of->field].name, at, of->data_size);
     return COFFER_OK;
 }
 
@@ -138,7 +140,7 @@ coffer_status coffer__mldf_batch_sizes(coffer_mldf_batch *batch, coffer_error *e
         coffer__mldf_sort_keys(batch->keys, batch->spare_keys, batch->key_count);
         status = coffer__pool_run(batch->pool, batch->key_count, decode_one, batch, err);
     }
-    for (size_t t = 0; status == COFFER_OK && t < batch->target_count; t++) {
+    for (size_t t = 0; !status && t < batch->target_count; t++) {
         if (lies_behind_the_other(batch, t))
             status = place_target(batch, t, err);
     }

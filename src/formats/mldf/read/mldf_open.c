@@ -78,7 +78,8 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
         return coffer__fail_no_memory(err, sizeof *set);
     coffer__mldf_prepare(set, src, options.limits, options.key);
     set->verify = options.verify;
-    if (!(status = load_parts(set, err)))
+    status = load_parts(set, err);
+    if (!status)
         status = coffer__mldf_settle_fields(set, err);
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))

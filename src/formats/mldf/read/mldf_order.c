@@ -31,8 +31,10 @@ coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_
         options.world = 1;
     if (options.workers == 0)
         options.workers = 1;
-    if ((status = check_share("rank", options.rank, options.world, err)) ||
-        (status = check_share("worker", options.worker, options.workers, err)))
+    status = check_share("rank", options.rank, options.world, err);
+    if (!status)
+        status = check_share("worker", options.worker, options.workers, err);
+    if (status)
         return status;
     if (options.tail > COFFER_MLDF_TAIL_PAD)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no such tail: %d",

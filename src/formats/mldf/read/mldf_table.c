@@ -89,7 +89,8 @@ coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_
     if (status)
         return status;
     size_t count = set->table_count - first < 2 ? (size_t)(set->table_count - first) : 2;
-    if ((status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err)))
+    status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err);
+    if (status)
         return status;
     for (size_t i = 0; i < count && !*found; i++) {
         coffer__mldf_allocation entry = coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY);
@@ -113,7 +114,8 @@ coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffe
         *out = set->header.data;
         return COFFER_OK;
     }
-    if ((status = coffer__mldf_fetch_table(&last, set, set->table_count - 1, 1, scratch, err)))
+    status = coffer__mldf_fetch_table(&last, set, set->table_count - 1, 1, scratch, err);
+    if (status)
         return status;
     allocation = coffer__mldf_load_allocation(last);
     *out = allocation.offset + allocation.size;
@@ -133,7 +135,8 @@ coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, u
     *out = crc == header->table_crc;
     if (*out || header->fields != 1 || !coffer__range_fits(header->descriptors, sizeof bytes, set->file_size))
         return COFFER_OK;
-    if ((status = coffer_source_read_at(bytes, set->source, header->descriptors, sizeof bytes, err)))
+    status = coffer_source_read_at(bytes, set->source, header->descriptors, sizeof bytes, err);
+    if (status)
         return status;
     differ =
         coffer__crc32(0, bytes, COFFER__MLDF_STRIDE) ^ coffer__crc32(0, bytes, COFFER__MLDF_STRIDE_TUTORIAL);
@@ -145,7 +148,7 @@ coffer_status coffer__mldf_sum_range(uint32_t *crc, const coffer_mldf *set, uint
                                      uint8_t *scratch, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && len > 0) {
+    while (!status && len > 0) {
         size_t part = len < COFFER__MLDF_SUM_BLOCK ? (size_t)len : COFFER__MLDF_SUM_BLOCK;
         const uint8_t *bytes = coffer_source_view(set->source, offset, part);
         if (!bytes && !(status = coffer_source_read_at(scratch, set->source, offset, part, err)))
@@ -166,12 +169,13 @@ coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, cof
     coffer_status status;
     if (!scratch)
         return coffer__fail_no_memory(err, COFFER__MLDF_SUM_BLOCK);
-    if (!(status = coffer__mldf_sum_range(&crc, set, header->descriptors,
-                                          (uint64_t)set->schema.stride * header->fields, scratch, err)) &&
-        !(status = coffer__mldf_sum_range(&crc, set, header->metadata, header->samples * set->schema.row_size,
-                                          scratch, err)) &&
-        !(status =
-              coffer__mldf_sum_range(&crc, set, header->table, set->file_size - header->table, scratch, err)))
+    status = coffer__mldf_sum_range(&crc, set, header->descriptors,
+                                    (uint64_t)set->schema.stride * header->fields, scratch, err);
+    if (!status)
+        status = coffer__mldf_sum_range(&crc, set, header->metadata, header->samples * set->schema.row_size,
+                                        scratch, err);
+    if (!status && !(status = coffer__mldf_sum_range(&crc, set, header->table, set->file_size - header->table,
+                                                     scratch, err)))
         status = coffer_source_intact(set->source, err);
     coffer__free(scratch);
     *out = crc;

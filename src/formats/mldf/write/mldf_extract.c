@@ -20,13 +20,17 @@ coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path
                                       coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
-    coffer_status status;
-    if ((status = coffer__mldf_writer_new(&writer, path, opts, err)))
+    coffer_status status = coffer__mldf_writer_new(&writer, path, opts, err);
+    if (status)
         return status;
     /* Payloads that samples of the old set share stay shared. */
     writer->dedup = true;
-    if ((status = coffer__mldf_take_fields(writer, set, fields, count, NULL, err)) ||
-        (status = coffer__mldf_open_sink(writer, err)) || (status = coffer__mldf_write_front(writer, err))) {
+    status = coffer__mldf_take_fields(writer, set, fields, count, NULL, err);
+    if (!status)
+        status = coffer__mldf_open_sink(writer, err);
+    if (!status)
+        status = coffer__mldf_write_front(writer, err);
+    if (status) {
         coffer__mldf_writer_free(writer);
         return status;
     }
@@ -264,9 +268,12 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
     coffer_status status;
     open_options.limits = opts->limits;
     /* The lock keeps writers out until the new file has the name. */
-    if ((status = coffer__update_open(&update, path, NULL, err)) ||
-        (status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err)) ||
-        (status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err)))
+    status = coffer__update_open(&update, path, NULL, err);
+    if (!status)
+        status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err);
+    if (!status)
+        status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err);
+    if (status)
         goto out;
     status = describe_sizes(out, set, target, err);
 out:

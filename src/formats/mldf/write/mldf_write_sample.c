@@ -104,7 +104,9 @@ coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field,
         take_back(writer, field);
     if ((at_once || batch_is_full(&writer->batch)) && (status = coffer__mldf_flush(writer, err)))
         return status;
-    if (!empty && (status = add_item(writer, field, bytes, size, steps, err)))
+    if (!empty)
+        status = add_item(writer, field, bytes, size, steps, err);
+    if (status)
         return status;
     if (empty) {
         uint8_t *entry = coffer__mldf_current_row(writer) + column->field.row_offset;
@@ -190,11 +192,14 @@ coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t fi
            (of->flags & COFFER_MLDF_FIELD_ENCRYPTED ? (uint64_t)COFFER__MLDF_SEAL_SIZE : 0);
     if (size > most)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s: a value of %zu bytes, the maximum is %llu",
-                            (unsigned long long)writer->sample, of->name, size, (unsigned long long)most);
-    if ((status = coffer__take_options(&known, sizeof known, entry, err)) ||
-        (status = coffer__mldf_check_new_value(&known, of, bytes, size, entry != NULL, err)) ||
-        (status = coffer__mldf_put_payload(writer, field, bytes, size, steps_of(of), err)))
+                            "sample %" PRIu64 ", field %s: a value of %zu bytes, the maximum is %" PRIu64,
+                            writer->sample, of->name, size, most);
+    status = coffer__take_options(&known, sizeof known, entry, err);
+    if (!status)
+        status = coffer__mldf_check_new_value(&known, of, bytes, size, entry != NULL, err);
+    if (!status)
+        status = coffer__mldf_put_payload(writer, field, bytes, size, steps_of(of), err);
+    if (status)
         return status;
     coffer__mldf_store_entry(coffer__mldf_current_row(writer) + of->row_offset, of->kind, &known);
     return COFFER_OK;
@@ -247,7 +252,7 @@ coffer_status coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error 
 coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err)
 {
     coffer_status status = expect_field(writer, 0, err);
-    if (status == COFFER_OK && writer->only_field != SIZE_MAX)
+    if (!status && writer->only_field != SIZE_MAX)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "coffer_mldf_writer_end_sample must not be called from a fill callback");
     return status ? status : coffer__mldf_end_row(writer, err);

@@ -5,6 +5,8 @@
 #include "formats/mldf/analyze/mldf_survey.h"
 #include "formats/mldf/write/mldf_write.h"
 
+#include <inttypes.h>
+
 static coffer_status fail_value(coffer_error *err, const coffer_mldf_field *field, const char *what)
 {
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s: %s", field->name,
@@ -42,7 +44,7 @@ coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffe
         return fail_value(err, field, "an image has at most 255 channels");
     complete_entry(entry, field, size, given);
     status = coffer__mldf_check_entry_values(field, entry, &found);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mldf_check_content(field, entry, bytes, size, &limits, &found);
     if (status == COFFER_E_NO_MEMORY)
         return coffer__fail_no_memory(err, size);
@@ -105,8 +107,8 @@ coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t fi
     for (uint32_t i = 0; i < of->ndim; i++) {
         if (of->dims[i] != 0 && dims[i] != of->dims[i])
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "field %s: dimension %u is %llu, the field says %llu", of->name, i,
-                                (unsigned long long)dims[i], (unsigned long long)of->dims[i]);
+                                "field %s: dimension %u is %" PRIu64 ", the field says %" PRIu64, of->name, i,
+                                dims[i], of->dims[i]);
     }
     if (!shape_varies(of))
         return coffer_mldf_writer_set_bytes(writer, field, elements, size, NULL, err);
