@@ -51,6 +51,8 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     opts->progress = NULL;
     if (status == COFFER_OK)
         return CLI_OK;
+    if (err.subject == COFFER_SUBJECT_OTHER)
+        return fail(NULL, &err);
     return fail(pair->path[file_at_fault(pair)], &err);
 }
 

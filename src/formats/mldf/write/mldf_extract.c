@@ -205,7 +205,8 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
         job.total += sets[i]->header.samples;
     }
     for (size_t i = 0; i < count && !status; i++)
-        status = copy_samples(&job, sets[i], &everything, err);
+        status = coffer__fail_input(err, copy_samples(&job, sets[i], &everything, err),
+                                    coffer_source_name(sets[i]->source));
     return finish(job.writer, status, err);
 }
 

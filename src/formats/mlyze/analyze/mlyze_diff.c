@@ -232,7 +232,8 @@ coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_sour
     diff_opts.progress = options.progress;
     coffer_status status = coffer_mlyze_open(&trace_a, a, &open_opts, err);
     if (!status)
-        status = coffer_mlyze_open(&trace_b, b, &open_opts, err);
+        status =
+            coffer__fail_input(err, coffer_mlyze_open(&trace_b, b, &open_opts, err), coffer_source_name(b));
     if (!status)
         status = coffer_mlyze_diff(out, trace_a, trace_b, &diff_opts, err);
     coffer_mlyze_close(trace_a);
