@@ -168,6 +168,8 @@ static coffer_status analyze_sides(coffer__mlyze_comparison *cmp, coffer_error *
     query.progress = cmp->opts.progress;
     for (unsigned side = 0; side < 2 && !status; side++)
         status = coffer_mlyze_stats_new(&cmp->side[side].stats, cmp->side[side].trace, &query, err);
+    if (status && cmp->side[0].stats)
+        coffer__fail_input(err, status, coffer_source_name(cmp->side[1].trace->source));
     return status;
 }
 
