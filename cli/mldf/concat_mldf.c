@@ -36,7 +36,7 @@ static int open_inputs(concat_job *job)
     for (size_t i = 0; i < job->count; i++) {
         const char *path = cli_operand(job->args, i);
         if (cli_same_file(path, output))
-            return cli_usage(job->args, "%s is read for it and cannot be the output too", path);
+            return cli_usage(job->args, "input and output are the same file: %s", path);
         int result = cli_open(&job->sources[i], path);
         if (result)
             return result;

@@ -11,7 +11,7 @@ enum {
     CELL_MAX = 60 /* columns: this is for looking, get gives the whole value */
 };
 
-/* Leaves so many columns of a text. */
+/* Cuts a text to a number of columns. */
 static void cut(coffer__buffer *text, size_t columns)
 {
     const char *begin = coffer__buffer_text(text), *at = begin, *end = begin + text->len;

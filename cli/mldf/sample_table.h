@@ -5,7 +5,8 @@
 #include "cli.h"
 #include "mldf/sample_value.h"
 
-/* Samples [first, end). A value that cannot be read is said so in its place, and the exit status is 1. */
+/* Samples [first, end). Prints an error in the cell of a value that cannot be read; the exit status is
+ * then 1. */
 int sample_table_print(sample_reader *reader, const char *path, uint64_t first, uint64_t end, bool json);
 
 #endif

@@ -34,7 +34,7 @@ static bool has_array(const coffer_mldf_field *field)
     return field->ndim > 0 || field->dtype != COFFER_DTYPE_NONE;
 }
 
-/* True when the value is encrypted and there is no key. */
+/* True when the value is encrypted and the reader has no key. */
 static bool is_locked(const sample_reader *reader, const coffer_mldf_field *field)
 {
     return (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) && !reader->has_key;

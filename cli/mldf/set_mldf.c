@@ -96,7 +96,7 @@ static int sort_changes(set_job *job)
     qsort(job->changes, job->count, sizeof *job->changes, compare);
     for (size_t i = 1; i < job->count; i++)
         if (compare(&job->changes[i - 1], &job->changes[i]) == 0)
-            return cli_usage(job->args, "%" PRIu64 ".%s is there twice", job->changes[i].sample,
+            return cli_usage(job->args, "%" PRIu64 ".%s is set twice", job->changes[i].sample,
                              coffer_mldf_field_at(job->set, job->changes[i].field)->name);
     return CLI_OK;
 }

@@ -21,7 +21,8 @@ typedef struct tile_painter {
 
 void tile_painter_free(tile_painter *painter);
 
-/* Draws the value into the box, in its middle, in its proportions. Absent values are said to be. */
+/* Draws the value into the middle of the box and keeps its proportions. An absent value is marked as absent.
+ */
 coffer_status tile_paint(tile_painter *painter, picture_box box, uint64_t sample, size_t index,
                          coffer_error *err);
 /* Text in lines from the top of the box, cut where it ends. */

@@ -41,7 +41,7 @@ static void check_against_parts(table_pass *pass, const coffer__mldf_allocation 
             continue;
         if (pass->in_parts++ == 0)
             coffer__report_add(pass->check->report, COFFER_E_OVERLAP, COFFER_ERROR, entry->offset,
-                               "allocation %" PRIu64 ", %lu bytes at %" PRIu64 ", lies in %s", index,
+                               "allocation %" PRIu64 ", %lu bytes at %" PRIu64 ", overlaps %s", index,
                                (unsigned long)entry->size, entry->offset, pass->parts[i].name);
     }
 }
@@ -82,7 +82,7 @@ static void report_counts(const table_pass *pass)
         { pass->outside, COFFER_E_OUT_OF_BOUNDS, "are outside of the data region" },
         { pass->unsorted, COFFER_E_NOT_SORTED, "begin before the one in front of them" },
         { pass->overlapping, COFFER_E_OVERLAP, "overlap the one in front of them" },
-        { pass->in_parts, COFFER_E_OVERLAP, "lie in other parts of the file" },
+        { pass->in_parts, COFFER_E_OVERLAP, "overlap other parts of the file" },
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i].count > 1)

@@ -327,7 +327,7 @@ static coffer_status widen_scalar(coffer_pycauset_value *root, coffer__arena *me
     return status;
 }
 
-/* ---- What the result must be ---- */
+/* ---- Checking the result ---- */
 
 static coffer_status expect_map(const coffer_pycauset_value *root, const char *key, coffer_error *err)
 {

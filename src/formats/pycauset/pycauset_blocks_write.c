@@ -201,7 +201,7 @@ static void remove_child(const block_writer *writer, const char *name)
 typedef struct named_matrix {
     coffer_source *source;
     coffer_pycauset *matrix;
-    coffer__pycauset_manifest manifest; /* empty when there is no block matrix of that name */
+    coffer__pycauset_manifest manifest; /* empty when the file is not a block matrix */
 } named_matrix;
 
 static void named_open(named_matrix *named, const char *path)

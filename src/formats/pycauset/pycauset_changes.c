@@ -112,7 +112,7 @@ static coffer_status take_path(coffer__pycauset_change *out, coffer__arena *memo
     return COFFER_OK;
 }
 
-/* ---- What may not be set ---- */
+/* ---- Reserved keys ---- */
 
 static coffer_status refuse_reserved(const coffer_pycauset_changes *changes,
                                      const coffer__pycauset_change *change, coffer_error *err)

@@ -46,7 +46,7 @@ static coffer_status open_old(job *work, const char *path, coffer_error *err)
     return status;
 }
 
-/* The payload goes where every writer puts it. The generation stays what it was, so that it never stands for
+/* The payload goes where every writer puts it. The generation does not change, so that one number never means
  * two states of the same matrix. */
 static coffer_status write_new(coffer__sink *sink, const job *work, coffer_error *err)
 {

@@ -87,7 +87,8 @@ static void report_header(rescue *work)
 
 /* ---- One slot is good ---- */
 
-/* The second slot names the same state as the one before it; where there is none before, as the one after. */
+/* The other slot gets the state before the one of the good slot, or, without such a state, the one after it.
+ */
 static void restore_other_slot(rescue *work)
 {
     work->other = work->state;

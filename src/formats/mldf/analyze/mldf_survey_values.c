@@ -217,7 +217,7 @@ static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_s
                             : COFFER_OK;
 }
 
-/* Stands for the field and what the row says about the value; never 0. */
+/* A hash of the field and of what the row says about the value; never 0. */
 static uint32_t mark_of(size_t field, const coffer_mldf_entry *entry)
 {
     struct facts {

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 
 #define WORK_BYTES ((uint64_t)256 << 10) /* copied by one piece of work */
-#define WORK_VALUES ((size_t)512)        /* and at most so many values */
+#define WORK_VALUES ((size_t)512)        /* maximum number of values in one piece of work */
 #define GAP_MAX \
     ((uint64_t)16 << 10) /* bytes between two payloads that are read rather than a second read made */
 #define READ_MAX ((uint64_t)1 << 20) /* bytes in one read of several payloads */

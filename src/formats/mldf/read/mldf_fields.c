@@ -59,7 +59,7 @@ static coffer_status read_array(coffer_mldf_field *field, const uint8_t *argumen
     return COFFER_OK;
 }
 
-/* The arguments say only what the type lets them say; the dictionary stands there for any. */
+/* Which arguments count depends on the type; every type may have a dictionary. */
 static coffer_status read_arguments(coffer_mldf_field *field, const uint8_t *arguments, uint64_t place,
                                     coffer_error *err)
 {

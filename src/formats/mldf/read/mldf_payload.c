@@ -142,7 +142,8 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
     return status;
 }
 
-/* When several threads load it at the same time, the first one wins. *out is NULL if there is none. */
+/* When several threads load it at the same time, the first one wins. *out is NULL if the field has no
+ * dictionary. */
 static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *set, size_t field,
                                    coffer_error *err)
 {

@@ -96,8 +96,8 @@ static size_t descriptors_size(const coffer_mldf_writer *writer)
     return (size_t)writer->stride * writer->column_count;
 }
 
-/* Descriptors in front of the data stay where they are. Others would end up among the payloads, and no part
- * but the data may lie there. */
+/* Descriptors before the data stay where they are. Others would end up among the payloads, where only data is
+ * allowed. */
 static bool descriptors_stay(const coffer_mldf_writer *writer)
 {
     const coffer__mldf_header *old = &writer->base->set->header;

@@ -17,7 +17,7 @@ static void hash_of(uint64_t out[2], const coffer__buffer *bytes)
     coffer__hash_seeded(out, bytes->data ? bytes->data : (const uint8_t *)"", bytes->len, 0);
 }
 
-/* Another key would be found out too late: what only its owner can compute stands for it. */
+/* A keyed hash identifies the key, so that resuming with another key fails at once. */
 static void append_key(coffer__buffer *bytes, const coffer_mldf_writer *writer)
 {
     uint8_t hash[crypto_generichash_BYTES_MIN];

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* The number of the i-th field that is taken over. */
+/* The number of the i-th field to copy. */
 static size_t chosen(const size_t *fields, size_t i)
 {
     return fields ? fields[i] : i;

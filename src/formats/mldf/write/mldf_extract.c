@@ -204,9 +204,11 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
         status = coffer__mldf_compare_fields(job.writer, sets[0], sets[i], err);
         job.total += sets[i]->header.samples;
     }
-    for (size_t i = 0; i < count && !status; i++)
-        status = coffer__fail_input(err, copy_samples(&job, sets[i], &everything, err),
-                                    coffer_source_name(sets[i]->source));
+    for (size_t i = 0; i < count && !status; i++) {
+        status = copy_samples(&job, sets[i], &everything, err);
+        if (i > 0)
+            coffer__fail_input(err, status, coffer_source_name(sets[i]->source));
+    }
     return finish(job.writer, status, err);
 }
 

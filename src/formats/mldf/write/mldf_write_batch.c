@@ -32,7 +32,7 @@ static coffer_status write_run(coffer_mldf_writer *writer, run *gathered, coffer
     return status;
 }
 
-/* Offset of an equal payload in the file; 0 if there is none. */
+/* Offset of an equal payload in the file; 0 if the file does not have one. */
 static coffer_status find_equal(uint64_t *offset, const coffer_mldf_writer *writer,
                                 const coffer__mldf_item *item, const coffer__mldf_known *payload,
                                 coffer_error *err)

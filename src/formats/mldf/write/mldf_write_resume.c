@@ -55,7 +55,7 @@ static coffer_status check_header(revival *work, coffer_error *err)
     return COFFER_OK;
 }
 
-/* *whole is false for a record that was never finished: nothing behind it counts. */
+/* *whole is false for an unfinished record: everything after it is ignored. */
 static coffer_status read_record(bool *whole, record_front *front, revival *work, coffer_error *err)
 {
     const coffer_mldf_writer *writer = work->writer;
