@@ -1,7 +1,6 @@
 #include "mldf/class_map.h"
 
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -14,10 +13,19 @@ static size_t field_of(const coffer_mldf *set, const char *name, uint16_t type)
     return field != SIZE_MAX && coffer_mldf_field_at(set, field)->type == type ? field : SIZE_MAX;
 }
 
+/* FNV-1a, 32 bits. */
+static uint32_t hash(const char *name, size_t len)
+{
+    uint32_t value = 2166136261U;
+    for (size_t i = 0; i < len; i++)
+        value = (value ^ (uint8_t)name[i]) * 16777619U;
+    return value;
+}
+
 /* The slot of the name, or the free one where it belongs. */
 static class_entry *find(class_entry *slots, size_t capacity, const char *name, size_t len)
 {
-    size_t at = (size_t)coffer__hash(name, len) & (capacity - 1);
+    size_t at = hash(name, len) & (capacity - 1);
     while (slots[at].name && (slots[at].len != len || memcmp(slots[at].name, name, len) != 0))
         at = (at + 1) & (capacity - 1);
     return &slots[at];

@@ -118,12 +118,15 @@ static coffer_status run_pass(sample_pass *pass, coffer_error *err)
 {
     coffer__mldf_checker *check = pass->check;
     uint64_t pieces = coffer__mldf_row_pieces(&check->set);
-    coffer_status status;
-    if ((status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status =
-             coffer__mldf_run_pieces(check->pool, pieces, look_at_piece, pass, check->opts->progress, err)) ||
-        (status = report_pieces(pass, pieces, err)) ||
-        (status = coffer_source_intact(check->set.source, err)))
+    coffer_status status = coffer__mldf_survey_begin(&pass->survey, err);
+    if (!status)
+        status =
+            coffer__mldf_run_pieces(check->pool, pieces, look_at_piece, pass, check->opts->progress, err);
+    if (!status)
+        status = report_pieces(pass, pieces, err);
+    if (!status)
+        status = coffer_source_intact(check->set.source, err);
+    if (status)
         return status;
     if (pass->padded > 0)
         coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, pass->first_padded,

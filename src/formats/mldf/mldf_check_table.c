@@ -175,11 +175,13 @@ coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coff
 {
     const coffer_mldf *set = &check->set;
     uint64_t end = 0;
-    coffer_status status;
     *known = false;
     if (!(set->header.flags & COFFER_MLDF_CHECKSUMMED) || !check->has_table)
         return COFFER_OK;
-    if (check->has_schema && check->has_rows && (status = check_table_sum(check, err)))
+    coffer_status status = COFFER_OK;
+    if (check->has_schema && check->has_rows)
+        status = check_table_sum(check, err);
+    if (status)
         return status;
     if (!check->has_data || !check->table_in_order)
         return COFFER_OK;

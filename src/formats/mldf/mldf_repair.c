@@ -105,7 +105,9 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
                                mistake->text);
     }
     coffer_report_free(mistakes);
-    if (status || (status = coffer__mldf_settle_fields(set, err)))
+    if (!status)
+        status = coffer__mldf_settle_fields(set, err);
+    if (status)
         return status;
     work->renamed = coffer__calloc(set->schema.count ? set->schema.count : 1, sizeof *work->renamed);
     if (!work->renamed)

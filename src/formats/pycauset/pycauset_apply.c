@@ -279,7 +279,9 @@ static coffer_status find_signature(char out[COFFER__PYCAUSET_SIGNATURE_SIZE], c
     coffer_pycauset_value root = *before;
     coffer_pycauset_info info = { .rows = 0 };
     coffer_status status = apply_all(&root, memory, changes, "view", "", NULL, err);
-    if (status || (status = coffer__pycauset_interpret(&info, &root, COFFER_OFFSET_NONE, err)))
+    if (!status)
+        status = coffer__pycauset_interpret(&info, &root, COFFER_OFFSET_NONE, err);
+    if (status)
         return status;
     coffer__pycauset_view_signature(out, &info);
     return COFFER_OK;
@@ -409,11 +411,15 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
     *root = *before;
     if (!changes->system && coffer__pycauset_touches(changes, "cached"))
         status = find_signature(view_signature, memory, before, changes, err);
-    if (status || (status = apply_all(root, memory, changes, NULL, view_signature, sums, err)))
+    if (!status)
+        status = apply_all(root, memory, changes, NULL, view_signature, sums, err);
+    if (status)
         return status;
-    if (!changes->system && coffer__pycauset_touches(changes, "view") &&
-        !(status = turn_shape(root, memory, before, err)))
-        status = widen_scalar(root, memory, err);
+    if (!changes->system && coffer__pycauset_touches(changes, "view")) {
+        status = turn_shape(root, memory, before, err);
+        if (!status)
+            status = widen_scalar(root, memory, err);
+    }
     if (!status && !changes->system)
         status = expect_known_keys(root, before, changes, err);
     if (status)

@@ -127,8 +127,11 @@ static coffer_status say_manifest(coffer_pycauset_changes *says, const block_wri
     coffer_status status;
     if (json.failed)
         status = coffer__fail_no_memory(err, json.len);
-    else if (!(status = coffer_pycauset_changes_set_u64(says, "rows", rows, err)) &&
-             !(status = coffer_pycauset_changes_set_u64(says, "cols", cols, err)))
+    else
+        status = coffer_pycauset_changes_set_u64(says, "rows", rows, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_u64(says, "cols", cols, err);
+    if (!status)
         status =
             coffer_pycauset_changes_set_json(says, "block_manifest", (const char *)json.data, json.len, err);
     coffer__buffer_free(&json);
@@ -364,7 +367,9 @@ coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *
     writer.blocks = coffer__calloc(writer.count, sizeof *writer.blocks);
     if (!writer.folder || !writer.blocks)
         status = coffer__fail_no_memory(err, writer.count * sizeof *writer.blocks);
-    else if (!(status = open_blocks(&writer, children, err))) {
+    else
+        status = open_blocks(&writer, children, err);
+    if (!status) {
         named_open(&old, path);
         status = write_files(&writer, err);
         if (!status)

@@ -148,9 +148,11 @@ static coffer_status compose(coffer__pycauset_tree *tree, coffer_pycauset_info *
     coffer_status status = COFFER_OK;
     if (coffer__pycauset_wants_checksums(changes))
         status = sum_payload(&sums, editor, err);
-    if (status ||
-        (status = coffer__pycauset_apply(&root, &memory, editor->metadata.root, changes, &sums, err)) ||
-        (status = encode(editor, root, place, err)))
+    if (!status)
+        status = coffer__pycauset_apply(&root, &memory, editor->metadata.root, changes, &sums, err);
+    if (!status)
+        status = encode(editor, root, place, err);
+    if (status)
         goto out;
     *info = editor->info;
     /* Nothing else that a change may touch says what the payload is. */

@@ -87,7 +87,7 @@ static void report_header(rescue *work)
 
 /* ---- One slot is good ---- */
 
-/* The other slot gets the state before the one of the good slot, or, without such a state, the one after it.
+/* The other slot names the same state, numbered as the generation before it; 1 where that would be below 0.
  */
 static void restore_other_slot(rescue *work)
 {

@@ -262,7 +262,9 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     job.workers = workers_new(matrix, coffer__work_threads(work));
     if (!job.sums || !job.workers)
         status = coffer__fail_no_memory(err, units * sizeof *job.sums);
-    else if (!(status = coffer__work_run(work, units, sum_unit, &job, err)))
+    else
+        status = coffer__work_run(work, units, sum_unit, &job, err);
+    if (!status)
         status = coffer__pycauset_payload_intact(&job.workers[0].payload, err);
     if (!status)
         take_units(out, &job, units, info, how);

@@ -106,9 +106,12 @@ static coffer_status run_pass(damage_pass *pass, coffer__mldf_sums *sums, coffer
         status = coffer__mldf_survey_sums(sums, set, pool, progress, err);
         pass->survey.sums = sums;
     }
-    if (status || (status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status =
-             coffer__mldf_run_pieces(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err)))
+    if (!status)
+        status = coffer__mldf_survey_begin(&pass->survey, err);
+    if (!status)
+        status =
+            coffer__mldf_run_pieces(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err);
+    if (status)
         return status;
     return coffer_source_intact(set->source, err);
 }
@@ -133,7 +136,9 @@ coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, cons
         status = coffer__fail_no_memory(err, words * sizeof *pass.damaged);
     else if (words > 0)
         status = run_pass(&pass, &sums, pool, options.progress, err);
-    if (!status && !(status = list_numbers(samples, &pass, err)))
+    if (!status)
+        status = list_numbers(samples, &pass, err);
+    if (!status)
         *count = atomic_load(&pass.count);
     for (uint32_t i = 0; pass.surveyors && i < threads; i++)
         coffer__mldf_surveyor_free(&pass.surveyors[i], set);

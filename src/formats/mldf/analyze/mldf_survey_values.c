@@ -128,8 +128,10 @@ static coffer_status locate(uint64_t *index, bool *found, const coffer_mldf *set
             return COFFER_OK;
         }
     }
-    if (status || (status = coffer__mldf_find_allocation(&allocation, index, found, set, entry->offset,
-                                                         entry->size, err)))
+    if (!status)
+        status =
+            coffer__mldf_find_allocation(&allocation, index, found, set, entry->offset, entry->size, err);
+    if (status)
         return status;
     if (*found)
         surveyor->hint = *index + 1;
@@ -197,9 +199,11 @@ static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_s
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = COFFER_OK;
     if (!stored) {
-        if ((status = coffer__mldf_bytes_reserve(&surveyor->stored, value->size, err)) ||
-            (status =
-                 coffer_source_read_at(surveyor->stored.data, set->source, value->offset, value->size, err)))
+        status = coffer__mldf_bytes_reserve(&surveyor->stored, value->size, err);
+        if (!status)
+            status =
+                coffer_source_read_at(surveyor->stored.data, set->source, value->offset, value->size, err);
+        if (status)
             return status;
         stored = bytes = surveyor->stored.data;
     }

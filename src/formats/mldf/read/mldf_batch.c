@@ -198,39 +198,39 @@ static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_m
 /* After damage there are holes between contiguous values. */
 static void close_holes(const coffer_mldf_batch *batch, size_t target)
 {
-    const coffer_mldf_target *of = &batch->targets[target];
-    uint8_t *data = of->data;
+    const coffer_mldf_target *output = &batch->targets[target];
+    uint8_t *data = output->data;
     uint64_t at = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const coffer__mldf_wanted *wanted = &batch->wanted[i * batch->target_count + target];
-        of->offsets[i] = at;
+        output->offsets[i] = at;
         if (wanted->state != COFFER__MLDF_DONE)
             continue;
         if (wanted->to != at)
             memmove(data + at, data + wanted->to, wanted->value_size);
         at += wanted->value_size;
     }
-    of->offsets[batch->count] = at;
+    output->offsets[batch->count] = at;
 }
 
 static void put_sizes(const coffer_mldf_batch *batch, size_t target)
 {
-    const coffer_mldf_target *of = &batch->targets[target];
-    const coffer_mldf_field *field = &batch->set->schema.fields[of->field];
+    const coffer_mldf_target *output = &batch->targets[target];
+    const coffer_mldf_field *field = &batch->set->schema.fields[output->field];
     bool in_row = !coffer__mldf_has_payload(field->kind);
-    size_t width = of->stride ? of->stride : field->row_size;
+    size_t width = output->stride ? output->stride : field->row_size;
     for (size_t i = 0; i < batch->count; i++) {
         const coffer__mldf_wanted *wanted = &batch->wanted[i * batch->target_count + target];
-        if (of->sizes)
-            of->sizes[i] = in_row                               ? field->row_size
-                           : wanted->state == COFFER__MLDF_DONE ? wanted->value_size
-                                                                : 0;
-        if (of->offsets && (in_row || of->stride > 0))
-            of->offsets[i] = i * width;
+        if (output->sizes)
+            output->sizes[i] = in_row                               ? field->row_size
+                               : wanted->state == COFFER__MLDF_DONE ? wanted->value_size
+                                                                    : 0;
+        if (output->offsets && (in_row || output->stride > 0))
+            output->offsets[i] = i * width;
     }
-    if (of->offsets && (in_row || of->stride > 0))
-        of->offsets[batch->count] = batch->count * width;
-    else if (of->offsets)
+    if (output->offsets && (in_row || output->stride > 0))
+        output->offsets[batch->count] = batch->count * width;
+    else if (output->offsets)
         close_holes(batch, target);
 }
 
@@ -278,9 +278,15 @@ coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *s
     coffer_status status = begin(batch, samples, count, targets, target_count, err);
     for (size_t t = 0; !status && t < target_count; t++)
         status = check_target(batch, &batch->targets[t], err);
-    if (status || (status = coffer__mldf_batch_rows(batch, err)) ||
-        (status = coffer__mldf_batch_sizes(batch, err)) || (status = coffer__mldf_batch_values(batch, err)) ||
-        (status = coffer_source_intact(batch->set->source, err)))
+    if (!status)
+        status = coffer__mldf_batch_rows(batch, err);
+    if (!status)
+        status = coffer__mldf_batch_sizes(batch, err);
+    if (!status)
+        status = coffer__mldf_batch_values(batch, err);
+    if (!status)
+        status = coffer_source_intact(batch->set->source, err);
+    if (status)
         return status;
     for (size_t t = 0; t < target_count; t++)
         put_sizes(batch, t);

@@ -53,10 +53,12 @@ static coffer_status put_value(coffer_mldf_batch *batch, coffer__mldf_batch_work
             return status;
         memcpy(room.data, stored, wanted->size);
         size = wanted->size;
-    } else if ((status = coffer__mldf_batch_value(&room, &size, batch, worker, wanted, stored, crc, err))) {
-        if (room.too_small)
+    } else {
+        status = coffer__mldf_batch_value(&room, &size, batch, worker, wanted, stored, crc, err);
+        if (status && room.too_small)
             wanted->state = COFFER__MLDF_TOO_LARGE;
-        return status;
+        if (status)
+            return status;
     }
     wanted->value_size = (uint32_t)size;
     wanted->state = COFFER__MLDF_DONE;

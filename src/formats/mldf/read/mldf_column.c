@@ -62,10 +62,10 @@ static coffer_status check_column(const coffer_mldf *set, size_t field, uint64_t
 {
     if (field >= set->schema.count)
         return coffer__mldf_check_index(set, 0, field, err);
-    const coffer_mldf_field *of = &set->schema.fields[field];
-    if (of->kind != COFFER_MLDF_ENTRY_INT && of->kind != COFFER_MLDF_ENTRY_FLOAT)
+    const coffer_mldf_field *descriptor = &set->schema.fields[field];
+    if (descriptor->kind != COFFER_MLDF_ENTRY_INT && descriptor->kind != COFFER_MLDF_ENTRY_FLOAT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %s does not contain scalars", of->name);
+                            "field %s does not contain scalars", descriptor->name);
     if (!coffer__range_fits(first, count, set->header.samples))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                             "%" PRIu64 " samples from %" PRIu64 " on are not there: the set has %" PRIu64,
@@ -94,7 +94,9 @@ coffer_status coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t 
     if (!coffer_source_view(set->source, job.place, sizeof(uint64_t)) &&
         !(job.scratch = coffer__alloc_array(coffer__pool_threads(pool), PIECE_BYTES + job.stride)))
         status = coffer__fail_no_memory(err, PIECE_BYTES);
-    else if (!(status = coffer__pool_run(pool, pieces, gather_piece, &job, err)))
+    else
+        status = coffer__pool_run(pool, pieces, gather_piece, &job, err);
+    if (!status)
         status = coffer_source_intact(set->source, err);
     coffer__free(job.scratch);
     coffer__pool_free(pool);

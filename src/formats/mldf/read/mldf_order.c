@@ -12,12 +12,12 @@
 COFFER__INIT_FUNCTION(coffer_mldf_order, COFFER_MLDF_ORDER_INIT)
 COFFER__INIT_FUNCTION(coffer_mldf_order_opts, COFFER_MLDF_ORDER_OPTS_INIT)
 
-static coffer_status check_share(const char *what, uint32_t number, uint32_t of, coffer_error *err)
+static coffer_status check_share(const char *what, uint32_t number, uint32_t total, coffer_error *err)
 {
-    if (number < of)
+    if (number < total)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s %lu of %lu: the first is 0",
-                        what, (unsigned long)number, (unsigned long)of);
+                        what, (unsigned long)number, (unsigned long)total);
 }
 
 coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_count,

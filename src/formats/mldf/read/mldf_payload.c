@@ -108,32 +108,35 @@ void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary)
 static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer_mldf *set, size_t field,
                                      coffer_error *err)
 {
-    const coffer_mldf_field *of = &set->schema.fields[field];
+    const coffer_mldf_field *descriptor = &set->schema.fields[field];
     coffer__mldf_dictionary *dictionary = NULL;
     uint8_t *bytes = NULL;
     coffer_status status;
-    if (of->dictionary_size > set->limits.memory_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, of->dictionary_offset,
-                            "field %s: its dictionary has %lu bytes, the limit is %" PRIu64, of->name,
-                            (unsigned long)of->dictionary_size, set->limits.memory_bytes);
-    if (of->dictionary_offset < set->header.data ||
-        !coffer__range_fits(of->dictionary_offset, of->dictionary_size, set->header.table))
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, of->dictionary_offset,
+    if (descriptor->dictionary_size > set->limits.memory_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, descriptor->dictionary_offset,
+                            "field %s: its dictionary has %lu bytes, the limit is %" PRIu64, descriptor->name,
+                            (unsigned long)descriptor->dictionary_size, set->limits.memory_bytes);
+    if (descriptor->dictionary_offset < set->header.data ||
+        !coffer__range_fits(descriptor->dictionary_offset, descriptor->dictionary_size, set->header.table))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, descriptor->dictionary_offset,
                             "field %s: its dictionary, %lu bytes at %" PRIu64
                             ", is not in the data region, %" PRIu64 " to "
                             "%" PRIu64,
-                            of->name, (unsigned long)of->dictionary_size, of->dictionary_offset,
-                            set->header.data, set->header.table);
-    bytes = coffer__malloc(of->dictionary_size);
+                            descriptor->name, (unsigned long)descriptor->dictionary_size,
+                            descriptor->dictionary_offset, set->header.data, set->header.table);
+    bytes = coffer__malloc(descriptor->dictionary_size);
     dictionary = coffer__calloc(1, sizeof *dictionary);
     if (!bytes || !dictionary)
-        status = coffer__fail_no_memory(err, of->dictionary_size);
-    else if (!(status = coffer_source_read_at(bytes, set->source, of->dictionary_offset, of->dictionary_size,
-                                              err)) &&
-             !(dictionary->ready = ZSTD_createDDict(bytes, of->dictionary_size)))
-        status = coffer__fail(err, COFFER_E_BAD_VALUE, of->dictionary_offset,
-                              "field %s: %lu bytes are not a zstd dictionary", of->name,
-                              (unsigned long)of->dictionary_size);
+        status = coffer__fail_no_memory(err, descriptor->dictionary_size);
+    else
+        status = coffer_source_read_at(bytes, set->source, descriptor->dictionary_offset,
+                                       descriptor->dictionary_size, err);
+    if (!status)
+        dictionary->ready = ZSTD_createDDict(bytes, descriptor->dictionary_size);
+    if (!status && !dictionary->ready)
+        status = coffer__fail(err, COFFER_E_BAD_VALUE, descriptor->dictionary_offset,
+                              "field %s: %lu bytes are not a zstd dictionary", descriptor->name,
+                              (unsigned long)descriptor->dictionary_size);
     coffer__free(bytes);
     if (status)
         coffer__mldf_dictionary_free(dictionary);
@@ -322,8 +325,10 @@ coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer_
             return status;
         plain -= COFFER__MLDF_SEAL_SIZE;
         stored = zstd ? frame.data : room->data;
-    } else if ((status = coffer__mldf_expect_not_sealed(set, value, stored, err))) {
-        return status;
+    } else {
+        status = coffer__mldf_expect_not_sealed(set, value, stored, err);
+        if (status)
+            return status;
     }
     if (zstd)
         return decompress(room, size, decoder, set, value, stored, plain, err);

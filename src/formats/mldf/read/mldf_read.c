@@ -28,8 +28,8 @@ coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, ui
             (unsigned long)entry->size, entry->offset, header->data, header->table);
     if (!set->verify || (entry->size == 0 && entry->offset == header->data))
         return COFFER_OK;
-    if ((status =
-             coffer__mldf_find_allocation(&found, NULL, &is_there, set, entry->offset, entry->size, err)))
+    status = coffer__mldf_find_allocation(&found, NULL, &is_there, set, entry->offset, entry->size, err);
+    if (status)
         return status;
     if (!is_there)
         return coffer__mldf_fail_value(err, COFFER_E_DANGLING_REFERENCE,
@@ -81,9 +81,10 @@ static coffer_status read_payload(coffer_bytes *out, const coffer_mldf *set, con
         return status;
     if (view)
         memcpy(out->data, view, value->size);
-    else if ((status = coffer_source_read_at(out->data, set->source, value->offset, value->size, err)))
-        return status;
-    status = coffer__mldf_check_crc(set, value, out->data, crc, err);
+    else
+        status = coffer_source_read_at(out->data, set->source, value->offset, value->size, err);
+    if (!status)
+        status = coffer__mldf_check_crc(set, value, out->data, crc, err);
     if (!status)
         out->size = value->size;
     return status;
@@ -101,12 +102,19 @@ static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, con
     coffer_status status = COFFER_OK;
     if (!decoder)
         return COFFER_E_NO_MEMORY;
-    if (!stored && !(status = coffer__mldf_bytes_reserve(&own, value->size, err)) &&
-        !(status = coffer_source_read_at(own.data, set->source, value->offset, value->size, err)))
+    if (!stored) {
+        status = coffer__mldf_bytes_reserve(&own, value->size, err);
+        if (!status)
+            status = coffer_source_read_at(own.data, set->source, value->offset, value->size, err);
         stored = own.data;
-    if (!status && !(status = coffer__mldf_check_crc(set, value, stored, crc, err)) &&
-        !(status = coffer__mldf_reserve(&room, 0, err)) &&
-        !(status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err)))
+    }
+    if (!status)
+        status = coffer__mldf_check_crc(set, value, stored, crc, err);
+    if (!status)
+        status = coffer__mldf_reserve(&room, 0, err);
+    if (!status)
+        status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err);
+    if (!status)
         out->size = size;
     coffer_free(own.data);
     coffer__mldf_give_decoder(set, decoder);
@@ -117,12 +125,12 @@ static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, con
 static coffer_status look_at_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
                                    size_t field, coffer_error *err)
 {
-    const coffer_mldf_field *of = &set->schema.fields[field];
+    const coffer_mldf_field *descriptor = &set->schema.fields[field];
     const uint8_t *at =
-        coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field), of->row_size);
+        coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field), descriptor->row_size);
     if (!at)
         return coffer__mldf_read_entry(out, set, sample, field, err);
-    coffer__mldf_load_entry(out, of->kind, at);
+    coffer__mldf_load_entry(out, descriptor->kind, at);
     return COFFER_OK;
 }
 

@@ -155,9 +155,11 @@ coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf
         const uint8_t *rows = coffer_source_view(set->source, place, n * row_size);
         if (!rows && !scratch && !(scratch = coffer__malloc(at_once * row_size)))
             status = coffer__fail_no_memory(err, at_once * row_size);
-        else if (!rows && !(status = coffer_source_read_at(scratch, set->source, place, n * row_size, err)))
+        if (!status && !rows) {
+            status = coffer_source_read_at(scratch, set->source, place, n * row_size, err);
             rows = scratch;
-        if (rows)
+        }
+        if (!status)
             load_entries((uint8_t *)out + done * stride, stride, set, field, rows, n);
         done += n;
     }

@@ -154,8 +154,8 @@ coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t 
     }
     for (size_t i = 0; i < count; i++) {
         laid_out[i] = (coffer_mldf_field)COFFER_MLDF_FIELD_INIT;
-        if ((status =
-                 coffer__take_options(&laid_out[i], sizeof *laid_out, coffer__stride_at(fields, i), err)))
+        status = coffer__take_options(&laid_out[i], sizeof *laid_out, coffer__stride_at(fields, i), err);
+        if (status)
             goto out;
     }
     status = check_fields(laid_out, count, err);

@@ -185,7 +185,10 @@ coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *s
         return coffer__mldf_fail_value(err, COFFER_E_SIZE_MISMATCH, entry.offset, set, sample, field,
                                        "%zu bytes are not a multiple of the id size, %zu", out_u32->size,
                                        width);
-    if (width == sizeof(uint16_t) && !(status = double_room(out_u32, err)))
+    if (width != sizeof(uint16_t))
+        return COFFER_OK;
+    status = double_room(out_u32, err);
+    if (!status)
         widen_ids(out_u32);
     return status;
 }

@@ -236,9 +236,9 @@ static coffer_status write_tables(copying *work, coffer__mldf_header *head, coff
     const coffer_mldf *set = writer->base->set;
     const coffer__mldf_header *old = &set->header;
     bool agrees = true;
-    coffer_status status;
-    if ((status =
-             pass(work, old->descriptors, (uint64_t)set->schema.stride * old->fields, false, false, err)))
+    coffer_status status =
+        pass(work, old->descriptors, (uint64_t)set->schema.stride * old->fields, false, false, err);
+    if (status)
         return status;
     head->metadata = writer->out.position;
     status =

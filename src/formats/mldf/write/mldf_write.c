@@ -159,11 +159,11 @@ coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_e
 
 coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t field, coffer_error *err)
 {
-    coffer_mldf_field *of = &writer->columns[field].field;
-    if (!of->dictionary || of->dictionary_offset != 0)
+    coffer_mldf_field *descriptor = &writer->columns[field].field;
+    if (!descriptor->dictionary || descriptor->dictionary_offset != 0)
         return COFFER_OK;
-    of->dictionary_offset = writer->out.position;
-    return coffer__mldf_store_payload(writer, of->dictionary, of->dictionary_size, err);
+    descriptor->dictionary_offset = writer->out.position;
+    return coffer__mldf_store_payload(writer, descriptor->dictionary, descriptor->dictionary_size, err);
 }
 
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err)

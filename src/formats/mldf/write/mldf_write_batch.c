@@ -97,14 +97,18 @@ coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err)
     coffer__mldf_batch_out *batch = &writer->batch;
     size_t finished = batch->row_count * writer->row_size;
     coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status;
     if (batch->item_count == 0 && finished == 0)
         return COFFER_OK;
-    if ((writer->base && (status = coffer__mldf_base_begin(writer, &failure))) ||
-        (status = write_batch(writer, &failure)) ||
-        (status = coffer__mldf_spill_add(&writer->rows, batch->rows.data, finished, &failure)) ||
-        (writer->checkpoint &&
-         (status = coffer__mldf_checkpoint_add(writer, batch->rows.data, finished, &failure))))
+    coffer_status status = COFFER_OK;
+    if (writer->base)
+        status = coffer__mldf_base_begin(writer, &failure);
+    if (!status)
+        status = write_batch(writer, &failure);
+    if (!status)
+        status = coffer__mldf_spill_add(&writer->rows, batch->rows.data, finished, &failure);
+    if (!status && writer->checkpoint)
+        status = coffer__mldf_checkpoint_add(writer, batch->rows.data, finished, &failure);
+    if (status)
         return coffer__sticky_keep(&writer->sticky, status, &failure, err);
     writer->begun_on_disk = writer->begun_on_disk || has_unfinished(batch);
     memmove(batch->rows.data, batch->rows.data + finished, writer->row_size);

@@ -174,8 +174,10 @@ static coffer_status take_records(revival *work, coffer_error *err)
     coffer_status status = COFFER_OK;
     work->writer->checkpoint->position = CHECKPOINT_HEADER_SIZE;
     while (!status && whole) {
-        if ((status = read_record(&whole, &front, work, err)) || !whole ||
-            (status = sum_data(&crc, work, front.end, err)))
+        status = read_record(&whole, &front, work, err);
+        if (!status && whole)
+            status = sum_data(&crc, work, front.end, err);
+        if (status || !whole)
             break;
         whole = crc == front.crc;
         if (whole)
@@ -211,11 +213,16 @@ static coffer_status revive(coffer_mldf_writer *writer, coffer_error *err)
     if (!work.piece)
         return coffer__fail_no_memory(err, PIECE);
     work.data_size = coffer__sink_position(writer->out.sink);
-    if ((status = coffer__sink_read_back(&work.data, writer->out.sink, err)) ||
-        (status =
-             coffer__file_size(&work.rows_size, writer->checkpoint->fd, writer->checkpoint->path, err)) ||
-        (status = check_header(&work, err)) || (status = skip_front(writer, err)) ||
-        (status = take_records(&work, err)))
+    status = coffer__sink_read_back(&work.data, writer->out.sink, err);
+    if (!status)
+        status = coffer__file_size(&work.rows_size, writer->checkpoint->fd, writer->checkpoint->path, err);
+    if (!status)
+        status = check_header(&work, err);
+    if (!status)
+        status = skip_front(writer, err);
+    if (!status)
+        status = take_records(&work, err);
+    if (status)
         goto out;
     if (writer->checkpoint->position == CHECKPOINT_HEADER_SIZE) {
         status =
