@@ -1,5 +1,6 @@
 /* split, for training sets: by shares or by a number of samples, in order or shuffled. */
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"

@@ -388,11 +388,11 @@ static coffer_status expect_known_keys(const coffer_pycauset_value *root, const 
     }
     if (!status && coffer__pycauset_touches(changes, "seed"))
         status = expect_seed(root, before, err);
-    if (!status && coffer__pycauset_touches(changes, "view"))
-        status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err);
-    if (status)
+    if (status || !coffer__pycauset_touches(changes, "view"))
+        return status;
+    if (coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err))
         return coffer__fail_prefix(err, COFFER_E_INVALID_ARGUMENT, "the new view is not valid");
-    return status;
+    return COFFER_OK;
 }
 
 coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__arena *memory,

@@ -61,17 +61,17 @@ typedef struct stats_job {
 static void add_piece(coffer__summary *summary, const stats_job *job, double *wide,
                       const coffer__pycauset_stored_row *from, uint64_t count)
 {
-    coffer__pycauset_stored_row at = *from;
+    coffer__pycauset_stored_row row = *from;
     if (job->direct) {
         coffer__summary_add(summary, from->bytes, job->grid.dtype, (size_t)count);
         return;
     }
     for (uint64_t done = 0; done < count; done += CHUNK) {
         size_t n = (size_t)(count - done < CHUNK ? count - done : CHUNK);
-        at.bytes = from->bytes + done * job->grid.element;
+        row.bytes = from->bytes + done * job->grid.element;
         if (from->imaginary)
-            at.imaginary = from->imaginary + done * job->grid.element;
-        coffer__pycauset_expand_row(wide, &job->recipe, &at, n);
+            row.imaginary = from->imaginary + done * job->grid.element;
+        coffer__pycauset_expand_row(wide, &job->recipe, &row, n);
         coffer__summary_add(summary, wide, job->recipe.to, n);
     }
 }

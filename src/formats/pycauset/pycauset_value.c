@@ -230,15 +230,15 @@ static const coffer_pycauset_value *find_in_array(const coffer_pycauset_value *a
 
 const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_pycauset_value *map, const char *path)
 {
-    const coffer_pycauset_value *at = map;
-    while (path && at) {
+    const coffer_pycauset_value *found = map;
+    while (path && found) {
         step part = next_step(&path);
-        if (is_kind(at, COFFER_PYCAUSET_MAP))
-            at = find_in_map(at, part);
+        if (is_kind(found, COFFER_PYCAUSET_MAP))
+            found = find_in_map(found, part);
         else
-            at = is_kind(at, COFFER_PYCAUSET_ARRAY) ? find_in_array(at, part) : NULL;
+            found = is_kind(found, COFFER_PYCAUSET_ARRAY) ? find_in_array(found, part) : NULL;
     }
-    return at;
+    return found;
 }
 
 size_t coffer__pycauset_push_key(coffer__buffer *path, const coffer_pycauset_value *child)
@@ -297,18 +297,18 @@ static const char *copy_text(char **next, const char *text, size_t len)
     return own;
 }
 
-static void copy(coffer_pycauset_value *to, coffer_pycauset_value **next, char **next_text)
+static void copy(coffer_pycauset_value *value, coffer_pycauset_value **next, char **next_text)
 {
-    if (has_text(to))
-        to->as.text = copy_text(next_text, to->as.text, to->count);
-    if (!has_children(to) || to->count == 0)
+    if (has_text(value))
+        value->as.text = copy_text(next_text, value->as.text, value->count);
+    if (!has_children(value) || value->count == 0)
         return;
     coffer_pycauset_value *children = *next;
-    *next += to->count;
-    memcpy(children, to->as.children, to->count * sizeof *children);
-    to->as.children = children;
-    for (uint32_t i = 0; i < to->count; i++) {
-        if (to->kind == COFFER_PYCAUSET_MAP)
+    *next += value->count;
+    memcpy(children, value->as.children, value->count * sizeof *children);
+    value->as.children = children;
+    for (uint32_t i = 0; i < value->count; i++) {
+        if (value->kind == COFFER_PYCAUSET_MAP)
             children[i].key = copy_text(next_text, children[i].key, children[i].key_len);
         copy(&children[i], next, next_text);
     }

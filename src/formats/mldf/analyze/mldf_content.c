@@ -92,16 +92,16 @@ static coffer_status check_audio(const content *value, coffer_error *err)
 
 static coffer_status check_hierarchy(const content *value, coffer_error *err)
 {
-    coffer__cursor at = coffer__cursor_over(value->bytes, value->size, 0);
-    uint32_t count = coffer__cursor_u32(&at), last = 0;
-    if (at.failed || count > coffer__cursor_left(&at) / sizeof(uint32_t))
+    coffer__cursor cursor = coffer__cursor_over(value->bytes, value->size, 0);
+    uint32_t count = coffer__cursor_u32(&cursor), last = 0;
+    if (cursor.failed || count > coffer__cursor_left(&cursor) / sizeof(uint32_t))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "the ends of its %lu texts do not fit into %zu bytes", (unsigned long)count,
                             value->size);
-    size_t text_len = coffer__cursor_left(&at) - count * sizeof(uint32_t);
+    size_t text_len = coffer__cursor_left(&cursor) - count * sizeof(uint32_t);
     const uint8_t *text = value->bytes + (value->size - text_len);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t end = coffer__cursor_u32(&at);
+        uint32_t end = coffer__cursor_u32(&cursor);
         if (end < last || end > text_len)
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                                 "text %lu ends at %lu, after %lu, of %zu bytes", (unsigned long)i,
@@ -120,19 +120,19 @@ static coffer_status check_hierarchy(const content *value, coffer_error *err)
 
 static coffer_status check_multimodal(const content *value, coffer_error *err)
 {
-    coffer__cursor at = coffer__cursor_over(value->bytes, value->size, 0);
-    uint32_t count = coffer__cursor_u32(&at);
-    for (uint32_t i = 0; i < count && !at.failed; i++) {
-        coffer__cursor_skip(&at, sizeof(uint16_t));
-        uint16_t name_len = coffer__cursor_u16(&at);
-        uint32_t size = coffer__cursor_u32(&at);
-        const uint8_t *name = coffer__cursor_bytes(&at, name_len);
-        coffer__cursor_skip(&at, size);
-        if (!at.failed && check_utf8(name, name_len, NULL) != COFFER_OK)
+    coffer__cursor cursor = coffer__cursor_over(value->bytes, value->size, 0);
+    uint32_t count = coffer__cursor_u32(&cursor);
+    for (uint32_t i = 0; i < count && !cursor.failed; i++) {
+        coffer__cursor_skip(&cursor, sizeof(uint16_t));
+        uint16_t name_len = coffer__cursor_u16(&cursor);
+        uint32_t size = coffer__cursor_u32(&cursor);
+        const uint8_t *name = coffer__cursor_bytes(&cursor, name_len);
+        coffer__cursor_skip(&cursor, size);
+        if (!cursor.failed && check_utf8(name, name_len, NULL) != COFFER_OK)
             return coffer__fail(err, COFFER_E_BAD_TEXT, COFFER_OFFSET_NONE,
                                 "the name of part %lu is not UTF-8", (unsigned long)i);
     }
-    if (at.failed || coffer__cursor_left(&at) > 0)
+    if (cursor.failed || coffer__cursor_left(&cursor) > 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "its %lu parts do not take just the %zu bytes there are", (unsigned long)count,
                             value->size);

@@ -182,12 +182,12 @@ static coffer_status check_places(const set_change *change, const place *places,
     return status;
 }
 
-static coffer_status replace_one(set_change *change, const place *at, coffer_mldf_fill fill, void *context,
+static coffer_status replace_one(set_change *change, const place *where, coffer_mldf_fill fill, void *context,
                                  coffer_error *err)
 {
-    const coffer_mldf_field *field = &change->writer->columns[at->field].field;
+    const coffer_mldf_field *field = &change->writer->columns[where->field].field;
     memset(coffer__mldf_current_row(change->writer) + field->row_offset, 0, field->row_size);
-    return call_fill(change, fill, context, at->sample, at->field, err);
+    return call_fill(change, fill, context, where->sample, where->field, err);
 }
 
 static coffer_status replace_all(set_change *change, const place *places, size_t count, coffer_mldf_fill fill,
