@@ -178,13 +178,14 @@ static coffer_status copy_block(block_writer *writer, block_source *block, coffe
         return coffer__fail_no_memory(err, NAME_SIZE);
     bool existed = coffer__os_stat(path, &before) == 0;
     coffer_status status = coffer__sink_create(&sink, path, &sink_opts, err);
-    if (!status)
+    if (!status) {
         status =
             coffer__sink_copy_source(sink, block->source, 0, coffer_source_size(block->source), NULL, err);
-    if (status)
-        coffer__sink_discard(sink);
-    else if (!status)
-        status = coffer__sink_commit(sink, err);
+        if (status)
+            coffer__sink_discard(sink);
+        else
+            status = coffer__sink_commit(sink, err);
+    }
     block->made = !existed; /* a failure may come after the file has its name */
     coffer__free(path);
     return status;
