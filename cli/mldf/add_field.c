@@ -120,7 +120,7 @@ static coffer_status fill_from_npy(field_job *job, coffer_mldf_writer *writer, u
         return coffer__fail_no_memory(err, size);
     coffer_status status =
         coffer_source_read_at(bytes, job->values, npy->data_offset + sample * size, size, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (coffer__dataset_is_array(job->field.type)) {
         if (npy->fields[0].big_endian)
@@ -148,7 +148,7 @@ static coffer_status read_line(field_job *job, bool *more, coffer_error *err)
     while (job->offset < size) {
         size_t len = size - job->offset < PIECE ? (size_t)(size - job->offset) : PIECE;
         coffer_status status = coffer_source_read_at(piece, job->values, job->offset, len, err);
-        if (status != COFFER_OK)
+        if (status)
             return status;
         const uint8_t *end = memchr(piece, '\n', len);
         size_t taken = end ? (size_t)(end - piece) : len;
@@ -170,14 +170,14 @@ static coffer_status fill_from_line(field_job *job, coffer_mldf_writer *writer, 
     bool more;
     uint64_t begin = job->offset;
     coffer_status status = read_line(job, &more, err);
-    if (status == COFFER_OK && !more)
+    if (!status && !more)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "it has %" PRIu64 " lines, the set has %" PRIu64 " samples", sample,
                               coffer_mldf_sample_count(job->set));
-    if (status == COFFER_OK)
+    if (!status)
         status =
             coffer__json_parse(&json, coffer__buffer_text(&job->line), job->line.len, begin, &limits, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         const coffer__json_value *value = coffer__json_root(json);
         if (value->kind == COFFER__JSON_OBJECT && coffer__json_find(value, job->field.name))
             value = coffer__json_find(value, job->field.name);
@@ -195,7 +195,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
     if (job->values)
         status = job->is_npy ? fill_from_npy(job, writer, sample, field, &job->value_error)
                              : fill_from_line(job, writer, sample, field, &job->value_error);
-    return status == COFFER_OK ? COFFER_OK : coffer__fail_copy(err, &job->value_error);
+    return !status ? COFFER_OK : coffer__fail_copy(err, &job->value_error);
 }
 
 /* ---- The commit ---- */
@@ -242,9 +242,9 @@ static int add(field_job *job, const cli_key *key)
         cli_finish_signals();
     term_progress_end(&bar);
     sample_input_free(&job->input);
-    if (status == COFFER_OK)
+    if (!status)
         return report(job);
-    if (job->value_error.status != COFFER_OK)
+    if (job->value_error.status)
         return cli_fail(cli_value(job->args, "values"), &err, "nothing was changed");
     return err.status == COFFER_E_INVALID_ARGUMENT ? cli_usage(job->args, "%s", err.text)
                                                    : mldf_fail(cli_operand(job->args, 0), &err);

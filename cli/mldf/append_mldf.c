@@ -72,7 +72,7 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     coffer_node *packed = NULL;
     int fd;
     coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     job->temporary_is_there = true;
     coffer__os_close(fd);
@@ -88,7 +88,7 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     opts.progress = &job->bar.progress;
     term_progress_start(&job->bar, "packing", "samples");
     status = coffer_node_new(&packed, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_pack(packed, &job->in_path, 1, job->temporary, &opts, err);
     coffer_node_free(packed);
     term_progress_end(&job->bar);
@@ -112,9 +112,9 @@ static coffer_status open_new(append_job *job, coffer_error *err)
     opts.verify = true;
     if (!is_set(job->in_path))
         status = pack_first(job, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_source_open(&job->src, job->temporary ? job->temporary : job->in_path, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_open(&job->new_set, job->src, &opts, err);
     /* Open files need no name: nothing is left of it whatever happens from here on. */
     remove_temporary(job);
@@ -189,38 +189,36 @@ static coffer_status copy_value(append_job *job, coffer_mldf_writer *writer, uin
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     coffer_status status = coffer_mldf_entry_at(&entry, job->new_set, sample, from, err);
-    if (status != COFFER_OK || !entry.present)
+    if (status || !entry.present)
         return status;
     if (target->kind == COFFER_MLDF_ENTRY_INT) {
         status = class_map_label(&entry.i64, &job->classes, sample, to, err);
-        return status == COFFER_OK ? coffer_mldf_writer_set_int(writer, to, entry.i64, err) : status;
+        return status ? status : coffer_mldf_writer_set_int(writer, to, entry.i64, err);
     }
     if (target->kind == COFFER_MLDF_ENTRY_FLOAT)
         return coffer_mldf_writer_set_float(
             writer, to, field->kind == COFFER_MLDF_ENTRY_INT ? (double)entry.i64 : entry.f64, err);
     if (field->dtype != COFFER_DTYPE_NONE) {
         status = coffer_mldf_get_array(&job->bytes, dims, job->new_set, sample, from, err);
-        return status == COFFER_OK
-                   ? coffer_mldf_writer_set_array(writer, to, dims, job->bytes.data, job->bytes.size, err)
-                   : status;
+        return !status ? coffer_mldf_writer_set_array(writer, to, dims, job->bytes.data, job->bytes.size, err)
+                       : status;
     }
     status = coffer_mldf_read(&job->bytes, &entry, job->new_set, sample, from, err);
-    return status == COFFER_OK
-               ? coffer_mldf_writer_set_bytes(writer, to, job->bytes.data, job->bytes.size, &entry, err)
-               : status;
+    return !status ? coffer_mldf_writer_set_bytes(writer, to, job->bytes.data, job->bytes.size, &entry, err)
+                   : status;
 }
 
 static coffer_status copy_samples(append_job *job, coffer_mldf_writer *writer, coffer_error *err)
 {
     uint64_t count = coffer_mldf_sample_count(job->new_set);
     coffer_status status = COFFER_OK;
-    for (uint64_t i = 0; i < count && status == COFFER_OK; i++) {
-        for (size_t j = 0; j < coffer_mldf_field_count(job->old) && status == COFFER_OK; j++)
+    for (uint64_t i = 0; i < count && !status; i++) {
+        for (size_t j = 0; j < coffer_mldf_field_count(job->old) && !status; j++)
             if (job->fields[j] != SIZE_MAX)
                 status = copy_value(job, writer, i, j, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer_mldf_writer_end_sample(writer, err);
-        if (status == COFFER_OK && i % SAMPLES_BETWEEN == 0) {
+        if (!status && i % SAMPLES_BETWEEN == 0) {
             job->bar.progress.step(&job->bar, i, count);
             if (cli_signal_waits())
                 status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "interrupted");
@@ -236,9 +234,9 @@ static coffer_status append(append_job *job, coffer_error *err)
     cli_hold_signals();
     term_progress_start(&job->bar, "appending", "samples");
     coffer_status status = coffer_mldf_writer_append_to(&writer, job->path, &job->opts, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         status = copy_samples(job, writer, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer_mldf_writer_commit(writer, err);
         else
             coffer_mldf_writer_discard(writer);
@@ -300,14 +298,14 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     if (cli_same_file(job.path, job.in_path))
         return cli_usage(args, "%s cannot be appended to itself", job.path);
     coffer_status status = open_new(&job, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = match_fields(&job, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = class_map_new(&job.classes, set, job.new_set, &err);
-    if (status != COFFER_OK && job.temporary)
+    if (status && job.temporary)
         result = cli_fail_between(job.in_path, job.path, &err,
                                   coffer__is_about_file(status) ? "nothing was appended" : NULL);
-    else if (status != COFFER_OK)
+    else if (status)
         result = mldf_fail(job.in_path, &err);
     else
         result = append(&job, &err) == COFFER_OK ? report(&job) : mldf_fail(job.path, &err);

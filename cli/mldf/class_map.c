@@ -1,7 +1,6 @@
 #include "mldf/class_map.h"
 
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -14,10 +13,19 @@ static size_t field_of(const coffer_mldf *set, const char *name, uint16_t type)
     return field != SIZE_MAX && coffer_mldf_field_at(set, field)->type == type ? field : SIZE_MAX;
 }
 
+/* FNV-1a, 32 bits. */
+static uint32_t hash(const char *name, size_t len)
+{
+    uint32_t value = 2166136261U;
+    for (size_t i = 0; i < len; i++)
+        value = (value ^ (uint8_t)name[i]) * 16777619U;
+    return value;
+}
+
 /* The slot of the name, or the free one where it belongs. */
 static class_entry *find(class_entry *slots, size_t capacity, const char *name, size_t len)
 {
-    size_t at = (size_t)coffer__hash(name, len) & (capacity - 1);
+    size_t at = hash(name, len) & (capacity - 1);
     while (slots[at].name && (slots[at].len != len || memcmp(slots[at].name, name, len) != 0))
         at = (at + 1) & (capacity - 1);
     return &slots[at];
@@ -63,17 +71,17 @@ static coffer_status read_classes(class_map *map, const coffer_mldf *old, size_t
 {
     coffer_status status = COFFER_OK;
     uint64_t last = 0; /* equal names that follow each other are mostly one payload */
-    for (uint64_t i = 0; i < coffer_mldf_sample_count(old) && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < coffer_mldf_sample_count(old) && !status; i++) {
         coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
         int64_t label;
         status = coffer_mldf_entry_at(&entry, old, i, class_field, err);
-        if (status != COFFER_OK || !entry.present || entry.offset == last)
+        if (status || !entry.present || entry.offset == last)
             continue;
         last = entry.offset;
         status = coffer_mldf_get_text(&map->bytes, old, i, class_field, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer_mldf_get_int(&label, old, i, map->label, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = look_up(&label, map, (const char *)map->bytes.data, map->bytes.size, err);
     }
     return status;
@@ -88,7 +96,7 @@ coffer_status class_map_new(class_map *out, const coffer_mldf *old, const coffer
     map.from_class = field_of(from, "class", COFFER_MLDF_TEXT);
     map.is_used = class_field != SIZE_MAX && map.label != SIZE_MAX && map.from_class != SIZE_MAX;
     coffer_status status = map.is_used ? read_classes(&map, old, class_field, err) : COFFER_OK;
-    if (status == COFFER_OK)
+    if (!status)
         *out = map;
     else
         class_map_free(&map);
@@ -109,7 +117,7 @@ coffer_status class_map_label(int64_t *label, class_map *map, uint64_t sample, s
     if (!map->is_used || field != map->label)
         return COFFER_OK;
     coffer_status status = coffer_mldf_get_text(&map->bytes, map->from, sample, map->from_class, err);
-    if (status != COFFER_OK)
+    if (status)
         return status == COFFER_E_MISSING ? COFFER_OK : status;
     *label = map->next;
     return look_up(label, map, (const char *)map->bytes.data, map->bytes.size, err);

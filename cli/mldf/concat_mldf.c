@@ -36,7 +36,7 @@ static int open_inputs(concat_job *job)
     for (size_t i = 0; i < job->count; i++) {
         const char *path = cli_operand(job->args, i);
         if (cli_same_file(path, output))
-            return cli_usage(job->args, "%s is read for it and cannot be the output too", path);
+            return cli_usage(job->args, "input and output are the same file: %s", path);
         int result = cli_open(&job->sources[i], path);
         if (result)
             return result;
@@ -61,7 +61,7 @@ static int concat(concat_job *job)
     concat_opts.progress = &bar.progress;
     coffer_status status = coffer_mldf_concat(output, job->sets, job->count, &concat_opts, &err);
     term_progress_end(&bar);
-    if (status == COFFER_OK)
+    if (!status)
         return mldf_report_set(output, cli_has(job->args, "json"));
     const char *input = err.subject == COFFER_SUBJECT_OTHER ? NULL : cli_operand(job->args, 0);
     if (status == COFFER_E_INCONSISTENT)

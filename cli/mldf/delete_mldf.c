@@ -48,8 +48,7 @@ static int take_out(const cli_args *args, const sample_list *list, uint64_t samp
         cli_release_signals();
     else
         cli_finish_signals();
-    return status == COFFER_OK ? report(args, list->count, samples - list->count)
-                               : mldf_fail(cli_operand(args, 0), &err);
+    return status ? mldf_fail(cli_operand(args, 0), &err) : report(args, list->count, samples - list->count);
 }
 
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)

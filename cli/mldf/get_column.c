@@ -58,11 +58,11 @@ static coffer_status put_lines(coffer__sink *sink, mldf_get *job, coffer_error *
 {
     coffer__buffer value = COFFER__BUFFER_INIT, line = COFFER__BUFFER_INIT;
     coffer_status status = COFFER_OK;
-    for (uint64_t i = job->place.first; i < job->place.end && status == COFFER_OK; i++) {
+    for (uint64_t i = job->place.first; i < job->place.end && !status; i++) {
         value.len = 0;
         status = sample_put_text(&value, &job->reader, i, job->place.field, err);
         put_line(&line, &value);
-        if (status == COFFER_OK)
+        if (!status)
             status = put_out(sink, &line, err);
     }
     coffer__buffer_free(&value);
@@ -77,14 +77,14 @@ static coffer_status put_list(coffer__sink *sink, mldf_get *job, coffer_error *e
     coffer_status status = COFFER_OK;
     coffer__json_writer_init(&json, &text, 0);
     coffer__json_open_array(&json);
-    for (uint64_t i = job->place.first; i < job->place.end && status == COFFER_OK; i++) {
+    for (uint64_t i = job->place.first; i < job->place.end && !status; i++) {
         status = sample_put_json(&json, &job->reader, i, job->place.field, true, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = put_out(sink, &text, err);
     }
     coffer__json_close_array(&json);
     coffer__buffer_append(&text, "\n", 1);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_out(sink, &text, err);
     coffer__buffer_free(&text);
     return status;
@@ -123,11 +123,11 @@ static coffer_status put_scalars(coffer__sink *sink, const mldf_get *job, coffer
     if (!values)
         return coffer__fail_no_memory(err, SCALARS_AT_ONCE * sizeof *values);
     coffer_status status = COFFER_OK;
-    for (uint64_t at = job->place.first; at < job->place.end && status == COFFER_OK;) {
+    for (uint64_t at = job->place.first; at < job->place.end && !status;) {
         uint64_t count = job->place.end - at < SCALARS_AT_ONCE ? job->place.end - at : SCALARS_AT_ONCE;
         status =
             coffer_mldf_read_column(values, job->reader.set, job->place.field, at, count, &one_thread, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_write(sink, values, (size_t)count * sizeof *values, err);
         at += count;
     }
@@ -139,9 +139,9 @@ static coffer_status put_arrays(coffer__sink *sink, mldf_get *job, coffer_error 
 {
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     coffer_status status = COFFER_OK;
-    for (uint64_t i = job->place.first; i < job->place.end && status == COFFER_OK; i++) {
+    for (uint64_t i = job->place.first; i < job->place.end && !status; i++) {
         status = coffer_mldf_get_array(&job->reader.bytes, dims, job->reader.set, i, job->place.field, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = coffer__sink_write(sink, job->reader.bytes.data, job->reader.bytes.size, err);
     }
     return status;
@@ -161,7 +161,7 @@ static coffer_status put_array(coffer__sink *sink, mldf_get *job, coffer_error *
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
     coffer_status status = put_header(sink, job, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     return is_scalar(field) ? put_scalars(sink, job, err) : put_arrays(sink, job, err);
 }
@@ -195,15 +195,15 @@ int mldf_get_column(mldf_get *job)
                                     "FOLDER/ as output gets a file each");
     if (!terminal)
         status = coffer__sink_create(&sink, output, &opts, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = array       ? put_array(sink, job, &err)
                  : job->json ? put_list(sink, job, &err)
                              : put_lines(sink, job, &err);
-    if (status == COFFER_OK && sink)
+    if (!status && sink)
         status = coffer__sink_commit(sink, &err);
     else
         coffer__sink_discard(sink);
-    if (status == COFFER_OK)
+    if (!status)
         return CLI_OK;
     return mldf_fail_between(job->path, output, &err);
 }

@@ -40,7 +40,7 @@ static coffer_status add_line(term_table *table, mldf_get *job, size_t index, co
     coffer__buffer text = COFFER__BUFFER_INIT;
     sample_type_text type;
     coffer_status status = sample_put_text(&text, &job->reader, job->place.first, index, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         term_table_cell(table, field->name);
         term_table_style(table, TERM_DIM);
         term_table_cell(table, sample_type_name(type, field));
@@ -61,10 +61,10 @@ static int show_sample(mldf_get *job)
     term_table_uncut(table);
     coffer_status status = COFFER_OK;
     printf("sample %" PRIu64 "\n", job->place.first);
-    for (size_t i = 0; i < sample_field_count(&job->reader) && status == COFFER_OK; i++)
+    for (size_t i = 0; i < sample_field_count(&job->reader) && !status; i++)
         status = add_line(table, job, sample_field_at(&job->reader, i), &err);
     term_table_print(table, stdout);
-    return status == COFFER_OK ? CLI_OK : fail(job, &err);
+    return status ? fail(job, &err) : CLI_OK;
 }
 
 static int write_json(mldf_get *job)
@@ -78,8 +78,7 @@ static int write_json(mldf_get *job)
             ? sample_put_object(&json, &job->reader, job->place.first, &err)
             : sample_put_json(&json, &job->reader, job->place.first, job->place.field, true, &err);
     coffer__buffer_append(&text, "\n", 1);
-    int result =
-        status == COFFER_OK ? cli_write_out(job->output, job->force, text.data, text.len) : fail(job, &err);
+    int result = status ? fail(job, &err) : cli_write_out(job->output, job->force, text.data, text.len);
     coffer__buffer_free(&text);
     return result;
 }
@@ -129,13 +128,12 @@ static int get_text(mldf_get *job)
     coffer__buffer text = COFFER__BUFFER_INIT;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, job->reader.set, sample, job->place.field, &err);
-    if (status == COFFER_OK && (!entry.present || is_locked))
+    if (!status && (!entry.present || is_locked))
         status = sample_put_file(&text, &job->reader, sample, job->place.field, SAMPLE_FILE_VALUE, &err);
-    else if (status == COFFER_OK)
+    else if (!status)
         status = sample_put_text(&text, &job->reader, sample, job->place.field, &err);
     coffer__buffer_append(&text, "\n", 1);
-    int result =
-        status == COFFER_OK ? cli_write_out(job->output, job->force, text.data, text.len) : fail(job, &err);
+    int result = status ? fail(job, &err) : cli_write_out(job->output, job->force, text.data, text.len);
     coffer__buffer_free(&text);
     return result;
 }
@@ -148,8 +146,7 @@ static int get_file(mldf_get *job, sample_file as)
         return refuse_terminal(job);
     coffer_status status =
         sample_put_file(&bytes, &job->reader, job->place.first, job->place.field, as, &err);
-    int result =
-        status == COFFER_OK ? cli_write_out(job->output, job->force, bytes.data, bytes.len) : fail(job, &err);
+    int result = status ? fail(job, &err) : cli_write_out(job->output, job->force, bytes.data, bytes.len);
     coffer__buffer_free(&bytes);
     return result;
 }

@@ -79,7 +79,7 @@ static int print_json(const char *path, const order_job *job)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_u64(root, "samples", job->samples, COFFER_UNIT_NONE);
         coffer__node_u64(root, "length", job->length, COFFER_UNIT_NONE);
         coffer__node_u64(root, "from", job->from, COFFER_UNIT_NONE);
@@ -88,7 +88,7 @@ static int print_json(const char *path, const order_job *job)
             coffer__node_u64(list, NULL, coffer_mldf_order_at(&job->order, job->epoch, i), COFFER_UNIT_NONE);
         status = coffer__node_status(root, &err);
     }
-    int result = status == COFFER_OK ? cli_print_json(stdout, root) : cli_fail(path, &err, NULL);
+    int result = status ? cli_fail(path, &err, NULL) : cli_print_json(stdout, root);
     coffer_node_free(root);
     return result;
 }

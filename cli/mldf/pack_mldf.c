@@ -168,14 +168,14 @@ static void print_left_out(const coffer_node *list, uint64_t skipped)
 {
     enum { SHOWN = 10 };
     uint64_t shown = 0;
-    for (const coffer_node *at = list ? coffer_node_first(list) : NULL; at && shown < SHOWN;
-         at = coffer_node_next(at), shown++) {
+    for (const coffer_node *node = list ? coffer_node_first(list) : NULL; node && shown < SHOWN;
+         node = coffer_node_next(node), shown++) {
         size_t len;
-        const char *sample = coffer_node_get_text(coffer_node_find(at, "sample"), &len);
+        const char *sample = coffer_node_get_text(coffer_node_find(node, "sample"), &len);
         fputs("    ", stdout);
         term_print_text(stdout, sample, len, 0);
         fputs(": ", stdout);
-        const char *why = coffer_node_get_text(coffer_node_find(at, "text"), &len);
+        const char *why = coffer_node_get_text(coffer_node_find(node, "text"), &len);
         term_print_text(stdout, why, len, 0);
         putchar('\n');
     }
@@ -222,9 +222,9 @@ static void add_rest(coffer_node *root, const coffer_node *packed)
     if (!left_out)
         return;
     coffer_node *list = coffer__node_list(root, "left_out");
-    for (const coffer_node *at = coffer_node_first(left_out); at; at = coffer_node_next(at)) {
+    for (const coffer_node *node = coffer_node_first(left_out); node; node = coffer_node_next(node)) {
         coffer_node *map = coffer__node_map(list, NULL);
-        for (const coffer_node *member = coffer_node_first(at); member; member = coffer_node_next(member))
+        for (const coffer_node *member = coffer_node_first(node); member; member = coffer_node_next(member))
             coffer__node_text(map, coffer_node_get_name(member), coffer_node_get_text(member, NULL));
     }
 }
@@ -269,10 +269,10 @@ static int pack(pack_job *job)
     job->progress = (coffer_progress){ sizeof(coffer_progress), step, job };
     job->opts.progress = &job->progress;
     cli_hold_signals();
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_pack(packed, job->inputs, job->input_count, job->output, &job->opts, &err);
     term_progress_end(&job->bar);
-    int result = status == COFFER_OK ? report(job, packed) : fail(job, packed, &err);
+    int result = status ? fail(job, packed, &err) : report(job, packed);
     if (status)
         cli_release_signals();
     else

@@ -77,7 +77,7 @@ static coffer_status read_present(coffer_mldf_entry *entry, sample_reader *reade
                                   size_t field, coffer_error *err)
 {
     coffer_status status = coffer_mldf_read(&reader->bytes, entry, reader->set, sample, field, err);
-    if (status == COFFER_OK && !entry->present)
+    if (!status && !entry->present)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "sample %" PRIu64 " has no value for \"%s\"", sample,
                               coffer_mldf_field_at(reader->set, field)->name);
@@ -132,7 +132,7 @@ static coffer_status put_encoded(coffer__buffer *out, const coffer_pixels *pixel
     coffer_status status = as == SAMPLE_FILE_PNG
                                ? coffer_image_encode_png(&bytes, &size, pixels, err)
                                : coffer_image_encode_jpeg(&bytes, &size, pixels, JPEG_QUALITY, err);
-    if (status == COFFER_OK)
+    if (!status)
         coffer__buffer_append(out, bytes, size);
     coffer_free(bytes);
     return status;
@@ -166,13 +166,13 @@ static coffer_status put_picture(coffer__buffer *out, sample_reader *reader, uin
     coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     opts.channels = 0;
     coffer_status status = coffer_image_decoder_new(&decoder, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = sample_pixels(&pixels, decoder, reader, sample, field, &opts, err);
-    if (status == COFFER_OK && as == SAMPLE_FILE_NPY) {
+    if (!status && as == SAMPLE_FILE_NPY) {
         const uint64_t dims[] = { pixels.height, pixels.width, pixels.channels };
         status = put_npy(out, COFFER_DTYPE_U8, dims, 3, pixels.data,
                          (size_t)pixels.height * pixels.width * pixels.channels, err);
-    } else if (status == COFFER_OK) {
+    } else if (!status) {
         status = put_encoded(out, &pixels, as, err);
     }
     coffer_image_decoder_free(decoder);
@@ -185,7 +185,7 @@ static coffer_status put_tokens(coffer__buffer *out, sample_reader *reader, uint
 {
     coffer_status status = coffer_mldf_get_tokens(&reader->bytes, reader->set, sample, field, err);
     const uint64_t dims[] = { reader->bytes.size / 4 };
-    if (status == COFFER_OK)
+    if (!status)
         status = put_npy(out, COFFER_DTYPE_U32, dims, 1, reader->bytes.data, reader->bytes.size, err);
     return status;
 }
@@ -196,7 +196,7 @@ static coffer_status put_array(coffer__buffer *out, sample_reader *reader, uint6
     const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, index);
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     coffer_status status = coffer_mldf_get_array(&reader->bytes, dims, reader->set, sample, index, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_npy(out, field->dtype, dims, field->ndim, reader->bytes.data, reader->bytes.size, err);
     return status;
 }
@@ -251,7 +251,7 @@ static coffer_status sound_of_file(float **out, const coffer_audio_info *info, c
         return coffer__fail_no_memory(err, count * sizeof *values);
     coffer_status status =
         coffer_audio_decode(values, (size_t)count, reader->bytes.data, reader->bytes.size, err);
-    if (status == COFFER_OK)
+    if (!status)
         *out = values;
     else
         coffer__free(values);
@@ -313,9 +313,9 @@ static coffer_status put_sound(coffer__buffer *out, sample_reader *reader, uint6
     uint32_t channels = 0, rate = 0;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = sample_sound(&values, &frames, &channels, &rate, reader, sample, field, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_entry_at(&entry, reader->set, sample, field, err);
-    if (status != COFFER_OK)
+    if (status)
         goto out;
     size_t size = (size_t)frames * channels * sizeof *values;
     const uint64_t dims[] = { frames, channels };
@@ -344,7 +344,7 @@ static coffer_status put_scalar(coffer__buffer *out, sample_reader *reader, uint
 {
     bool is_int = coffer_mldf_field_at(reader->set, field)->kind == COFFER_MLDF_ENTRY_INT;
     coffer_status status = coffer_mldf_read(&reader->bytes, NULL, reader->set, sample, field, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = put_npy(out, is_int ? COFFER_DTYPE_I64 : COFFER_DTYPE_F64, NULL, 0, reader->bytes.data,
                          reader->bytes.size, err);
     return status;
@@ -378,7 +378,7 @@ static coffer_status put_value(coffer__buffer *out, sample_reader *reader, uint6
 {
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = read_present(&entry, reader, sample, field, err);
-    if (status == COFFER_OK)
+    if (!status)
         coffer__buffer_append(out, reader->bytes.data, reader->bytes.size);
     return status;
 }
@@ -389,7 +389,7 @@ coffer_status sample_put_file(coffer__buffer *out, sample_reader *reader, uint64
     const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, index);
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, reader->set, sample, index, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     bool is_image = field->kind == COFFER_MLDF_ENTRY_IMAGE;
     bool is_that = is_image && ((as == SAMPLE_FILE_JPG && entry.mode == MODE_JPEG) ||
@@ -404,5 +404,5 @@ coffer_status sample_put_file(coffer__buffer *out, sample_reader *reader, uint64
     else
         status = is_image ? put_picture(out, reader, sample, index, as, err)
                           : fail_unsupported(reader, index, "a picture", err);
-    return status == COFFER_OK && out->failed ? coffer__fail_no_memory(err, entry.size) : status;
+    return !status && out->failed ? coffer__fail_no_memory(err, entry.size) : status;
 }

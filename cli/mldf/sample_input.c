@@ -40,9 +40,9 @@ static coffer_status put(sample_input *input, coffer_mldf_writer *writer, size_t
     input->opts.raw = field->type == COFFER_MLDF_IMAGE_RAW;
     if (!input->taker.decoder)
         status = coffer_image_decoder_new(&input->taker.decoder, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__dataset_take(&input->value, field, &input->taker, err);
-    return status == COFFER_OK ? coffer__dataset_put(writer, index, &input->value, err) : status;
+    return status ? status : coffer__dataset_put(writer, index, &input->value, err);
 }
 
 /* A value is a payload of the format, so that a file of 4 GiB is too large whatever it is. */
@@ -52,9 +52,9 @@ static coffer_status read_file(coffer__buffer *out, const char *path, coffer_err
     int fd;
     size_t got = 1;
     coffer_status status = coffer__file_open(&fd, path, O_RDONLY, 0, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
-    while (status == COFFER_OK && got > 0) {
+    while (!status && got > 0) {
         uint8_t *room = coffer__buffer_extend(out, PIECE);
         if (!room || out->len > UINT32_MAX)
             status = room ? coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -62,7 +62,7 @@ static coffer_status read_file(coffer__buffer *out, const char *path, coffer_err
                           : coffer__fail_no_memory(err, PIECE);
         else
             status = coffer__file_read_some(fd, room, PIECE, &got, NULL, err);
-        out->len -= status == COFFER_OK ? PIECE - got : 0;
+        out->len -= status ? 0 : PIECE - got;
     }
     coffer__file_close(fd);
     return status;
@@ -83,7 +83,7 @@ coffer_status sample_input_text(sample_input *input, coffer_mldf_writer *writer,
         status = read_file(&input->value.own, text + 1, err);
     else
         coffer__buffer_append(&input->value.own, text + (text[0] == '@'), strlen(text) - (text[0] == '@'));
-    if (status != COFFER_OK)
+    if (status)
         return status;
     input->value.form = COFFER__DATASET_FILE;
     input->value.bytes = input->value.own.data ? input->value.own.data : (const uint8_t *)"";

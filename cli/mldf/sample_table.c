@@ -33,13 +33,13 @@ static coffer_status put_cell(term_table *table, sample_reader *reader, uint64_t
     coffer__buffer text = COFFER__BUFFER_INIT;
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = sample_put_text(&text, reader, sample, field, &found);
-    if (status == COFFER_OK) {
+    if (!status) {
         cut(&text, CELL_MAX);
         term_table_cell_len(table, coffer__buffer_text(&text), text.len);
     } else if (coffer__is_about_file(status)) {
         term_table_style(table, TERM_RED);
         term_table_cell(table, "(unreadable)");
-        if (first_error->status == COFFER_OK)
+        if (!first_error->status)
             *first_error = found;
         status = COFFER_OK;
     } else {
@@ -66,18 +66,18 @@ static int print_table(sample_reader *reader, const char *path, uint64_t first, 
         term_table_column(table, field->name, is_number(field) ? TERM_RIGHT : TERM_LEFT);
     }
     coffer_status status = COFFER_OK;
-    for (uint64_t sample = first; sample < end && status == COFFER_OK; sample++) {
+    for (uint64_t sample = first; sample < end && !status; sample++) {
         term_table_cellf(table, "%" PRIu64, sample);
-        for (size_t i = 0; i < shown && status == COFFER_OK; i++)
+        for (size_t i = 0; i < shown && !status; i++)
             status = put_cell(table, reader, sample, sample_field_at(reader, i), &damage, &err);
     }
     term_table_print(table, stdout);
     if (shown < fields)
         printf("%s… and %zu more fields (--json shows all)%s\n", term_on(stdout, TERM_DIM), fields - shown,
                term_off(stdout));
-    if (status != COFFER_OK)
+    if (status)
         return mldf_fail(path, &err);
-    return damage.status == COFFER_OK ? CLI_OK : mldf_fail(path, &damage);
+    return damage.status ? mldf_fail(path, &damage) : CLI_OK;
 }
 
 static int print_json(sample_reader *reader, const char *path, uint64_t first, uint64_t end)
@@ -85,16 +85,16 @@ static int print_json(sample_reader *reader, const char *path, uint64_t first, u
     coffer_error err = COFFER_ERROR_INIT;
     coffer__buffer line = COFFER__BUFFER_INIT;
     coffer_status status = COFFER_OK;
-    for (uint64_t sample = first; sample < end && status == COFFER_OK; sample++) {
+    for (uint64_t sample = first; sample < end && !status; sample++) {
         coffer__json_writer json;
         line.len = 0;
         coffer__json_writer_init(&json, &line, 0);
         status = sample_put_object(&json, reader, sample, &err);
-        if (status == COFFER_OK)
+        if (!status)
             puts(coffer__buffer_text(&line));
     }
     coffer__buffer_free(&line);
-    return status == COFFER_OK ? CLI_OK : mldf_fail(path, &err);
+    return status ? mldf_fail(path, &err) : CLI_OK;
 }
 
 static int print_csv(sample_reader *reader, const char *path, uint64_t first, uint64_t end)

@@ -124,7 +124,7 @@ static coffer_status put_tokens(coffer__buffer *out, sample_reader *reader, uint
                                 coffer_error *err)
 {
     coffer_status status = coffer_mldf_get_tokens(&reader->bytes, reader->set, sample, field, err);
-    for (size_t i = 0; status == COFFER_OK && i + 4 <= reader->bytes.size; i += 4)
+    for (size_t i = 0; !status && i + 4 <= reader->bytes.size; i += 4)
         coffer__buffer_printf(out, "%s%" PRIu32, i ? " " : "", coffer__load_u32(reader->bytes.data + i));
     return status;
 }
@@ -133,7 +133,7 @@ static coffer_status put_row_bytes(coffer__buffer *out, sample_reader *reader, u
                                    coffer_error *err)
 {
     coffer_status status = coffer_mldf_read(&reader->bytes, NULL, reader->set, sample, field, err);
-    for (size_t i = 0; status == COFFER_OK && i < reader->bytes.size; i++)
+    for (size_t i = 0; !status && i < reader->bytes.size; i++)
         coffer__buffer_printf(out, "%02x", reader->bytes.data[i]);
     return status;
 }
@@ -144,7 +144,7 @@ coffer_status sample_put_text(coffer__buffer *out, sample_reader *reader, uint64
     const coffer_mldf_field *field = coffer_mldf_field_at(reader->set, index);
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, reader->set, sample, index, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (field->kind == COFFER_MLDF_ENTRY_INT) {
         coffer__buffer_printf(out, "%" PRId64, entry.i64);
@@ -158,7 +158,7 @@ coffer_status sample_put_text(coffer__buffer *out, sample_reader *reader, uint64
         put_description(out, reader, field, &entry);
     } else if (is_text(field, &entry)) {
         status = coffer_mldf_get_text(&reader->bytes, reader->set, sample, index, err);
-        if (status == COFFER_OK)
+        if (!status)
             coffer__buffer_append(out, reader->bytes.data, reader->bytes.size);
     } else {
         status = put_tokens(out, reader, sample, index, err);
@@ -230,7 +230,7 @@ static coffer_status put_array_members(coffer__json_writer *json, sample_reader 
     coffer__json_string(json, coffer_dtype_name(field->dtype));
     if (!is_locked(reader, field))
         status = coffer_mldf_get_array(&reader->bytes, dims, reader->set, sample, index, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     coffer__json_key(json, "shape");
     coffer__json_open_array(json);
@@ -268,7 +268,7 @@ static coffer_status put_token_list(coffer__json_writer *json, sample_reader *re
                                     size_t field, coffer_error *err)
 {
     coffer_status status = coffer_mldf_get_tokens(&reader->bytes, reader->set, sample, field, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     coffer__json_open_array(json);
     for (size_t i = 0; i + 4 <= reader->bytes.size; i += 4)
@@ -284,7 +284,7 @@ static coffer_status put_text_value(coffer__json_writer *json, sample_reader *re
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer__json *parsed = NULL;
     coffer_status status = coffer_mldf_get_text(&reader->bytes, reader->set, sample, index, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     const char *text = (const char *)reader->bytes.data;
     if (coffer_mldf_field_at(reader->set, index)->type == COFFER_MLDF_JSON &&
@@ -303,7 +303,7 @@ coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, 
     coffer__buffer hex = COFFER__BUFFER_INIT;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, reader->set, sample, index, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     if (field->kind == COFFER_MLDF_ENTRY_INT) {
         coffer__json_write_i64(json, entry.i64);
@@ -331,7 +331,7 @@ coffer_status sample_put_object(coffer__json_writer *json, sample_reader *reader
     coffer_status status = COFFER_OK;
     coffer__json_open_object(json);
     put_u64(json, "sample", sample);
-    for (size_t i = 0; status == COFFER_OK && i < sample_field_count(reader); i++) {
+    for (size_t i = 0; !status && i < sample_field_count(reader); i++) {
         size_t field = sample_field_at(reader, i);
         coffer__json_key(json, coffer_mldf_field_at(reader->set, field)->name);
         status = sample_put_json(json, reader, sample, field, false, err);

@@ -96,7 +96,7 @@ static int sort_changes(set_job *job)
     qsort(job->changes, job->count, sizeof *job->changes, compare);
     for (size_t i = 1; i < job->count; i++)
         if (compare(&job->changes[i - 1], &job->changes[i]) == 0)
-            return cli_usage(job->args, "%" PRIu64 ".%s is there twice", job->changes[i].sample,
+            return cli_usage(job->args, "%" PRIu64 ".%s is set twice", job->changes[i].sample,
                              coffer_mldf_field_at(job->set, job->changes[i].field)->name);
     return CLI_OK;
 }
@@ -112,7 +112,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
     if (!found || !found->text)
         return COFFER_OK;
     coffer_status status = sample_input_text(&job->input, writer, field, found->text, err);
-    job->wrong = status == COFFER_OK ? NULL : found;
+    job->wrong = status ? found : NULL;
     return status;
 }
 
@@ -125,13 +125,13 @@ static coffer_status replace(set_job *job, coffer_error *err)
     opts.key = job->key->at;
     if (!samples || !fields)
         status = coffer__fail_no_memory(err, job->count * sizeof *samples);
-    for (size_t i = 0; status == COFFER_OK && i < job->count; i++) {
+    for (size_t i = 0; !status && i < job->count; i++) {
         samples[i] = job->changes[i].sample;
         fields[i] = job->changes[i].field;
     }
     sample_input_init(&job->input);
     cli_hold_signals();
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job,
                                             &opts, err);
     if (status)

@@ -8,9 +8,9 @@ coffer_status mldf_describe_set(coffer_node *out, const char *path, coffer_error
     coffer_source *src = NULL;
     coffer_mldf *set = NULL;
     coffer_status status = coffer_source_open(&src, path, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_mldf_open(&set, src, NULL, err);
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_text(out, "file", path);
         coffer__node_text(out, "format", "mldf");
         coffer__node_u64(out, "size", coffer_source_size(src), COFFER_UNIT_BYTES);
@@ -40,11 +40,11 @@ int mldf_report_set(const char *path, bool json)
     coffer_node *root = NULL;
     int result = CLI_OK;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = mldf_describe_set(root, path, &err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__node_status(root, &err);
-    if (status != COFFER_OK)
+    if (status)
         result = cli_fail(path, &err, NULL);
     else if (json)
         result = cli_print_json(stdout, root);

@@ -210,13 +210,13 @@ static coffer_status draw(sheet_job *job, coffer_error *err)
     picture *canvas = NULL;
     coffer_status status = picture_new(&canvas, job->output, (unsigned)(width + 2 * MARGIN),
                                        (unsigned)(height + 2 * MARGIN), err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     tile_painter painter = TILE_PAINTER_INIT(canvas, job->reader);
     term_progress bar;
     draw_title(job, canvas, (double)width);
     term_progress_start(&bar, "drawing", "tiles");
-    for (uint64_t i = 0; i < tiles && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < tiles && !status; i++) {
         uint64_t row = i / job->columns, column = i % job->columns;
         picture_box tile = { MARGIN + (double)(column * (job->size + GAP)),
                              MARGIN + TITLE + (double)(row * (job->size + CAPTION + GAP)), (double)job->size,
@@ -226,7 +226,7 @@ static coffer_status draw(sheet_job *job, coffer_error *err)
     }
     term_progress_end(&bar);
     tile_painter_free(&painter);
-    if (status == COFFER_OK)
+    if (!status)
         return picture_save(canvas, err);
     picture_free(canvas);
     return status;
@@ -250,7 +250,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
         return result;
     if (status == COFFER_E_INVALID_ARGUMENT)
         return cli_usage(args, "%s: fewer --columns, or a smaller --size or --max", err.text);
-    if (status != COFFER_OK)
+    if (status)
         return mldf_fail_between(job.path, job.output, &err);
     if (job.unreadable == 0)
         return CLI_OK;

@@ -69,7 +69,7 @@ static coffer_status paint_text(tile_painter *painter, picture_box box, uint64_t
 {
     painter->text.len = 0;
     coffer_status status = sample_put_text(&painter->text, painter->reader, sample, field, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     picture_fill(painter->canvas, box, paper);
     tile_paint_text(painter, box, coffer__buffer_text(&painter->text), ink);
@@ -122,12 +122,12 @@ static coffer_status paint_picture(tile_painter *painter, picture_box box, uint6
     coffer_status status = COFFER_OK;
     if (!painter->decoder)
         status = coffer_image_decoder_new(&painter->decoder, NULL, err);
-    if (status == COFFER_OK)
+    if (!status)
         status =
             sample_pixels(&painter->pixels, painter->decoder, painter->reader, sample, field, &opts, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = make_rgb(&painter->pixels, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     const coffer_pixels *shown = &painter->pixels;
     picture_box inner = fit(box, shown->width, shown->height);
@@ -136,7 +136,7 @@ static coffer_status paint_picture(tile_painter *painter, picture_box box, uint6
         status = coffer_pixels_resize(&painter->scaled, shown, width, height, err);
         shown = &painter->scaled;
     }
-    if (status == COFFER_OK)
+    if (!status)
         picture_photo(painter->canvas, inner, shown->data, shown->width, shown->height);
     return status;
 }
@@ -178,7 +178,7 @@ static coffer_status paint_sound(tile_painter *painter, picture_box box, uint64_
     const picture_font font = { TEXT_SIZE, false, quiet };
     coffer_status status =
         sample_sound(&values, &frames, &channels, &rate, painter->reader, sample, field, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     paint_wave(painter, box, values, frames, channels);
     snprintf(length, sizeof length, "%.3g s", rate ? (double)frames / rate : 0.0);
@@ -196,7 +196,7 @@ static coffer_status paint_value(tile_painter *painter, picture_box box, uint64_
     const coffer_mldf_field *field = coffer_mldf_field_at(painter->reader->set, index);
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_entry_at(&entry, painter->reader->set, sample, index, err);
-    if (status != COFFER_OK)
+    if (status)
         return status;
     bool is_locked = (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) && !painter->reader->has_key;
     if (entry.present && !is_locked && field->kind == COFFER_MLDF_ENTRY_IMAGE)

@@ -191,7 +191,7 @@ static coffer_status write_part(const split_job *job, part *which, const coffer_
     extract.write = opts;
     extract.progress = &bar->progress;
     coffer_status status = coffer_mldf_extract(which->path, job->set, &extract, err);
-    which->written = status == COFFER_OK;
+    which->written = !status;
     coffer__free(samples);
     return status;
 }

@@ -155,7 +155,7 @@ static int print_nodes(const stats_view *view)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    if (status == COFFER_OK) {
+    if (!status) {
         coffer__node_u64(root, "samples", coffer_mldf_sample_count(view->set), COFFER_UNIT_NONE);
         coffer__node_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
         coffer__node_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);

@@ -116,7 +116,8 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     term_progress_end(&bar);
     int result = CLI_OK;
     if (status)
-        result = cli_worse(cli_fail(path[0], &err, NULL), CLI_FAILED);
+        result =
+            cli_worse(cli_fail(err.subject == COFFER_SUBJECT_OTHER ? NULL : path[0], &err, NULL), CLI_FAILED);
     else if (cli_has(args, "csv"))
         result = cli_print_csv_lists(stdout, root);
     else if (cli_has(args, "json"))

@@ -20,6 +20,19 @@ static int fail(const char *path, const coffer_error *err)
     return status == CLI_FINDINGS ? CLI_FAILED : status;
 }
 
+/* The library puts the name of the second file before the text. Shows the path that the user gave instead. */
+static int fail_second(const char *path, const coffer_error *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t len = strlen(name);
+    coffer_error own = *err;
+    if (strncmp(err->text, name, len) != 0 || strncmp(err->text + len, ": ", 2) != 0)
+        return fail(NULL, err);
+    memmove(own.text, err->text + len + 2, strlen(err->text + len + 2) + 1);
+    own.subject = COFFER_SUBJECT_INPUT;
+    return fail(path, &own);
+}
+
 /* Which of the two a failed comparison was about: the first that has errors on its own. */
 static size_t file_at_fault(const two_files *pair)
 {
@@ -51,6 +64,8 @@ static int compare(coffer_node *root, const two_files *pair, coffer_diff_opts *o
     opts->progress = NULL;
     if (status == COFFER_OK)
         return CLI_OK;
+    if (err.subject == COFFER_SUBJECT_OTHER)
+        return fail_second(pair->path[1], &err);
     return fail(pair->path[file_at_fault(pair)], &err);
 }
 

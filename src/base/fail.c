@@ -148,3 +148,10 @@ coffer_status coffer__fail_other(coffer_error *err, coffer_status status, const 
     err->subject = COFFER_SUBJECT_OTHER;
     return status;
 }
+
+coffer_status coffer__fail_input(coffer_error *err, coffer_status status, const char *name)
+{
+    bool elsewhere = status == COFFER_E_NO_MEMORY || status == COFFER_E_CANCELLED ||
+                     status == COFFER_E_INVALID_ARGUMENT || (err && err->subject != COFFER_SUBJECT_INPUT);
+    return elsewhere ? status : coffer__fail_other(err, status, name);
+}

@@ -35,6 +35,9 @@ coffer_status coffer__fail_output(coffer_error *err, coffer_status status);
 /* The error is about a file that the caller did not name: puts its name before the text, without its folder
  * and shortened in the middle where it is long. name : NULL changes nothing. */
 coffer_status coffer__fail_other(coffer_error *err, coffer_status status, const char *name);
+/* The same for an error of reading one of several inputs. Leaves alone what that input did not cause: errors
+ * of the output, of memory, of the caller, and those that name a file already. */
+coffer_status coffer__fail_input(coffer_error *err, coffer_status status, const char *name);
 
 #ifdef __clang_analyzer__
 /* clang-tidy looks at one file at a time: this tells it that a failure is never COFFER_OK. */

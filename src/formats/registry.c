@@ -241,7 +241,7 @@ coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b, 
     const coffer_format *format, *other;
     coffer_status status = coffer_identify(&format, a, err);
     if (!status)
-        status = coffer_identify(&other, b, err);
+        status = coffer__fail_input(err, coffer_identify(&other, b, err), coffer_source_name(b));
     if (status)
         return status;
     if (format != other)

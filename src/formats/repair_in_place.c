@@ -88,7 +88,7 @@ static coffer_status replace(in_place *job, coffer_error *err)
         if (error_number != EEXIST)
             return coffer__fail_errno(err, "the original cannot be kept as a second name", error_number);
         return coffer__fail_other(err,
-                                  coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "exists already"),
+                                  coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"),
                                   job->original);
     }
     if (coffer__os_rename(job->temporary, job->target) != 0) {

@@ -1,4 +1,4 @@
-/* What all formats share in check, diff and repair. */
+/* Helpers of check, diff and repair for all formats. */
 #ifndef COFFER_FORMATS_RESCUE_H
 #define COFFER_FORMATS_RESCUE_H
 

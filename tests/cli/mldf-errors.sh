@@ -79,6 +79,10 @@ try pack . out.mldf --dictionary 100K
 try check --full "$DATA/vectors/mldf/payload-bit-flip.mldf"
 try get "$DATA/vectors/mldf/payload-bit-flip.mldf" 0.image
 try head "$DATA/vectors/mldf/row-ptr-past-end.mldf" -n 2
+try diff "$set" "$DATA/vectors/mldf/alloc-ptr-past-end.mldf"
+try diff "$set" "$DATA/vectors/mldf/row-ptr-past-end.mldf"
+try diff "$DATA/vectors/mldf/row-ptr-past-end.mldf" "$set"
+try concat "$DATA/vectors/mldf/checksummed.mldf" "$DATA/vectors/mldf/payload-bit-flip.mldf" both.mldf
 try repair "$set" --from "$set" -o out.mldf
 cmp a.mldf "$set" && echo "nothing was changed"
 ls

@@ -5,6 +5,7 @@
 #include "formats/rescue.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define HEADER(field) (COFFER__MLDF_HEADER_AT + COFFER__MLDF_##field##_AT)
@@ -23,8 +24,8 @@ static void check_page_size(const coffer__mldf_checker *check)
                            (unsigned long)COFFER__MLDF_PAGE_SIZE_MIN);
     else if (header->data % page != 0)
         coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_WARNING, HEADER(DATA),
-                           "the data region begins at %llu, no multiple of the page size %lu",
-                           (unsigned long long)header->data, (unsigned long)page);
+                           "the data region begins at %" PRIu64 ", no multiple of the page size %lu",
+                           header->data, (unsigned long)page);
 }
 
 static void check_header(const coffer__mldf_checker *check)
@@ -48,7 +49,7 @@ static void check_header(const coffer__mldf_checker *check)
                            (unsigned long)header->data_crc, (unsigned long)header->table_crc);
     if (header->fields == 0 && header->samples > 0)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, HEADER(FIELDS),
-                           "%llu samples, but no field", (unsigned long long)header->samples);
+                           "%" PRIu64 " samples, but no field", header->samples);
     check_page_size(check);
 }
 
@@ -59,7 +60,7 @@ static bool take(const coffer__mldf_checker *check, coffer_status status, const 
 {
     if (status)
         coffer__report_add_error(check->report, COFFER_ERROR, found);
-    return status == COFFER_OK;
+    return !status;
 }
 
 static void locate_parts(coffer__mldf_checker *check)
@@ -70,8 +71,7 @@ static void locate_parts(coffer__mldf_checker *check)
     check->has_table = take(check, coffer__mldf_check_table(&set->header, set->file_size, &found), &found);
     if (set->header.table > set->file_size)
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, set->file_size,
-                           "the file ends at %llu, before its allocation table",
-                           (unsigned long long)set->file_size);
+                           "the file ends at %" PRIu64 ", before its allocation table", set->file_size);
     if (check->has_table)
         set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
 }
@@ -85,7 +85,8 @@ static coffer_status locate_rows(coffer__mldf_checker *check, coffer_error *err)
     if (status)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->has_schema = true;
-    if ((status = coffer__mldf_settle_fields(set, err)))
+    status = coffer__mldf_settle_fields(set, err);
+    if (status)
         return status;
     check->has_rows =
         take(check, coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, &found),
@@ -93,8 +94,8 @@ static coffer_status locate_rows(coffer__mldf_checker *check, coffer_error *err)
     if (check->has_rows && set->header.samples > 0 &&
         set->header.metadata % COFFER__MLDF_METADATA_ALIGNMENT != 0)
         coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_NOTE, HEADER(METADATA),
-                           "the rows begin at %llu, no multiple of %u",
-                           (unsigned long long)set->header.metadata, COFFER__MLDF_METADATA_ALIGNMENT);
+                           "the rows begin at %" PRIu64 ", no multiple of %u", set->header.metadata,
+                           COFFER__MLDF_METADATA_ALIGNMENT);
     return COFFER_OK;
 }
 
@@ -128,14 +129,13 @@ static void check_parts_overlap(const coffer__mldf_checker *check)
     for (size_t i = 1; i < count; i++) {
         if (parts[i].from < parts[i - 1].to)
             coffer__report_add(check->report, COFFER_E_OVERLAP, COFFER_ERROR, parts[i].from,
-                               "%s from %llu on overlap with %s up to %llu", parts[i].name,
-                               (unsigned long long)parts[i].from, parts[i - 1].name,
-                               (unsigned long long)parts[i - 1].to);
+                               "%s from %" PRIu64 " on overlap with %s up to %" PRIu64, parts[i].name,
+                               parts[i].from, parts[i - 1].name, parts[i - 1].to);
     }
     if (set->header.data < COFFER__MLDF_HEAD_SIZE && check->has_table && set->table_count > 0)
         coffer__report_add(check->report, COFFER_E_OVERLAP, COFFER_ERROR, HEADER(DATA),
-                           "the data region begins at %llu, inside the header of %d bytes",
-                           (unsigned long long)set->header.data, COFFER__MLDF_HEAD_SIZE);
+                           "the data region begins at %" PRIu64 ", inside the header of %d bytes",
+                           set->header.data, COFFER__MLDF_HEAD_SIZE);
 }
 
 /* ---- All of it ---- */
@@ -145,13 +145,13 @@ static coffer_status check_contents(coffer__mldf_checker *check, coffer_error *e
     coffer__mldf_sums sums = { 0 };
     bool known = false;
     coffer_status status = coffer__pool_new(&check->pool, check->opts->threads, err);
-    if (status == COFFER_OK && check->has_table)
+    if (!status && check->has_table)
         status = coffer__mldf_check_allocations(check, err);
-    if (status == COFFER_OK && check->has_schema)
+    if (!status && check->has_schema)
         status = coffer__mldf_check_fields(check, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mldf_check_sums(&sums, &known, check, err);
-    if (status == COFFER_OK && check->has_rows)
+    if (!status && check->has_rows)
         status = coffer__mldf_check_samples(check, known ? &sums : NULL, err);
     coffer__mldf_sums_free(&sums);
     coffer__pool_free(check->pool);
@@ -163,7 +163,8 @@ static coffer_status check_all(coffer__mldf_checker *check, coffer_error *err)
     coffer_status status;
     check_header(check);
     locate_parts(check);
-    if ((status = locate_rows(check, err)))
+    status = locate_rows(check, err);
+    if (status)
         return status;
     check_parts_overlap(check);
     return check_contents(check, err);

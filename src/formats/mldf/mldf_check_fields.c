@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 #define KNOWN_FIELD_FLAGS (COFFER_MLDF_FIELD_ZSTD | COFFER_MLDF_FIELD_ENCRYPTED | COFFER_MLDF_FIELD_OPTIONAL)
 #define PAD_AT 72
 
@@ -97,19 +99,19 @@ static coffer_status check_dictionary(const coffer__mldf_checker *check, size_t 
         return COFFER_OK;
     if (!coffer__range_fits(field->dictionary_offset, field->dictionary_size, set->file_size)) {
         coffer__report_add(check->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, place,
-                           "field %s: its dictionary takes %lu bytes at %llu, file has %llu", field->name,
-                           (unsigned long)field->dictionary_size,
-                           (unsigned long long)field->dictionary_offset, (unsigned long long)set->file_size);
+                           "field %s: its dictionary takes %lu bytes at %" PRIu64 ", file has %" PRIu64,
+                           field->name, (unsigned long)field->dictionary_size, field->dictionary_offset,
+                           set->file_size);
         return COFFER_OK;
     }
     if (check->table_in_order)
         status = coffer__mldf_find_allocation(&found, NULL, &is_there, set, field->dictionary_offset,
                                               field->dictionary_size, err);
-    if (status == COFFER_OK && !is_there)
+    if (!status && !is_there)
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR, place,
-                           "field %s: its dictionary, %lu bytes at %llu, is not in the allocation table",
-                           field->name, (unsigned long)field->dictionary_size,
-                           (unsigned long long)field->dictionary_offset);
+                           "field %s: its dictionary, %lu bytes at %" PRIu64
+                           ", is not in the allocation table",
+                           field->name, (unsigned long)field->dictionary_size, field->dictionary_offset);
     return status;
 }
 
@@ -138,7 +140,7 @@ coffer_status coffer__mldf_check_fields(coffer__mldf_checker *check, coffer_erro
     if (!bytes)
         return coffer__fail_no_memory(err, len);
     status = coffer_source_read_at(bytes, set->source, set->header.descriptors, len, err);
-    for (size_t i = 0; status == COFFER_OK && i < set->schema.count; i++) {
+    for (size_t i = 0; !status && i < set->schema.count; i++) {
         check_type(check, i);
         check_unused(check, i, bytes + i * stride);
         status = check_dictionary(check, i, err);

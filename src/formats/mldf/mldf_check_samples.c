@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 #define LOOKED_AT_ANYWAY ((uint64_t)1 << 20) /* bytes after the beginning of the data */
 
 typedef struct sample_pass {
@@ -68,8 +70,8 @@ static coffer_status check_piece(sample_pass *pass, uint64_t piece, coffer__mldf
     const coffer_mldf *set = &pass->check->set;
     coffer__mldf_rows rows;
     coffer_status status = coffer__mldf_fetch_rows(&rows, set, piece, &surveyor->rows, err);
-    for (size_t i = 0; status == COFFER_OK && i < rows.count; i++) {
-        for (size_t f = 0; status == COFFER_OK && f < set->schema.count; f++) {
+    for (size_t i = 0; !status && i < rows.count; i++) {
+        for (size_t f = 0; !status && f < set->schema.count; f++) {
             const coffer_mldf_field *field = &set->schema.fields[f];
             const uint8_t *at = rows.bytes + i * set->schema.row_size + field->row_offset;
             coffer_error found = COFFER_ERROR_INIT;
@@ -105,8 +107,7 @@ static coffer_status report_pieces(sample_pass *pass, uint64_t pieces, coffer_er
 {
     coffer_status status = COFFER_OK;
     bool wrong;
-    for (uint64_t i = 0; status == COFFER_OK && i < pieces && !coffer__report_full(pass->check->report);
-         i++) {
+    for (uint64_t i = 0; !status && i < pieces && !coffer__report_full(pass->check->report); i++) {
         if (pass->wrong[i])
             status = check_piece(pass, i, &pass->surveyors[0], true, &wrong, err);
     }
@@ -117,16 +118,19 @@ static coffer_status run_pass(sample_pass *pass, coffer_error *err)
 {
     coffer__mldf_checker *check = pass->check;
     uint64_t pieces = coffer__mldf_row_pieces(&check->set);
-    coffer_status status;
-    if ((status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status =
-             coffer__mldf_run_pieces(check->pool, pieces, look_at_piece, pass, check->opts->progress, err)) ||
-        (status = report_pieces(pass, pieces, err)) ||
-        (status = coffer_source_intact(check->set.source, err)))
+    coffer_status status = coffer__mldf_survey_begin(&pass->survey, err);
+    if (!status)
+        status =
+            coffer__mldf_run_pieces(check->pool, pieces, look_at_piece, pass, check->opts->progress, err);
+    if (!status)
+        status = report_pieces(pass, pieces, err);
+    if (!status)
+        status = coffer_source_intact(check->set.source, err);
+    if (status)
         return status;
     if (pass->padded > 0)
         coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, pass->first_padded,
-                           "row entries whose padding is not 0: %llu", (unsigned long long)pass->padded);
+                           "row entries whose padding is not 0: %" PRIu64, pass->padded);
     return COFFER_OK;
 }
 

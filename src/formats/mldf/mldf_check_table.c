@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 #define ENTRIES_AT_ONCE ((size_t)8192)
 #define FREE_OF_COST ((uint64_t)64 << 20) /* bytes of payloads that are summed even without `full` */
 
@@ -28,7 +30,7 @@ static void report_first(const table_pass *pass, uint64_t *count, coffer_status 
     if ((*count)++ == 0)
         coffer__report_add(pass->check->report, code, severity,
                            pass->check->set.header.table + index * COFFER__MLDF_TABLE_ENTRY,
-                           "allocation %llu %s", (unsigned long long)index, what);
+                           "allocation %" PRIu64 " %s", index, what);
 }
 
 static void check_against_parts(table_pass *pass, const coffer__mldf_allocation *entry, uint64_t index)
@@ -39,9 +41,8 @@ static void check_against_parts(table_pass *pass, const coffer__mldf_allocation 
             continue;
         if (pass->in_parts++ == 0)
             coffer__report_add(pass->check->report, COFFER_E_OVERLAP, COFFER_ERROR, entry->offset,
-                               "allocation %llu, %lu bytes at %llu, lies in %s", (unsigned long long)index,
-                               (unsigned long)entry->size, (unsigned long long)entry->offset,
-                               pass->parts[i].name);
+                               "allocation %" PRIu64 ", %lu bytes at %" PRIu64 ", overlaps %s", index,
+                               (unsigned long)entry->size, entry->offset, pass->parts[i].name);
     }
 }
 
@@ -50,12 +51,12 @@ static void check_entry(table_pass *pass, const coffer__mldf_allocation *entry, 
     const coffer_mldf *set = &pass->check->set;
     if (!coffer__range_fits(entry->offset, entry->size, set->file_size) || entry->offset < set->header.data) {
         if (pass->outside++ == 0)
-            coffer__report_add(
-                pass->check->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR,
-                set->header.table + index * COFFER__MLDF_TABLE_ENTRY,
-                "allocation %llu, %lu bytes at %llu, is outside of the data region, %llu to %llu",
-                (unsigned long long)index, (unsigned long)entry->size, (unsigned long long)entry->offset,
-                (unsigned long long)set->header.data, (unsigned long long)set->header.table);
+            coffer__report_add(pass->check->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR,
+                               set->header.table + index * COFFER__MLDF_TABLE_ENTRY,
+                               "allocation %" PRIu64 ", %lu bytes at %" PRIu64
+                               ", is outside of the data region, %" PRIu64 " to %" PRIu64,
+                               index, (unsigned long)entry->size, entry->offset, set->header.data,
+                               set->header.table);
         return;
     }
     if (index > 0 && entry->offset < pass->last.offset)
@@ -81,14 +82,13 @@ static void report_counts(const table_pass *pass)
         { pass->outside, COFFER_E_OUT_OF_BOUNDS, "are outside of the data region" },
         { pass->unsorted, COFFER_E_NOT_SORTED, "begin before the one in front of them" },
         { pass->overlapping, COFFER_E_OVERLAP, "overlap the one in front of them" },
-        { pass->in_parts, COFFER_E_OVERLAP, "lie in other parts of the file" },
+        { pass->in_parts, COFFER_E_OVERLAP, "overlap other parts of the file" },
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i].count > 1)
             coffer__report_add(pass->check->report, counts[i].code, COFFER_NOTE,
-                               pass->check->set.header.table, "of %llu allocations %llu %s",
-                               (unsigned long long)pass->check->set.table_count,
-                               (unsigned long long)counts[i].count, counts[i].what);
+                               pass->check->set.header.table, "of %" PRIu64 " allocations %" PRIu64 " %s",
+                               pass->check->set.table_count, counts[i].count, counts[i].what);
     }
 }
 
@@ -117,12 +117,12 @@ coffer_status coffer__mldf_check_allocations(coffer__mldf_checker *check, coffer
     if (!scratch)
         return coffer__fail_no_memory(err, ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY);
     collect_parts(&pass);
-    for (uint64_t first = 0; status == COFFER_OK && first < set->table_count; first += ENTRIES_AT_ONCE) {
+    for (uint64_t first = 0; !status && first < set->table_count; first += ENTRIES_AT_ONCE) {
         uint64_t left = set->table_count - first;
         size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
         const uint8_t *at = NULL;
         status = coffer__mldf_fetch_table(&at, set, first, count, scratch, err);
-        for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+        for (size_t i = 0; !status && i < count; i++) {
             coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
             check_entry(&pass, &entry, first + i);
         }
@@ -143,9 +143,9 @@ static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_e
     uint32_t crc = 0;
     bool agrees = true;
     coffer_status status = coffer__mldf_sum_tables(&crc, set, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mldf_table_sum_agrees(&agrees, set, crc, err);
-    if (status == COFFER_OK && !agrees)
+    if (!status && !agrees)
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
                            COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_CRC_AT,
                            "the CRC-32 of descriptors, rows and allocation table is %08lx, the header says "
@@ -162,13 +162,12 @@ static void report_data_sum(const coffer__mldf_checker *check, const coffer__mld
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
                            COFFER__MLDF_HEADER_AT + COFFER__MLDF_DATA_CRC_AT,
                            "the CRC-32 of the data region is %08lx, the header says %08lx; payloads with a "
-                           "wrong one: %llu",
-                           (unsigned long)sums->data_crc, (unsigned long)header->data_crc,
-                           (unsigned long long)sums->bad_count);
+                           "wrong one: %" PRIu64,
+                           (unsigned long)sums->data_crc, (unsigned long)header->data_crc, sums->bad_count);
     else if (sums->bad_count > 0)
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, header->table,
-                           "payloads with another CRC-32 than the allocation table says: %llu",
-                           (unsigned long long)sums->bad_count);
+                           "payloads with another CRC-32 than the allocation table says: %" PRIu64,
+                           sums->bad_count);
 }
 
 coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coffer__mldf_checker *check,
@@ -176,19 +175,23 @@ coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coff
 {
     const coffer_mldf *set = &check->set;
     uint64_t end = 0;
-    coffer_status status;
     *known = false;
     if (!(set->header.flags & COFFER_MLDF_CHECKSUMMED) || !check->has_table)
         return COFFER_OK;
-    if (check->has_schema && check->has_rows && (status = check_table_sum(check, err)))
+    coffer_status status = COFFER_OK;
+    if (check->has_schema && check->has_rows)
+        status = check_table_sum(check, err);
+    if (status)
         return status;
     if (!check->has_data || !check->table_in_order)
         return COFFER_OK;
-    if ((status = coffer__mldf_data_end(&end, set, err)))
+    status = coffer__mldf_data_end(&end, set, err);
+    if (status)
         return status;
     if (!check->opts->full && end - set->header.data > FREE_OF_COST)
         return COFFER_OK;
-    if ((status = coffer__mldf_survey_sums(sums, set, check->pool, check->opts->progress, err)))
+    status = coffer__mldf_survey_sums(sums, set, check->pool, check->opts->progress, err);
+    if (status)
         return status;
     report_data_sum(check, sums);
     *known = true;

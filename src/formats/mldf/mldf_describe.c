@@ -26,12 +26,12 @@ static coffer_status sum_payloads(uint64_t *out, const coffer_mldf *set, coffer_
     coffer_status status = COFFER_OK;
     if (!scratch)
         return coffer__fail_no_memory(err, ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY);
-    for (uint64_t first = 0; status == COFFER_OK && first < set->table_count; first += ENTRIES_AT_ONCE) {
+    for (uint64_t first = 0; !status && first < set->table_count; first += ENTRIES_AT_ONCE) {
         uint64_t left = set->table_count - first;
         size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
         const uint8_t *entries = NULL;
         status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err);
-        for (size_t i = 0; status == COFFER_OK && i < count; i++)
+        for (size_t i = 0; !status && i < count; i++)
             sum += coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY).size;
     }
     coffer__free(scratch);
@@ -85,7 +85,8 @@ coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const 
     coffer_mldf *set = NULL;
     coffer_status status;
     open_options.limits = opts->limits;
-    if ((status = coffer_mldf_open(&set, src, &open_options, err)))
+    status = coffer_mldf_open(&set, src, &open_options, err);
+    if (status)
         return status;
     const coffer__mldf_header *header = &set->header;
     coffer__node_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
@@ -146,7 +147,8 @@ coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coff
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a training set lists fields, not \"%s\"", opts->what);
     open_options.limits = opts->limits;
-    if ((status = coffer_mldf_open(&set, src, &open_options, err)))
+    status = coffer_mldf_open(&set, src, &open_options, err);
+    if (status)
         return status;
     coffer_node *entries = coffer__node_list(out, "entries");
     for (size_t i = 0; i < set->schema.count; i++) {

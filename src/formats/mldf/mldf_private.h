@@ -21,7 +21,7 @@ typedef struct coffer__mldf_header {
     uint32_t data_crc, table_crc;
 } coffer__mldf_header;
 
-/* Magic, version and byte order are right; nothing is said about the pointers. */
+/* Checks magic, version and byte order, but not the pointers. */
 coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err);
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE]);
 
@@ -44,7 +44,7 @@ typedef struct coffer__mldf_type_info {
     bool has_array; /* an array descriptor is in the arguments */
 } coffer__mldf_type_info;
 
-/* NULL for a number that is no type. */
+/* NULL for an unknown type. */
 const coffer__mldf_type_info *coffer__mldf_type_info_of(uint16_t type);
 /* The types in the order of their numbers; NULL past the end. */
 const coffer__mldf_type_info *coffer__mldf_type_at(size_t index);
@@ -219,23 +219,25 @@ static inline coffer__mldf_allocation coffer__mldf_load_allocation(const uint8_t
 /* Entries [first, first + count) as bytes: borrowed from the source, or read into scratch. */
 coffer_status coffer__mldf_fetch_table(const uint8_t **out, const coffer_mldf *set, uint64_t first,
                                        size_t count, uint8_t *scratch, coffer_error *err);
-/* The number of the first entry at or after a place; the number of entries if there is none. */
+/* The number of the first entry at or after a place; the number of entries if all are before it. */
 coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, uint64_t offset,
                                        coffer_error *err);
-/* The entry of exactly this payload, and its number (may be NULL); *found is false if there is none. */
+/* The entry of exactly this payload, and its number (may be NULL); *found is false if the table does not have
+ * it. */
 coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
                                            const coffer_mldf *set, uint64_t offset, uint32_t size,
                                            coffer_error *err);
 /* *out : true when `crc`, the checksum of descriptors, rows and table, is that of the header. */
 coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
                                             coffer_error *err);
-/* Goes on with the CRC-32 of a part of the file. scratch : for sources that cannot be looked at. */
+/* Adds a range of the file to a CRC-32. scratch : for sources without a view. */
 #define COFFER__MLDF_SUM_BLOCK ((size_t)1 << 20)
 coffer_status coffer__mldf_sum_range(uint32_t *crc, const coffer_mldf *set, uint64_t offset, uint64_t len,
                                      uint8_t *scratch, coffer_error *err);
 /* The checksum of descriptors, rows and allocation table, table_crc32 of the header. */
 coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, coffer_error *err);
-/* Where the data region ends: after the last payload of the table, or where it begins if there is none. */
+/* Where the data region ends: after the last payload of the table, or where it begins if the table is empty.
+ */
 coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffer_error *err);
 
 /* ---- Contents (mldf_typed.c) ---- */

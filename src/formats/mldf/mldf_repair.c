@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "formats/rescue.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- A file with nothing wrong ---- */
@@ -93,18 +94,20 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
 {
     coffer_mldf *set = &work->set;
     coffer_report *mistakes = NULL;
-    coffer_status status;
-    if ((status = coffer_report_new(&mistakes, 0, err)))
+    coffer_status status = coffer_report_new(&mistakes, 0, err);
+    if (status)
         return status;
     status = coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, mistakes, err);
-    for (size_t i = 0; i < coffer_report_count(mistakes) && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < coffer_report_count(mistakes) && !status; i++) {
         const coffer_finding *mistake = coffer_report_at(mistakes, i);
         if (mistake->severity == COFFER_ERROR)
             coffer__report_add(work->report, mistake->code, COFFER_WARNING, mistake->offset, "%s",
                                mistake->text);
     }
     coffer_report_free(mistakes);
-    if (status || (status = coffer__mldf_settle_fields(set, err)))
+    if (!status)
+        status = coffer__mldf_settle_fields(set, err);
+    if (status)
         return status;
     work->renamed = coffer__calloc(set->schema.count ? set->schema.count : 1, sizeof *work->renamed);
     if (!work->renamed)
@@ -141,29 +144,37 @@ static void tell_end(coffer__mldf_rescue *work)
                            "every sample is intact; header, tables and checksums are rewritten");
     char from_copy[48] = "";
     if (work->opts->copy)
-        snprintf(from_copy, sizeof from_copy, ", %llu of them from the copy",
-                 (unsigned long long)work->fetched);
+        snprintf(from_copy, sizeof from_copy, ", %" PRIu64 " of them from the copy", work->fetched);
     coffer__report_add(work->report, COFFER_E_TRUNCATED, work->lost ? COFFER_WARNING : COFFER_NOTE,
-                       COFFER_OFFSET_NONE, "samples kept: %llu of %llu%s", (unsigned long long)kept,
-                       (unsigned long long)work->samples, from_copy);
+                       COFFER_OFFSET_NONE, "samples kept: %" PRIu64 " of %" PRIu64 "%s", kept, work->samples,
+                       from_copy);
 }
 
 static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
     coffer_status status;
     bool clean = false;
-    if ((status = coffer__mldf_read_header(&work->set.header, work->set.source, err)) ||
-        (status = load_fields(work, err)) || (status = look(&clean, work, err)))
+    status = coffer__mldf_read_header(&work->set.header, work->set.source, err);
+    if (!status)
+        status = load_fields(work, err);
+    if (!status)
+        status = look(&clean, work, err);
+    if (status)
         return status;
     if (clean)
         return coffer__rescue_write(path, work->opts->overwrite, work->set.source, work->opts->progress, NULL,
                                     NULL, err);
-    if ((status = coffer__mldf_rescue_table(work, err)) || (status = start(work, path, err)))
+    status = coffer__mldf_rescue_table(work, err);
+    if (!status)
+        status = start(work, path, err);
+    if (status)
         return status;
-    if (work->opts->copy &&
-        (status = coffer__mldf_compare_fields(work->writer, &work->set, work->opts->copy, err)))
+    if (work->opts->copy)
+        status = coffer__mldf_compare_fields(work->writer, &work->set, work->opts->copy, err);
+    if (status)
         return status;
-    if ((status = coffer__mldf_rescue_samples(work, err)))
+    status = coffer__mldf_rescue_samples(work, err);
+    if (status)
         return status;
     if (work->samples > 0 && work->writer->sample == 0)
         return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size, "no sample of it can be saved");
@@ -210,7 +221,9 @@ coffer_status coffer__mldf_repair_file(coffer_report *out, coffer_source *src, c
     open_options.key = opts->key;
     open_options.limits = opts->limits;
     open_options.verify = true;
-    if (opts->copy && (status = coffer_mldf_open(&copy, opts->copy, &open_options, err)))
+    if (opts->copy)
+        status = coffer_mldf_open(&copy, opts->copy, &open_options, err);
+    if (status)
         return status;
     options.copy = copy;
     options.key = opts->key;

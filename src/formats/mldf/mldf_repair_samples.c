@@ -6,6 +6,7 @@
 #include "base/work.h"
 #include "formats/mldf/mldf_repair.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define ENTRIES_AT_ONCE 256
@@ -47,7 +48,8 @@ static coffer_status check_sum(coffer__mldf_rescue *work, coffer_error *err)
     if (!work->table_in_order || !(header->flags & COFFER_MLDF_CHECKSUMMED) ||
         header->samples != work->samples)
         return COFFER_OK;
-    if ((status = coffer__mldf_sum_tables(&crc, set, err)))
+    status = coffer__mldf_sum_tables(&crc, set, err);
+    if (status)
         return coffer__is_about_file(status) ? COFFER_OK : status;
     return coffer__mldf_table_sum_agrees(&work->table_sure, set, crc, err);
 }
@@ -64,17 +66,17 @@ coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error 
                            (set->file_size - set->header.table) % COFFER__MLDF_TABLE_ENTRY == 0;
     if (count > set->limits.memory_bytes / sizeof *work->table)
         return coffer__fail(err, COFFER_E_LIMIT, set->header.table,
-                            "the allocation table has %llu entries, too many for the memory allowed",
-                            (unsigned long long)count);
+                            "the allocation table has %" PRIu64 " entries, too many for the memory allowed",
+                            count);
     work->table = coffer__alloc_array(count ? (size_t)count : 1, sizeof *work->table);
     if (!work->table)
         return coffer__fail_no_memory(err, count * sizeof *work->table);
-    for (uint64_t first = 0; first < count && status == COFFER_OK; first += ENTRIES_AT_ONCE) {
+    for (uint64_t first = 0; first < count && !status; first += ENTRIES_AT_ONCE) {
         size_t part = count - first < ENTRIES_AT_ONCE ? (size_t)(count - first) : ENTRIES_AT_ONCE;
         status =
             coffer_source_read_at(scratch, set->source, set->header.table + first * COFFER__MLDF_TABLE_ENTRY,
                                   part * COFFER__MLDF_TABLE_ENTRY, err);
-        if (status == COFFER_OK)
+        if (!status)
             take_entries(work, scratch, part);
     }
     qsort(work->table, work->table_count, sizeof *work->table, by_place);
@@ -110,7 +112,7 @@ static coffer_status read_payload(coffer__mldf_rescue *work, const coffer_mldf_e
                                   coffer_error *err)
 {
     coffer_status status = coffer__mldf_bytes_reserve(&work->stored, entry->size, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer_source_read_at(work->stored.data, work->set.source, entry->offset, entry->size, err);
     work->stored.size = status ? 0 : entry->size;
     return status;
@@ -129,15 +131,17 @@ static coffer_status judge_value(coffer__mldf_rescue *work, uint64_t sample, siz
         found = find(work, entry->offset, entry->size);
     if (entry->size > 0 && !found && (work->table_sure || touches_other(work, entry)))
         return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, entry->offset,
-                            "%lu bytes at %llu are not in the allocation table", (unsigned long)entry->size,
-                            (unsigned long long)entry->offset);
-    if ((status = coffer__mldf_survey_value(&survey, &work->surveyor, sample, field, entry, err)) ||
-        (status = read_payload(work, entry, err)))
+                            "%lu bytes at %" PRIu64 " are not in the allocation table",
+                            (unsigned long)entry->size, entry->offset);
+    status = coffer__mldf_survey_value(&survey, &work->surveyor, sample, field, entry, err);
+    if (!status)
+        status = read_payload(work, entry, err);
+    if (status)
         return status;
     if (found && checksummed && coffer__crc32(0, work->stored.data, entry->size) != found->crc)
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, entry->offset,
-                            "the CRC-32 of its %lu bytes at %llu is not that of the allocation table",
-                            (unsigned long)entry->size, (unsigned long long)entry->offset);
+                            "the CRC-32 of its %lu bytes at %" PRIu64 " is not that of the allocation table",
+                            (unsigned long)entry->size, entry->offset);
     return COFFER_OK;
 }
 
@@ -224,7 +228,8 @@ static coffer_status fetch_sample(bool *done, coffer__mldf_rescue *work, const u
             coffer_mldf_writer_cancel_sample(work->writer);
             goto out;
         }
-        if ((status = put(work, sample, i, err)))
+        status = put(work, sample, i, err);
+        if (status)
             goto out;
     }
     *done = true;
@@ -239,7 +244,7 @@ static void tell(coffer__mldf_rescue *work, const coffer_error *why, uint64_t sa
                  const char *what)
 {
     coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset,
-                       "sample %llu, field %s: %s; %s", (unsigned long long)sample, field, why->text, what);
+                       "sample %" PRIu64 ", field %s: %s; %s", sample, field, why->text, what);
 }
 
 /* Puts what is whole into the current sample; *wrong is the first field that is not, or SIZE_MAX. */
@@ -260,8 +265,9 @@ static coffer_status put_whole(size_t *wrong, coffer_error *why, coffer__mldf_re
             continue;
         coffer_error found = COFFER_ERROR_INIT;
         status = judge_value(work, sample, i, &entry, &found);
-        if (status == COFFER_OK) {
-            if ((status = put(work, sample, i, err)))
+        if (!status) {
+            status = put(work, sample, i, err);
+            if (status)
                 return status;
             continue;
         }
@@ -284,18 +290,22 @@ static coffer_status rescue_sample(coffer__mldf_rescue *work, uint64_t sample, c
     coffer_error why = COFFER_ERROR_INIT;
     size_t wrong = SIZE_MAX;
     bool fetched = false;
-    coffer_status status;
-    if ((status = coffer__mldf_row_of(&row, &work->rows, sample, err)) ||
-        (status = put_whole(&wrong, &why, work, row, sample, err)))
+    coffer_status status = coffer__mldf_row_of(&row, &work->rows, sample, err);
+    if (!status)
+        status = put_whole(&wrong, &why, work, row, sample, err);
+    if (status)
         return status;
     if (wrong == SIZE_MAX)
         return coffer__mldf_end_row(work->writer, err);
     const char *name = work->set.schema.fields[wrong].name;
     if (work->opts->copy) {
         coffer_mldf_writer_cancel_sample(work->writer);
-        if ((status = fetch_sample(&fetched, work, row, sample, err)))
+        status = fetch_sample(&fetched, work, row, sample, err);
+        if (status)
             return status;
-        if (!fetched && work->keeps_numbers && (status = put_whole(&wrong, &why, work, row, sample, err)))
+        if (!fetched && work->keeps_numbers)
+            status = put_whole(&wrong, &why, work, row, sample, err);
+        if (status)
             return status;
     }
     tell(work, &why, sample, name,
@@ -321,13 +331,13 @@ static coffer_status rescue_lost_rows(coffer__mldf_rescue *work, coffer_error *e
     if (!copy || copy->header.samples != work->samples) {
         work->lost += missing;
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, work->set.file_size,
-                           "the rows of %llu samples from %llu on are lost", (unsigned long long)missing,
-                           (unsigned long long)first);
+                           "the rows of %" PRIu64 " samples from %" PRIu64 " on are lost", missing, first);
         return COFFER_OK;
     }
-    for (uint64_t i = first; i < work->samples && status == COFFER_OK; i++) {
+    for (uint64_t i = first; i < work->samples && !status; i++) {
         bool fetched = false;
-        if ((status = fetch_sample(&fetched, work, NULL, i, err)))
+        status = fetch_sample(&fetched, work, NULL, i, err);
+        if (status)
             return status;
         found += fetched;
         if (fetched)
@@ -336,17 +346,18 @@ static coffer_status rescue_lost_rows(coffer__mldf_rescue *work, coffer_error *e
     work->fetched += found;
     work->lost += missing - found;
     coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, work->set.file_size,
-                       "the rows of %llu samples from %llu on are lost; taken from the copy: %llu",
-                       (unsigned long long)missing, (unsigned long long)first, (unsigned long long)found);
+                       "the rows of %" PRIu64 " samples from %" PRIu64
+                       " on are lost; taken from the copy: %" PRIu64,
+                       missing, first, found);
     return status;
 }
 
 coffer_status coffer__mldf_rescue_samples(coffer__mldf_rescue *work, coffer_error *err)
 {
     coffer_status status = coffer__mldf_row_reader_init(&work->rows, &work->set, err);
-    for (uint64_t i = 0; i < work->set.header.samples && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < work->set.header.samples && !status; i++) {
         status = rescue_sample(work, i, err);
-        if (status == COFFER_OK && (i + 1) % STEP == 0)
+        if (!status && (i + 1) % STEP == 0)
             status = coffer__progress_step(work->opts->progress, i + 1, work->samples, err);
     }
     return status ? status : rescue_lost_rows(work, err);

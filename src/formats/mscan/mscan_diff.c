@@ -95,7 +95,7 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
         status = coffer_mscan_open(&scan_a, a, &open_opts, err);
     if (status)
         goto out;
-    status = coffer_mscan_open(&scan_b, b, &open_opts, err);
+    status = coffer__fail_input(err, coffer_mscan_open(&scan_b, b, &open_opts, err), coffer_source_name(b));
     if (status)
         goto out;
     status = coffer_node_new(&found, err);
@@ -112,7 +112,7 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     if (!status)
         status = coffer_source_intact(a, err);
     if (!status)
-        status = coffer_source_intact(b, err);
+        status = coffer__fail_input(err, coffer_source_intact(b, err), coffer_source_name(b));
     if (status)
         goto out;
     put_result(out, &cmp, &changes);

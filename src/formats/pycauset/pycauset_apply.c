@@ -192,7 +192,8 @@ static coffer_status sign(const editing *edit, coffer_pycauset_value *out, const
     entry[1] = edit->change->value;
     if (!signature[1].as.text)
         return fail_no_memory(edit);
-    if ((status = make_map(edit, &entry[0], signature, 2)))
+    status = make_map(edit, &entry[0], signature, 2);
+    if (status)
         return status;
     entry[0].key = "signature";
     entry[0].key_len = sizeof "signature" - 1;
@@ -278,7 +279,9 @@ static coffer_status find_signature(char out[COFFER__PYCAUSET_SIGNATURE_SIZE], c
     coffer_pycauset_value root = *before;
     coffer_pycauset_info info = { .rows = 0 };
     coffer_status status = apply_all(&root, memory, changes, "view", "", NULL, err);
-    if (status || (status = coffer__pycauset_interpret(&info, &root, COFFER_OFFSET_NONE, err)))
+    if (!status)
+        status = coffer__pycauset_interpret(&info, &root, COFFER_OFFSET_NONE, err);
+    if (status)
         return status;
     coffer__pycauset_view_signature(out, &info);
     return COFFER_OK;
@@ -326,7 +329,7 @@ static coffer_status widen_scalar(coffer_pycauset_value *root, coffer__arena *me
     return status;
 }
 
-/* ---- What the result must be ---- */
+/* ---- Checking the result ---- */
 
 static coffer_status expect_map(const coffer_pycauset_value *root, const char *key, coffer_error *err)
 {
@@ -385,10 +388,11 @@ static coffer_status expect_known_keys(const coffer_pycauset_value *root, const 
     }
     if (!status && coffer__pycauset_touches(changes, "seed"))
         status = expect_seed(root, before, err);
-    if (!status && coffer__pycauset_touches(changes, "view") &&
-        (status = coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err)))
+    if (status || !coffer__pycauset_touches(changes, "view"))
+        return status;
+    if (coffer__pycauset_interpret(&info, root, COFFER_OFFSET_NONE, err))
         return coffer__fail_prefix(err, COFFER_E_INVALID_ARGUMENT, "the new view is not valid");
-    return status;
+    return COFFER_OK;
 }
 
 coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__arena *memory,
@@ -407,11 +411,15 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
     *root = *before;
     if (!changes->system && coffer__pycauset_touches(changes, "cached"))
         status = find_signature(view_signature, memory, before, changes, err);
-    if (status || (status = apply_all(root, memory, changes, NULL, view_signature, sums, err)))
+    if (!status)
+        status = apply_all(root, memory, changes, NULL, view_signature, sums, err);
+    if (status)
         return status;
-    if (!changes->system && coffer__pycauset_touches(changes, "view") &&
-        (status = turn_shape(root, memory, before, err)) == COFFER_OK)
-        status = widen_scalar(root, memory, err);
+    if (!changes->system && coffer__pycauset_touches(changes, "view")) {
+        status = turn_shape(root, memory, before, err);
+        if (!status)
+            status = widen_scalar(root, memory, err);
+    }
     if (!status && !changes->system)
         status = expect_known_keys(root, before, changes, err);
     if (status)

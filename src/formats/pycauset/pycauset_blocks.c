@@ -151,9 +151,12 @@ static coffer_status open_child(coffer__pycauset_block_child *out,
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_status status;
     opts.limits = &parent->limits;
-    if ((status = open_source(&out->source, blocks, child, err)) ||
-        (status = check_ancestors(out->source, parent, err)) ||
-        (status = coffer__pycauset_open_child(&out->matrix, out->source, &opts, parent, err)))
+    status = open_source(&out->source, blocks, child, err);
+    if (!status)
+        status = check_ancestors(out->source, parent, err);
+    if (!status)
+        status = coffer__pycauset_open_child(&out->matrix, out->source, &opts, parent, err);
+    if (status)
         return status;
     return check_uuid(out->matrix, child, err);
 }
@@ -193,7 +196,8 @@ static coffer_status acquire_locked(coffer__pycauset_block_child **out,
     if (!child)
         return coffer__fail_no_memory(err, sizeof *child);
     child->index = index;
-    if ((status = open_child(child, blocks, parent, err))) {
+    status = open_child(child, blocks, parent, err);
+    if (status) {
         close_child(child);
         return status;
     }

@@ -43,9 +43,10 @@ typedef struct block_writer {
 static coffer_status open_block(block_source *block, const char *path, uint64_t row, uint64_t col,
                                 coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer_source_open(&block->source, path, NULL, err)) ||
-        (status = coffer_pycauset_open(&block->matrix, block->source, NULL, err)))
+    coffer_status status = coffer_source_open(&block->source, path, NULL, err);
+    if (!status)
+        status = coffer_pycauset_open(&block->matrix, block->source, NULL, err);
+    if (status)
         return status;
     const coffer_pycauset_value *uuid =
         coffer__pycauset_get_key(block->matrix->metadata.root, "payload_uuid");
@@ -126,8 +127,11 @@ static coffer_status say_manifest(coffer_pycauset_changes *says, const block_wri
     coffer_status status;
     if (json.failed)
         status = coffer__fail_no_memory(err, json.len);
-    else if ((status = coffer_pycauset_changes_set_u64(says, "rows", rows, err)) == COFFER_OK &&
-             (status = coffer_pycauset_changes_set_u64(says, "cols", cols, err)) == COFFER_OK)
+    else
+        status = coffer_pycauset_changes_set_u64(says, "rows", rows, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_u64(says, "cols", cols, err);
+    if (!status)
         status =
             coffer_pycauset_changes_set_json(says, "block_manifest", (const char *)json.data, json.len, err);
     coffer__buffer_free(&json);
@@ -139,12 +143,16 @@ static coffer_status say_all(coffer_pycauset_changes *says, const block_writer *
     static const char view[] = "{\"is_transposed\":false,\"is_conjugated\":false,\"scalar\":1.0}";
     static const char layout[] = "{\"kind\":\"none\",\"params\":{}}";
     const char *dtype = coffer_pycauset_dtype_name(common_dtype(writer));
-    coffer_status status;
-    if ((status = coffer_pycauset_changes_set_string(says, "matrix_type", "BLOCK", 5, err)) ||
-        (status = coffer_pycauset_changes_set_string(says, "data_type", dtype, strlen(dtype), err)) ||
-        (status = coffer_pycauset_changes_set_u64(says, "seed", 0, err)) ||
-        (status = coffer_pycauset_changes_set_json(says, "payload_layout", layout, sizeof layout - 1, err)) ||
-        (status = coffer_pycauset_changes_set_json(says, "view", view, sizeof view - 1, err)))
+    coffer_status status = coffer_pycauset_changes_set_string(says, "matrix_type", "BLOCK", 5, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_string(says, "data_type", dtype, strlen(dtype), err);
+    if (!status)
+        status = coffer_pycauset_changes_set_u64(says, "seed", 0, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_json(says, "payload_layout", layout, sizeof layout - 1, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_json(says, "view", view, sizeof view - 1, err);
+    if (status)
         return status;
     return say_manifest(says, writer, err);
 }
@@ -170,11 +178,14 @@ static coffer_status copy_block(block_writer *writer, block_source *block, coffe
         return coffer__fail_no_memory(err, NAME_SIZE);
     bool existed = coffer__os_stat(path, &before) == 0;
     coffer_status status = coffer__sink_create(&sink, path, &sink_opts, err);
-    if (!status && (status = coffer__sink_copy_source(sink, block->source, 0,
-                                                      coffer_source_size(block->source), NULL, err)))
-        coffer__sink_discard(sink);
-    else if (!status)
-        status = coffer__sink_commit(sink, err);
+    if (!status) {
+        status =
+            coffer__sink_copy_source(sink, block->source, 0, coffer_source_size(block->source), NULL, err);
+        if (status)
+            coffer__sink_discard(sink);
+        else
+            status = coffer__sink_commit(sink, err);
+    }
     block->made = !existed; /* a failure may come after the file has its name */
     coffer__free(path);
     return status;
@@ -194,7 +205,7 @@ static void remove_child(const block_writer *writer, const char *name)
 typedef struct named_matrix {
     coffer_source *source;
     coffer_pycauset *matrix;
-    coffer__pycauset_manifest manifest; /* empty when there is no block matrix of that name */
+    coffer__pycauset_manifest manifest; /* empty when the file is not a block matrix */
 } named_matrix;
 
 static void named_open(named_matrix *named, const char *path)
@@ -287,16 +298,20 @@ static coffer_status write_files(block_writer *writer, coffer_error *err)
     coffer_status status = coffer__pycauset_system_changes_new(&says, err);
     if (status)
         return status;
-    if ((status = say_all(says, writer, err))) {
+    status = say_all(says, writer, err);
+    if (status) {
         coffer_pycauset_changes_free(says);
         return status;
     }
-    if ((status = coffer__pycauset_writer_new(&file, writer->path, says, &writer->opts, err)) ||
-        (status = make_folder(writer, err)))
+    status = coffer__pycauset_writer_new(&file, writer->path, says, &writer->opts, err);
+    if (!status)
+        status = make_folder(writer, err);
+    if (status)
         goto out;
     for (size_t i = 0; i < writer->count; i++) {
         coffer__digest_add(file->output.digest, writer->blocks[i].uuid, COFFER__PYCAUSET_UUID_SIZE);
-        if ((status = copy_block(writer, &writer->blocks[i], err)))
+        status = copy_block(writer, &writer->blocks[i], err);
+        if (status)
             goto out;
     }
     status = coffer_pycauset_writer_commit(file, err);
@@ -346,15 +361,19 @@ coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " x %" PRIu64 " blocks cannot be written to %s", block_rows,
                             block_cols, path);
-    if ((status = coffer__file_resolve(&resolved, path, err)))
+    status = coffer__file_resolve(&resolved, path, err);
+    if (status)
         return status;
     writer.folder = coffer__pycauset_blocks_folder(resolved);
     writer.blocks = coffer__calloc(writer.count, sizeof *writer.blocks);
     if (!writer.folder || !writer.blocks)
         status = coffer__fail_no_memory(err, writer.count * sizeof *writer.blocks);
-    else if ((status = open_blocks(&writer, children, err)) == COFFER_OK) {
+    else
+        status = open_blocks(&writer, children, err);
+    if (!status) {
         named_open(&old, path);
-        if ((status = write_files(&writer, err)) == COFFER_OK)
+        status = write_files(&writer, err);
+        if (!status)
             remove_old(&writer, &old);
     }
     named_close(&old);

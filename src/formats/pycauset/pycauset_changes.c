@@ -112,7 +112,7 @@ static coffer_status take_path(coffer__pycauset_change *out, coffer__arena *memo
     return COFFER_OK;
 }
 
-/* ---- What may not be set ---- */
+/* ---- Reserved keys ---- */
 
 static coffer_status refuse_reserved(const coffer_pycauset_changes *changes,
                                      const coffer__pycauset_change *change, coffer_error *err)
@@ -138,8 +138,10 @@ static coffer_status add(coffer_pycauset_changes *changes, const coffer__pycause
                          coffer_error *err)
 {
     coffer_status status = refuse_reserved(changes, change, err);
-    if (status || (status = coffer__array_reserve_one(&changes->items, &changes->capacity, changes->count,
-                                                      sizeof *changes->items, err)))
+    if (!status)
+        status = coffer__array_reserve_one(&changes->items, &changes->capacity, changes->count,
+                                           sizeof *changes->items, err);
+    if (status)
         return status;
     changes->items[changes->count++] = *change;
     return COFFER_OK;

@@ -266,8 +266,13 @@ static coffer_status check_file(checker *check, coffer_error *err)
         !coffer__source_settled(check->source))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
                             "changed during the check: check it again");
-    if ((status = check_header(check, err)) || check->header.active < 0 ||
-        (status = open_matrix(check, err)) || (status = check_other_state(check, err)) || !check->matrix)
+    status = check_header(check, err);
+    if (status || check->header.active < 0)
+        return status;
+    status = open_matrix(check, err);
+    if (!status)
+        status = check_other_state(check, err);
+    if (status || !check->matrix)
         return status;
     return check_matrix(check, err);
 }
@@ -281,9 +286,12 @@ coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycau
                       .limits = matrix->limits,
                       .header = matrix->header,
                       .matrix = matrix };
-    coffer_status status;
-    if ((status = check_header(&check, err)) || (status = check_other_state(&check, err)) ||
-        (status = check_matrix(&check, err)))
+    coffer_status status = check_header(&check, err);
+    if (!status)
+        status = check_other_state(&check, err);
+    if (!status)
+        status = check_matrix(&check, err);
+    if (status)
         return status;
     return coffer__report_status(out, err);
 }

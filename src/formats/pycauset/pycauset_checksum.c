@@ -40,7 +40,7 @@ typedef struct kept_sums {
     uint64_t groups;
 } kept_sums;
 
-/* The checksums in the metadata; COFFER_E_NOT_FOUND when there are none. */
+/* The checksums in the metadata; COFFER_E_NOT_FOUND when it has no checksums. */
 static coffer_status find_sums(kept_sums *out, const coffer_pycauset *matrix, coffer_error *err)
 {
     const coffer_pycauset_value *map =

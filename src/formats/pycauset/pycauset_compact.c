@@ -29,11 +29,16 @@ static coffer_status open_old(job *work, const char *path, coffer_error *err)
     uint64_t size = 0;
     coffer_status status;
     opts.limits = work->opts->limits;
-    if ((status = coffer__file_resolve(&work->path, path, err)) ||
-        (status = coffer__lock_open(&work->fd, work->path, err)) ||
-        (status = coffer__file_size(&size, work->fd, NULL, err)) ||
-        (status = coffer__source_over_fd(&work->source, work->fd, false, size, work->path, NULL, err)) ||
-        (status = coffer_pycauset_open(&work->matrix, work->source, &opts, err)))
+    status = coffer__file_resolve(&work->path, path, err);
+    if (!status)
+        status = coffer__lock_open(&work->fd, work->path, err);
+    if (!status)
+        status = coffer__file_size(&size, work->fd, NULL, err);
+    if (!status)
+        status = coffer__source_over_fd(&work->source, work->fd, false, size, work->path, NULL, err);
+    if (!status)
+        status = coffer_pycauset_open(&work->matrix, work->source, &opts, err);
+    if (status)
         return status;
     status = coffer__pycauset_scan_blocks(&scan, work->source, &work->matrix->header, &limits, err);
     work->blocks = scan.count;
@@ -41,7 +46,7 @@ static coffer_status open_old(job *work, const char *path, coffer_error *err)
     return status;
 }
 
-/* The payload goes where every writer puts it. The generation stays what it was, so that it never stands for
+/* The payload goes where every writer puts it. The generation does not change, so that one number never means
  * two states of the same matrix. */
 static coffer_status write_new(coffer__sink *sink, const job *work, coffer_error *err)
 {
@@ -56,10 +61,13 @@ static coffer_status write_new(coffer__sink *sink, const job *work, coffer_error
     if (!coffer__align_up(&slot.metadata_offset, end, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "the payload is too large");
     coffer__pycauset_store_fresh_header(header, &slot);
-    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
-        (status = coffer__sink_copy_source(sink, work->source, info->payload_offset, info->payload_needed,
-                                           work->opts->progress, err)) ||
-        (status = coffer__sink_fill(sink, 0, slot.metadata_offset - end, err)))
+    status = coffer__sink_write(sink, header, sizeof header, err);
+    if (!status)
+        status = coffer__sink_copy_source(sink, work->source, info->payload_offset, info->payload_needed,
+                                          work->opts->progress, err);
+    if (!status)
+        status = coffer__sink_fill(sink, 0, slot.metadata_offset - end, err);
+    if (status)
         return status;
     return coffer__sink_copy_source(sink, work->source, work->matrix->metadata_offset,
                                     work->matrix->metadata_length, NULL, err);
@@ -74,8 +82,13 @@ static coffer_status write_output(job *work, const char *out_path, coffer_error 
     coffer_status status = coffer__sink_create(&sink, out_path ? out_path : work->path, &options, err);
     if (status)
         return status;
-    if ((!out_path && (status = coffer__sink_lock(sink, err))) || (status = write_new(sink, work, err)) ||
-        (!out_path && (status = coffer__lock_check(NULL, work->fd, work->path, err)))) {
+    if (!out_path)
+        status = coffer__sink_lock(sink, err);
+    if (!status)
+        status = write_new(sink, work, err);
+    if (!status && !out_path)
+        status = coffer__lock_check(NULL, work->fd, work->path, err);
+    if (status) {
         coffer__sink_discard(sink);
         return status;
     }

@@ -47,7 +47,8 @@ static coffer_status read_both(uint8_t *scratch, const value_job *job, const cof
     coffer_status status = coffer_pycauset_read_tile(scratch, 0, job->a, tile, COFFER_DTYPE_NONE, err);
     if (status)
         return status;
-    return coffer_pycauset_read_tile(scratch + PIECE * 16, 0, job->b, tile, COFFER_DTYPE_NONE, err);
+    status = coffer_pycauset_read_tile(scratch + PIECE * 16, 0, job->b, tile, COFFER_DTYPE_NONE, err);
+    return coffer__fail_input(err, status, coffer_source_name(job->b->source));
 }
 
 static coffer_status compare_unit(void *context, uint64_t index, uint32_t worker, coffer_error *err)
@@ -283,7 +284,8 @@ static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
         return status;
     job->unit = (job->elements / MAX_UNITS / UNIT + 1) * UNIT;
     diff->units = job->elements / job->unit + (job->elements % job->unit != 0);
-    if ((status = coffer__work_new_pieces(&work, diff->units, &work_opts, err)))
+    status = coffer__work_new_pieces(&work, diff->units, &work_opts, err);
+    if (status)
         return status;
     job->scratch = coffer__alloc_array(coffer__work_threads(work), 2 * PIECE * 16);
     job->found = coffer__alloc_array((size_t)diff->units, sizeof *job->found);
@@ -354,8 +356,11 @@ coffer_status coffer__pycauset_diff(coffer_node *out, coffer_source *a, coffer_s
     coffer_pycauset *matrix_a = NULL, *matrix_b = NULL;
     coffer_status status;
     open_opts.limits = opts->limits;
-    if ((status = coffer_pycauset_open(&matrix_a, a, &open_opts, err)) == COFFER_OK &&
-        (status = coffer_pycauset_open(&matrix_b, b, &open_opts, err)) == COFFER_OK)
+    status = coffer_pycauset_open(&matrix_a, a, &open_opts, err);
+    if (!status)
+        status = coffer__fail_input(err, coffer_pycauset_open(&matrix_b, b, &open_opts, err),
+                                    coffer_source_name(b));
+    if (!status)
         status = compare(out, matrix_a, matrix_b, opts, err);
     coffer_pycauset_close(matrix_a);
     coffer_pycauset_close(matrix_b);

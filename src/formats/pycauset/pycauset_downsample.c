@@ -139,7 +139,7 @@ static coffer_status draw(picture_job *job, const coffer__work_opts *opts, coffe
     return status;
 }
 
-/* ---- What has no payload ---- */
+/* ---- Matrices without a payload ---- */
 
 /* How many of [a, a_end) and [b, b_end) meet. */
 static uint64_t overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end)

@@ -53,10 +53,12 @@ static coffer_status load(coffer_pycauset_editor *editor, coffer_source *src, co
 static coffer_status open_locked(coffer_pycauset_editor *editor, coffer_error *err)
 {
     coffer_source *src = NULL;
-    coffer_status status;
-    if ((status = coffer__lock_open(&editor->fd, editor->path, err)) ||
-        (status = coffer__file_size(&editor->size, editor->fd, NULL, err)) ||
-        (status = coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err)))
+    coffer_status status = coffer__lock_open(&editor->fd, editor->path, err);
+    if (!status)
+        status = coffer__file_size(&editor->size, editor->fd, NULL, err);
+    if (!status)
+        status = coffer__source_over_fd(&src, editor->fd, false, editor->size, editor->path, NULL, err);
+    if (status)
         return status;
     status = load(editor, src, err);
     coffer_source_close(src);
@@ -146,9 +148,11 @@ static coffer_status compose(coffer__pycauset_tree *tree, coffer_pycauset_info *
     coffer_status status = COFFER_OK;
     if (coffer__pycauset_wants_checksums(changes))
         status = sum_payload(&sums, editor, err);
-    if (status ||
-        (status = coffer__pycauset_apply(&root, &memory, editor->metadata.root, changes, &sums, err)) ||
-        (status = encode(editor, root, place, err)))
+    if (!status)
+        status = coffer__pycauset_apply(&root, &memory, editor->metadata.root, changes, &sums, err);
+    if (!status)
+        status = encode(editor, root, place, err);
+    if (status)
         goto out;
     *info = editor->info;
     /* Nothing else that a change may touch says what the payload is. */
@@ -248,12 +252,15 @@ coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycause
     if (slot.generation == UINT64_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
                             editor->path);
-    if ((status = expect_untouched(editor, err)) ||
-        (status = compose(&tree, &info, &slot.metadata_offset, editor, changes, err)))
+    status = expect_untouched(editor, err);
+    if (!status)
+        status = compose(&tree, &info, &slot.metadata_offset, editor, changes, err);
+    if (status)
         goto out;
     slot.generation++;
     slot.metadata_length = editor->size + editor->block.len - slot.metadata_offset;
-    if ((status = write_state(editor, &slot, err)))
+    status = write_state(editor, &slot, err);
+    if (status)
         goto out;
     take_over(editor, &slot, &info, &tree);
     if (generation)

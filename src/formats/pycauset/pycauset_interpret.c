@@ -55,9 +55,12 @@ static coffer_status read_types(coffer_pycauset_info *out, const coffer_pycauset
     if (layout->kind != COFFER_PYCAUSET_MAP)
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"payload_layout\" is not a map");
     layout = coffer__pycauset_get_key(layout, "kind");
-    if ((status = READ_NAME(&out->type, type, "matrix_type", coffer__pycauset_type_by_name)) ||
-        (status = READ_NAME(&out->dtype, dtype, "data_type", coffer__pycauset_dtype_by_name)) ||
-        (status = READ_NAME(&out->layout, layout, "payload_layout.kind", coffer__pycauset_layout_by_name)))
+    status = READ_NAME(&out->type, type, "matrix_type", coffer__pycauset_type_by_name);
+    if (!status)
+        status = READ_NAME(&out->dtype, dtype, "data_type", coffer__pycauset_dtype_by_name);
+    if (!status)
+        status = READ_NAME(&out->layout, layout, "payload_layout.kind", coffer__pycauset_layout_by_name);
+    if (status)
         return status;
     return COFFER_OK;
 }
@@ -92,8 +95,10 @@ static coffer_status read_view(coffer_pycauset_info *out, const coffer_pycauset_
     coffer_status status;
     if (view && view->kind != COFFER_PYCAUSET_MAP)
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"view\" is not a map");
-    if ((status = read_flag(&out->transposed, view, "is_transposed", "view.is_transposed", offset, err)) ||
-        (status = read_flag(&out->conjugated, view, "is_conjugated", "view.is_conjugated", offset, err)))
+    status = read_flag(&out->transposed, view, "is_transposed", "view.is_transposed", offset, err);
+    if (!status)
+        status = read_flag(&out->conjugated, view, "is_conjugated", "view.is_conjugated", offset, err);
+    if (status)
         return status;
     return read_scalar(out, coffer__pycauset_get_key(view, "scalar"), offset, err);
 }
@@ -178,12 +183,22 @@ static coffer_status read_diagonal(coffer_pycauset_info *out, const coffer_pycau
 coffer_status coffer__pycauset_interpret(coffer_pycauset_info *out, const coffer_pycauset_value *root,
                                          uint64_t offset, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = read_u64(&out->rows, root, "rows", offset, err)) ||
-        (status = read_u64(&out->cols, root, "cols", offset, err)) ||
-        (status = read_types(out, root, offset, err)) || (status = read_view(out, root, offset, err)) ||
-        (status = read_diagonal(out, root, offset, err)) || (status = check_layout(out, offset, err)) ||
-        (status = check_shape(out, offset, err)) || (status = read_unit_index(out, root, offset, err)))
+    coffer_status status = read_u64(&out->rows, root, "rows", offset, err);
+    if (!status)
+        status = read_u64(&out->cols, root, "cols", offset, err);
+    if (!status)
+        status = read_types(out, root, offset, err);
+    if (!status)
+        status = read_view(out, root, offset, err);
+    if (!status)
+        status = read_diagonal(out, root, offset, err);
+    if (!status)
+        status = check_layout(out, offset, err);
+    if (!status)
+        status = check_shape(out, offset, err);
+    if (!status)
+        status = read_unit_index(out, root, offset, err);
+    if (status)
         return status;
     out->stored_rows = out->transposed ? out->cols : out->rows;
     out->stored_cols = out->transposed ? out->rows : out->cols;

@@ -36,7 +36,8 @@ static coffer_status take_children(coffer_pycauset_value *out, coffer__arena *me
             if (!children[at].key)
                 return coffer__fail_no_memory(err, v->key_len);
         }
-        if ((status = coffer__pycauset_from_json(&children[at], memory, v, err)))
+        status = coffer__pycauset_from_json(&children[at], memory, v, err);
+        if (status)
             return status;
     }
     if (map && count > 1)

@@ -163,11 +163,14 @@ coffer_status coffer__pycauset_manifest_read(coffer__pycauset_manifest *out,
     if (!coffer__pycauset_is_u64(&version, coffer__pycauset_get_key(manifest, "version")) || version != 1)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, offset,
                             "the version of the block manifest is not 1");
-    if ((status = read_edges(&made.row_edges, &made.block_rows, manifest, "row_partitions", info->stored_rows,
-                             offset, err)) ||
-        (status = read_edges(&made.col_edges, &made.block_cols, manifest, "col_partitions", info->stored_cols,
-                             offset, err)) ||
-        (status = read_grid(&made, manifest, offset, err))) {
+    status = read_edges(&made.row_edges, &made.block_rows, manifest, "row_partitions", info->stored_rows,
+                        offset, err);
+    if (!status)
+        status = read_edges(&made.col_edges, &made.block_cols, manifest, "col_partitions", info->stored_cols,
+                            offset, err);
+    if (!status)
+        status = read_grid(&made, manifest, offset, err);
+    if (status) {
         coffer__pycauset_manifest_free(&made);
         return status;
     }

@@ -63,7 +63,6 @@ coffer_status coffer__pycauset_output_open(coffer__pycauset_output *output, cons
         .exclusive = !opts->overwrite,
         .no_sync = opts->durability == COFFER_DURABILITY_NONE,
     };
-    coffer_status status;
     *output = (coffer__pycauset_output){
         .digest_wanted = !opts->payload_uuid,
         .stream.fd = -1,
@@ -73,9 +72,12 @@ coffer_status coffer__pycauset_output_open(coffer__pycauset_output *output, cons
     output->digest = coffer__digest_new();
     if (!output->digest)
         return coffer__fail_no_memory(err, 0);
-    if (planes == 2 && (status = spool_open(&output->imaginary, err)))
-        return status;
-    if ((status = coffer__sink_create(&output->sink, path, &sink_options, err)))
+    coffer_status status = COFFER_OK;
+    if (planes == 2)
+        status = spool_open(&output->imaginary, err);
+    if (!status)
+        status = coffer__sink_create(&output->sink, path, &sink_options, err);
+    if (status)
         return status;
     if (coffer__sink_can_patch(output->sink))
         return coffer__sink_fill(output->sink, 0, COFFER__PYCAUSET_HEADER_SIZE, err);
@@ -156,15 +158,22 @@ coffer_status coffer__pycauset_output_commit(coffer__pycauset_output *output, co
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "a payload of %" PRIu64 " bytes is too large for a file", output->written);
     coffer__pycauset_store_fresh_header(header, &slot);
-    if (stream && ((status = coffer__sink_write(output->sink, header, sizeof header, err)) ||
-                   (status = spool_flush(&output->stream, err)) ||
-                   (status = coffer__sink_copy_file(output->sink, output->stream.fd, 0,
-                                                    output->stream.written, "temporary file", err))))
+    if (stream)
+        status = coffer__sink_write(output->sink, header, sizeof header, err);
+    if (!status && stream)
+        status = spool_flush(&output->stream, err);
+    if (!status && stream)
+        status = coffer__sink_copy_file(output->sink, output->stream.fd, 0, output->stream.written,
+                                        "temporary file", err);
+    if (!status)
+        status = coffer__sink_fill(output->sink, 0, slot.metadata_offset - payload_end, err);
+    if (!status)
+        status = coffer__sink_write(output->sink, block->data, block->len, err);
+    if (status)
         return status;
-    if ((status = coffer__sink_fill(output->sink, 0, slot.metadata_offset - payload_end, err)) ||
-        (status = coffer__sink_write(output->sink, block->data, block->len, err)))
-        return status;
-    if (!stream && (status = coffer__sink_patch(output->sink, 0, header, sizeof header, err)))
+    if (!stream)
+        status = coffer__sink_patch(output->sink, 0, header, sizeof header, err);
+    if (status)
         return status;
     coffer__sink *sink = output->sink;
     output->sink = NULL; /* gone, whatever comes of it */

@@ -119,7 +119,7 @@ void coffer__pycauset_store_fresh_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZ
 coffer_status coffer__pycauset_read_block(coffer__pycauset_tree *out, coffer_source *src, uint64_t offset,
                                           uint64_t length, const coffer_limits *limits, coffer_error *err);
 
-/* ---- What the keys mean (pycauset_shape.c, pycauset_interpret.c) ---- */
+/* ---- Interpreting keys (pycauset_shape.c, pycauset_interpret.c) ---- */
 
 bool coffer__pycauset_type_by_name(coffer_pycauset_type *out, const coffer_pycauset_value *name);
 bool coffer__pycauset_layout_by_name(coffer_pycauset_layout *out, const coffer_pycauset_value *name);
@@ -174,7 +174,7 @@ struct coffer_pycauset {
 
 /* ---- Older states (pycauset_history.c) ---- */
 
-/* Where the block of a committed generation is; COFFER_E_NOT_FOUND when it is no longer in the file. */
+/* Where the block of a committed generation is; COFFER_E_NOT_FOUND when the file does not have it anymore. */
 coffer_status coffer__pycauset_find_generation(uint64_t *offset, uint64_t *length, coffer_source *src,
                                                uint64_t generation, const coffer_limits *limits,
                                                coffer_error *err);

@@ -25,12 +25,15 @@ static coffer_status check_payload(const coffer_pycauset *matrix, coffer_error *
 
 static coffer_status read_state(coffer_pycauset *matrix, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__pycauset_read_block(&matrix->metadata, matrix->source, matrix->metadata_offset,
-                                              matrix->metadata_length, &matrix->limits, err)) ||
-        (status = coffer__pycauset_interpret(&matrix->info, matrix->metadata.root, matrix->metadata_offset,
-                                             err)) ||
-        (status = check_payload(matrix, err)))
+    coffer_status status =
+        coffer__pycauset_read_block(&matrix->metadata, matrix->source, matrix->metadata_offset,
+                                    matrix->metadata_length, &matrix->limits, err);
+    if (!status)
+        status =
+            coffer__pycauset_interpret(&matrix->info, matrix->metadata.root, matrix->metadata_offset, err);
+    if (!status)
+        status = check_payload(matrix, err);
+    if (status)
         return status;
     coffer__pycauset_view_signature(matrix->view_signature, &matrix->info);
     return COFFER_OK;
@@ -38,9 +41,10 @@ static coffer_status read_state(coffer_pycauset *matrix, coffer_error *err)
 
 static coffer_status open_state(coffer_pycauset *matrix, uint64_t generation, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__pycauset_read_header(&matrix->header, matrix->source, err)) ||
-        (status = coffer__pycauset_expect_active(&matrix->header, matrix->source, err)))
+    coffer_status status = coffer__pycauset_read_header(&matrix->header, matrix->source, err);
+    if (!status)
+        status = coffer__pycauset_expect_active(&matrix->header, matrix->source, err);
+    if (status)
         return status;
     const coffer__pycauset_slot *slot = &matrix->header.slots[matrix->header.active];
     matrix->info.payload_offset = slot->payload_offset;

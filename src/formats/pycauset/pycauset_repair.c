@@ -57,7 +57,8 @@ static coffer_status read_header(rescue *work, coffer_error *err)
         work->preamble = found;
     else if (status && !work->reserved_set)
         return coffer__fail_copy(err, &found);
-    if ((status = coffer_source_read_at(rest, work->source, COFFER__PYCAUSET_SLOTS_END, sizeof rest, err)))
+    status = coffer_source_read_at(rest, work->source, COFFER__PYCAUSET_SLOTS_END, sizeof rest, err);
+    if (status)
         return status;
     for (size_t i = 0; i < sizeof rest; i++)
         work->reserved_set = work->reserved_set || rest[i] != 0;
@@ -86,7 +87,8 @@ static void report_header(rescue *work)
 
 /* ---- One slot is good ---- */
 
-/* The second slot names the same state as the one before it; where there is none before, as the one after. */
+/* The other slot names the same state, numbered as the generation before it; 1 where that would be below 0.
+ */
 static void restore_other_slot(rescue *work)
 {
     work->other = work->state;
@@ -248,9 +250,11 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
     coffer__pycauset_slot wanted = *active;
     if (generation == active->generation)
         return choose_state(work, err);
-    if ((status = coffer__pycauset_find_generation(&wanted.metadata_offset, &wanted.metadata_length,
-                                                   work->source, generation, &work->limits, err)) ||
-        (status = try_state(work, &wanted, err)))
+    status = coffer__pycauset_find_generation(&wanted.metadata_offset, &wanted.metadata_length, work->source,
+                                              generation, &work->limits, err);
+    if (!status)
+        status = try_state(work, &wanted, err);
+    if (status)
         return status;
     if (active->generation == UINT64_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "the file has no generation left");
@@ -310,9 +314,11 @@ static coffer_status write_all(coffer__sink *sink, rescue *work, coffer_error *e
     const coffer__pycauset_slot *a = work->state_slot == 0 ? &work->state : &work->other;
     const coffer__pycauset_slot *b = work->state_slot == 0 ? &work->other : &work->state;
     coffer__pycauset_store_header(header, a, b);
-    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
-        (status = coffer__sink_copy_source(sink, work->source, sizeof header, size - sizeof header,
-                                           work->opts->progress, err)))
+    status = coffer__sink_write(sink, header, sizeof header, err);
+    if (!status)
+        status = coffer__sink_copy_source(sink, work->source, sizeof header, size - sizeof header,
+                                          work->opts->progress, err);
+    if (status)
         return status;
     return work->appends ? append_state(sink, work, from, err) : COFFER_OK;
 }

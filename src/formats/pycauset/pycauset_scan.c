@@ -58,7 +58,7 @@ static coffer_status sum_block(uint32_t *out, const search *scan, uint64_t offse
     return COFFER_OK;
 }
 
-/* *length is 0 when there is no intact block at the offset. */
+/* *length is 0 when the offset does not have an intact block. */
 static coffer_status try_block(uint64_t *length, search *scan, uint64_t offset, coffer_error *err)
 {
     uint8_t framing[COFFER__PYCAUSET_BLOCK_HEADER];
@@ -76,7 +76,8 @@ static coffer_status try_block(uint64_t *length, search *scan, uint64_t offset, 
                             "too many bytes look like metadata but are not: the search stopped at %" PRIu64,
                             offset);
     scan->work_left -= framed;
-    if ((status = sum_block(&crc, scan, offset, framed, err)))
+    status = sum_block(&crc, scan, offset, framed, err);
+    if (status)
         return status;
     if (crc == coffer__load_u32(framing + COFFER__PYCAUSET_BLOCK_CRC_AT))
         *length = framed;

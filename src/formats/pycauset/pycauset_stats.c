@@ -61,17 +61,17 @@ typedef struct stats_job {
 static void add_piece(coffer__summary *summary, const stats_job *job, double *wide,
                       const coffer__pycauset_stored_row *from, uint64_t count)
 {
-    coffer__pycauset_stored_row at = *from;
+    coffer__pycauset_stored_row row = *from;
     if (job->direct) {
         coffer__summary_add(summary, from->bytes, job->grid.dtype, (size_t)count);
         return;
     }
     for (uint64_t done = 0; done < count; done += CHUNK) {
         size_t n = (size_t)(count - done < CHUNK ? count - done : CHUNK);
-        at.bytes = from->bytes + done * job->grid.element;
+        row.bytes = from->bytes + done * job->grid.element;
         if (from->imaginary)
-            at.imaginary = from->imaginary + done * job->grid.element;
-        coffer__pycauset_expand_row(wide, &job->recipe, &at, n);
+            row.imaginary = from->imaginary + done * job->grid.element;
+        coffer__pycauset_expand_row(wide, &job->recipe, &row, n);
         coffer__summary_add(summary, wide, job->recipe.to, n);
     }
 }
@@ -255,13 +255,16 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     job.direct = !job.recipe.scaled && job.grid.dtype != COFFER_DTYPE_C32 &&
                  (!how->magnitudes || coffer_dtype_is_complex(job.grid.dtype));
     uint64_t units = cut(&job);
-    if ((status = coffer__work_new_pieces(&work, units, opts, err)))
+    status = coffer__work_new_pieces(&work, units, opts, err);
+    if (status)
         return status;
     job.sums = coffer__calloc((size_t)units, sizeof *job.sums);
     job.workers = workers_new(matrix, coffer__work_threads(work));
     if (!job.sums || !job.workers)
         status = coffer__fail_no_memory(err, units * sizeof *job.sums);
-    else if ((status = coffer__work_run(work, units, sum_unit, &job, err)) == COFFER_OK)
+    else
+        status = coffer__work_run(work, units, sum_unit, &job, err);
+    if (!status)
         status = coffer__pycauset_payload_intact(&job.workers[0].payload, err);
     if (!status)
         take_units(out, &job, units, info, how);

@@ -180,31 +180,31 @@ typedef struct step {
 
 static step next_step(const char **path)
 {
-    step of = { *path, *path };
-    while (*of.end && *of.end != '.')
-        of.end += of.end[0] == '\\' && of.end[1] ? 2 : 1;
-    *path = *of.end ? of.end + 1 : NULL;
-    return of;
+    step part = { *path, *path };
+    while (*part.end && *part.end != '.')
+        part.end += part.end[0] == '\\' && part.end[1] ? 2 : 1;
+    *path = *part.end ? part.end + 1 : NULL;
+    return part;
 }
 
-static int compare_key_with_step(const coffer_pycauset_value *child, step of)
+static int compare_key_with_step(const coffer_pycauset_value *child, step part)
 {
     const char *key = child->key, *key_end = key + child->key_len;
-    for (; key < key_end && of.at < of.end; key++, of.at++) {
-        if (*of.at == '\\' && of.at + 1 < of.end)
-            of.at++;
-        if (*key != *of.at)
-            return (unsigned char)*key < (unsigned char)*of.at ? -1 : 1;
+    for (; key < key_end && part.at < part.end; key++, part.at++) {
+        if (*part.at == '\\' && part.at + 1 < part.end)
+            part.at++;
+        if (*key != *part.at)
+            return (unsigned char)*key < (unsigned char)*part.at ? -1 : 1;
     }
-    return (key < key_end) - (of.at < of.end);
+    return (key < key_end) - (part.at < part.end);
 }
 
-static const coffer_pycauset_value *find_in_map(const coffer_pycauset_value *map, step of)
+static const coffer_pycauset_value *find_in_map(const coffer_pycauset_value *map, step part)
 {
     size_t low = 0, high = map->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare_key_with_step(&map->as.children[middle], of);
+        int order = compare_key_with_step(&map->as.children[middle], part);
         if (order == 0)
             return &map->as.children[middle];
         if (order < 0)
@@ -215,30 +215,30 @@ static const coffer_pycauset_value *find_in_map(const coffer_pycauset_value *map
     return NULL;
 }
 
-static const coffer_pycauset_value *find_in_array(const coffer_pycauset_value *array, step of)
+static const coffer_pycauset_value *find_in_array(const coffer_pycauset_value *array, step part)
 {
     uint64_t index = 0;
-    if (of.at == of.end || of.end - of.at > 10) /* more digits than a count can have */
+    if (part.at == part.end || part.end - part.at > 10) /* more digits than a count can have */
         return NULL;
-    for (; of.at < of.end; of.at++) {
-        if (*of.at < '0' || *of.at > '9')
+    for (; part.at < part.end; part.at++) {
+        if (*part.at < '0' || *part.at > '9')
             return NULL;
-        index = index * 10 + (uint64_t)(*of.at - '0');
+        index = index * 10 + (uint64_t)(*part.at - '0');
     }
     return index < array->count ? &array->as.children[index] : NULL;
 }
 
 const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_pycauset_value *map, const char *path)
 {
-    const coffer_pycauset_value *at = map;
-    while (path && at) {
-        step of = next_step(&path);
-        if (is_kind(at, COFFER_PYCAUSET_MAP))
-            at = find_in_map(at, of);
+    const coffer_pycauset_value *found = map;
+    while (path && found) {
+        step part = next_step(&path);
+        if (is_kind(found, COFFER_PYCAUSET_MAP))
+            found = find_in_map(found, part);
         else
-            at = is_kind(at, COFFER_PYCAUSET_ARRAY) ? find_in_array(at, of) : NULL;
+            found = is_kind(found, COFFER_PYCAUSET_ARRAY) ? find_in_array(found, part) : NULL;
     }
-    return at;
+    return found;
 }
 
 size_t coffer__pycauset_push_key(coffer__buffer *path, const coffer_pycauset_value *child)
@@ -297,18 +297,18 @@ static const char *copy_text(char **next, const char *text, size_t len)
     return own;
 }
 
-static void copy(coffer_pycauset_value *to, coffer_pycauset_value **next, char **next_text)
+static void copy(coffer_pycauset_value *value, coffer_pycauset_value **next, char **next_text)
 {
-    if (has_text(to))
-        to->as.text = copy_text(next_text, to->as.text, to->count);
-    if (!has_children(to) || to->count == 0)
+    if (has_text(value))
+        value->as.text = copy_text(next_text, value->as.text, value->count);
+    if (!has_children(value) || value->count == 0)
         return;
     coffer_pycauset_value *children = *next;
-    *next += to->count;
-    memcpy(children, to->as.children, to->count * sizeof *children);
-    to->as.children = children;
-    for (uint32_t i = 0; i < to->count; i++) {
-        if (to->kind == COFFER_PYCAUSET_MAP)
+    *next += value->count;
+    memcpy(children, value->as.children, value->count * sizeof *children);
+    value->as.children = children;
+    for (uint32_t i = 0; i < value->count; i++) {
+        if (value->kind == COFFER_PYCAUSET_MAP)
             children[i].key = copy_text(next_text, children[i].key, children[i].key_len);
         copy(&children[i], next, next_text);
     }
@@ -317,18 +317,18 @@ static void copy(coffer_pycauset_value *to, coffer_pycauset_value **next, char *
 coffer_status coffer__pycauset_copy(coffer__pycauset_tree *out, const coffer_pycauset_value *root,
                                     const coffer_limits *limits, coffer_error *err)
 {
-    extent of = { .values = 0 };
+    extent tree = { .values = 0 };
     uint64_t values, total;
     size_t bytes;
-    measure(&of, root, 0);
-    if (of.depth > COFFER__PYCAUSET_MAX_DEPTH)
+    measure(&tree, root, 0);
+    if (tree.depth > COFFER__PYCAUSET_MAX_DEPTH)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "values are nested deeper than %d",
                             COFFER__PYCAUSET_MAX_DEPTH);
-    if (of.values > limits->entries)
+    if (tree.values > limits->entries)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %" PRIu64 " values",
                             limits->entries);
-    if (!coffer__mul_u64(&values, of.values, sizeof *root) ||
-        !coffer__add_u64(&total, values, of.text_bytes) || !coffer__to_size(&bytes, total))
+    if (!coffer__mul_u64(&values, tree.values, sizeof *root) ||
+        !coffer__add_u64(&total, values, tree.text_bytes) || !coffer__to_size(&bytes, total))
         return coffer__fail_no_memory(err, UINT64_MAX);
     coffer_pycauset_value *own = coffer__malloc(bytes);
     if (!own)

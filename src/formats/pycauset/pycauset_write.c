@@ -20,9 +20,11 @@ COFFER__INIT_FUNCTION(coffer_pycauset_writer_opts, COFFER_PYCAUSET_WRITER_OPTS_I
 static coffer_status say_view(coffer_pycauset_changes *says, const coffer_pycauset_shape *shape,
                               coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer_pycauset_changes_set_bool(says, "view.is_transposed", shape->transposed, err)) ||
-        (status = coffer_pycauset_changes_set_bool(says, "view.is_conjugated", shape->conjugated, err)))
+    coffer_status status =
+        coffer_pycauset_changes_set_bool(says, "view.is_transposed", shape->transposed, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_bool(says, "view.is_conjugated", shape->conjugated, err);
+    if (status)
         return status;
     if (shape->scalar_imag == 0)
         return coffer_pycauset_changes_set_f64(says, "view.scalar", shape->scalar_real, err);
@@ -54,16 +56,24 @@ static coffer_status say_shape(coffer_pycauset_changes *says, const coffer_pycau
     uint64_t rows = shape->transposed ? shape->cols : shape->rows;
     uint64_t cols = shape->transposed ? shape->rows : shape->cols;
     uint64_t seed = shape->type == COFFER_PYCAUSET_UNIT_VECTOR ? shape->unit_index : 0;
-    if ((status = coffer_pycauset_changes_set_u64(says, "rows", rows, err)) ||
-        (status = coffer_pycauset_changes_set_u64(says, "cols", cols, err)) ||
-        (status = coffer_pycauset_changes_set_u64(says, "seed", seed, err)) ||
-        (status = say_text(says, "matrix_type", type, err)) ||
-        (status = say_text(says, "data_type", dtype, err)) ||
-        (status = say_text(says, "payload_layout.kind", layout, err)) ||
-        (status = coffer_pycauset_changes_set_json(says, "payload_layout.params", "{}", 2, err)))
+    status = coffer_pycauset_changes_set_u64(says, "rows", rows, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_u64(says, "cols", cols, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_u64(says, "seed", seed, err);
+    if (!status)
+        status = say_text(says, "matrix_type", type, err);
+    if (!status)
+        status = say_text(says, "data_type", dtype, err);
+    if (!status)
+        status = say_text(says, "payload_layout.kind", layout, err);
+    if (!status)
+        status = coffer_pycauset_changes_set_json(says, "payload_layout.params", "{}", 2, err);
+    if (status)
         return status;
-    if (triangular && shape->has_diagonal &&
-        (status = coffer_pycauset_changes_set_bool(says, "payload_layout.params.has_diagonal", true, err)))
+    if (triangular && shape->has_diagonal)
+        status = coffer_pycauset_changes_set_bool(says, "payload_layout.params.has_diagonal", true, err);
+    if (status)
         return status;
     return say_view(says, shape, err);
 }
@@ -117,14 +127,19 @@ coffer_status coffer__pycauset_writer_new(coffer_pycauset_writer **out, const ch
     writer->says = says;
     writer->output.stream.fd = writer->output.imaginary.fd = -1;
     writer->level = coffer__cpu();
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = take_uuid(writer, options.payload_uuid, err)) || (status = take_shape(writer, err)))
+    status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = take_uuid(writer, options.payload_uuid, err);
+    if (!status)
+        status = take_shape(writer, err);
+    if (status)
         goto out;
     writer->checksums = options.checksums;
     if (writer->info.type != COFFER_PYCAUSET_BLOCK)
         coffer__pycauset_grid_init(&writer->grid, &writer->info);
-    if ((status = coffer__pycauset_output_open(&writer->output, path, &options,
-                                               writer->info.dtype == COFFER_DTYPE_C32 ? 2 : 1, err)))
+    status = coffer__pycauset_output_open(&writer->output, path, &options,
+                                          writer->info.dtype == COFFER_DTYPE_C32 ? 2 : 1, err);
+    if (status)
         goto out;
     *out = writer;
     return COFFER_OK;
@@ -139,11 +154,13 @@ coffer_status coffer_pycauset_writer_create(coffer_pycauset_writer **out, const 
 {
     coffer_pycauset_shape known = COFFER_PYCAUSET_SHAPE_INIT;
     coffer_pycauset_changes *says = NULL;
-    coffer_status status;
-    if ((status = coffer__take_options(&known, sizeof known, shape, err)) ||
-        (status = coffer__pycauset_system_changes_new(&says, err)))
+    coffer_status status = coffer__take_options(&known, sizeof known, shape, err);
+    if (!status)
+        status = coffer__pycauset_system_changes_new(&says, err);
+    if (status)
         return status;
-    if ((status = say_shape(says, &known, err))) {
+    status = say_shape(says, &known, err);
+    if (status) {
         coffer_pycauset_changes_free(says);
         return status;
     }
@@ -394,19 +411,22 @@ static coffer_status finish(coffer_pycauset_writer *writer, coffer_error *err)
 {
     coffer__buffer block = COFFER__BUFFER_INIT;
     uint64_t packed = 0;
-    coffer_status status;
-    if ((status = coffer__sticky_check(&writer->failure, err)))
+    coffer_status status = coffer__sticky_check(&writer->failure, err);
+    if (status)
         return status;
     if (coffer__pycauset_layout_of(writer->info.type) != COFFER_PYCAUSET_LAYOUT_NONE &&
         writer->rows != writer->info.stored_rows)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " of %" PRIu64 " rows were written", writer->rows,
                             writer->info.stored_rows);
-    if ((status = put_bits(writer, writer->bits, writer->bit_count, &packed, err)) ||
-        (status = coffer__pycauset_output_finish(&writer->output, err)))
+    status = put_bits(writer, writer->bits, writer->bit_count, &packed, err);
+    if (!status)
+        status = coffer__pycauset_output_finish(&writer->output, err);
+    if (status)
         return status;
     name_content(writer);
-    if ((status = compose_block(&block, writer, err)) == COFFER_OK)
+    status = compose_block(&block, writer, err);
+    if (!status)
         status = coffer__pycauset_output_commit(&writer->output, &block, err);
     coffer__buffer_free(&block);
     return status;

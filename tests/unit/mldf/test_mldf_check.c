@@ -129,7 +129,7 @@ static void parts_that_overlap_are_errors(void **state)
     coffer__store_u64(header_of(&of, COFFER__MLDF_METADATA_AT), of.places.table - 1000);
     assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "the allocation table");
     coffer__store_u64(header_of(&of, COFFER__MLDF_METADATA_AT), of.places.data);
-    assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "lies in the rows");
+    assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "overlaps the rows");
     coffer__store_u64(header_of(&of, COFFER__MLDF_METADATA_AT), 10);
     assert_found(&of, false, COFFER_E_OVERLAP, COFFER_ERROR, "the header");
     coffer__store_u64(header_of(&of, COFFER__MLDF_METADATA_AT), of.places.rows);

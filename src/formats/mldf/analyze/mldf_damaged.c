@@ -27,13 +27,12 @@ static coffer_status table_in_order(bool *out, const coffer_mldf *set, coffer_er
     *out = true;
     if (!scratch)
         return coffer__fail_no_memory(err, ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY);
-    for (uint64_t first = 0; status == COFFER_OK && *out && first < set->table_count;
-         first += ENTRIES_AT_ONCE) {
+    for (uint64_t first = 0; !status && *out && first < set->table_count; first += ENTRIES_AT_ONCE) {
         uint64_t left = set->table_count - first;
         size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
         const uint8_t *at = NULL;
         status = coffer__mldf_fetch_table(&at, set, first, count, scratch, err);
-        for (size_t i = 0; status == COFFER_OK && *out && i < count; i++) {
+        for (size_t i = 0; !status && *out && i < count; i++) {
             coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
             *out = entry.offset >= end && coffer__range_fits(entry.offset, entry.size, set->file_size);
             end = entry.offset + entry.size;
@@ -71,11 +70,11 @@ static coffer_status look_at_piece(void *context, uint64_t piece, uint32_t worke
     coffer__mldf_surveyor *surveyor = &pass->surveyors[worker];
     coffer__mldf_rows rows;
     coffer_status status = coffer__mldf_fetch_rows(&rows, set, piece, &surveyor->rows, err);
-    for (size_t i = 0; status == COFFER_OK && i < rows.count; i++) {
+    for (size_t i = 0; !status && i < rows.count; i++) {
         uint64_t sample = rows.first + i;
         bool damaged = false;
         status = is_damaged(&damaged, pass, surveyor, rows.bytes + i * set->schema.row_size, sample, err);
-        if (status == COFFER_OK && damaged) {
+        if (!status && damaged) {
             atomic_fetch_or(&pass->damaged[sample / 64], UINT64_C(1) << sample % 64);
             atomic_fetch_add(&pass->count, 1);
         }
@@ -103,13 +102,16 @@ static coffer_status run_pass(damage_pass *pass, coffer__mldf_sums *sums, coffer
 {
     const coffer_mldf *set = pass->survey.set;
     coffer_status status = table_in_order(&pass->survey.use_table, set, err);
-    if (status == COFFER_OK && pass->survey.use_table && (set->header.flags & COFFER_MLDF_CHECKSUMMED)) {
+    if (!status && pass->survey.use_table && (set->header.flags & COFFER_MLDF_CHECKSUMMED)) {
         status = coffer__mldf_survey_sums(sums, set, pool, progress, err);
         pass->survey.sums = sums;
     }
-    if (status || (status = coffer__mldf_survey_begin(&pass->survey, err)) ||
-        (status =
-             coffer__mldf_run_pieces(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err)))
+    if (!status)
+        status = coffer__mldf_survey_begin(&pass->survey, err);
+    if (!status)
+        status =
+            coffer__mldf_run_pieces(pool, coffer__mldf_row_pieces(set), look_at_piece, pass, progress, err);
+    if (status)
         return status;
     return coffer_source_intact(set->source, err);
 }
@@ -134,7 +136,9 @@ coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, cons
         status = coffer__fail_no_memory(err, words * sizeof *pass.damaged);
     else if (words > 0)
         status = run_pass(&pass, &sums, pool, options.progress, err);
-    if (status == COFFER_OK && !(status = list_numbers(samples, &pass, err)))
+    if (!status)
+        status = list_numbers(samples, &pass, err);
+    if (!status)
         *count = atomic_load(&pass.count);
     for (uint32_t i = 0; pass.surveyors && i < threads; i++)
         coffer__mldf_surveyor_free(&pass.surveyors[i], set);

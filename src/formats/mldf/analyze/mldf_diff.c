@@ -1,131 +1,122 @@
-/* Two sets: their headers side by side, their fields, their samples. What is stored differently but holds the
- * same is equal. */
+/* Compares two sets: headers, fields, samples. Sets with equal fields and values are equal, whatever their
+ * layout. */
 #include "formats/mldf/analyze/mldf_diff.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/node_diff.h"
 #include "base/report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
-/* ---- Headers ---- */
+/* ---- Metadata ---- */
 
-static void put_header(coffer_node *list, const char *name, uint64_t a, uint64_t b, coffer_unit unit)
+static void put_header(coffer_node *out, const coffer_mldf *set)
 {
-    if (a == b)
-        return;
-    coffer_node *entry = coffer__node_map(list, NULL);
-    coffer__node_text(entry, "name", name);
-    coffer__node_u64(entry, "a", a, unit);
-    coffer__node_u64(entry, "b", b, unit);
+    const coffer__mldf_header *header = &set->header;
+    coffer__node_u64(out, "version_minor", header->minor, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "flags", header->flags, COFFER_UNIT_FLAGS);
+    coffer__node_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "fields", header->fields, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "page_size", header->page_size, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "field_desc_ptr", header->descriptors, COFFER_UNIT_OFFSET);
+    coffer__node_u64(out, "metadata_ptr", header->metadata, COFFER_UNIT_OFFSET);
+    coffer__node_u64(out, "data_ptr", header->data, COFFER_UNIT_OFFSET);
+    coffer__node_u64(out, "alloc_table_ptr", header->table, COFFER_UNIT_OFFSET);
+    coffer__node_u64(out, "data_crc32", header->data_crc, COFFER_UNIT_FLAGS);
+    coffer__node_u64(out, "table_crc32", header->table_crc, COFFER_UNIT_FLAGS);
+    coffer__node_u64(out, "descriptor_stride", set->schema.stride, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "payloads", set->table_count, COFFER_UNIT_NONE);
+    coffer__node_u64(out, "file_size", set->file_size, COFFER_UNIT_BYTES);
 }
 
-static void compare_headers(coffer_node *out, const coffer_mldf *a, const coffer_mldf *b)
+/* "f32 [2, 3]" */
+static void put_shape(coffer_node *out, const coffer_mldf_field *field)
 {
-    coffer_node *list = coffer__node_list(out, "header");
-    const coffer__mldf_header *x = &a->header, *y = &b->header;
-    put_header(list, "version_minor", x->minor, y->minor, COFFER_UNIT_NONE);
-    put_header(list, "flags", x->flags, y->flags, COFFER_UNIT_FLAGS);
-    put_header(list, "samples", x->samples, y->samples, COFFER_UNIT_NONE);
-    put_header(list, "fields", x->fields, y->fields, COFFER_UNIT_NONE);
-    put_header(list, "page_size", x->page_size, y->page_size, COFFER_UNIT_BYTES);
-    put_header(list, "field_desc_ptr", x->descriptors, y->descriptors, COFFER_UNIT_OFFSET);
-    put_header(list, "metadata_ptr", x->metadata, y->metadata, COFFER_UNIT_OFFSET);
-    put_header(list, "data_ptr", x->data, y->data, COFFER_UNIT_OFFSET);
-    put_header(list, "alloc_table_ptr", x->table, y->table, COFFER_UNIT_OFFSET);
-    put_header(list, "data_crc32", x->data_crc, y->data_crc, COFFER_UNIT_FLAGS);
-    put_header(list, "table_crc32", x->table_crc, y->table_crc, COFFER_UNIT_FLAGS);
-    put_header(list, "descriptor_stride", a->schema.stride, b->schema.stride, COFFER_UNIT_NONE);
-    put_header(list, "row_size", a->schema.row_size, b->schema.row_size, COFFER_UNIT_BYTES);
-    put_header(list, "payloads", a->table_count, b->table_count, COFFER_UNIT_NONE);
-    put_header(list, "file_size", a->file_size, b->file_size, COFFER_UNIT_BYTES);
+    char text[320];
+    int len = snprintf(text, sizeof text, "%s [", coffer_dtype_name(field->dtype));
+    for (uint32_t d = 0; d < field->ndim; d++)
+        len += snprintf(text + len, sizeof text - (size_t)len, "%s%" PRIu64, d ? ", " : "", field->dims[d]);
+    snprintf(text + len, sizeof text - (size_t)len, "]");
+    coffer__node_text(out, "shape", text);
+}
+
+static void put_fields(coffer_node *out, const coffer__mldf_schema *schema)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const coffer_mldf_field *field = &schema->fields[i];
+        const char *type = coffer_mldf_type_name(field->type);
+        coffer_node *entry = coffer__node_map(out, field->name);
+        if (type)
+            coffer__node_text(entry, "type", type);
+        else
+            coffer__node_u64(entry, "type", field->type, COFFER_UNIT_NONE);
+        if (field->dtype != COFFER_DTYPE_NONE)
+            put_shape(entry, field);
+    }
+}
+
+static coffer_status compare_metadata(bool *same_fields, coffer_node *out,
+                                      const coffer__mldf_comparison *comparison, coffer_error *err)
+{
+    coffer_node *root = NULL, *fields[2], *header[2];
+    coffer_status status = coffer_node_new(&root, err);
+    if (status)
+        return status;
+    for (int i = 0; i < 2; i++) {
+        fields[i] = coffer__node_map(root, i == 0 ? "fields_a" : "fields_b");
+        header[i] = coffer__node_map(root, i == 0 ? "header_a" : "header_b");
+        put_fields(fields[i], &comparison->set[i]->schema);
+        put_header(header[i], comparison->set[i]);
+    }
+    coffer__node_changes changes = coffer__node_changes_new(out, comparison->opts->max_shown);
+    status = coffer__node_status(root, err);
+    if (!status)
+        status = coffer__node_diff(&changes, "fields", fields[0], fields[1], err);
+    *same_fields = changes.count == 0;
+    if (!status)
+        status = coffer__node_diff(&changes, "header", header[0], header[1], err);
+    coffer__node_u64(out, "metadata_differences", changes.count, COFFER_UNIT_NONE);
+    coffer_node_free(root);
+    return status ? status : coffer__node_status(out, err);
 }
 
 /* ---- Fields ---- */
 
-static void put_change(coffer_node *list, const char *field, const char *change, const char *what,
-                       const char *a, const char *b)
+static bool can_compare(const coffer_mldf_field *a, const coffer_mldf_field *b)
 {
-    coffer_node *entry = coffer__node_map(list, NULL);
-    coffer__node_text(entry, "field", field);
-    coffer__node_text(entry, "change", change);
-    coffer__node_text(entry, "what", what);
-    coffer__node_text(entry, "a", a);
-    coffer__node_text(entry, "b", b);
-}
-
-static const char *type_text(char out[16], const coffer_mldf_field *field)
-{
-    const char *name = coffer_mldf_type_name(field->type);
-    if (name)
-        return name;
-    snprintf(out, 16, "%u", field->type);
-    return out;
-}
-
-/* "f32 [2, 3]"; "none" for a type that has no array descriptor. */
-static const char *shape_text(char out[320], const coffer_mldf_field *field)
-{
-    int len = snprintf(out, 320, "%s [", coffer_dtype_name(field->dtype));
-    if (field->dtype == COFFER_DTYPE_NONE)
-        return "none";
-    for (uint32_t d = 0; d < field->ndim; d++)
-        len += snprintf(out + len, 320 - (size_t)len, "%s%llu", d ? ", " : "",
-                        (unsigned long long)field->dims[d]);
-    snprintf(out + len, 320 - (size_t)len, "]");
-    return out;
-}
-
-/* True when the values of both can be compared. */
-static bool compare_field(coffer_node *list, const coffer_mldf_field *a, const coffer_mldf_field *b)
-{
-    char type_a[16], type_b[16], shape_a[320], shape_b[320];
-    const char *x = shape_text(shape_a, a), *y = shape_text(shape_b, b);
-    if (a->type != b->type)
-        put_change(list, a->name, "changed", "type", type_text(type_a, a), type_text(type_b, b));
-    else if (strcmp(x, y) != 0)
-        put_change(list, a->name, "changed", "shape", x, y);
     return a->kind == b->kind && (a->kind != COFFER_MLDF_ENTRY_OPAQUE || a->row_size == b->row_size);
 }
 
-static coffer_status compare_schemas(bool *same, coffer__mldf_comparison *of, coffer_node *out,
-                                     coffer_error *err)
+static coffer_status pair_fields(coffer__mldf_comparison *comparison, coffer_error *err)
 {
-    const coffer_mldf *a = of->set[0], *b = of->set[1];
-    coffer_node *list = coffer__node_list(out, "schema");
-    char text[16];
-    of->pairs = coffer__calloc(a->schema.count, sizeof *of->pairs);
-    if (!of->pairs)
-        return coffer__fail_no_memory(err, a->schema.count * sizeof *of->pairs);
-    for (size_t i = 0; i < a->schema.count; i++) {
-        const coffer_mldf_field *field = &a->schema.fields[i];
-        size_t other = coffer_mldf_find_field(b, field->name);
-        if (other == SIZE_MAX)
-            put_change(list, field->name, "removed", "field", type_text(text, field), NULL);
-        else if (compare_field(list, field, &b->schema.fields[other]))
-            of->pairs[of->pair_count++] = (coffer__mldf_pair){ .field = { i, other }, .first = UINT64_MAX };
+    const coffer__mldf_schema *a = &comparison->set[0]->schema, *b = &comparison->set[1]->schema;
+    comparison->pairs = coffer__calloc(a->count, sizeof *comparison->pairs);
+    if (!comparison->pairs)
+        return coffer__fail_no_memory(err, a->count * sizeof *comparison->pairs);
+    for (size_t i = 0; i < a->count; i++) {
+        size_t other = coffer_mldf_find_field(comparison->set[1], a->fields[i].name);
+        if (other != COFFER_INDEX_NONE && can_compare(&a->fields[i], &b->fields[other]))
+            comparison->pairs[comparison->pair_count++] =
+                (coffer__mldf_pair){ .field = { i, other }, .first = UINT64_MAX };
     }
-    for (size_t i = 0; i < b->schema.count; i++) {
-        const coffer_mldf_field *field = &b->schema.fields[i];
-        if (coffer_mldf_find_field(a, field->name) == SIZE_MAX)
-            put_change(list, field->name, "added", "field", NULL, type_text(text, field));
-    }
-    *same = coffer_node_count(list) == 0;
-    return coffer__node_status(out, err);
+    return COFFER_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- Comparing ---- */
 
-static bool put_pairs(coffer_node *out, const coffer__mldf_comparison *of)
+static bool put_pairs(coffer_node *out, const coffer__mldf_comparison *comparison)
 {
     coffer_node *list = coffer__node_list(out, "values");
     bool equal = true;
-    for (size_t i = 0; i < of->pair_count; i++) {
-        const coffer__mldf_pair *pair = &of->pairs[i];
-        const coffer_mldf_field *field = &of->set[0]->schema.fields[pair->field[0]];
+    for (size_t i = 0; i < comparison->pair_count; i++) {
+        const coffer__mldf_pair *pair = &comparison->pairs[i];
+        const coffer_mldf_field *field = &comparison->set[0]->schema.fields[pair->field[0]];
         coffer_node *entry = coffer__node_map(list, NULL);
         coffer__node_text(entry, "field", field->name);
-        coffer__node_u64(entry, "compared", of->samples, COFFER_UNIT_NONE);
+        coffer__node_u64(entry, "compared", comparison->samples, COFFER_UNIT_NONE);
         coffer__node_u64(entry, "differing", pair->differing, COFFER_UNIT_NONE);
         if (pair->differing > 0)
             coffer__node_u64(entry, "first_sample", pair->first, COFFER_UNIT_NONE);
@@ -140,23 +131,24 @@ static bool put_pairs(coffer_node *out, const coffer__mldf_comparison *of)
     return equal;
 }
 
-static coffer_status compare(coffer_node *out, coffer__mldf_comparison *of, coffer_error *err)
+static coffer_status compare(coffer_node *out, coffer__mldf_comparison *comparison, coffer_error *err)
 {
-    const coffer_mldf *a = of->set[0], *b = of->set[1];
-    coffer_node *equal = coffer__node_hold(out, "equal"), *listed = NULL;
-    coffer_status status;
-    of->samples = a->header.samples < b->header.samples ? a->header.samples : b->header.samples;
-    compare_headers(out, a, b);
-    bool same_schema = false;
-    if ((status = compare_schemas(&same_schema, of, out, err)))
+    const coffer_mldf *a = comparison->set[0], *b = comparison->set[1];
+    coffer_node *equal = coffer__node_hold(out, "equal");
+    comparison->samples = a->header.samples < b->header.samples ? a->header.samples : b->header.samples;
+    bool same_fields = false;
+    coffer_status status = compare_metadata(&same_fields, out, comparison, err);
+    if (!status)
+        status = pair_fields(comparison, err);
+    if (status)
         return status;
     coffer__node_u64(out, "samples_a", a->header.samples, COFFER_UNIT_NONE);
     coffer__node_u64(out, "samples_b", b->header.samples, COFFER_UNIT_NONE);
-    listed = coffer__node_list(out, "differences");
-    if ((status = coffer__mldf_compare_values(of, listed, err)))
+    status = coffer__mldf_compare_values(comparison, coffer__node_list(out, "differences"), err);
+    if (status)
         return status;
-    bool same_values = put_pairs(out, of);
-    coffer__node_set_bool(equal, same_schema && same_values && a->header.samples == b->header.samples);
+    bool same_values = put_pairs(out, comparison);
+    coffer__node_set_bool(equal, same_fields && same_values && a->header.samples == b->header.samples);
     return coffer__node_status(out, err);
 }
 
@@ -164,18 +156,20 @@ coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_sourc
                                 const coffer_diff_opts *opts, coffer_error *err)
 {
     coffer_mldf_open_opts open_opts = COFFER_MLDF_OPEN_OPTS_INIT;
-    coffer__mldf_comparison of = { .opts = opts };
+    coffer__mldf_comparison comparison = { .opts = opts };
     coffer_mldf *set_a = NULL, *set_b = NULL;
     coffer_status status;
     open_opts.limits = opts->limits;
     open_opts.key = opts->key;
-    if ((status = coffer_mldf_open(&set_a, a, &open_opts, err)) == COFFER_OK &&
-        (status = coffer_mldf_open(&set_b, b, &open_opts, err)) == COFFER_OK) {
-        of.set[0] = set_a;
-        of.set[1] = set_b;
-        status = compare(out, &of, err);
+    status = coffer_mldf_open(&set_a, a, &open_opts, err);
+    if (!status)
+        status = coffer__fail_input(err, coffer_mldf_open(&set_b, b, &open_opts, err), coffer_source_name(b));
+    if (!status) {
+        comparison.set[0] = set_a;
+        comparison.set[1] = set_b;
+        status = compare(out, &comparison, err);
     }
-    coffer__free(of.pairs);
+    coffer__free(comparison.pairs);
     coffer_mldf_close(set_a);
     coffer_mldf_close(set_b);
     return status;

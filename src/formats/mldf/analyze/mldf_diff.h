@@ -1,4 +1,4 @@
-/* Two sets being compared: what the files of diff share. */
+/* The state of a comparison of two sets. */
 #ifndef COFFER_FORMATS_MLDF_DIFF_H
 #define COFFER_FORMATS_MLDF_DIFF_H
 
@@ -8,7 +8,7 @@
 typedef struct coffer__mldf_pair {
     size_t field[2];
     uint64_t differing;
-    uint64_t first; /* sample; UINT64_MAX if there is none */
+    uint64_t first; /* sample; UINT64_MAX if no sample differs */
     double largest; /* of numbers: |a − b| */
 } coffer__mldf_pair;
 

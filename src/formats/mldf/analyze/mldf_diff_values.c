@@ -1,5 +1,5 @@
-/* The values of two sets, sample by sample. Pieces of samples are compared on all threads; those with
- * differences in them are gone over again in order until enough are listed. */
+/* The values of two sets, sample by sample. Pieces of samples are compared on all threads; pieces with
+ * differences are compared again in order until enough are listed. */
 #include "formats/mldf/analyze/mldf_diff.h"
 
 #include "base/checked.h"
@@ -21,7 +21,7 @@ typedef struct comparer {
 } comparer;
 
 typedef struct values_job {
-    coffer__mldf_comparison *of;
+    coffer__mldf_comparison *comparison;
     comparer *comparers;
     uint8_t *differs; /* by piece */
     coffer_node *listed;
@@ -35,6 +35,12 @@ typedef struct two_values {
     uint64_t at; /* the first byte or element that differs */
     double difference;
 } two_values;
+
+static coffer_status name_second(const coffer__mldf_comparison *comparison, coffer_status status,
+                                 coffer_error *err)
+{
+    return coffer__fail_input(err, status, coffer_source_name(comparison->set[1]->source));
+}
 
 /* ---- One value ---- */
 
@@ -108,17 +114,18 @@ static bool arrays_differ(two_values *values, const coffer_mldf_field *field, do
     return comparison.differing > 0;
 }
 
-static coffer_status compare_one(bool *differs, two_values *values, const coffer__mldf_comparison *of,
+static coffer_status compare_one(bool *differs, two_values *values, const coffer__mldf_comparison *comparison,
                                  const coffer__mldf_pair *pair, uint64_t sample, comparer *with,
                                  coffer_error *err)
 {
-    const coffer_mldf_field *field = &of->set[0]->schema.fields[pair->field[0]];
+    const coffer_mldf_field *field = &comparison->set[0]->schema.fields[pair->field[0]];
     const coffer__mldf_type_info *info = coffer__mldf_type_info_of(field->type);
     coffer_status status;
     *values = (two_values){ .difference = 0 };
     for (int i = 0; i < 2; i++) {
-        if ((status = coffer__mldf_read_entry(&values->entry[i], of->set[i], sample, pair->field[i], err)))
-            return status;
+        status = coffer__mldf_read_entry(&values->entry[i], comparison->set[i], sample, pair->field[i], err);
+        if (status)
+            return i == 1 ? name_second(comparison, status, err) : status;
     }
     if (field->kind == COFFER_MLDF_ENTRY_INT || field->kind == COFFER_MLDF_ENTRY_FLOAT) {
         bool whole = field->kind == COFFER_MLDF_ENTRY_INT;
@@ -126,19 +133,21 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
         *differs = whole && a->i64 == b->i64
                        ? false
                        : numbers_differ(values, whole ? (double)a->i64 : a->f64,
-                                        whole ? (double)b->i64 : b->f64, of->opts->tolerance) ||
-                             (whole && of->opts->tolerance == 0);
+                                        whole ? (double)b->i64 : b->f64, comparison->opts->tolerance) ||
+                             (whole && comparison->opts->tolerance == 0);
         return COFFER_OK;
     }
     *differs = !same_facts(&values->entry[0], &values->entry[1]);
     if (*differs || !values->entry[0].present)
         return COFFER_OK;
     for (int i = 0; i < 2; i++) {
-        if ((status = fetch(values, i, of->set[i], sample, pair->field[i], with, err)))
-            return status;
+        status = fetch(values, i, comparison->set[i], sample, pair->field[i], with, err);
+        if (status)
+            return i == 1 ? name_second(comparison, status, err) : status;
     }
-    bool array = info && info->has_array && of->set[1]->schema.fields[pair->field[1]].dtype == field->dtype;
-    *differs = array ? arrays_differ(values, field, of->opts->tolerance) : bytes_differ(values);
+    bool array =
+        info && info->has_array && comparison->set[1]->schema.fields[pair->field[1]].dtype == field->dtype;
+    *differs = array ? arrays_differ(values, field, comparison->opts->tolerance) : bytes_differ(values);
     return COFFER_OK;
 }
 
@@ -147,30 +156,30 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
 static void put_side(coffer_node *entry, const char *name, const two_values *values, int side,
                      const coffer_mldf_field *field)
 {
-    const coffer_mldf_entry *of = &values->entry[side];
+    const coffer_mldf_entry *value = &values->entry[side];
     const uint8_t *bytes = values->bytes[side];
     size_t size = values->size[side];
-    bool text = (field->kind == COFFER_MLDF_ENTRY_TEXT && of->encoding == COFFER_MLDF_ENCODING_UTF8) ||
+    bool text = (field->kind == COFFER_MLDF_ENTRY_TEXT && value->encoding == COFFER_MLDF_ENCODING_UTF8) ||
                 field->type == COFFER_MLDF_JSON;
     if (field->kind == COFFER_MLDF_ENTRY_INT)
-        coffer__node_i64(entry, name, of->i64, COFFER_UNIT_NONE);
+        coffer__node_i64(entry, name, value->i64, COFFER_UNIT_NONE);
     else if (field->kind == COFFER_MLDF_ENTRY_FLOAT)
-        coffer__node_f64(entry, name, of->f64, COFFER_UNIT_NONE);
-    else if (!of->present)
+        coffer__node_f64(entry, name, value->f64, COFFER_UNIT_NONE);
+    else if (!value->present)
         coffer__node_null(entry, name);
     else if (text && bytes && size <= SHOWN && coffer__utf8_valid(bytes, size))
         coffer__node_text_len(entry, name, (const char *)bytes, size);
     else if (field->kind == COFFER_MLDF_ENTRY_IMAGE)
-        coffer__node_printf(entry, name, "%u×%u×%u, %lu bytes", of->width, of->height, of->channels,
-                            (unsigned long)of->size);
+        coffer__node_printf(entry, name, "%u×%u×%u, %lu bytes", value->width, value->height, value->channels,
+                            (unsigned long)value->size);
     else
-        coffer__node_printf(entry, name, "%lu bytes", (unsigned long)(bytes ? size : of->size));
+        coffer__node_printf(entry, name, "%lu bytes", (unsigned long)(bytes ? size : value->size));
 }
 
-static void list_difference(coffer_node *listed, const coffer__mldf_comparison *of,
+static void list_difference(coffer_node *listed, const coffer__mldf_comparison *comparison,
                             const coffer__mldf_pair *pair, uint64_t sample, const two_values *values)
 {
-    const coffer_mldf_field *field = &of->set[0]->schema.fields[pair->field[0]];
+    const coffer_mldf_field *field = &comparison->set[0]->schema.fields[pair->field[0]];
     coffer_node *entry = coffer__node_map(listed, NULL);
     coffer__node_u64(entry, "sample", sample, COFFER_UNIT_NONE);
     coffer__node_text(entry, "field", field->name);
@@ -188,19 +197,20 @@ static void list_difference(coffer_node *listed, const coffer__mldf_comparison *
 static coffer_status compare_piece(values_job *job, uint64_t piece, comparer *with, coffer_node *listed,
                                    coffer_error *err)
 {
-    const coffer__mldf_comparison *of = job->of;
-    uint64_t first = piece * PIECE, left = of->samples - first;
+    const coffer__mldf_comparison *comparison = job->comparison;
+    uint64_t first = piece * PIECE, left = comparison->samples - first;
     uint64_t end = first + (left < PIECE ? left : PIECE);
     for (uint64_t sample = first; sample < end; sample++) {
-        for (size_t i = 0; i < of->pair_count; i++) {
+        for (size_t i = 0; i < comparison->pair_count; i++) {
             coffer__mldf_pair *found = &with->pairs[i];
             two_values values;
             bool differs = false;
-            coffer_status status = compare_one(&differs, &values, of, &of->pairs[i], sample, with, err);
+            coffer_status status =
+                compare_one(&differs, &values, comparison, &comparison->pairs[i], sample, with, err);
             if (status)
                 return status;
-            if (listed && differs && coffer_node_count(listed) < of->opts->max_shown)
-                list_difference(listed, of, &of->pairs[i], sample, &values);
+            if (listed && differs && coffer_node_count(listed) < comparison->opts->max_shown)
+                list_difference(listed, comparison, &comparison->pairs[i], sample, &values);
             if (listed || (!differs && values.difference == 0))
                 continue;
             job->differs[piece] |= differs;
@@ -222,8 +232,8 @@ static coffer_status count_piece(void *context, uint64_t piece, uint32_t worker,
 
 static void merge(values_job *job, uint32_t threads)
 {
-    for (size_t i = 0; i < job->of->pair_count; i++) {
-        coffer__mldf_pair *into = &job->of->pairs[i];
+    for (size_t i = 0; i < job->comparison->pair_count; i++) {
+        coffer__mldf_pair *into = &job->comparison->pairs[i];
         for (uint32_t w = 0; w < threads; w++) {
             const coffer__mldf_pair *from = &job->comparers[w].pairs[i];
             into->differing += from->differing;
@@ -235,29 +245,32 @@ static void merge(values_job *job, uint32_t threads)
 
 static coffer_status run(values_job *job, coffer__pool *pool, coffer_error *err)
 {
-    const coffer__mldf_comparison *of = job->of;
-    uint64_t pieces = coffer__divide_up(of->samples, PIECE);
-    coffer_status status = coffer__mldf_run_pieces(pool, pieces, count_piece, job, of->opts->progress, err);
-    for (uint64_t i = 0; status == COFFER_OK && i < pieces; i++) {
-        if (coffer_node_count(job->listed) >= of->opts->max_shown)
+    const coffer__mldf_comparison *comparison = job->comparison;
+    uint64_t pieces = coffer__divide_up(comparison->samples, PIECE);
+    coffer_status status =
+        coffer__mldf_run_pieces(pool, pieces, count_piece, job, comparison->opts->progress, err);
+    for (uint64_t i = 0; !status && i < pieces; i++) {
+        if (coffer_node_count(job->listed) >= comparison->opts->max_shown)
             break;
         if (job->differs[i])
             status = compare_piece(job, i, &job->comparers[0], job->listed, err);
     }
-    for (int i = 0; status == COFFER_OK && i < 2; i++)
-        status = coffer_source_intact(of->set[i]->source, err);
-    if (status == COFFER_OK)
+    if (!status)
+        status = coffer_source_intact(comparison->set[0]->source, err);
+    if (!status)
+        status = name_second(comparison, coffer_source_intact(comparison->set[1]->source, err), err);
+    if (!status)
         merge(job, coffer__pool_threads(pool));
     return status;
 }
 
 static coffer_status prepare(values_job *job, uint32_t threads, coffer_error *err)
 {
-    size_t pairs = job->of->pair_count;
+    size_t pairs = job->comparison->pair_count;
     job->comparers = coffer__calloc(threads, sizeof *job->comparers);
-    job->differs = coffer__calloc((size_t)coffer__divide_up(job->of->samples, PIECE), 1);
+    job->differs = coffer__calloc((size_t)coffer__divide_up(job->comparison->samples, PIECE), 1);
     if (!job->comparers || !job->differs)
-        return coffer__fail_no_memory(err, job->of->samples / PIECE);
+        return coffer__fail_no_memory(err, job->comparison->samples / PIECE);
     for (uint32_t w = 0; w < threads; w++) {
         job->comparers[w].pairs = coffer__calloc(pairs, sizeof *job->comparers[w].pairs);
         if (!job->comparers[w].pairs)
@@ -271,14 +284,16 @@ static coffer_status prepare(values_job *job, uint32_t threads, coffer_error *er
 coffer_status coffer__mldf_compare_values(coffer__mldf_comparison *comparison, coffer_node *differences,
                                           coffer_error *err)
 {
-    values_job job = { .of = comparison, .listed = differences };
+    values_job job = { .comparison = comparison, .listed = differences };
     coffer__pool *pool = NULL;
     coffer_status status;
     if (comparison->pair_count == 0)
         return COFFER_OK;
-    if ((status = coffer__pool_new(&pool, comparison->opts->threads, err)))
+    status = coffer__pool_new(&pool, comparison->opts->threads, err);
+    if (status)
         return status;
-    if (!(status = prepare(&job, coffer__pool_threads(pool), err)))
+    status = prepare(&job, coffer__pool_threads(pool), err);
+    if (!status)
         status = run(&job, pool, err);
     for (uint32_t w = 0; job.comparers && w < coffer__pool_threads(pool); w++) {
         coffer_free(job.comparers[w].bytes[0].data);

@@ -25,37 +25,38 @@ typedef struct summing {
 } summing;
 
 /* Sums of the payloads that begin in [low, high) of the table. */
-static coffer_status sum_payloads(summing *of, uint64_t low, uint64_t high, uint8_t *scratch,
+static coffer_status sum_payloads(summing *job, uint64_t low, uint64_t high, uint8_t *scratch,
                                   coffer_error *err)
 {
     uint8_t entries[ENTRIES_AT_ONCE * COFFER__MLDF_TABLE_ENTRY];
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && low < high) {
+    while (!status && low < high) {
         size_t count = high - low < ENTRIES_AT_ONCE ? (size_t)(high - low) : ENTRIES_AT_ONCE;
         const uint8_t *at = NULL;
-        status = coffer__mldf_fetch_table(&at, of->set, low, count, entries, err);
-        for (size_t i = 0; status == COFFER_OK && i < count; i++, low++) {
+        status = coffer__mldf_fetch_table(&at, job->set, low, count, entries, err);
+        for (size_t i = 0; !status && i < count; i++, low++) {
             coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
             uint32_t crc = 0;
-            status = coffer__mldf_sum_range(&crc, of->set, entry.offset, entry.size, scratch, err);
-            if (status == COFFER_OK && crc != entry.crc) {
-                atomic_fetch_or(&of->sums->bad[low / 64], UINT64_C(1) << low % 64);
-                atomic_fetch_add(&of->bad_count, 1);
+            status = coffer__mldf_sum_range(&crc, job->set, entry.offset, entry.size, scratch, err);
+            if (!status && crc != entry.crc) {
+                atomic_fetch_or(&job->sums->bad[low / 64], UINT64_C(1) << low % 64);
+                atomic_fetch_add(&job->bad_count, 1);
             }
         }
     }
     return status;
 }
 
-static coffer_status place_of(uint64_t *out, const summing *of, uint64_t index, coffer_error *err)
+static coffer_status place_of(uint64_t *out, const summing *job, uint64_t index, coffer_error *err)
 {
     uint8_t scratch[COFFER__MLDF_TABLE_ENTRY];
     const uint8_t *at = NULL;
     coffer_status status;
-    *out = of->data_end;
-    if (index >= of->set->table_count)
+    *out = job->data_end;
+    if (index >= job->set->table_count)
         return COFFER_OK;
-    if ((status = coffer__mldf_fetch_table(&at, of->set, index, 1, scratch, err)))
+    status = coffer__mldf_fetch_table(&at, job->set, index, 1, scratch, err);
+    if (status)
         return status;
     *out = coffer__load_u64(at);
     return COFFER_OK;
@@ -65,34 +66,40 @@ static coffer_status place_of(uint64_t *out, const summing *of, uint64_t index, 
  * first of the next piece: all pieces together are the region. */
 static coffer_status sum_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
-    summing *of = context;
-    uint64_t start = of->set->header.data + index * PIECE, low = 0, high = 0, from, to;
-    uint8_t *scratch = of->scratch + worker * COFFER__MLDF_SUM_BLOCK;
-    coffer_status status;
-    if ((status = coffer__mldf_lower_bound(&low, of->set, start, err)) ||
-        (status = coffer__mldf_lower_bound(&high, of->set, start + PIECE, err)) ||
-        (status = place_of(&from, of, low, err)) || (status = place_of(&to, of, high, err)) ||
-        (status = sum_payloads(of, low, high, scratch, err)))
+    summing *job = context;
+    uint64_t start = job->set->header.data + index * PIECE, low = 0, high = 0, from, to;
+    uint8_t *scratch = job->scratch + worker * COFFER__MLDF_SUM_BLOCK;
+    coffer_status status = coffer__mldf_lower_bound(&low, job->set, start, err);
+    if (!status)
+        status = coffer__mldf_lower_bound(&high, job->set, start + PIECE, err);
+    if (!status)
+        status = place_of(&from, job, low, err);
+    if (!status)
+        status = place_of(&to, job, high, err);
+    if (!status)
+        status = sum_payloads(job, low, high, scratch, err);
+    if (status)
         return status;
     if (index == 0)
-        from = of->set->header.data;
-    of->pieces[index].len = to - from;
-    return coffer__mldf_sum_range(&of->pieces[index].crc, of->set, from, to - from, scratch, err);
+        from = job->set->header.data;
+    job->pieces[index].len = to - from;
+    return coffer__mldf_sum_range(&job->pieces[index].crc, job->set, from, to - from, scratch, err);
 }
 
-static coffer_status finish(summing *of, uint64_t count, coffer_error *err)
+static coffer_status finish(summing *job, uint64_t count, coffer_error *err)
 {
-    const coffer_mldf *set = of->set;
-    uint64_t next = coffer__mldf_next_part(&set->header, of->data_end, set->file_size);
+    const coffer_mldf *set = job->set;
+    uint64_t next = coffer__mldf_next_part(&set->header, job->data_end, set->file_size);
     uint32_t crc = 0, padding = 0;
     coffer_status status;
     for (uint64_t i = 0; i < count; i++)
-        crc = coffer__crc32_combine(crc, of->pieces[i].crc, of->pieces[i].len);
-    if ((status = coffer__mldf_sum_range(&padding, set, of->data_end, next - of->data_end, of->scratch, err)))
+        crc = coffer__crc32_combine(crc, job->pieces[i].crc, job->pieces[i].len);
+    status = coffer__mldf_sum_range(&padding, set, job->data_end, next - job->data_end, job->scratch, err);
+    if (status)
         return status;
-    of->sums->data_crc = crc;
-    of->sums->data_crc_to_next_part = coffer__crc32_combine(crc, padding, next - of->data_end);
-    of->sums->bad_count = atomic_load(&of->bad_count);
+    job->sums->data_crc = crc;
+    job->sums->data_crc_to_next_part = coffer__crc32_combine(crc, padding, next - job->data_end);
+    job->sums->bad_count = atomic_load(&job->bad_count);
     return coffer_source_intact(set->source, err);
 }
 
@@ -100,21 +107,23 @@ coffer_status coffer__mldf_survey_sums(coffer__mldf_sums *out, const coffer_mldf
                                        const coffer_progress *progress, coffer_error *err)
 {
     coffer__mldf_sums sums = { 0 };
-    summing of = { .set = set, .sums = &sums };
+    summing job = { .set = set, .sums = &sums };
     uint64_t count;
-    coffer_status status = coffer__mldf_data_end(&of.data_end, set, err);
+    coffer_status status = coffer__mldf_data_end(&job.data_end, set, err);
     if (status)
         return status;
-    count = coffer__divide_up(of.data_end - set->header.data, PIECE);
+    count = coffer__divide_up(job.data_end - set->header.data, PIECE);
     sums.bad = coffer__calloc((size_t)coffer__divide_up(set->table_count, 64), sizeof *sums.bad);
-    of.pieces = coffer__calloc((size_t)count, sizeof *of.pieces);
-    of.scratch = coffer__alloc_array(coffer__pool_threads(pool), COFFER__MLDF_SUM_BLOCK);
-    if (!sums.bad || !of.pieces || !of.scratch)
-        status = coffer__fail_no_memory(err, count * sizeof *of.pieces);
-    else if (!(status = coffer__mldf_run_pieces(pool, count, sum_piece, &of, progress, err)))
-        status = finish(&of, count, err);
-    coffer__free(of.pieces);
-    coffer__free(of.scratch);
+    job.pieces = coffer__calloc((size_t)count, sizeof *job.pieces);
+    job.scratch = coffer__alloc_array(coffer__pool_threads(pool), COFFER__MLDF_SUM_BLOCK);
+    if (!sums.bad || !job.pieces || !job.scratch)
+        status = coffer__fail_no_memory(err, count * sizeof *job.pieces);
+    else
+        status = coffer__mldf_run_pieces(pool, count, sum_piece, &job, progress, err);
+    if (!status)
+        status = finish(&job, count, err);
+    coffer__free(job.pieces);
+    coffer__free(job.scratch);
     if (status)
         coffer__mldf_sums_free(&sums);
     else

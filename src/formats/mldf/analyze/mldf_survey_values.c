@@ -8,6 +8,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 /* ---- Work in pieces ---- */
 
 #define PIECE_BYTES ((size_t)256 << 10)
@@ -31,7 +33,7 @@ coffer_status coffer__mldf_run_pieces(coffer__pool *pool, uint64_t count, coffer
     uint64_t batch = progress ? (uint64_t)BATCH * coffer__pool_threads(pool) : count;
     part_of_run part = { task, context, 0 };
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && part.first < count) {
+    while (!status && part.first < count) {
         uint64_t left = count - part.first, n = left < batch ? left : batch;
         status = coffer__pool_run(pool, n, run_one, &part, err);
         part.first += n;
@@ -115,7 +117,7 @@ static coffer_status locate(uint64_t *index, bool *found, const coffer_mldf *set
     coffer__mldf_allocation allocation;
     coffer_status status = coffer__mldf_fetch_table(&at, set, surveyor->hint, count, scratch, err);
     *found = false;
-    for (size_t i = 0; status == COFFER_OK && i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         allocation = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
         if (allocation.offset > entry->offset)
             break;
@@ -126,8 +128,10 @@ static coffer_status locate(uint64_t *index, bool *found, const coffer_mldf *set
             return COFFER_OK;
         }
     }
-    if (status || (status = coffer__mldf_find_allocation(&allocation, index, found, set, entry->offset,
-                                                         entry->size, err)))
+    if (!status)
+        status =
+            coffer__mldf_find_allocation(&allocation, index, found, set, entry->offset, entry->size, err);
+    if (status)
         return status;
     if (*found)
         surveyor->hint = *index + 1;
@@ -138,16 +142,16 @@ static coffer_status check_place(const coffer_mldf *set, const coffer_mldf_entry
 {
     if (!coffer__range_fits(entry->offset, entry->size, set->file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                            "%lu bytes at %llu, file has %llu", (unsigned long)entry->size,
-                            (unsigned long long)entry->offset, (unsigned long long)set->file_size);
+                            "%lu bytes at %" PRIu64 ", file has %" PRIu64, (unsigned long)entry->size,
+                            entry->offset, set->file_size);
     return COFFER_OK;
 }
 
 static coffer_status fail_dangling(const coffer_mldf_entry *entry, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                        "%lu bytes at %llu are not in the allocation table", (unsigned long)entry->size,
-                        (unsigned long long)entry->offset);
+                        "%lu bytes at %" PRIu64 " are not in the allocation table",
+                        (unsigned long)entry->size, entry->offset);
 }
 
 static bool is_bad(const coffer__mldf_survey *survey, uint64_t allocation)
@@ -183,16 +187,19 @@ static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_s
     size_t size = value->size;
     coffer_status status = COFFER_OK;
     if (!stored) {
-        if ((status = coffer__mldf_bytes_reserve(&surveyor->stored, value->size, err)) ||
-            (status =
-                 coffer_source_read_at(surveyor->stored.data, set->source, value->offset, value->size, err)))
+        status = coffer__mldf_bytes_reserve(&surveyor->stored, value->size, err);
+        if (!status)
+            status =
+                coffer_source_read_at(surveyor->stored.data, set->source, value->offset, value->size, err);
+        if (status)
             return status;
         stored = bytes = surveyor->stored.data;
     }
     if (!coffer__mldf_is_plain(set, value->field)) {
         if (!surveyor->decoder && !(surveyor->decoder = coffer__mldf_take_decoder(set, err)))
             return COFFER_E_NO_MEMORY;
-        if ((status = coffer__mldf_reserve(&room, 0, err)))
+        status = coffer__mldf_reserve(&room, 0, err);
+        if (status)
             return status;
         status = coffer__mldf_decode(&room, &size, surveyor->decoder, set, value, stored, err);
         if (status)
@@ -203,7 +210,7 @@ static coffer_status look_into(const coffer__mldf_survey *survey, coffer__mldf_s
                             : COFFER_OK;
 }
 
-/* Stands for the field and what the row says about the value; never 0. */
+/* A hash of the field and of what the row says about the value; never 0. */
 static uint32_t mark_of(size_t field, const coffer_mldf_entry *entry)
 {
     struct facts {
@@ -226,19 +233,24 @@ coffer_status coffer__mldf_survey_value(const coffer__mldf_survey *survey, coffe
     coffer_status status;
     if (!entry->present)
         return COFFER_OK;
-    if ((status = check_place(set, entry, err)))
+    status = check_place(set, entry, err);
+    if (status)
         return status;
     if (survey->use_table && !is_empty) {
-        if ((status = locate(&index, &found, set, surveyor, entry, err)))
+        status = locate(&index, &found, set, surveyor, entry, err);
+        if (status)
             return status;
         if (!found)
             return fail_dangling(entry, err);
         if (is_bad(survey, index))
             return coffer__fail(err, COFFER_E_BAD_CHECKSUM, entry->offset,
-                                "the CRC-32 of its %lu bytes at %llu is not that of the allocation table",
-                                (unsigned long)entry->size, (unsigned long long)entry->offset);
+                                "the CRC-32 of its %lu bytes at %" PRIu64
+                                " is not that of the allocation table",
+                                (unsigned long)entry->size, entry->offset);
     }
-    if (survey->entries && (status = coffer__mldf_check_entry_values(&set->schema.fields[field], entry, err)))
+    if (survey->entries)
+        status = coffer__mldf_check_entry_values(&set->schema.fields[field], entry, err);
+    if (status)
         return status;
     if (!wants_bytes(survey, &set->schema.fields[field]))
         return COFFER_OK;
@@ -248,7 +260,7 @@ coffer_status coffer__mldf_survey_value(const coffer__mldf_survey *survey, coffe
     if (keep && atomic_load_explicit(&survey->seen[index], memory_order_relaxed) == mark)
         return COFFER_OK;
     status = look_into(survey, surveyor, &value, entry, err);
-    if (status == COFFER_OK && keep)
+    if (!status && keep)
         atomic_store_explicit(&survey->seen[index], mark, memory_order_relaxed);
     return status;
 }

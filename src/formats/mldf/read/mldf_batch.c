@@ -71,7 +71,8 @@ coffer_status coffer_mldf_batch_new(coffer_mldf_batch **out, const coffer_mldf *
     batch->set = set;
     batch->opts = options;
     batch->mapped = coffer_source_view(set->source, 0, COFFER__MLDF_HEAD_SIZE) != NULL;
-    if (!(status = coffer__pool_new(&batch->pool, options.threads, err)) &&
+    status = coffer__pool_new(&batch->pool, options.threads, err);
+    if (!status &&
         !(batch->workers = coffer__calloc(coffer__pool_threads(batch->pool), sizeof *batch->workers)))
         status = coffer__fail_no_memory(err, sizeof *batch->workers);
     if (status) {
@@ -124,10 +125,14 @@ static coffer_status reserve(coffer_mldf_batch *batch, size_t values, coffer_err
     if (values <= batch->wanted_capacity)
         return COFFER_OK;
     batch->wanted_capacity = batch->key_capacity = 0;
-    if ((status = grow(&batch->wanted, values, sizeof *batch->wanted, err)) ||
-        (status = grow(&batch->keys, values, sizeof *batch->keys, err)) ||
-        (status = grow(&batch->spare_keys, values, sizeof *batch->spare_keys, err)) ||
-        (status = grow(&batch->runs, values, sizeof *batch->runs, err)))
+    status = grow(&batch->wanted, values, sizeof *batch->wanted, err);
+    if (!status)
+        status = grow(&batch->keys, values, sizeof *batch->keys, err);
+    if (!status)
+        status = grow(&batch->spare_keys, values, sizeof *batch->spare_keys, err);
+    if (!status)
+        status = grow(&batch->runs, values, sizeof *batch->runs, err);
+    if (status)
         return status;
     batch->wanted_capacity = batch->key_capacity = values;
     return COFFER_OK;
@@ -192,39 +197,39 @@ static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_m
 /* After damage there are holes between contiguous values. */
 static void close_holes(const coffer_mldf_batch *batch, size_t target)
 {
-    const coffer_mldf_target *of = &batch->targets[target];
-    uint8_t *data = of->data;
+    const coffer_mldf_target *output = &batch->targets[target];
+    uint8_t *data = output->data;
     uint64_t at = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const coffer__mldf_wanted *wanted = &batch->wanted[i * batch->target_count + target];
-        of->offsets[i] = at;
+        output->offsets[i] = at;
         if (wanted->state != COFFER__MLDF_DONE)
             continue;
         if (wanted->to != at)
             memmove(data + at, data + wanted->to, wanted->value_size);
         at += wanted->value_size;
     }
-    of->offsets[batch->count] = at;
+    output->offsets[batch->count] = at;
 }
 
 static void put_sizes(const coffer_mldf_batch *batch, size_t target)
 {
-    const coffer_mldf_target *of = &batch->targets[target];
-    const coffer_mldf_field *field = &batch->set->schema.fields[of->field];
+    const coffer_mldf_target *output = &batch->targets[target];
+    const coffer_mldf_field *field = &batch->set->schema.fields[output->field];
     bool in_row = !coffer__mldf_has_payload(field->kind);
-    size_t width = of->stride ? of->stride : field->row_size;
+    size_t width = output->stride ? output->stride : field->row_size;
     for (size_t i = 0; i < batch->count; i++) {
         const coffer__mldf_wanted *wanted = &batch->wanted[i * batch->target_count + target];
-        if (of->sizes)
-            of->sizes[i] = in_row                               ? field->row_size
-                           : wanted->state == COFFER__MLDF_DONE ? wanted->value_size
-                                                                : 0;
-        if (of->offsets && (in_row || of->stride > 0))
-            of->offsets[i] = i * width;
+        if (output->sizes)
+            output->sizes[i] = in_row                               ? field->row_size
+                               : wanted->state == COFFER__MLDF_DONE ? wanted->value_size
+                                                                    : 0;
+        if (output->offsets && (in_row || output->stride > 0))
+            output->offsets[i] = i * width;
     }
-    if (of->offsets && (in_row || of->stride > 0))
-        of->offsets[batch->count] = batch->count * width;
-    else if (of->offsets)
+    if (output->offsets && (in_row || output->stride > 0))
+        output->offsets[batch->count] = batch->count * width;
+    else if (output->offsets)
         close_holes(batch, target);
 }
 
@@ -270,11 +275,17 @@ coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *s
                                      coffer_error *err)
 {
     coffer_status status = begin(batch, samples, count, targets, target_count, err);
-    for (size_t t = 0; status == COFFER_OK && t < target_count; t++)
+    for (size_t t = 0; !status && t < target_count; t++)
         status = check_target(batch, &batch->targets[t], err);
-    if (status || (status = coffer__mldf_batch_rows(batch, err)) ||
-        (status = coffer__mldf_batch_sizes(batch, err)) || (status = coffer__mldf_batch_values(batch, err)) ||
-        (status = coffer_source_intact(batch->set->source, err)))
+    if (!status)
+        status = coffer__mldf_batch_rows(batch, err);
+    if (!status)
+        status = coffer__mldf_batch_sizes(batch, err);
+    if (!status)
+        status = coffer__mldf_batch_values(batch, err);
+    if (!status)
+        status = coffer_source_intact(batch->set->source, err);
+    if (status)
         return status;
     for (size_t t = 0; t < target_count; t++)
         put_sizes(batch, t);
@@ -296,8 +307,12 @@ coffer_status coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch *batch, co
         *out = (uint64_t)count * batch->set->schema.fields[field].row_size;
         return COFFER_OK;
     }
-    if ((status = coffer__mldf_batch_rows(batch, err)) || (status = coffer__mldf_batch_sizes(batch, err)) ||
-        (status = coffer_source_intact(batch->set->source, err)))
+    status = coffer__mldf_batch_rows(batch, err);
+    if (!status)
+        status = coffer__mldf_batch_sizes(batch, err);
+    if (!status)
+        status = coffer_source_intact(batch->set->source, err);
+    if (status)
         return status;
     for (size_t i = 0; i < count; i++) {
         const coffer__mldf_wanted *wanted = &batch->wanted[i];

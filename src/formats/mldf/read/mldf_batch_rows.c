@@ -70,9 +70,10 @@ static coffer_status read_row_run(void *context, uint64_t index, uint32_t worker
     const coffer__mldf_key *keys = batch->keys + run->first;
     coffer_bytes *bytes = &batch->workers[worker].bytes;
     size_t row_size = batch->set->schema.row_size, len = (size_t)(run->to - run->from);
-    coffer_status status;
-    if ((status = coffer__mldf_bytes_reserve(bytes, len, err)) ||
-        (status = coffer_source_read_at(bytes->data, batch->set->source, run->from, len, err)))
+    coffer_status status = coffer__mldf_bytes_reserve(bytes, len, err);
+    if (!status)
+        status = coffer_source_read_at(bytes->data, batch->set->source, run->from, len, err);
+    if (status)
         return status;
     for (size_t i = 0; i < run->count; i++)
         take_row(batch, (size_t)keys[i].index, bytes->data + (keys[i].key - keys[0].key) * row_size);

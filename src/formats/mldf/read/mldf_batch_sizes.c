@@ -4,6 +4,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 /* ---- Values that have to be decoded to know ---- */
 
 static coffer_status stage(coffer__mldf_batch_worker *worker, coffer__mldf_wanted *wanted, uint32_t number,
@@ -46,10 +48,16 @@ static coffer_status decode_to_stage(coffer_mldf_batch *batch, coffer__mldf_want
     if (status)
         return status;
     stored = batch->mapped ? coffer_source_view(set->source, wanted->offset, wanted->size) : NULL;
-    if (!stored && !(status = coffer__mldf_bytes_reserve(&worker->bytes, wanted->size, err)) &&
-        !(status = coffer_source_read_at(worker->bytes.data, set->source, wanted->offset, wanted->size, err)))
+    if (!stored) {
+        status = coffer__mldf_bytes_reserve(&worker->bytes, wanted->size, err);
+        if (!status)
+            status =
+                coffer_source_read_at(worker->bytes.data, set->source, wanted->offset, wanted->size, err);
         stored = worker->bytes.data;
-    if (status || (status = coffer__mldf_batch_value(&room, &size, batch, worker, wanted, stored, crc, err)))
+    }
+    if (!status)
+        status = coffer__mldf_batch_value(&room, &size, batch, worker, wanted, stored, crc, err);
+    if (status)
         return status;
     if (size > UINT32_MAX)
         return coffer__mldf_fail_value(err, COFFER_E_LIMIT, wanted->offset, set, sample, field,
@@ -104,7 +112,7 @@ static void size_target(coffer_mldf_batch *batch, size_t target)
 
 static coffer_status place_target(coffer_mldf_batch *batch, size_t target, coffer_error *err)
 {
-    const coffer_mldf_target *of = &batch->targets[target];
+    const coffer_mldf_target *output = &batch->targets[target];
     uint64_t at = 0;
     for (size_t i = 0; i < batch->count; i++) {
         coffer__mldf_wanted *wanted = &batch->wanted[i * batch->target_count + target];
@@ -113,17 +121,17 @@ static coffer_status place_target(coffer_mldf_batch *batch, size_t target, coffe
         if (wanted->state != COFFER__MLDF_ABSENT && wanted->state != COFFER__MLDF_DAMAGED)
             at += wanted->value_size;
     }
-    if (of->data && at > of->data_size)
+    if (output->data && at > output->data_size)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "field %s: the values take %llu bytes, there is room for %zu",
-                            batch->set->schema.fields[of->field].name, (unsigned long long)at, of->data_size);
+                            "field %s: the values take %" PRIu64 " bytes, there is room for %zu",
+                            batch->set->schema.fields[output->field].name, at, output->data_size);
     return COFFER_OK;
 }
 
 static bool lies_behind_the_other(const coffer_mldf_batch *batch, size_t target)
 {
-    const coffer_mldf_target *of = &batch->targets[target];
-    return of->stride == 0 && coffer__mldf_has_payload(batch->set->schema.fields[of->field].kind);
+    const coffer_mldf_target *output = &batch->targets[target];
+    return output->stride == 0 && coffer__mldf_has_payload(batch->set->schema.fields[output->field].kind);
 }
 
 coffer_status coffer__mldf_batch_sizes(coffer_mldf_batch *batch, coffer_error *err)
@@ -138,7 +146,7 @@ coffer_status coffer__mldf_batch_sizes(coffer_mldf_batch *batch, coffer_error *e
         coffer__mldf_sort_keys(batch->keys, batch->spare_keys, batch->key_count);
         status = coffer__pool_run(batch->pool, batch->key_count, decode_one, batch, err);
     }
-    for (size_t t = 0; status == COFFER_OK && t < batch->target_count; t++) {
+    for (size_t t = 0; !status && t < batch->target_count; t++) {
         if (lies_behind_the_other(batch, t))
             status = place_target(batch, t, err);
     }

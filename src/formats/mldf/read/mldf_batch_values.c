@@ -5,7 +5,7 @@
 #include "base/fail.h"
 
 #define WORK_BYTES ((uint64_t)256 << 10) /* copied by one piece of work */
-#define WORK_VALUES ((size_t)512)        /* and at most so many values */
+#define WORK_VALUES ((size_t)512)        /* maximum number of values in one piece of work */
 #define GAP_MAX \
     ((uint64_t)16 << 10) /* bytes between two payloads that are read rather than a second read made */
 #define READ_MAX ((uint64_t)1 << 20) /* bytes in one read of several payloads */
@@ -22,7 +22,8 @@ coffer_status coffer__mldf_batch_value(coffer__mldf_room *room, size_t *size, co
         return status;
     if (!worker->decoder && !(worker->decoder = coffer__mldf_take_decoder(set, err)))
         return COFFER_E_NO_MEMORY;
-    if ((status = coffer__mldf_reserve(room, 0, err)))
+    status = coffer__mldf_reserve(room, 0, err);
+    if (status)
         return status;
     return coffer__mldf_decode(room, size, worker->decoder, set, &value, stored, err);
 }
@@ -48,14 +49,17 @@ static coffer_status put_value(coffer_mldf_batch *batch, coffer__mldf_batch_work
     size_t size = 0;
     coffer_status status;
     if (coffer__mldf_is_plain(batch->set, target->field)) {
-        if ((status = coffer__mldf_check_crc(batch->set, &value, stored, crc, err)))
+        status = coffer__mldf_check_crc(batch->set, &value, stored, crc, err);
+        if (status)
             return status;
         memcpy(room.data, stored, wanted->size);
         size = wanted->size;
-    } else if ((status = coffer__mldf_batch_value(&room, &size, batch, worker, wanted, stored, crc, err))) {
-        if (room.too_small)
+    } else {
+        status = coffer__mldf_batch_value(&room, &size, batch, worker, wanted, stored, crc, err);
+        if (status && room.too_small)
             wanted->state = COFFER__MLDF_TOO_LARGE;
-        return status;
+        if (status)
+            return status;
     }
     wanted->value_size = (uint32_t)size;
     wanted->state = COFFER__MLDF_DONE;
@@ -109,10 +113,12 @@ static coffer_status read_straight(coffer_mldf_batch *batch, coffer__mldf_wanted
     coffer__mldf_value value = { batch->samples[wanted->index], target->field, wanted->offset, wanted->size,
                                  false };
     uint32_t crc;
-    coffer_status status;
-    if ((status = check_value(&crc, batch, wanted, err)) ||
-        (status = coffer_source_read_at(to, batch->set->source, wanted->offset, wanted->size, err)) ||
-        (status = coffer__mldf_check_crc(batch->set, &value, to, crc, err)))
+    coffer_status status = check_value(&crc, batch, wanted, err);
+    if (!status)
+        status = coffer_source_read_at(to, batch->set->source, wanted->offset, wanted->size, err);
+    if (!status)
+        status = coffer__mldf_check_crc(batch->set, &value, to, crc, err);
+    if (status)
         return status;
     wanted->value_size = wanted->size;
     wanted->state = COFFER__MLDF_DONE;
@@ -136,15 +142,18 @@ static coffer_status read_run(void *context, uint64_t index, uint32_t number, co
     coffer_status status = COFFER_OK;
     if (!batch->mapped && !straight) {
         size_t len = (size_t)(run->to - run->from);
-        if ((status = coffer__mldf_bytes_reserve(&worker->bytes, len, err)) ||
-            (status = coffer_source_read_at(worker->bytes.data, batch->set->source, run->from, len, err)))
+        status = coffer__mldf_bytes_reserve(&worker->bytes, len, err);
+        if (!status)
+            status = coffer_source_read_at(worker->bytes.data, batch->set->source, run->from, len, err);
+        if (status)
             return status;
         bytes = worker->bytes.data;
     }
-    for (size_t i = 0; status == COFFER_OK && i < run->count; i++) {
+    for (size_t i = 0; !status && i < run->count; i++) {
         coffer__mldf_wanted *wanted = &batch->wanted[batch->keys[run->first + i].index];
         coffer_error failure = COFFER_ERROR_INIT;
-        if ((status = check_room(batch, wanted, err)))
+        status = check_room(batch, wanted, err);
+        if (status)
             return status;
         if ((straight ? read_straight(batch, wanted, &failure)
                       : read_value(batch, worker, wanted, run, bytes, &failure)) != COFFER_OK)
@@ -161,7 +170,7 @@ static coffer_status collect(coffer_mldf_batch *batch, coffer_error *err)
     size_t values = batch->count * batch->target_count;
     coffer_status status = COFFER_OK;
     batch->key_count = 0;
-    for (size_t i = 0; status == COFFER_OK && i < values; i++) {
+    for (size_t i = 0; !status && i < values; i++) {
         coffer__mldf_wanted *wanted = &batch->wanted[i];
         const coffer__mldf_header *header = &batch->set->header;
         if (wanted->state == COFFER__MLDF_STAGED) {

@@ -8,6 +8,8 @@
 #include "base/options.h"
 #include "io/source_fetch.h"
 
+#include <inttypes.h>
+
 #define PIECE_BYTES ((size_t)1 << 20) /* of rows, for each piece of work */
 #define AHEAD 16                      /* rows between the one that is copied and the one that is fetched */
 
@@ -60,15 +62,14 @@ static coffer_status check_column(const coffer_mldf *set, size_t field, uint64_t
 {
     if (field >= set->schema.count)
         return coffer__mldf_check_index(set, 0, field, err);
-    const coffer_mldf_field *of = &set->schema.fields[field];
-    if (of->kind != COFFER_MLDF_ENTRY_INT && of->kind != COFFER_MLDF_ENTRY_FLOAT)
+    const coffer_mldf_field *descriptor = &set->schema.fields[field];
+    if (descriptor->kind != COFFER_MLDF_ENTRY_INT && descriptor->kind != COFFER_MLDF_ENTRY_FLOAT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %s does not contain scalars", of->name);
+                            "field %s does not contain scalars", descriptor->name);
     if (!coffer__range_fits(first, count, set->header.samples))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                            "%llu samples from %llu on are not there: the set has %llu",
-                            (unsigned long long)count, (unsigned long long)first,
-                            (unsigned long long)set->header.samples);
+                            "%" PRIu64 " samples from %" PRIu64 " on are not there: the set has %" PRIu64,
+                            count, first, set->header.samples);
     return COFFER_OK;
 }
 
@@ -87,12 +88,15 @@ coffer_status coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t 
     job.place = coffer__mldf_entry_place(set, first, field);
     job.per_piece = job.stride < PIECE_BYTES ? PIECE_BYTES / job.stride : 1;
     pieces = coffer__divide_up(count, job.per_piece);
-    if ((status = coffer__pool_new(&pool, pieces == 1 ? 1 : options.threads, err)))
+    status = coffer__pool_new(&pool, pieces == 1 ? 1 : options.threads, err);
+    if (status)
         return status;
     if (!coffer_source_view(set->source, job.place, sizeof(uint64_t)) &&
         !(job.scratch = coffer__alloc_array(coffer__pool_threads(pool), PIECE_BYTES + job.stride)))
         status = coffer__fail_no_memory(err, PIECE_BYTES);
-    else if (!(status = coffer__pool_run(pool, pieces, gather_piece, &job, err)))
+    else
+        status = coffer__pool_run(pool, pieces, gather_piece, &job, err);
+    if (!status)
         status = coffer_source_intact(set->source, err);
     coffer__free(job.scratch);
     coffer__pool_free(pool);

@@ -59,8 +59,10 @@ coffer_status coffer__mldf_decrypt(coffer__mldf_room *room, const coffer_mldf *s
                                    const coffer__mldf_value *value, const uint8_t *stored, coffer_error *err)
 {
     size_t plain = value->size < COFFER__MLDF_SEAL_SIZE ? 0 : value->size - COFFER__MLDF_SEAL_SIZE;
-    coffer_status status;
-    if ((status = expect_key(set, value, err)) || (status = coffer__mldf_reserve(room, plain, err)))
+    coffer_status status = expect_key(set, value, err);
+    if (!status)
+        status = coffer__mldf_reserve(room, plain, err);
+    if (status)
         return status;
     if (!coffer__mldf_open_sealed(room->data, stored, value->size, value->sample, (uint16_t)value->field,
                                   set->key))

@@ -8,6 +8,7 @@
 #include "base/report.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -58,7 +59,7 @@ static coffer_status read_array(coffer_mldf_field *field, const uint8_t *argumen
     return COFFER_OK;
 }
 
-/* The arguments say only what the type lets them say; the dictionary stands there for any. */
+/* Which arguments count depends on the type; every type may have a dictionary. */
 static coffer_status read_arguments(coffer_mldf_field *field, const uint8_t *arguments, uint64_t place,
                                     coffer_error *err)
 {
@@ -262,7 +263,7 @@ static coffer_status take_fields(coffer__mldf_schema *schema, const raw_fields *
         coffer_error found = COFFER_ERROR_INIT;
         coffer_status status = read_descriptor(&schema->fields[i], name, raw->bytes + i * schema->stride, i,
                                                raw->header->descriptors + i * schema->stride, &found);
-        if (status == COFFER_OK)
+        if (!status)
             continue;
         if (!report)
             return coffer__fail_copy(err, &found);
@@ -286,8 +287,7 @@ static coffer_status read_raw(raw_fields *raw, coffer_source *src, const coffer_
         return status;
     if (header->fields > limits->entries)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MLDF_HEADER_AT + COFFER__MLDF_FIELDS_AT,
-                            "%u fields, the limit is %llu", header->fields,
-                            (unsigned long long)limits->entries);
+                            "%u fields, the limit is %" PRIu64, header->fields, limits->entries);
     left = raw->file_size - header->descriptors;
     raw->len = (size_t)header->fields * COFFER__MLDF_STRIDE;
     if (raw->len > left)

@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "formats/format.h"
 
+#include <inttypes.h>
+
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE])
 {
     return (coffer__mldf_header){
@@ -36,8 +38,9 @@ coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *
     if (have < COFFER__MLDF_MAGIC_SIZE || memcmp(bytes, COFFER__MLDF_MAGIC, COFFER__MLDF_MAGIC_SIZE) != 0)
         return coffer__fail_magic(&coffer__mldf_format, bytes, have, err);
     if (have < sizeof bytes)
-        return coffer__fail(err, COFFER_E_TRUNCATED, size, "magic and header take %d bytes, file has %llu",
-                            COFFER__MLDF_HEAD_SIZE, (unsigned long long)size);
+        return coffer__fail(err, COFFER_E_TRUNCATED, size,
+                            "magic and header take %d bytes, file has %" PRIu64, COFFER__MLDF_HEAD_SIZE,
+                            size);
     header = coffer__mldf_load_header(bytes + COFFER__MLDF_HEADER_AT);
     if (header.major != COFFER__MLDF_MAJOR)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER__MLDF_HEADER_AT,
@@ -56,13 +59,12 @@ coffer_status coffer__mldf_check_descriptors(const coffer__mldf_header *header, 
     uint64_t len = (uint64_t)header->fields * COFFER__MLDF_STRIDE_TUTORIAL;
     if (!coffer__range_fits(header->descriptors, len, file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_DESCRIPTORS_AT,
-                            "%u field descriptors take %llu bytes at %llu, file has %llu", header->fields,
-                            (unsigned long long)len, (unsigned long long)header->descriptors,
-                            (unsigned long long)file_size);
+                            "%u field descriptors take %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64,
+                            header->fields, len, header->descriptors, file_size);
     if (len > 0 && header->descriptors < COFFER__MLDF_HEAD_SIZE)
         return coffer__fail(err, COFFER_E_OVERLAP, COFFER__MLDF_HEADER_AT + COFFER__MLDF_DESCRIPTORS_AT,
-                            "the field descriptors begin at %llu, inside the header of %d bytes",
-                            (unsigned long long)header->descriptors, COFFER__MLDF_HEAD_SIZE);
+                            "the field descriptors begin at %" PRIu64 ", inside the header of %d bytes",
+                            header->descriptors, COFFER__MLDF_HEAD_SIZE);
     return COFFER_OK;
 }
 
@@ -73,9 +75,9 @@ coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_
     if (!coffer__mul_u64(&len, header->samples, row_size) ||
         !coffer__range_fits(header->metadata, len, file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_METADATA_AT,
-                            "the rows of %llu samples, %lu bytes each, at %llu do not fit: file has %llu",
-                            (unsigned long long)header->samples, (unsigned long)row_size,
-                            (unsigned long long)header->metadata, (unsigned long long)file_size);
+                            "the rows of %" PRIu64 " samples, %lu bytes each, at %" PRIu64
+                            " do not fit: file has %" PRIu64,
+                            header->samples, (unsigned long)row_size, header->metadata, file_size);
     return COFFER_OK;
 }
 
@@ -84,8 +86,8 @@ coffer_status coffer__mldf_check_data(const coffer__mldf_header *header, uint64_
 {
     if (header->data > file_size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_DATA_AT,
-                            "the data region begins at %llu, file has %llu", (unsigned long long)header->data,
-                            (unsigned long long)file_size);
+                            "the data region begins at %" PRIu64 ", file has %" PRIu64, header->data,
+                            file_size);
     return COFFER_OK;
 }
 
@@ -94,11 +96,12 @@ coffer_status coffer__mldf_check_table(const coffer__mldf_header *header, uint64
 {
     if (header->table > file_size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_TABLE_AT,
-                            "the allocation table begins at %llu, file has %llu: it may have been cut",
-                            (unsigned long long)header->table, (unsigned long long)file_size);
+                            "the allocation table begins at %" PRIu64 ", file has %" PRIu64
+                            ": it may have been cut",
+                            header->table, file_size);
     if ((file_size - header->table) % COFFER__MLDF_TABLE_ENTRY != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, header->table,
-                            "the allocation table has %llu bytes, no multiple of %d",
-                            (unsigned long long)(file_size - header->table), COFFER__MLDF_TABLE_ENTRY);
+                            "the allocation table has %" PRIu64 " bytes, no multiple of %d",
+                            (file_size - header->table), COFFER__MLDF_TABLE_ENTRY);
     return COFFER_OK;
 }

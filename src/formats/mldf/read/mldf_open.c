@@ -16,13 +16,16 @@ COFFER__INIT_FUNCTION(coffer_mldf_open_opts, COFFER_MLDF_OPEN_OPTS_INIT)
 
 static coffer_status load_parts(coffer_mldf *set, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__mldf_read_header(&set->header, set->source, err)) ||
-        (status = coffer__mldf_check_data(&set->header, set->file_size, err)) ||
-        (status = coffer__mldf_check_table(&set->header, set->file_size, err)) ||
-        (status =
-             coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, NULL, err)) ||
-        (status = coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, err)))
+    coffer_status status = coffer__mldf_read_header(&set->header, set->source, err);
+    if (!status)
+        status = coffer__mldf_check_data(&set->header, set->file_size, err);
+    if (!status)
+        status = coffer__mldf_check_table(&set->header, set->file_size, err);
+    if (!status)
+        status = coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, NULL, err);
+    if (!status)
+        status = coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, err);
+    if (status)
         return status;
     set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
     return COFFER_OK;
@@ -78,7 +81,8 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
         return coffer__fail_no_memory(err, sizeof *set);
     coffer__mldf_prepare(set, src, options.limits, options.key);
     set->verify = options.verify;
-    if (!(status = load_parts(set, err)))
+    status = load_parts(set, err);
+    if (!status)
         status = coffer__mldf_settle_fields(set, err);
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))

@@ -12,12 +12,12 @@
 COFFER__INIT_FUNCTION(coffer_mldf_order, COFFER_MLDF_ORDER_INIT)
 COFFER__INIT_FUNCTION(coffer_mldf_order_opts, COFFER_MLDF_ORDER_OPTS_INIT)
 
-static coffer_status check_share(const char *what, uint32_t number, uint32_t of, coffer_error *err)
+static coffer_status check_share(const char *what, uint32_t number, uint32_t total, coffer_error *err)
 {
-    if (number < of)
+    if (number < total)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s %lu of %lu: the first is 0",
-                        what, (unsigned long)number, (unsigned long)of);
+                        what, (unsigned long)number, (unsigned long)total);
 }
 
 coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_count,
@@ -31,8 +31,10 @@ coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_
         options.world = 1;
     if (options.workers == 0)
         options.workers = 1;
-    if ((status = check_share("rank", options.rank, options.world, err)) ||
-        (status = check_share("worker", options.worker, options.workers, err)))
+    status = check_share("rank", options.rank, options.world, err);
+    if (!status)
+        status = check_share("worker", options.worker, options.workers, err);
+    if (status)
         return status;
     if (options.tail > COFFER_MLDF_TAIL_PAD)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no such tail: %d",

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -43,7 +44,8 @@ coffer_status coffer__mldf_reserve(coffer__mldf_room *room, size_t size, coffer_
 {
     coffer_status status;
     if (room->grows) {
-        if ((status = coffer__mldf_bytes_reserve(room->grows, size + room->spare, err)))
+        status = coffer__mldf_bytes_reserve(room->grows, size + room->spare, err);
+        if (status)
             return status;
         room->data = room->grows->data;
         room->capacity = room->grows->capacity - room->spare;
@@ -106,32 +108,35 @@ void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary)
 static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer_mldf *set, size_t field,
                                      coffer_error *err)
 {
-    const coffer_mldf_field *of = &set->schema.fields[field];
+    const coffer_mldf_field *descriptor = &set->schema.fields[field];
     coffer__mldf_dictionary *dictionary = NULL;
     uint8_t *bytes = NULL;
     coffer_status status;
-    if (of->dictionary_size > set->limits.memory_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, of->dictionary_offset,
-                            "field %s: its dictionary has %lu bytes, the limit is %llu", of->name,
-                            (unsigned long)of->dictionary_size, (unsigned long long)set->limits.memory_bytes);
-    if (of->dictionary_offset < set->header.data ||
-        !coffer__range_fits(of->dictionary_offset, of->dictionary_size, set->header.table))
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, of->dictionary_offset,
-                            "field %s: its dictionary, %lu bytes at %llu, is not in the data region, %llu to "
-                            "%llu",
-                            of->name, (unsigned long)of->dictionary_size,
-                            (unsigned long long)of->dictionary_offset, (unsigned long long)set->header.data,
-                            (unsigned long long)set->header.table);
-    bytes = coffer__malloc(of->dictionary_size);
+    if (descriptor->dictionary_size > set->limits.memory_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, descriptor->dictionary_offset,
+                            "field %s: its dictionary has %lu bytes, the limit is %" PRIu64, descriptor->name,
+                            (unsigned long)descriptor->dictionary_size, set->limits.memory_bytes);
+    if (descriptor->dictionary_offset < set->header.data ||
+        !coffer__range_fits(descriptor->dictionary_offset, descriptor->dictionary_size, set->header.table))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, descriptor->dictionary_offset,
+                            "field %s: its dictionary, %lu bytes at %" PRIu64
+                            ", is not in the data region, %" PRIu64 " to "
+                            "%" PRIu64,
+                            descriptor->name, (unsigned long)descriptor->dictionary_size,
+                            descriptor->dictionary_offset, set->header.data, set->header.table);
+    bytes = coffer__malloc(descriptor->dictionary_size);
     dictionary = coffer__calloc(1, sizeof *dictionary);
     if (!bytes || !dictionary)
-        status = coffer__fail_no_memory(err, of->dictionary_size);
-    else if (!(status = coffer_source_read_at(bytes, set->source, of->dictionary_offset, of->dictionary_size,
-                                              err)) &&
-             !(dictionary->ready = ZSTD_createDDict(bytes, of->dictionary_size)))
-        status = coffer__fail(err, COFFER_E_BAD_VALUE, of->dictionary_offset,
-                              "field %s: %lu bytes are not a zstd dictionary", of->name,
-                              (unsigned long)of->dictionary_size);
+        status = coffer__fail_no_memory(err, descriptor->dictionary_size);
+    else
+        status = coffer_source_read_at(bytes, set->source, descriptor->dictionary_offset,
+                                       descriptor->dictionary_size, err);
+    if (!status)
+        dictionary->ready = ZSTD_createDDict(bytes, descriptor->dictionary_size);
+    if (!status && !dictionary->ready)
+        status = coffer__fail(err, COFFER_E_BAD_VALUE, descriptor->dictionary_offset,
+                              "field %s: %lu bytes are not a zstd dictionary", descriptor->name,
+                              (unsigned long)descriptor->dictionary_size);
     coffer__free(bytes);
     if (status)
         coffer__mldf_dictionary_free(dictionary);
@@ -140,7 +145,8 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
     return status;
 }
 
-/* When several threads load it at the same time, the first one wins. *out is NULL if there is none. */
+/* When several threads load it at the same time, the first one wins. *out is NULL if the field has no
+ * dictionary. */
 static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *set, size_t field,
                                    coffer_error *err)
 {
@@ -151,7 +157,8 @@ static coffer_status dictionary_of(const ZSTD_DDict **out, const coffer_mldf *se
         return COFFER_OK;
     loaded = atomic_load(&set->dictionaries[field]);
     if (!loaded) {
-        if ((status = load_dictionary(&made, set, field, err)))
+        status = load_dictionary(&made, set, field, err);
+        if (status)
             return status;
         if (!atomic_compare_exchange_strong(&set->dictionaries[field], &loaded, made))
             coffer__mldf_dictionary_free(made);
@@ -187,8 +194,8 @@ static coffer_status fail_too_large(const coffer_mldf *set, const coffer__mldf_v
                                     coffer_error *err)
 {
     return coffer__mldf_fail_decoding(err, COFFER_E_LIMIT, set, value,
-                                      "decompressed it has %llu bytes or more, the limit is %llu",
-                                      (unsigned long long)size, (unsigned long long)set->limits.memory_bytes);
+                                      "decompressed it has %" PRIu64 " bytes or more, the limit is %" PRIu64,
+                                      size, set->limits.memory_bytes);
 }
 
 /* The memory must keep what it holds. */
@@ -224,9 +231,11 @@ static coffer_status decompress_unsized(coffer__mldf_room *room, size_t *size, Z
     ZSTD_inBuffer in = { frame, frame_len, 0 };
     size_t used = 0, result = 1;
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && result != 0) {
+    while (!status && result != 0) {
         ZSTD_outBuffer to;
-        if (used == room->capacity && (status = grow(room, used, set, value, err)))
+        if (used == room->capacity)
+            status = grow(room, used, set, value, err);
+        if (status)
             break;
         to = (ZSTD_outBuffer){ room->data, room->capacity, used };
         result = ZSTD_decompressStream(zstd, &to, &in);
@@ -236,7 +245,7 @@ static coffer_status decompress_unsized(coffer__mldf_room *room, size_t *size, Z
             status = fail_cut(set, value, err);
         used = to.pos;
     }
-    if (status == COFFER_OK && in.pos != in.size)
+    if (!status && in.pos != in.size)
         status = fail_trailing(set, value, in.size - in.pos, err);
     *size = used;
     return status;
@@ -249,7 +258,8 @@ static coffer_status prepare_zstd(coffer__mldf_decoder *decoder, const coffer_ml
     coffer_status status;
     if (!decoder->zstd && !(decoder->zstd = ZSTD_createDCtx()))
         return coffer__fail_no_memory(err, sizeof(void *));
-    if ((status = dictionary_of(&dictionary, set, field, err)))
+    status = dictionary_of(&dictionary, set, field, err);
+    if (status)
         return status;
     ZSTD_DCtx_reset(decoder->zstd, ZSTD_reset_session_only);
     ZSTD_DCtx_refDDict(decoder->zstd, dictionary);
@@ -266,7 +276,8 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
     if (says == ZSTD_CONTENTSIZE_ERROR)
         return coffer__mldf_fail_decoding(err, COFFER_E_BAD_VALUE, set, value,
                                           "its %zu bytes are not a zstd frame", frame_len);
-    if ((status = prepare_zstd(decoder, set, value->field, err)))
+    status = prepare_zstd(decoder, set, value->field, err);
+    if (status)
         return status;
     if (says == ZSTD_CONTENTSIZE_UNKNOWN)
         return decompress_unsized(room, size, decoder->zstd, set, value, frame, frame_len, err);
@@ -278,7 +289,8 @@ static coffer_status decompress(coffer__mldf_room *room, size_t *size, coffer__m
         return fail_cut(set, value, err);
     if (!ZSTD_isError(whole) && whole < frame_len)
         return fail_trailing(set, value, frame_len - whole, err);
-    if ((status = coffer__mldf_reserve(room, (size_t)says, err)))
+    status = coffer__mldf_reserve(room, (size_t)says, err);
+    if (status)
         return status;
     result = ZSTD_decompressDCtx(decoder->zstd, room->data, (size_t)says, frame, frame_len);
     if (ZSTD_isError(result))
@@ -307,17 +319,21 @@ coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer_
     size_t plain = value->size;
     coffer_status status;
     if (sealed) {
-        if ((status = coffer__mldf_decrypt(zstd ? &frame : room, set, value, stored, err)))
+        status = coffer__mldf_decrypt(zstd ? &frame : room, set, value, stored, err);
+        if (status)
             return status;
         plain -= COFFER__MLDF_SEAL_SIZE;
         stored = zstd ? frame.data : room->data;
-    } else if ((status = coffer__mldf_expect_not_sealed(set, value, stored, err))) {
-        return status;
+    } else {
+        status = coffer__mldf_expect_not_sealed(set, value, stored, err);
+        if (status)
+            return status;
     }
     if (zstd)
         return decompress(room, size, decoder, set, value, stored, plain, err);
     if (!sealed) {
-        if ((status = coffer__mldf_reserve(room, plain, err)))
+        status = coffer__mldf_reserve(room, plain, err);
+        if (status)
             return status;
         memcpy(room->data, stored, plain);
     }

@@ -8,6 +8,8 @@
 #include "base/report.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+
 coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, uint64_t sample, size_t field,
                                        const coffer_mldf_entry *entry, coffer_error *err)
 {
@@ -20,21 +22,20 @@ coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, ui
     if (!entry->present)
         return COFFER_OK;
     if (entry->offset < header->data || !coffer__range_fits(entry->offset, entry->size, header->table))
-        return coffer__mldf_fail_value(err, COFFER_E_OUT_OF_BOUNDS,
-                                       coffer__mldf_entry_place(set, sample, field), set, sample, field,
-                                       "%lu bytes at %llu are not in the data region, %llu to %llu",
-                                       (unsigned long)entry->size, (unsigned long long)entry->offset,
-                                       (unsigned long long)header->data, (unsigned long long)header->table);
+        return coffer__mldf_fail_value(
+            err, COFFER_E_OUT_OF_BOUNDS, coffer__mldf_entry_place(set, sample, field), set, sample, field,
+            "%lu bytes at %" PRIu64 " are not in the data region, %" PRIu64 " to %" PRIu64,
+            (unsigned long)entry->size, entry->offset, header->data, header->table);
     if (!set->verify || (entry->size == 0 && entry->offset == header->data))
         return COFFER_OK;
-    if ((status =
-             coffer__mldf_find_allocation(&found, NULL, &is_there, set, entry->offset, entry->size, err)))
+    status = coffer__mldf_find_allocation(&found, NULL, &is_there, set, entry->offset, entry->size, err);
+    if (status)
         return status;
     if (!is_there)
         return coffer__mldf_fail_value(err, COFFER_E_DANGLING_REFERENCE,
                                        coffer__mldf_entry_place(set, sample, field), set, sample, field,
-                                       "%lu bytes at %llu are not in the allocation table",
-                                       (unsigned long)entry->size, (unsigned long long)entry->offset);
+                                       "%lu bytes at %" PRIu64 " are not in the allocation table",
+                                       (unsigned long)entry->size, entry->offset);
     if (crc)
         *crc = found.crc;
     return COFFER_OK;
@@ -49,11 +50,10 @@ coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_
     found = coffer__crc32(0, stored, value->size);
     if (found == crc)
         return COFFER_OK;
-    return coffer__mldf_fail_value(err, COFFER_E_BAD_CHECKSUM, value->offset, set, value->sample,
-                                   value->field,
-                                   "the CRC-32 of its %lu bytes at %llu is %08lx, the table says %08lx",
-                                   (unsigned long)value->size, (unsigned long long)value->offset,
-                                   (unsigned long)found, (unsigned long)crc);
+    return coffer__mldf_fail_value(
+        err, COFFER_E_BAD_CHECKSUM, value->offset, set, value->sample, value->field,
+        "the CRC-32 of its %lu bytes at %" PRIu64 " is %08lx, the table says %08lx",
+        (unsigned long)value->size, value->offset, (unsigned long)found, (unsigned long)crc);
 }
 
 /* The row bytes of a scalar or of a type that is unknown. */
@@ -61,10 +61,11 @@ static coffer_status read_row_bytes(coffer_bytes *out, const coffer_mldf *set, u
                                     size_t spare, coffer_error *err)
 {
     size_t len = set->schema.fields[field].row_size;
-    coffer_status status;
-    if ((status = coffer__mldf_bytes_reserve(out, len + spare, err)) ||
-        (status = coffer_source_read_at(out->data, set->source, coffer__mldf_entry_place(set, sample, field),
-                                        len, err)))
+    coffer_status status = coffer__mldf_bytes_reserve(out, len + spare, err);
+    if (!status)
+        status = coffer_source_read_at(out->data, set->source, coffer__mldf_entry_place(set, sample, field),
+                                       len, err);
+    if (status)
         return status;
     out->size = len;
     return COFFER_OK;
@@ -80,9 +81,11 @@ static coffer_status read_payload(coffer_bytes *out, const coffer_mldf *set, con
         return status;
     if (view)
         memcpy(out->data, view, value->size);
-    else if ((status = coffer_source_read_at(out->data, set->source, value->offset, value->size, err)))
-        return status;
-    if (!(status = coffer__mldf_check_crc(set, value, out->data, crc, err)))
+    else
+        status = coffer_source_read_at(out->data, set->source, value->offset, value->size, err);
+    if (!status)
+        status = coffer__mldf_check_crc(set, value, out->data, crc, err);
+    if (!status)
         out->size = value->size;
     return status;
 }
@@ -99,12 +102,19 @@ static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, con
     coffer_status status = COFFER_OK;
     if (!decoder)
         return COFFER_E_NO_MEMORY;
-    if (!stored && !(status = coffer__mldf_bytes_reserve(&own, value->size, err)) &&
-        !(status = coffer_source_read_at(own.data, set->source, value->offset, value->size, err)))
+    if (!stored) {
+        status = coffer__mldf_bytes_reserve(&own, value->size, err);
+        if (!status)
+            status = coffer_source_read_at(own.data, set->source, value->offset, value->size, err);
         stored = own.data;
-    if (status == COFFER_OK && !(status = coffer__mldf_check_crc(set, value, stored, crc, err)) &&
-        !(status = coffer__mldf_reserve(&room, 0, err)) &&
-        !(status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err)))
+    }
+    if (!status)
+        status = coffer__mldf_check_crc(set, value, stored, crc, err);
+    if (!status)
+        status = coffer__mldf_reserve(&room, 0, err);
+    if (!status)
+        status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err);
+    if (!status)
         out->size = size;
     coffer_free(own.data);
     coffer__mldf_give_decoder(set, decoder);
@@ -115,12 +125,12 @@ static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, con
 static coffer_status look_at_entry(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
                                    size_t field, coffer_error *err)
 {
-    const coffer_mldf_field *of = &set->schema.fields[field];
+    const coffer_mldf_field *descriptor = &set->schema.fields[field];
     const uint8_t *at =
-        coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field), of->row_size);
+        coffer_source_view(set->source, coffer__mldf_entry_place(set, sample, field), descriptor->row_size);
     if (!at)
         return coffer__mldf_read_entry(out, set, sample, field, err);
-    coffer__mldf_load_entry(out, of->kind, at);
+    coffer__mldf_load_entry(out, descriptor->kind, at);
     return COFFER_OK;
 }
 
@@ -169,13 +179,17 @@ coffer_status coffer__mldf_read_with_spare(coffer_bytes *out, coffer_mldf_entry 
         return status;
     out->size = 0;
     if (!coffer__mldf_has_payload(set->schema.fields[field].kind)) {
-        if (entry && (status = coffer__mldf_read_entry(entry, set, sample, field, err)))
+        if (entry)
+            status = coffer__mldf_read_entry(entry, set, sample, field, err);
+        if (status)
             return status;
         return read_row_bytes(out, set, sample, field, spare, err);
     }
-    if ((status = look_at_entry(&found, set, sample, field, err)))
+    status = look_at_entry(&found, set, sample, field, err);
+    if (status)
         return status;
-    if ((status = read_value(out, set, sample, field, &found, stored, spare, err)))
+    status = read_value(out, set, sample, field, &found, stored, spare, err);
+    if (status)
         return explain(set, status, err);
     if (entry)
         *entry = found;

@@ -6,6 +6,8 @@
 #include "base/options.h"
 #include "base/text.h"
 
+#include <inttypes.h>
+
 #define ENTRY_MAX 24       /* the largest that is decoded */
 #define ROWS_AT_ONCE 65536 /* bytes of rows read at a time where they are not mapped */
 
@@ -20,7 +22,7 @@ coffer_status coffer__mldf_fail_value(coffer_error *err, coffer_status status, u
     va_start(arguments, format);
     coffer__format_line(words, sizeof words, format, arguments);
     va_end(arguments);
-    return coffer__fail(err, status, offset, "sample %llu, field %s: %s", (unsigned long long)sample,
+    return coffer__fail(err, status, offset, "sample %" PRIu64 ", field %s: %s", sample,
                         set->schema.fields[field].name, words);
 }
 
@@ -45,8 +47,7 @@ static coffer_status fail_index(const coffer_mldf *set, uint64_t sample, size_t 
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                             "field %zu requested, the set has %zu", field, set->schema.count);
     return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                        "sample %llu requested, the set has %llu", (unsigned long long)sample,
-                        (unsigned long long)set->header.samples);
+                        "sample %" PRIu64 " requested, the set has %" PRIu64, sample, set->header.samples);
 }
 
 coffer_status coffer__mldf_check_index(const coffer_mldf *set, uint64_t sample, size_t field,
@@ -119,7 +120,7 @@ coffer_status coffer__mldf_read_entry(coffer_mldf_entry *out, const coffer_mldf 
     kind = set->schema.fields[field].kind;
     status = coffer_source_read_at(bytes, set->source, coffer__mldf_entry_place(set, sample, field),
                                    coffer__mldf_entry_size(kind), err);
-    if (status == COFFER_OK)
+    if (!status)
         coffer__mldf_load_entry(out, kind, bytes);
     return status;
 }
@@ -163,15 +164,17 @@ coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf
                             "struct_size is %u: initialize the first entry with COFFER_MLDF_ENTRY_INIT",
                             stride);
     at_once = row_size < ROWS_AT_ONCE ? ROWS_AT_ONCE / row_size : 1;
-    for (uint64_t done = 0; status == COFFER_OK && done < count;) {
+    for (uint64_t done = 0; !status && done < count;) {
         size_t n = count - done < at_once ? (size_t)(count - done) : at_once;
         uint64_t place = set->header.metadata + (first + done) * row_size;
         const uint8_t *rows = coffer_source_view(set->source, place, n * row_size);
         if (!rows && !scratch && !(scratch = coffer__malloc(at_once * row_size)))
             status = coffer__fail_no_memory(err, at_once * row_size);
-        else if (!rows && !(status = coffer_source_read_at(scratch, set->source, place, n * row_size, err)))
+        if (!status && !rows) {
+            status = coffer_source_read_at(scratch, set->source, place, n * row_size, err);
             rows = scratch;
-        if (rows)
+        }
+        if (!status)
             load_entries((uint8_t *)out + done * stride, stride, set, field, rows, n);
         done += n;
     }

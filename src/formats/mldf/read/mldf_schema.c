@@ -101,7 +101,7 @@ static coffer_status check_unique(const coffer_mldf_field *fields, size_t count,
     for (size_t i = 0; i < count; i++)
         sorted[i] = &fields[i];
     qsort(sorted, count, sizeof *sorted, by_name);
-    for (size_t i = 1; i < count && status == COFFER_OK; i++) {
+    for (size_t i = 1; i < count && !status; i++) {
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
             status = coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
                                   "two fields have the name \"%s\"", sorted[i]->name);
@@ -113,7 +113,7 @@ static coffer_status check_unique(const coffer_mldf_field *fields, size_t count,
 static coffer_status check_fields(coffer_mldf_field *fields, size_t count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < count && status == COFFER_OK; i++)
+    for (size_t i = 0; i < count && !status; i++)
         status = check_field(&fields[i], i, err);
     return status ? status : check_unique(fields, count, err);
 }
@@ -158,13 +158,14 @@ coffer_status coffer__mldf_make_columns(coffer__mldf_column **columns, uint32_t 
         if (status)
             goto out;
     }
-    if ((status = check_fields(laid_out, count, err)))
+    status = check_fields(laid_out, count, err);
+    if (status)
         goto out;
     if (!coffer__mldf_lay_out_row(row_size, laid_out, count)) {
         status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "the rows would be too wide");
         goto out;
     }
-    for (size_t i = 0; i < count && status == COFFER_OK; i++)
+    for (size_t i = 0; i < count && !status; i++)
         status = take_field(&made[i], &laid_out[i], err);
     if (status)
         goto out;

@@ -31,9 +31,9 @@ uint64_t coffer__mldf_mix(uint64_t a, uint64_t b)
 }
 
 /* A number below `bound` that the round, the key and x decide. */
-static uint64_t draw(const coffer__mldf_shuffle *of, unsigned round, uint64_t x, uint64_t bound)
+static uint64_t draw(const coffer__mldf_shuffle *shuffle, unsigned round, uint64_t x, uint64_t bound)
 {
-    uint64_t bits = scramble(x ^ (of->key + round * GOLDEN));
+    uint64_t bits = scramble(x ^ (shuffle->key + round * GOLDEN));
     return coffer__mul_high(bits, bound);
 }
 
@@ -59,33 +59,33 @@ static uint64_t subtract(uint64_t value, uint64_t step, uint64_t bound)
     return value >= step ? value - step : value + bound - step;
 }
 
-uint64_t coffer__mldf_shuffle_forward(const coffer__mldf_shuffle *of, uint64_t position)
+uint64_t coffer__mldf_shuffle_forward(const coffer__mldf_shuffle *shuffle, uint64_t position)
 {
-    if (of->count <= 1)
+    if (shuffle->count <= 1)
         return 0;
     do {
-        uint64_t row = position / of->columns, column = position % of->columns;
-        for (unsigned i = 0; i < of->rounds; i += 2) {
-            row = add(row, draw(of, i, column, of->rows), of->rows);
-            column = add(column, draw(of, i + 1, row, of->columns), of->columns);
+        uint64_t row = position / shuffle->columns, column = position % shuffle->columns;
+        for (unsigned i = 0; i < shuffle->rounds; i += 2) {
+            row = add(row, draw(shuffle, i, column, shuffle->rows), shuffle->rows);
+            column = add(column, draw(shuffle, i + 1, row, shuffle->columns), shuffle->columns);
         }
-        position = row * of->columns + column;
-    } while (position >= of->count);
+        position = row * shuffle->columns + column;
+    } while (position >= shuffle->count);
     return position;
 }
 
-uint64_t coffer__mldf_shuffle_back(const coffer__mldf_shuffle *of, uint64_t value)
+uint64_t coffer__mldf_shuffle_back(const coffer__mldf_shuffle *shuffle, uint64_t value)
 {
-    if (of->count <= 1)
+    if (shuffle->count <= 1)
         return 0;
     do {
-        uint64_t row = value / of->columns, column = value % of->columns;
-        for (unsigned i = of->rounds; i > 0; i -= 2) {
-            column = subtract(column, draw(of, i - 1, row, of->columns), of->columns);
-            row = subtract(row, draw(of, i - 2, column, of->rows), of->rows);
+        uint64_t row = value / shuffle->columns, column = value % shuffle->columns;
+        for (unsigned i = shuffle->rounds; i > 0; i -= 2) {
+            column = subtract(column, draw(shuffle, i - 1, row, shuffle->columns), shuffle->columns);
+            row = subtract(row, draw(shuffle, i - 2, column, shuffle->rows), shuffle->rows);
         }
-        value = row * of->columns + column;
-    } while (value >= of->count);
+        value = row * shuffle->columns + column;
+    } while (value >= shuffle->count);
     return value;
 }
 

@@ -14,9 +14,9 @@ typedef struct coffer__mldf_shuffle {
 /* a, b : numbers that pick the permutation, an epoch and a seed say. */
 coffer__mldf_shuffle coffer__mldf_shuffle_of(uint64_t count, uint64_t a, uint64_t b);
 /* position < count. */
-uint64_t coffer__mldf_shuffle_forward(const coffer__mldf_shuffle *of, uint64_t position);
+uint64_t coffer__mldf_shuffle_forward(const coffer__mldf_shuffle *shuffle, uint64_t position);
 /* The position that holds this value. */
-uint64_t coffer__mldf_shuffle_back(const coffer__mldf_shuffle *of, uint64_t value);
+uint64_t coffer__mldf_shuffle_back(const coffer__mldf_shuffle *shuffle, uint64_t value);
 uint64_t coffer__mldf_mix(uint64_t a, uint64_t b);
 
 #endif

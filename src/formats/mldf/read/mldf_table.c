@@ -25,14 +25,14 @@ typedef struct search {
 
 /* Payloads of about the same size stand about where they would if all were: guessing by the place takes a few
  * steps where halving takes twenty. Every third step halves, so that no table makes it slow. */
-static uint64_t guess(const search *of, uint64_t offset, unsigned step)
+static uint64_t guess(const search *bounds, uint64_t offset, unsigned step)
 {
-    uint64_t count = of->high - of->low;
-    if (step % 3 == 2 || of->to <= of->from || offset < of->from || offset > of->to)
-        return of->low + count / 2;
-    double part = (double)(offset - of->from) / (double)(of->to - of->from);
+    uint64_t count = bounds->high - bounds->low;
+    if (step % 3 == 2 || bounds->to <= bounds->from || offset < bounds->from || offset > bounds->to)
+        return bounds->low + count / 2;
+    double part = (double)(offset - bounds->from) / (double)(bounds->to - bounds->from);
     uint64_t at = (uint64_t)(part * (double)count);
-    return of->low + (at < count ? at : count - 1);
+    return bounds->low + (at < count ? at : count - 1);
 }
 
 static size_t first_at(const uint8_t *block, size_t count, uint64_t offset)
@@ -51,28 +51,28 @@ static size_t first_at(const uint8_t *block, size_t count, uint64_t offset)
 coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, uint64_t offset,
                                        coffer_error *err)
 {
-    search of = { 0, set->table_count, set->header.data, set->header.table };
+    search bounds = { 0, set->table_count, set->header.data, set->header.table };
     uint8_t scratch[BLOCK * COFFER__MLDF_TABLE_ENTRY];
-    for (unsigned step = 0; of.low < of.high; step++) {
-        uint64_t middle = guess(&of, offset, step);
-        uint64_t start = middle - of.low < BLOCK / 2 ? of.low : middle - BLOCK / 2;
-        size_t count = of.high - start < BLOCK ? (size_t)(of.high - start) : BLOCK;
+    for (unsigned step = 0; bounds.low < bounds.high; step++) {
+        uint64_t middle = guess(&bounds, offset, step);
+        uint64_t start = middle - bounds.low < BLOCK / 2 ? bounds.low : middle - BLOCK / 2;
+        size_t count = bounds.high - start < BLOCK ? (size_t)(bounds.high - start) : BLOCK;
         const uint8_t *block = NULL;
         coffer_status status = coffer__mldf_fetch_table(&block, set, start, count, scratch, err);
         if (status)
             return status;
         size_t at = first_at(block, count, offset);
         if (at == 0) {
-            of.high = start;
-            of.to = coffer__load_u64(block);
+            bounds.high = start;
+            bounds.to = coffer__load_u64(block);
         } else if (at == count) {
-            of.low = start + count;
-            of.from = coffer__load_u64(block + (count - 1) * COFFER__MLDF_TABLE_ENTRY);
+            bounds.low = start + count;
+            bounds.from = coffer__load_u64(block + (count - 1) * COFFER__MLDF_TABLE_ENTRY);
         } else {
-            of.low = of.high = start + at;
+            bounds.low = bounds.high = start + at;
         }
     }
-    *out = of.low;
+    *out = bounds.low;
     return COFFER_OK;
 }
 
@@ -89,7 +89,8 @@ coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_
     if (status)
         return status;
     size_t count = set->table_count - first < 2 ? (size_t)(set->table_count - first) : 2;
-    if ((status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err)))
+    status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err);
+    if (status)
         return status;
     for (size_t i = 0; i < count && !*found; i++) {
         coffer__mldf_allocation entry = coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY);
@@ -113,7 +114,8 @@ coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffe
         *out = set->header.data;
         return COFFER_OK;
     }
-    if ((status = coffer__mldf_fetch_table(&last, set, set->table_count - 1, 1, scratch, err)))
+    status = coffer__mldf_fetch_table(&last, set, set->table_count - 1, 1, scratch, err);
+    if (status)
         return status;
     allocation = coffer__mldf_load_allocation(last);
     *out = allocation.offset + allocation.size;
@@ -133,7 +135,8 @@ coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, u
     *out = crc == header->table_crc;
     if (*out || header->fields != 1 || !coffer__range_fits(header->descriptors, sizeof bytes, set->file_size))
         return COFFER_OK;
-    if ((status = coffer_source_read_at(bytes, set->source, header->descriptors, sizeof bytes, err)))
+    status = coffer_source_read_at(bytes, set->source, header->descriptors, sizeof bytes, err);
+    if (status)
         return status;
     differ =
         coffer__crc32(0, bytes, COFFER__MLDF_STRIDE) ^ coffer__crc32(0, bytes, COFFER__MLDF_STRIDE_TUTORIAL);
@@ -145,12 +148,14 @@ coffer_status coffer__mldf_sum_range(uint32_t *crc, const coffer_mldf *set, uint
                                      uint8_t *scratch, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && len > 0) {
+    while (!status && len > 0) {
         size_t part = len < COFFER__MLDF_SUM_BLOCK ? (size_t)len : COFFER__MLDF_SUM_BLOCK;
         const uint8_t *bytes = coffer_source_view(set->source, offset, part);
-        if (!bytes && !(status = coffer_source_read_at(scratch, set->source, offset, part, err)))
+        if (!bytes) {
+            status = coffer_source_read_at(scratch, set->source, offset, part, err);
             bytes = scratch;
-        if (bytes)
+        }
+        if (!status)
             *crc = coffer__crc32(*crc, bytes, part);
         offset += part;
         len -= part;
@@ -166,12 +171,15 @@ coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, cof
     coffer_status status;
     if (!scratch)
         return coffer__fail_no_memory(err, COFFER__MLDF_SUM_BLOCK);
-    if (!(status = coffer__mldf_sum_range(&crc, set, header->descriptors,
-                                          (uint64_t)set->schema.stride * header->fields, scratch, err)) &&
-        !(status = coffer__mldf_sum_range(&crc, set, header->metadata, header->samples * set->schema.row_size,
-                                          scratch, err)) &&
-        !(status =
-              coffer__mldf_sum_range(&crc, set, header->table, set->file_size - header->table, scratch, err)))
+    status = coffer__mldf_sum_range(&crc, set, header->descriptors,
+                                    (uint64_t)set->schema.stride * header->fields, scratch, err);
+    if (!status)
+        status = coffer__mldf_sum_range(&crc, set, header->metadata, header->samples * set->schema.row_size,
+                                        scratch, err);
+    if (!status)
+        status =
+            coffer__mldf_sum_range(&crc, set, header->table, set->file_size - header->table, scratch, err);
+    if (!status)
         status = coffer_source_intact(set->source, err);
     coffer__free(scratch);
     *out = crc;

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
+
 static coffer_status fail_type(const coffer_mldf *set, uint64_t sample, size_t field, const char *wanted,
                                coffer_error *err)
 {
@@ -71,7 +73,8 @@ coffer_status coffer_mldf_get_text(coffer_bytes *out, const coffer_mldf *set, ui
         return status;
     if (!is_kind(set, field, COFFER_MLDF_ENTRY_TEXT) && set->schema.fields[field].type != COFFER_MLDF_JSON)
         return fail_type(set, sample, field, "text", err);
-    if ((status = read_present(out, &entry, set, sample, field, 1, err)))
+    status = read_present(out, &entry, set, sample, field, 1, err);
+    if (status)
         return status;
     if (entry.encoding != COFFER_MLDF_ENCODING_UTF8)
         return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
@@ -100,16 +103,15 @@ coffer_status coffer__mldf_array_shape(uint64_t dims[COFFER_MLDF_MAX_DIMS], size
         dims[d] = varies ? coffer__load_u64(bytes + d * sizeof(uint64_t)) : field->dims[d];
         if (field->dims[d] != 0 && dims[d] != field->dims[d])
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
-                                "dimension %lu is %llu, the field says %llu", (unsigned long)d,
-                                (unsigned long long)dims[d], (unsigned long long)field->dims[d]);
+                                "dimension %lu is %" PRIu64 ", the field says %" PRIu64, (unsigned long)d,
+                                dims[d], field->dims[d]);
         if (!coffer__mul_u64(&total, total, dims[d]))
             return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                                 "the product of its dimensions is out of all bounds");
     }
     if (coffer_dtype_size(field->dtype) > 0 && total != size - *head)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "its elements take %llu bytes, there are %zu", (unsigned long long)total,
-                            size - *head);
+                            "its elements take %" PRIu64 " bytes, there are %zu", total, size - *head);
     return COFFER_OK;
 }
 
@@ -126,7 +128,8 @@ coffer_status coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_MLDF
     info = coffer__mldf_type_info_of(set->schema.fields[field].type);
     if (!info || !info->has_array || !is_kind(set, field, COFFER_MLDF_ENTRY_BYTES))
         return fail_type(set, sample, field, "array", err);
-    if ((status = read_present(out, &entry, set, sample, field, 0, err)))
+    status = read_present(out, &entry, set, sample, field, 0, err);
+    if (status)
         return status;
     status = coffer__mldf_array_shape(dims, &head, &set->schema.fields[field], out->data, out->size, &found);
     if (status)
@@ -175,13 +178,17 @@ coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *s
         return coffer__mldf_fail_value(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, set, sample, field,
                                        "asked for as tokens, its encoding is %u", entry.encoding);
     width = entry.encoding == COFFER_MLDF_ENCODING_I32 ? sizeof(uint32_t) : sizeof(uint16_t);
-    if ((status = read_present(out_u32, &entry, set, sample, field, 0, err)))
+    status = read_present(out_u32, &entry, set, sample, field, 0, err);
+    if (status)
         return status;
     if (out_u32->size % width != 0)
         return coffer__mldf_fail_value(err, COFFER_E_SIZE_MISMATCH, entry.offset, set, sample, field,
                                        "%zu bytes are not a multiple of the id size, %zu", out_u32->size,
                                        width);
-    if (width == sizeof(uint16_t) && !(status = double_room(out_u32, err)))
+    if (width != sizeof(uint16_t))
+        return COFFER_OK;
+    status = double_room(out_u32, err);
+    if (!status)
         widen_ids(out_u32);
     return status;
 }

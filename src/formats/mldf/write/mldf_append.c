@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "formats/mldf/write/mldf_write.h"
 
+#include <inttypes.h>
+
 #define PIECE COFFER__MLDF_SUM_BLOCK     /* a multiple of a table entry */
 #define READ_ANYWAY ((uint64_t)64 << 20) /* data that costs next to nothing to read */
 
@@ -22,8 +24,10 @@ coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *e
     base->keeps_rows = base->same_fields = true;
     options.key = writer->has_key ? writer->key : NULL;
     options.limits = &writer->limits;
-    if ((status = coffer__update_open(&base->update, writer->path, NULL, err)) ||
-        (status = coffer_mldf_open(&base->set, coffer__update_source(base->update), &options, err)))
+    status = coffer__update_open(&base->update, writer->path, NULL, err);
+    if (!status)
+        status = coffer_mldf_open(&base->set, coffer__update_source(base->update), &options, err);
+    if (status)
         return status;
     writer->stride = base->set->schema.stride;
     writer->opts.page_size = base->set->header.page_size;
@@ -72,10 +76,12 @@ coffer_status coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char 
                                            const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
-    coffer_status status;
-    if ((status = coffer__mldf_writer_new(&writer, path, opts, err)) ||
-        (status = coffer__mldf_base_open(writer, err)) ||
-        (status = coffer__mldf_base_fields(writer, NULL, err))) {
+    coffer_status status = coffer__mldf_writer_new(&writer, path, opts, err);
+    if (!status)
+        status = coffer__mldf_base_open(writer, err);
+    if (!status)
+        status = coffer__mldf_base_fields(writer, NULL, err);
+    if (status) {
         coffer__mldf_writer_free(writer);
         return status;
     }
@@ -90,8 +96,8 @@ static size_t descriptors_size(const coffer_mldf_writer *writer)
     return (size_t)writer->stride * writer->column_count;
 }
 
-/* Descriptors in front of the data stay where they are. Others would end up among the payloads, and no part
- * but the data may lie there. */
+/* Descriptors before the data stay where they are. Others would end up among the payloads, where only data is
+ * allowed. */
 static bool descriptors_stay(const coffer_mldf_writer *writer)
 {
     const coffer__mldf_header *old = &writer->base->set->header;
@@ -109,10 +115,12 @@ static coffer_status find_summed_end(uint64_t *end, uint32_t *data_crc, const co
     coffer_status status;
     if (next - set->header.data > READ_ANYWAY)
         return COFFER_OK;
-    if ((status = coffer__mldf_sum_range(&crc, set, set->header.data, *end - set->header.data, piece, err)))
+    status = coffer__mldf_sum_range(&crc, set, set->header.data, *end - set->header.data, piece, err);
+    if (status)
         return status;
     padded = crc;
-    if ((status = coffer__mldf_sum_range(&padded, set, *end, next - *end, piece, err)))
+    status = coffer__mldf_sum_range(&padded, set, *end, next - *end, piece, err);
+    if (status)
         return status;
     if (crc != set->header.data_crc && padded == set->header.data_crc) {
         *end = next;
@@ -132,13 +140,15 @@ static coffer_status sum_dead_bytes(coffer_mldf_writer *writer, coffer_error *er
         return status;
     if (end < set->header.data || end > set->file_size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, set->header.table,
-                            "the last payload ends at %llu, file has %llu; repair the file first",
-                            (unsigned long long)end, (unsigned long long)set->file_size);
+                            "the last payload ends at %" PRIu64 ", file has %" PRIu64
+                            "; repair the file first",
+                            end, set->file_size);
     piece = coffer__malloc(PIECE);
     if (!piece)
         return coffer__fail_no_memory(err, PIECE);
     writer->out.crc = set->header.data_crc;
-    if (!(status = find_summed_end(&end, &writer->data_crc, set, piece, err)))
+    status = find_summed_end(&end, &writer->data_crc, set, piece, err);
+    if (!status)
         status = coffer__mldf_sum_range(&writer->out.crc, set, end, set->file_size - end, piece, err);
     if (!status)
         status = coffer_source_intact(set->source, err);
@@ -154,11 +164,15 @@ coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *
     coffer_status status = COFFER_OK;
     if (base->begun)
         return COFFER_OK;
-    if ((writer->checksums && (status = sum_dead_bytes(writer, err))) ||
-        (status = coffer__mldf_base_learn(writer, err)))
+    if (writer->checksums)
+        status = sum_dead_bytes(writer, err);
+    if (!status)
+        status = coffer__mldf_base_learn(writer, err);
+    if (status)
         return status;
     writer->out.summed = writer->checksums;
-    if ((status = coffer__update_begin(base->update, ranges, descriptors_stay(writer) ? 2 : 1, err)))
+    status = coffer__update_begin(base->update, ranges, descriptors_stay(writer) ? 2 : 1, err);
+    if (status)
         return status;
     base->begun = true;
     return COFFER_OK;
@@ -180,14 +194,15 @@ static coffer_status check_entries(copying *work, size_t len, uint64_t place, co
         coffer__mldf_allocation entry = coffer__mldf_load_allocation(work->piece + at);
         if (entry.offset < work->end)
             return coffer__fail(err, COFFER_E_NOT_SORTED, place + at,
-                                "the payload at %llu begins before the one in front of it ends, at %llu; "
+                                "the payload at %" PRIu64
+                                " begins before the one in front of it ends, at %" PRIu64 "; "
                                 "repair the file first",
-                                (unsigned long long)entry.offset, (unsigned long long)work->end);
+                                entry.offset, work->end);
         if (!coffer__range_fits(entry.offset, entry.size, set->file_size))
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place + at,
-                                "a payload of %lu bytes at %llu, file has %llu; repair the file first",
-                                (unsigned long)entry.size, (unsigned long long)entry.offset,
-                                (unsigned long long)set->file_size);
+                                "a payload of %lu bytes at %" PRIu64 ", file has %" PRIu64
+                                "; repair the file first",
+                                (unsigned long)entry.size, entry.offset, set->file_size);
         work->end = entry.offset + entry.size;
     }
     return COFFER_OK;
@@ -198,15 +213,16 @@ static coffer_status pass(copying *work, uint64_t at, uint64_t len, bool table, 
 {
     coffer_source *source = work->writer->base->set->source;
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && len > 0) {
+    while (!status && len > 0) {
         size_t part = len < PIECE ? (size_t)len : PIECE;
-        if ((status = coffer_source_read_at(work->piece, source, at, part, err)))
+        status = coffer_source_read_at(work->piece, source, at, part, err);
+        if (status)
             return status;
         if (work->writer->checksums)
             work->old_crc = coffer__crc32(work->old_crc, work->piece, part);
         if (table)
             status = check_entries(work, part, at, err);
-        if (status == COFFER_OK && copy)
+        if (!status && copy)
             status = coffer__mldf_out_write(&work->writer->out, work->piece, part, err);
         at += part;
         len -= part;
@@ -220,19 +236,24 @@ static coffer_status write_tables(copying *work, coffer__mldf_header *head, coff
     const coffer_mldf *set = writer->base->set;
     const coffer__mldf_header *old = &set->header;
     bool agrees = true;
-    coffer_status status;
-    if ((status =
-             pass(work, old->descriptors, (uint64_t)set->schema.stride * old->fields, false, false, err)))
+    coffer_status status =
+        pass(work, old->descriptors, (uint64_t)set->schema.stride * old->fields, false, false, err);
+    if (status)
         return status;
     head->metadata = writer->out.position;
-    if ((status = pass(work, old->metadata, old->samples * set->schema.row_size, false,
-                       writer->base->keeps_rows, err)) ||
-        (status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, &writer->out, err)))
+    status =
+        pass(work, old->metadata, old->samples * set->schema.row_size, false, writer->base->keeps_rows, err);
+    if (!status)
+        status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, &writer->out, err);
+    if (status)
         return status;
     head->table = writer->out.position;
-    if ((status = pass(work, old->table, set->file_size - old->table, true, true, err)))
+    status = pass(work, old->table, set->file_size - old->table, true, true, err);
+    if (status)
         return status;
-    if (writer->checksums && (status = coffer__mldf_table_sum_agrees(&agrees, set, work->old_crc, err)))
+    if (writer->checksums)
+        status = coffer__mldf_table_sum_agrees(&agrees, set, work->old_crc, err);
+    if (status)
         return status;
     if (!agrees)
         return coffer__fail(
@@ -252,12 +273,13 @@ static coffer_status place_descriptors(coffer_mldf_writer *writer, coffer__mldf_
     coffer_status status = COFFER_OK;
     out->summed = false;
     if (!descriptors_stay(writer)) {
-        if ((status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err)))
+        status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
+        if (status)
             return status;
         head->descriptors = out->position;
         status = coffer__mldf_out_write(out, fields, len, err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
     out->summed = writer->checksums;
     out->crc = writer->checksums ? coffer__crc32(0, fields, len) : 0;
@@ -269,15 +291,18 @@ static coffer_status write_all(copying *work, coffer__mldf_header *head, const u
 {
     coffer_mldf_writer *writer = work->writer;
     uint8_t bytes[COFFER__MLDF_HEAD_SIZE];
-    coffer_status status;
-    if ((status = place_descriptors(writer, head, fields, len, err)) ||
-        (status = write_tables(work, head, err)))
+    coffer_status status = place_descriptors(writer, head, fields, len, err);
+    if (!status)
+        status = write_tables(work, head, err);
+    if (status)
         return status;
-    if (descriptors_stay(writer) &&
-        (status = coffer__mldf_out_patch(&writer->out, head->descriptors, fields, len, err)))
+    if (descriptors_stay(writer))
+        status = coffer__mldf_out_patch(&writer->out, head->descriptors, fields, len, err);
+    if (status)
         return status;
     coffer__mldf_compose_head(bytes, head);
-    if ((status = coffer__mldf_out_patch(&writer->out, 0, bytes, sizeof bytes, err)))
+    status = coffer__mldf_out_patch(&writer->out, 0, bytes, sizeof bytes, err);
+    if (status)
         return status;
     return coffer__update_commit(writer->base->update, err);
 }
@@ -298,8 +323,10 @@ coffer_status coffer__mldf_base_commit(coffer_mldf_writer *writer, coffer_error 
     work.piece = coffer__malloc(PIECE);
     if (!work.piece)
         return coffer__fail_no_memory(err, PIECE);
-    if (!(status = coffer__mldf_base_begin(writer, err)) &&
-        !(status = coffer__mldf_compose_fields(&fields, &len, writer, err)))
+    status = coffer__mldf_base_begin(writer, err);
+    if (!status)
+        status = coffer__mldf_compose_fields(&fields, &len, writer, err);
+    if (!status)
         status = write_all(&work, &head, fields, len, err);
     coffer__free(fields);
     coffer__free(work.piece);

@@ -32,12 +32,12 @@ coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *
     base->payloads = coffer__alloc_array((size_t)set->table_count, sizeof *base->payloads);
     if (!base->payloads)
         return coffer__fail_no_memory(err, set->table_count * sizeof *base->payloads);
-    for (uint64_t first = 0; first < set->table_count && status == COFFER_OK; first += ENTRIES_AT_ONCE) {
+    for (uint64_t first = 0; first < set->table_count && !status; first += ENTRIES_AT_ONCE) {
         uint64_t left = set->table_count - first;
         size_t count = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
         const uint8_t *entries = NULL;
         status = coffer__mldf_fetch_table(&entries, set, first, count, scratch, err);
-        for (size_t i = 0; i < count && status == COFFER_OK; i++)
+        for (size_t i = 0; i < count && !status; i++)
             base->payloads[base->payload_count++] =
                 coffer__mldf_load_allocation(entries + i * COFFER__MLDF_TABLE_ENTRY);
     }
@@ -84,7 +84,7 @@ coffer_status coffer__mldf_base_find(uint64_t *offset, const coffer_mldf_writer 
         base->payloads[low].crc != wanted.crc)
         return COFFER_OK;
     status = is_same(&same, base->set, base->payloads[low].offset, item->stored, item->stored_size, err);
-    if (status == COFFER_OK && same)
+    if (!status && same)
         *offset = base->payloads[low].offset;
     /* A place outside of the file is found out when the table is copied. */
     return status == COFFER_E_OUT_OF_BOUNDS ? COFFER_OK : status;

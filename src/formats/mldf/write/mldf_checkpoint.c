@@ -17,7 +17,7 @@ static void hash_of(uint64_t out[2], const coffer__buffer *bytes)
     coffer__hash_seeded(out, bytes->data ? bytes->data : (const uint8_t *)"", bytes->len, 0);
 }
 
-/* Another key would be found out too late: what only its owner can compute stands for it. */
+/* A keyed hash identifies the key, so that resuming with another key fails at once. */
 static void append_key(coffer__buffer *bytes, const coffer_mldf_writer *writer)
 {
     uint8_t hash[crypto_generichash_BYTES_MIN];
@@ -92,8 +92,10 @@ coffer_status coffer__mldf_checkpoint_open(coffer_mldf_writer *writer, int flags
     checkpoint->fd = -1;
     coffer__buffer_init(&checkpoint->rows, SIZE_MAX);
     coffer__buffer_init(&checkpoint->entries, SIZE_MAX);
-    if ((status = hash_settings(checkpoint, writer, err)) ||
-        (status = coffer__mldf_checkpoint_path(&checkpoint->path, writer->path, ".partial-rows", err)))
+    status = hash_settings(checkpoint, writer, err);
+    if (!status)
+        status = coffer__mldf_checkpoint_path(&checkpoint->path, writer->path, ".partial-rows", err);
+    if (status)
         return status;
     writer->opts.resume_tag = NULL; /* the caller's */
     status = coffer__file_open(&checkpoint->fd, checkpoint->path, O_RDWR | flags, 0666, err);
@@ -131,9 +133,10 @@ void coffer__mldf_checkpoint_header(uint8_t out[CHECKPOINT_HEADER_SIZE],
 coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_error *err)
 {
     uint8_t header[CHECKPOINT_HEADER_SIZE];
-    coffer_status status;
-    if ((status = coffer__mldf_checkpoint_open(writer, O_CREAT | O_TRUNC, err)) ||
-        (status = coffer__sink_cut(writer->out.sink, 0, err)))
+    coffer_status status = coffer__mldf_checkpoint_open(writer, O_CREAT | O_TRUNC, err);
+    if (!status)
+        status = coffer__sink_cut(writer->out.sink, 0, err);
+    if (status)
         return status;
     coffer__mldf_checkpoint_header(header, writer->checkpoint);
     status = coffer__file_write_at(writer->checkpoint->fd, header, sizeof header, 0, writer->checkpoint->path,
@@ -169,9 +172,11 @@ coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint
     }
     coffer__store_u32(record.data, coffer__crc32(0, record.data + 4, record.len - 4));
     /* The payloads leave the buffer first: the death of the process alone takes nothing from them. */
-    if ((status = coffer__sink_read_back(&fd, writer->out.sink, err)) ||
-        (status = coffer__file_write_at(checkpoint->fd, record.data, record.len, checkpoint->position,
-                                        checkpoint->path, err)))
+    status = coffer__sink_read_back(&fd, writer->out.sink, err);
+    if (!status)
+        status = coffer__file_write_at(checkpoint->fd, record.data, record.len, checkpoint->position,
+                                       checkpoint->path, err);
+    if (status)
         goto out;
     checkpoint->position += record.len;
     checkpoint->rows.len = checkpoint->entries.len = 0;

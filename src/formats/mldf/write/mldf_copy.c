@@ -5,7 +5,9 @@
 #include "base/memory.h"
 #include "formats/mldf/write/mldf_write.h"
 
-/* The number of the i-th field that is taken over. */
+#include <inttypes.h>
+
+/* The number of the i-th field to copy. */
 static size_t chosen(const size_t *fields, size_t i)
 {
     return fields ? fields[i] : i;
@@ -20,14 +22,13 @@ static coffer_status load_dictionary(coffer_mldf_field *field, const coffer_mldf
         return COFFER_OK;
     if (!coffer__range_fits(field->dictionary_offset, field->dictionary_size, set->file_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, field->dictionary_offset,
-                            "field %s: its dictionary ends at %llu, file has %llu", field->name,
-                            (unsigned long long)field->dictionary_offset + field->dictionary_size,
-                            (unsigned long long)set->file_size);
+                            "field %s: its dictionary ends at %" PRIu64 ", file has %" PRIu64, field->name,
+                            field->dictionary_offset + field->dictionary_size, set->file_size);
     bytes = coffer__malloc(field->dictionary_size);
     if (!bytes)
         return coffer__fail_no_memory(err, field->dictionary_size);
-    if ((status = coffer_source_read_at(bytes, set->source, field->dictionary_offset, field->dictionary_size,
-                                        err))) {
+    status = coffer_source_read_at(bytes, set->source, field->dictionary_offset, field->dictionary_size, err);
+    if (status) {
         coffer__free(bytes);
         return status;
     }
@@ -40,7 +41,7 @@ static coffer_status load_arguments(coffer_mldf_writer *writer, const coffer_mld
                                     size_t count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < count && !status; i++) {
         coffer__mldf_column *column = &writer->columns[i];
         uint64_t at = set->header.descriptors + (uint64_t)set->schema.stride * chosen(fields, i) +
                       COFFER__MLDF_ARGUMENTS_AT;
@@ -67,10 +68,9 @@ coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_
         return coffer__fail_no_memory(err, all * sizeof *copies);
     /* Nothing in the file bounds their number. */
     if (set->schema.row_size == 0 && set->header.samples > 0)
-        status =
-            coffer__fail(err, COFFER_E_INCONSISTENT, COFFER__MLDF_HEADER_AT + COFFER__MLDF_SAMPLES_AT,
-                         "%llu samples whose rows have no bytes", (unsigned long long)set->header.samples);
-    for (; taken < count && status == COFFER_OK; taken++) {
+        status = coffer__fail(err, COFFER_E_INCONSISTENT, COFFER__MLDF_HEADER_AT + COFFER__MLDF_SAMPLES_AT,
+                              "%" PRIu64 " samples whose rows have no bytes", set->header.samples);
+    for (; taken < count && !status; taken++) {
         copies[taken] = set->schema.fields[chosen(fields, taken)];
         copies[taken].flags &= known_flags;
         if (copies[taken].kind == COFFER_MLDF_ENTRY_OPAQUE)
@@ -79,9 +79,9 @@ coffer_status coffer__mldf_take_fields(coffer_mldf_writer *writer, const coffer_
     }
     if (added)
         copies[count] = *added;
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mldf_writer_columns(writer, copies, all, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = load_arguments(writer, set, fields, count, err);
     for (size_t i = 0; i < taken; i++)
         coffer__free((void *)(uintptr_t)copies[i].dictionary);
@@ -144,9 +144,11 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
     options.verify = true;
     options.key = set->has_key ? set->key : NULL;
     options.limits = &set->limits;
-    if ((status = coffer_mldf_open(&copier.set, set->source, &options, err)))
+    status = coffer_mldf_open(&copier.set, set->source, &options, err);
+    if (status)
         return status;
-    if ((status = coffer__mldf_row_reader_init(&copier.rows, copier.set, err))) {
+    status = coffer__mldf_row_reader_init(&copier.rows, copier.set, err);
+    if (status) {
         coffer_mldf_close(copier.set);
         return status;
     }
@@ -177,16 +179,17 @@ coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__
         return coffer__mldf_put_payload(writer, to, from->bytes, from->size, 0, err);
     if (!writer->has_key)
         return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s is encrypted for its sample number: a key is needed",
-                            (unsigned long long)from->sample, name);
-    if ((status = coffer__mldf_bytes_reserve(scratch, from->size, err)))
+                            "sample %" PRIu64
+                            ", field %s is encrypted for its sample number: a key is needed",
+                            from->sample, name);
+    status = coffer__mldf_bytes_reserve(scratch, from->size, err);
+    if (status)
         return status;
     if (from->size < COFFER__MLDF_SEAL_SIZE ||
         !coffer__mldf_open_sealed(scratch->data, from->bytes, from->size, from->sample, (uint16_t)from->field,
                                   writer->key))
         return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, COFFER_OFFSET_NONE,
-                            "authentication failed for sample %llu, field %s",
-                            (unsigned long long)from->sample, name);
+                            "authentication failed for sample %" PRIu64 ", field %s", from->sample, name);
     return coffer__mldf_put_payload(writer, to, scratch->data, from->size - COFFER__MLDF_SEAL_SIZE,
                                     COFFER__MLDF_STEP_SEAL, err);
 }
@@ -209,7 +212,7 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
     const coffer__mldf_schema *schema = &copier->set->schema;
     const uint8_t *row = NULL;
     coffer_status status = coffer__mldf_row_of(&row, &copier->rows, sample, err);
-    for (size_t to = 0; to < writer->column_count && status == COFFER_OK; to++) {
+    for (size_t to = 0; to < writer->column_count && !status; to++) {
         size_t from = chosen(copier->fields, to);
         const coffer_mldf_field *field = &schema->fields[from];
         uint8_t *entry = coffer__mldf_current_row(writer) + writer->columns[to].field.row_offset;

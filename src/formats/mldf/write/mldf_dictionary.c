@@ -31,10 +31,11 @@ static coffer_status read_lesson(lesson *values, const coffer_mldf *set, size_t 
     values->sizes = coffer__alloc_array(wanted ? (size_t)wanted : 1, sizeof *values->sizes);
     if (!values->sizes)
         return coffer__fail_no_memory(err, wanted * sizeof *values->sizes);
-    for (uint64_t i = 0; i < wanted && values->bytes.len < most && status == COFFER_OK; i++) {
+    for (uint64_t i = 0; i < wanted && values->bytes.len < most && !status; i++) {
         /* Evenly over the set, and no sample twice. */
         uint64_t sample = samples / wanted * i + samples % wanted * i / wanted;
-        if ((status = coffer_mldf_read(&value, NULL, set, sample, field, err)))
+        status = coffer_mldf_read(&value, NULL, set, sample, field, err);
+        if (status)
             break;
         if (value.size == 0 || value.size > most - values->bytes.len)
             continue;
@@ -64,8 +65,10 @@ coffer_status coffer_mldf_train_dictionary(coffer_bytes *out, const coffer_mldf 
                             set->schema.fields[field].name);
     if (!coffer__mul_size(&most, size, BYTES_PER_DICTIONARY_BYTE) || most > set->limits.memory_bytes)
         most = (size_t)set->limits.memory_bytes;
-    if ((status = read_lesson(&values, set, field, most, err)) ||
-        (status = coffer__mldf_bytes_reserve(out, size, err)))
+    status = read_lesson(&values, set, field, most, err);
+    if (!status)
+        status = coffer__mldf_bytes_reserve(out, size, err);
+    if (status)
         goto out;
     trained = ZDICT_trainFromBuffer(out->data, size, values.bytes.data, values.sizes, values.count);
     if (ZDICT_isError(trained))

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "formats/mldf/write/mldf_write.h"
 
+#include <inttypes.h>
 #include <sodium.h>
 
 struct coffer__mldf_encoder {
@@ -85,9 +86,8 @@ static coffer_status compress(size_t *size, const coffer_mldf_writer *writer, co
         result = ZSTD_compressCCtx(encoder->zstd, out, room, value, item->size, writer->opts.zstd_level);
     if (ZSTD_isError(result))
         return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s: %zu bytes cannot be compressed: %s",
-                            (unsigned long long)item->sample, column->name, item->size,
-                            ZSTD_getErrorName(result));
+                            "sample %" PRIu64 ", field %s: %zu bytes cannot be compressed: %s", item->sample,
+                            column->name, item->size, ZSTD_getErrorName(result));
     *size = result;
     return COFFER_OK;
 }
@@ -138,8 +138,8 @@ static coffer_status encode_item(void *context, uint64_t index, uint32_t worker,
     }
     if (size > COFFER__MLDF_PAYLOAD_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s: %zu bytes to store, the maximum is %lu",
-                            (unsigned long long)item->sample, writer->columns[item->field].name, size,
+                            "sample %" PRIu64 ", field %s: %zu bytes to store, the maximum is %lu",
+                            item->sample, writer->columns[item->field].name, size,
                             (unsigned long)COFFER__MLDF_PAYLOAD_MAX);
     item->stored = bytes;
     item->stored_size = (uint32_t)size;
@@ -154,11 +154,14 @@ coffer_status coffer__mldf_encode_batch(coffer_mldf_writer *writer, coffer_error
 {
     coffer_status status = COFFER_OK;
     if (!writer->batch.heavy) {
-        for (size_t i = 0; i < writer->batch.item_count && status == COFFER_OK; i++)
+        for (size_t i = 0; i < writer->batch.item_count && !status; i++)
             status = encode_item(writer, i, 0, err);
         return status;
     }
-    if ((status = make_encoders(writer, err)) || (status = make_room(writer, err)))
+    status = make_encoders(writer, err);
+    if (!status)
+        status = make_room(writer, err);
+    if (status)
         return status;
     return coffer__pool_run(writer->pool, writer->batch.item_count, encode_item, writer, err);
 }

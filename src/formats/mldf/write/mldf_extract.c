@@ -20,13 +20,17 @@ coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path
                                       coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
-    coffer_status status;
-    if ((status = coffer__mldf_writer_new(&writer, path, opts, err)))
+    coffer_status status = coffer__mldf_writer_new(&writer, path, opts, err);
+    if (status)
         return status;
     /* Payloads that samples of the old set share stay shared. */
     writer->dedup = true;
-    if ((status = coffer__mldf_take_fields(writer, set, fields, count, NULL, err)) ||
-        (status = coffer__mldf_open_sink(writer, err)) || (status = coffer__mldf_write_front(writer, err))) {
+    status = coffer__mldf_take_fields(writer, set, fields, count, NULL, err);
+    if (!status)
+        status = coffer__mldf_open_sink(writer, err);
+    if (!status)
+        status = coffer__mldf_write_front(writer, err);
+    if (status) {
         coffer__mldf_writer_free(writer);
         return status;
     }
@@ -200,8 +204,11 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
         status = coffer__mldf_compare_fields(job.writer, sets[0], sets[i], err);
         job.total += sets[i]->header.samples;
     }
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && !status; i++) {
         status = copy_samples(&job, sets[i], &everything, err);
+        if (i > 0)
+            coffer__fail_input(err, status, coffer_source_name(sets[i]->source));
+    }
     return finish(job.writer, status, err);
 }
 
@@ -264,9 +271,12 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
     coffer_status status;
     open_options.limits = opts->limits;
     /* The lock keeps writers out until the new file has the name. */
-    if ((status = coffer__update_open(&update, path, NULL, err)) ||
-        (status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err)) ||
-        (status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err)))
+    status = coffer__update_open(&update, path, NULL, err);
+    if (!status)
+        status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err);
+    if (!status)
+        status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err);
+    if (status)
         goto out;
     status = describe_sizes(out, set, target, err);
 out:

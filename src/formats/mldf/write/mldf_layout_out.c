@@ -6,6 +6,8 @@
 #include "base/dtype_code.h"
 #include "base/fail.h"
 
+#include <inttypes.h>
+
 coffer_status coffer__mldf_out_write(coffer__mldf_output *out, const void *bytes, size_t len,
                                      coffer_error *err)
 {
@@ -28,7 +30,7 @@ coffer_status coffer__mldf_out_zeros(coffer__mldf_output *out, uint64_t count, c
 {
     static const uint8_t zeros[4096];
     coffer_status status = COFFER_OK;
-    while (status == COFFER_OK && count > 0) {
+    while (!status && count > 0) {
         size_t len = count < sizeof zeros ? (size_t)count : sizeof zeros;
         status = coffer__mldf_out_write(out, zeros, len, err);
         count -= len;
@@ -40,8 +42,8 @@ coffer_status coffer__mldf_out_align(coffer__mldf_output *out, uint64_t alignmen
 {
     uint64_t end;
     if (!coffer__align_up(&end, out->position, alignment))
-        return coffer__fail(err, COFFER_E_LIMIT, out->position, "no room after %llu bytes",
-                            (unsigned long long)out->position);
+        return coffer__fail(err, COFFER_E_LIMIT, out->position, "no room after %" PRIu64 " bytes",
+                            out->position);
     return coffer__mldf_out_zeros(out, end - out->position, err);
 }
 

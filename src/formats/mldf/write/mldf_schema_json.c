@@ -7,6 +7,8 @@
 #include "base/options.h"
 #include "formats/mldf/write/mldf_write.h"
 
+#include <inttypes.h>
+
 struct coffer_mldf_schema {
     coffer_mldf_field *fields;
     size_t count;
@@ -125,7 +127,7 @@ static coffer_status take_field(coffer_mldf_field *field, coffer__arena *names,
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "field %zu has no \"%s\"", index,
                             name ? "type" : "name");
     status = take_name(field, names, name, index, err);
-    for (const coffer__json_value *member = coffer__json_first(value); member && status == COFFER_OK;
+    for (const coffer__json_value *member = coffer__json_first(value); member && !status;
          member = coffer__json_next(value, member))
         status = take_member(field, member, index, err);
     return status;
@@ -147,12 +149,12 @@ static coffer_status take_fields(coffer_mldf_schema *list, const coffer__json_va
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "a schema is a list of fields, or {\"fields\": […]}");
     if (values->as.count > UINT16_MAX)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%llu fields: a set has from 1 to %d",
-                            (unsigned long long)values->as.count, UINT16_MAX);
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " fields: a set has from 1 to %d", values->as.count, UINT16_MAX);
     list->fields = coffer__calloc(values->as.count ? (size_t)values->as.count : 1, sizeof *list->fields);
     if (!list->fields)
         return coffer__fail_no_memory(err, values->as.count * sizeof *list->fields);
-    for (const coffer__json_value *value = coffer__json_first(values); value && status == COFFER_OK;
+    for (const coffer__json_value *value = coffer__json_first(values); value && !status;
          value = coffer__json_next(values, value), list->count++) {
         list->fields[list->count] = unset;
         status = take_field(&list->fields[list->count], &list->names, value, list->count, err);
@@ -169,11 +171,14 @@ coffer_status coffer_mldf_schema_parse(coffer_mldf_schema **out, const char *tex
     coffer_status status;
     if (!list)
         return coffer__fail_no_memory(err, sizeof *list);
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)))
+    status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         goto out;
     coffer_limits limits = coffer__limits(options.limits);
-    if ((status = coffer__json_parse(&json, text, len, 0, &limits, err)) ||
-        (status = take_fields(list, coffer__json_root(json), err)))
+    status = coffer__json_parse(&json, text, len, 0, &limits, err);
+    if (!status)
+        status = take_fields(list, coffer__json_root(json), err);
+    if (status)
         goto out;
     *out = list;
     list = NULL;

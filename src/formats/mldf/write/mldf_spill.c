@@ -34,10 +34,13 @@ uint64_t coffer__mldf_spill_size(const coffer__mldf_spill *spill)
 static coffer_status write_file(coffer__mldf_spill *spill, const void *bytes, size_t len, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    if (!spill->has_file && (status = coffer__temporary_unnamed(&spill->fd, err)))
+    if (!spill->has_file)
+        status = coffer__temporary_unnamed(&spill->fd, err);
+    if (status)
         return status;
     spill->has_file = true;
-    if ((status = coffer__file_write_at(spill->fd, bytes, len, spill->in_file, name, err)))
+    status = coffer__file_write_at(spill->fd, bytes, len, spill->in_file, name, err);
+    if (status)
         return status;
     spill->in_file += len;
     return COFFER_OK;
@@ -69,13 +72,15 @@ coffer_status coffer__mldf_spill_add(coffer__mldf_spill *spill, const void *byte
     if (len == 0)
         return COFFER_OK;
     if (len > spill->limit - spill->buffered) {
-        if ((status = write_file(spill, spill->memory, spill->buffered, err)))
+        status = write_file(spill, spill->memory, spill->buffered, err);
+        if (status)
             return status;
         spill->buffered = 0;
     }
     if (len > spill->limit)
         return write_file(spill, bytes, len, err);
-    if ((status = make_room(spill, len, err)))
+    status = make_room(spill, len, err);
+    if (status)
         return status;
     memcpy(spill->memory + spill->buffered, bytes, len);
     spill->buffered += len;
@@ -89,10 +94,10 @@ static coffer_status each_in_file(const coffer__mldf_spill *spill, coffer__mldf_
     uint8_t *piece = coffer__malloc(PIECE);
     if (!piece)
         return coffer__fail_no_memory(err, PIECE);
-    for (uint64_t done = 0; status == COFFER_OK && done < spill->in_file;) {
+    for (uint64_t done = 0; !status && done < spill->in_file;) {
         size_t len = spill->in_file - done < PIECE ? (size_t)(spill->in_file - done) : PIECE;
         status = coffer__file_read_at(spill->fd, piece, len, done, name, err);
-        if (status == COFFER_OK)
+        if (!status)
             status = take(context, piece, len, err);
         done += len;
     }
@@ -104,7 +109,7 @@ coffer_status coffer__mldf_spill_each(const coffer__mldf_spill *spill, coffer__m
                                       void *context, coffer_error *err)
 {
     coffer_status status = spill->in_file > 0 ? each_in_file(spill, take, context, err) : COFFER_OK;
-    if (status == COFFER_OK && spill->buffered > 0)
+    if (!status && spill->buffered > 0)
         status = take(context, spill->memory, spill->buffered, err);
     return status;
 }

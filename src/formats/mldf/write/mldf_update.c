@@ -5,6 +5,7 @@
 #include "base/work.h"
 #include "formats/mldf/write/mldf_write.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define STEP 4096 /* samples between two calls of the progress */
@@ -41,11 +42,15 @@ static coffer_status change_begin(set_change *change, const char *path, const co
     write.threads = options.threads;
     write.limits = options.limits;
     change->progress = options.progress;
-    if ((status = coffer__mldf_writer_new(&change->writer, path, &write, err)))
+    status = coffer__mldf_writer_new(&change->writer, path, &write, err);
+    if (status)
         return status;
-    if ((status = coffer__mldf_base_open(change->writer, err)) ||
-        (status = coffer__mldf_base_fields(change->writer, added, err)) ||
-        (status = coffer__mldf_row_reader_init(&change->rows, change->writer->base->set, err))) {
+    status = coffer__mldf_base_open(change->writer, err);
+    if (!status)
+        status = coffer__mldf_base_fields(change->writer, added, err);
+    if (!status)
+        status = coffer__mldf_row_reader_init(&change->rows, change->writer->base->set, err);
+    if (status) {
         change_end(change);
         return status;
     }
@@ -116,12 +121,16 @@ coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_f
         return status;
     samples = change.set->header.samples;
     added = change.set->schema.count;
-    if (!(status = coffer__mldf_base_begin(change.writer, err)))
+    status = coffer__mldf_base_begin(change.writer, err);
+    if (!status)
         status = coffer__mldf_write_dictionary(change.writer, added, err);
     for (uint64_t i = 0; i < samples && !status; i++) {
-        if ((status = carry_row(&change, i, err)) ||
-            (status = call_fill(&change, fill, context, i, added, err)) ||
-            (status = coffer__mldf_end_row(change.writer, err)))
+        status = carry_row(&change, i, err);
+        if (!status)
+            status = call_fill(&change, fill, context, i, added, err);
+        if (!status)
+            status = coffer__mldf_end_row(change.writer, err);
+        if (status)
             break;
         status = report_progress(&change, i + 1, err);
     }
@@ -154,9 +163,8 @@ static coffer_status sort_places(place **out, const uint64_t *samples, const siz
     qsort(places, count, sizeof *places, by_place);
     for (size_t i = 1; i < count; i++) {
         if (by_place(&places[i - 1], &places[i]) == 0) {
-            coffer_status status =
-                coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE, "sample %llu is named twice",
-                             (unsigned long long)places[i].sample);
+            coffer_status status = coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
+                                                "sample %" PRIu64 " is named twice", places[i].sample);
             coffer__free(places);
             return status;
         }
@@ -174,12 +182,12 @@ static coffer_status check_places(const set_change *change, const place *places,
     return status;
 }
 
-static coffer_status replace_one(set_change *change, const place *at, coffer_mldf_fill fill, void *context,
+static coffer_status replace_one(set_change *change, const place *where, coffer_mldf_fill fill, void *context,
                                  coffer_error *err)
 {
-    const coffer_mldf_field *field = &change->writer->columns[at->field].field;
+    const coffer_mldf_field *field = &change->writer->columns[where->field].field;
     memset(coffer__mldf_current_row(change->writer) + field->row_offset, 0, field->row_size);
-    return call_fill(change, fill, context, at->sample, at->field, err);
+    return call_fill(change, fill, context, where->sample, where->field, err);
 }
 
 static coffer_status replace_all(set_change *change, const place *places, size_t count, coffer_mldf_fill fill,
@@ -208,8 +216,10 @@ coffer_status coffer_mldf_update_replace(const char *path, const uint64_t *sampl
     coffer_status status;
     if (count == 0)
         return COFFER_OK;
-    if (!(status = sort_places(&places, samples, fields, count, err)) &&
-        !(status = change_begin(&change, path, NULL, opts, err))) {
+    status = sort_places(&places, samples, fields, count, err);
+    if (!status)
+        status = change_begin(&change, path, NULL, opts, err);
+    if (!status) {
         status = replace_all(&change, places, count, fill, context, err);
         status = change_commit(&change, status, err);
     }
@@ -238,16 +248,18 @@ static coffer_status delete_all(set_change *change, const place *places, size_t 
 {
     size_t next = 0;
     coffer__mldf_copier copier;
-    coffer_status status;
-    if ((status = check_places(change, places, count, err)) ||
-        (status = coffer__mldf_copier_init(&copier, change->writer, change->set, NULL, err)))
+    coffer_status status = check_places(change, places, count, err);
+    if (!status)
+        status = coffer__mldf_copier_init(&copier, change->writer, change->set, NULL, err);
+    if (status)
         return status;
     for (uint64_t i = 0; i < change->set->header.samples && !status; i++) {
         if (next < count && places[next].sample == i) {
             next++;
             continue;
         }
-        if (!(status = carry_row(change, i, err)) && next > 0)
+        status = carry_row(change, i, err);
+        if (!status && next > 0)
             status = seal_for_new_index(&copier, i, err);
         if (!status)
             status = coffer__mldf_end_row(change->writer, err);
@@ -266,8 +278,10 @@ coffer_status coffer_mldf_update_delete(const char *path, const uint64_t *sample
     coffer_status status;
     if (count == 0)
         return COFFER_OK;
-    if (!(status = sort_places(&places, samples, NULL, count, err)) &&
-        !(status = change_begin(&change, path, NULL, opts, err))) {
+    status = sort_places(&places, samples, NULL, count, err);
+    if (!status)
+        status = change_begin(&change, path, NULL, opts, err);
+    if (!status) {
         status = delete_all(&change, places, count, err);
         status = change_commit(&change, status, err);
     }

@@ -59,9 +59,10 @@ coffer_status coffer__mldf_writer_new(coffer_mldf_writer **out, const char *path
 {
     coffer_mldf_writer_opts options = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_mldf_writer *writer;
-    coffer_status status;
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)) ||
-        (status = check_options(&options, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_options(&options, err);
+    if (status)
         return status;
     if (sodium_init() < 0)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "no source of random numbers");
@@ -125,18 +126,18 @@ coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coff
                                           size_t count, coffer_error *err)
 {
     coffer__mldf_batch_out *batch = &writer->batch;
-    coffer_status status;
-    if ((status = coffer__mldf_make_columns(&writer->columns, &writer->row_size, fields, count, err)))
+    coffer_status status = coffer__mldf_make_columns(&writer->columns, &writer->row_size, fields, count, err);
+    if (status)
         return status;
     writer->column_count = count;
     batch->limit = COFFER__MLDF_PLAIN_BATCH;
-    for (size_t i = 0; i < count && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < count && !status; i++) {
         coffer__mldf_column *column = &writer->columns[i];
         if (column->field.flags & (COFFER_MLDF_FIELD_ENCRYPTED | COFFER_MLDF_FIELD_ZSTD))
             batch->limit = THREAD_BATCH * (writer->opts.threads ? writer->opts.threads : coffer__cpu_count());
         status = coffer__mldf_prepare_dictionary(column, writer->opts.zstd_level, err);
     }
-    if (status == COFFER_OK && !coffer__buffer_fill(&batch->rows, 0, writer->row_size))
+    if (!status && !coffer__buffer_fill(&batch->rows, 0, writer->row_size))
         status = coffer__fail_no_memory(err, writer->row_size);
     return status;
 }
@@ -158,11 +159,11 @@ coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_e
 
 coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t field, coffer_error *err)
 {
-    coffer_mldf_field *of = &writer->columns[field].field;
-    if (!of->dictionary || of->dictionary_offset != 0)
+    coffer_mldf_field *descriptor = &writer->columns[field].field;
+    if (!descriptor->dictionary || descriptor->dictionary_offset != 0)
         return COFFER_OK;
-    of->dictionary_offset = writer->out.position;
-    return coffer__mldf_store_payload(writer, of->dictionary, of->dictionary_size, err);
+    descriptor->dictionary_offset = writer->out.position;
+    return coffer__mldf_store_payload(writer, descriptor->dictionary, descriptor->dictionary_size, err);
 }
 
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err)
@@ -170,13 +171,15 @@ coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error 
     uint64_t front = COFFER__MLDF_HEAD_SIZE + (uint64_t)writer->stride * writer->column_count;
     coffer_status status;
     /* The head and the descriptors are written last. */
-    if ((status = coffer__mldf_out_zeros(&writer->out, front, err)) ||
-        (status = coffer__mldf_out_align(&writer->out, writer->opts.page_size, err)))
+    status = coffer__mldf_out_zeros(&writer->out, front, err);
+    if (!status)
+        status = coffer__mldf_out_align(&writer->out, writer->opts.page_size, err);
+    if (status)
         return status;
     writer->data_at = writer->out.position;
     writer->out.summed = writer->checksums || writer->checkpoint;
     writer->out.crc = 0;
-    for (size_t i = 0; i < writer->column_count && status == COFFER_OK; i++)
+    for (size_t i = 0; i < writer->column_count && !status; i++)
         status = coffer__mldf_write_dictionary(writer, i, err);
     return status;
 }
@@ -185,7 +188,7 @@ coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *e
 {
     coffer__sink_opts options = { .exclusive = !writer->opts.overwrite, .partial = writer->opts.resumable };
     coffer_status status = coffer__sink_create(&writer->out.sink, writer->path, &options, err);
-    if (status == COFFER_OK && !coffer__sink_can_patch(writer->out.sink))
+    if (!status && !coffer__sink_can_patch(writer->out.sink))
         status =
             coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                          "%s: a set cannot be written to a stream, its header is written last", writer->path);
@@ -197,12 +200,18 @@ coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *pa
                                         const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
-    coffer_status status;
-    if ((status = coffer__mldf_writer_new(&writer, path, opts, err)) ||
-        (status = coffer__mldf_writer_columns(writer, fields, field_count, err)) ||
-        (status = coffer__mldf_expect_key(writer, err)) || (status = coffer__mldf_open_sink(writer, err)) ||
-        (writer->opts.resumable && (status = coffer__mldf_checkpoint_start(writer, err))) ||
-        (status = coffer__mldf_write_front(writer, err))) {
+    coffer_status status = coffer__mldf_writer_new(&writer, path, opts, err);
+    if (!status)
+        status = coffer__mldf_writer_columns(writer, fields, field_count, err);
+    if (!status)
+        status = coffer__mldf_expect_key(writer, err);
+    if (!status)
+        status = coffer__mldf_open_sink(writer, err);
+    if (!status && writer->opts.resumable)
+        status = coffer__mldf_checkpoint_start(writer, err);
+    if (!status)
+        status = coffer__mldf_write_front(writer, err);
+    if (status) {
         coffer__mldf_writer_free(writer);
         return status;
     }

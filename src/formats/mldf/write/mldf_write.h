@@ -75,7 +75,7 @@ typedef struct coffer__mldf_base {
     coffer__update *update;
     coffer_mldf *set; /* as it was */
     bool begun;
-    bool keeps_rows;                   /* the old rows stand before the new ones; else all rows are new */
+    bool keeps_rows;                   /* the old rows precede the new ones; else all rows are new */
     bool same_fields;                  /* the descriptors are as long as they were */
     coffer__mldf_allocation *payloads; /* by size and CRC-32, to be shared; NULL = none are */
     size_t payload_count;
@@ -138,7 +138,7 @@ void coffer__mldf_writer_free(coffer_mldf_writer *writer);
 coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coffer_mldf_field *fields,
                                           size_t count, coffer_error *err);
 coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *err);
-/* COFFER_E_INVALID_ARGUMENT when a field is to be encrypted and there is no key. */
+/* COFFER_E_INVALID_ARGUMENT when a field is to be encrypted and the writer has no key. */
 coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err);
 /* Head, room for the descriptors, and the dictionaries as the first payloads. */
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err);
@@ -195,7 +195,7 @@ void coffer__mldf_base_free(coffer__mldf_base *base);
 /* ---- mldf_append_dedup.c ---- */
 
 coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *err);
-/* Offset of an equal payload in the set that is changed; 0 if there is none. */
+/* Offset of an equal payload in the set that is changed; 0 if it has no equal payload. */
 coffer_status coffer__mldf_base_find(uint64_t *offset, const coffer_mldf_writer *writer,
                                      const coffer__mldf_item *item, coffer_error *err);
 
@@ -257,7 +257,7 @@ coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sa
 /* ---- mldf_extract.c ---- */
 
 /* COFFER_E_INCONSISTENT with the first difference between the fields of a set and those of the first one,
- * which the writer has taken over. */
+ * which the writer has. */
 coffer_status coffer__mldf_compare_fields(const coffer_mldf_writer *writer, const coffer_mldf *first,
                                           const coffer_mldf *set, coffer_error *err);
 /* The settings with which a set was written. */

@@ -32,7 +32,7 @@ static coffer_status write_run(coffer_mldf_writer *writer, run *gathered, coffer
     return status;
 }
 
-/* Offset of an equal payload in the file; 0 if there is none. */
+/* Offset of an equal payload in the file; 0 if the file does not have one. */
 static coffer_status find_equal(uint64_t *offset, const coffer_mldf_writer *writer,
                                 const coffer__mldf_item *item, const coffer__mldf_known *payload,
                                 coffer_error *err)
@@ -52,15 +52,17 @@ static coffer_status place(coffer_mldf_writer *writer, const coffer__mldf_item *
     uint8_t *entry = writer->batch.rows.data + item->row * writer->row_size +
                      writer->columns[item->field].field.row_offset;
     coffer_status status = find_equal(&payload.offset, writer, item, &payload, err);
-    if (status == COFFER_OK && payload.offset == 0) {
-        if (gathered->from + gathered->len != item->stored && (status = write_run(writer, gathered, err)))
+    if (!status && payload.offset == 0) {
+        if (gathered->from + gathered->len != item->stored)
+            status = write_run(writer, gathered, err);
+        if (status)
             return status;
         payload.offset = writer->out.position + gathered->len;
         if (gathered->len == 0)
             gathered->from = item->stored;
         gathered->len += item->stored_size;
         status = coffer__mldf_add_entry(writer, payload.offset, item->stored_size, item->crc, err);
-        if (status == COFFER_OK && item->steps & COFFER__MLDF_STEP_HASH)
+        if (!status && item->steps & COFFER__MLDF_STEP_HASH)
             status = coffer__mldf_dedup_add(&writer->known, &payload, err);
     }
     coffer__store_u64(entry, payload.offset);
@@ -73,9 +75,9 @@ static coffer_status write_batch(coffer_mldf_writer *writer, coffer_error *err)
     coffer__mldf_batch_out *batch = &writer->batch;
     run gathered = { NULL, 0 };
     coffer_status status = coffer__mldf_encode_batch(writer, err);
-    for (size_t i = 0; i < batch->item_count && status == COFFER_OK; i++)
+    for (size_t i = 0; i < batch->item_count && !status; i++)
         status = place(writer, &batch->items[i], &gathered, err);
-    if (status == COFFER_OK)
+    if (!status)
         status = write_run(writer, &gathered, err);
     return status;
 }
@@ -95,14 +97,18 @@ coffer_status coffer__mldf_flush(coffer_mldf_writer *writer, coffer_error *err)
     coffer__mldf_batch_out *batch = &writer->batch;
     size_t finished = batch->row_count * writer->row_size;
     coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status;
     if (batch->item_count == 0 && finished == 0)
         return COFFER_OK;
-    if ((writer->base && (status = coffer__mldf_base_begin(writer, &failure))) ||
-        (status = write_batch(writer, &failure)) ||
-        (status = coffer__mldf_spill_add(&writer->rows, batch->rows.data, finished, &failure)) ||
-        (writer->checkpoint &&
-         (status = coffer__mldf_checkpoint_add(writer, batch->rows.data, finished, &failure))))
+    coffer_status status = COFFER_OK;
+    if (writer->base)
+        status = coffer__mldf_base_begin(writer, &failure);
+    if (!status)
+        status = write_batch(writer, &failure);
+    if (!status)
+        status = coffer__mldf_spill_add(&writer->rows, batch->rows.data, finished, &failure);
+    if (!status && writer->checkpoint)
+        status = coffer__mldf_checkpoint_add(writer, batch->rows.data, finished, &failure);
+    if (status)
         return coffer__sticky_keep(&writer->sticky, status, &failure, err);
     writer->begun_on_disk = writer->begun_on_disk || has_unfinished(batch);
     memmove(batch->rows.data, batch->rows.data + finished, writer->row_size);

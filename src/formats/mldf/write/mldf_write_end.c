@@ -40,12 +40,14 @@ static coffer_status write_tables(coffer_mldf_writer *writer, coffer__mldf_heade
     coffer__mldf_output *out = &writer->out;
     coffer_status status;
     out->summed = false;
-    if ((status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err)))
+    status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
+    if (status)
         return status;
     head->metadata = out->position;
     out->summed = writer->checksums;
     out->crc = writer->checksums ? coffer__crc32(0, fields, fields_len) : 0;
-    if ((status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, out, err)))
+    status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, out, err);
+    if (status)
         return status;
     head->table = out->position;
     status = coffer__mldf_spill_each(&writer->table, coffer__mldf_out_take, out, err);
@@ -66,10 +68,12 @@ coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err)
                                  .data_crc = writer->checksums ? writer->data_crc : 0 };
     uint8_t bytes[COFFER__MLDF_HEAD_SIZE], *fields = NULL;
     size_t fields_len = 0;
-    coffer_status status;
-    if ((status = coffer__mldf_compose_fields(&fields, &fields_len, writer, err)) ||
-        (status = write_tables(writer, &head, fields, fields_len, err)) ||
-        (status = coffer__mldf_out_patch(&writer->out, head.descriptors, fields, fields_len, err)))
+    coffer_status status = coffer__mldf_compose_fields(&fields, &fields_len, writer, err);
+    if (!status)
+        status = write_tables(writer, &head, fields, fields_len, err);
+    if (!status)
+        status = coffer__mldf_out_patch(&writer->out, head.descriptors, fields, fields_len, err);
+    if (status)
         goto out;
     coffer__mldf_compose_head(bytes, &head);
     status = coffer__mldf_out_patch(&writer->out, 0, bytes, sizeof bytes, err);
@@ -86,7 +90,7 @@ static coffer_status commit_new(coffer_mldf_writer *writer, coffer_error *err)
         return status;
     writer->out.sink = NULL;
     status = coffer__sink_commit(sink, err);
-    if (status == COFFER_OK && writer->checkpoint)
+    if (!status && writer->checkpoint)
         coffer__mldf_checkpoint_remove(writer->checkpoint);
     return status;
 }
@@ -98,7 +102,7 @@ coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error
         coffer_mldf_writer_cancel_sample(writer);
         status = coffer__mldf_flush(writer, err);
     }
-    if (status == COFFER_OK)
+    if (!status)
         status = writer->base ? coffer__mldf_base_commit(writer, err) : commit_new(writer, err);
     coffer__mldf_writer_free(writer);
     return status;

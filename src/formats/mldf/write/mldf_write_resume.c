@@ -38,7 +38,8 @@ static coffer_status check_header(revival *work, coffer_error *err)
     if (work->rows_size < CHECKPOINT_HEADER_SIZE)
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: nothing to resume",
                             work->writer->path);
-    if ((status = read_rows(work, header, sizeof header, 0, err)))
+    status = read_rows(work, header, sizeof header, 0, err);
+    if (status)
         return status;
     coffer__mldf_checkpoint_header(expected, work->writer->checkpoint);
     if (memcmp(header, CHECKPOINT_MAGIC, 4) != 0 || coffer__crc32(0, header, CHECKPOINT_HEADER_SUMMED) !=
@@ -54,7 +55,7 @@ static coffer_status check_header(revival *work, coffer_error *err)
     return COFFER_OK;
 }
 
-/* *whole is false for a record that was never finished: nothing behind it counts. */
+/* *whole is false for an unfinished record: everything after it is ignored. */
 static coffer_status read_record(bool *whole, record_front *front, revival *work, coffer_error *err)
 {
     const coffer_mldf_writer *writer = work->writer;
@@ -64,7 +65,8 @@ static coffer_status read_record(bool *whole, record_front *front, revival *work
     *whole = false;
     if (!coffer__range_fits(at, CHECKPOINT_RECORD_SIZE, work->rows_size))
         return COFFER_OK;
-    if ((status = read_rows(work, bytes, sizeof bytes, at, err)))
+    status = read_rows(work, bytes, sizeof bytes, at, err);
+    if (status)
         return status;
     *front = (record_front){
         coffer__load_u32(bytes + CHECKPOINT_ROWS_AT),     coffer__load_u32(bytes + CHECKPOINT_ENTRIES_AT),
@@ -77,8 +79,9 @@ static coffer_status read_record(bool *whole, record_front *front, revival *work
     work->record.len = 0;
     if (!coffer__buffer_extend(&work->record, (size_t)len))
         return coffer__fail_no_memory(err, len);
-    if (len > 0 &&
-        (status = read_rows(work, work->record.data, (size_t)len, at + CHECKPOINT_RECORD_SIZE, err)))
+    if (len > 0)
+        status = read_rows(work, work->record.data, (size_t)len, at + CHECKPOINT_RECORD_SIZE, err);
+    if (status)
         return status;
     uint32_t crc = coffer__crc32(coffer__crc32(0, bytes + 4, CHECKPOINT_RECORD_SIZE - 4), work->record.data,
                                  (size_t)len);
@@ -110,15 +113,15 @@ static coffer_status remember(revival *work, const uint8_t *entries, size_t len,
 {
     coffer_mldf_writer *writer = work->writer;
     coffer_status status = COFFER_OK;
-    for (size_t at = 0; at < len && status == COFFER_OK; at += COFFER__MLDF_TABLE_ENTRY) {
+    for (size_t at = 0; at < len && !status; at += COFFER__MLDF_TABLE_ENTRY) {
         coffer__mldf_allocation entry = coffer__mldf_load_allocation(entries + at);
         coffer__mldf_known known = { { 0, 0 }, entry.offset, entry.size, 0 };
         uint8_t *payload = coffer__malloc(entry.size);
         if (!payload)
             return coffer__fail_no_memory(err, entry.size);
-        status = coffer__fail_output(
-            err, coffer__file_read_at(work->data, payload, entry.size, entry.offset, NULL, err));
-        if (status == COFFER_OK) {
+        status = coffer__fail_output(err, coffer__file_read_at(work->data, payload, entry.size, entry.offset,
+                                                               NULL, err));
+        if (!status) {
             known.crc = coffer__crc32(0, payload, entry.size);
             coffer__hash_seeded(known.hash, payload, entry.size, writer->known.seed);
             if (coffer__mldf_dedup_find(&writer->known, &known) == 0)
@@ -147,10 +150,12 @@ static coffer_status take_record(revival *work, const record_front *front, coffe
 {
     coffer_mldf_writer *writer = work->writer;
     const uint8_t *rows = work->record.data, *entries = rows + front->rows;
-    coffer_status status;
-    if ((status = coffer__mldf_spill_add(&writer->rows, rows, front->rows, err)) ||
-        (status = coffer__mldf_spill_add(&writer->table, entries, front->entries, err)) ||
-        (writer->dedup && (status = remember(work, entries, front->entries, err))))
+    coffer_status status = coffer__mldf_spill_add(&writer->rows, rows, front->rows, err);
+    if (!status)
+        status = coffer__mldf_spill_add(&writer->table, entries, front->entries, err);
+    if (!status && writer->dedup)
+        status = remember(work, entries, front->entries, err);
+    if (status)
         return status;
     find_absent(writer, rows, front->rows);
     writer->sample = front->samples;
@@ -168,9 +173,11 @@ static coffer_status take_records(revival *work, coffer_error *err)
     bool whole = true;
     coffer_status status = COFFER_OK;
     work->writer->checkpoint->position = CHECKPOINT_HEADER_SIZE;
-    while (status == COFFER_OK && whole) {
-        if ((status = read_record(&whole, &front, work, err)) || !whole ||
-            (status = sum_data(&crc, work, front.end, err)))
+    while (!status && whole) {
+        status = read_record(&whole, &front, work, err);
+        if (!status && whole)
+            status = sum_data(&crc, work, front.end, err);
+        if (status || !whole)
             break;
         whole = crc == front.crc;
         if (whole)
@@ -206,18 +213,24 @@ static coffer_status revive(coffer_mldf_writer *writer, coffer_error *err)
     if (!work.piece)
         return coffer__fail_no_memory(err, PIECE);
     work.data_size = coffer__sink_position(writer->out.sink);
-    if ((status = coffer__sink_read_back(&work.data, writer->out.sink, err)) ||
-        (status =
-             coffer__file_size(&work.rows_size, writer->checkpoint->fd, writer->checkpoint->path, err)) ||
-        (status = check_header(&work, err)) || (status = skip_front(writer, err)) ||
-        (status = take_records(&work, err)))
+    status = coffer__sink_read_back(&work.data, writer->out.sink, err);
+    if (!status)
+        status = coffer__file_size(&work.rows_size, writer->checkpoint->fd, writer->checkpoint->path, err);
+    if (!status)
+        status = check_header(&work, err);
+    if (!status)
+        status = skip_front(writer, err);
+    if (!status)
+        status = take_records(&work, err);
+    if (status)
         goto out;
     if (writer->checkpoint->position == CHECKPOINT_HEADER_SIZE) {
         status =
             coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: nothing to resume", writer->path);
         goto out;
     }
-    if (!(status = coffer__sink_cut(writer->out.sink, writer->out.position, err)))
+    status = coffer__sink_cut(writer->out.sink, writer->out.position, err);
+    if (!status)
         status = coffer__file_truncate(writer->checkpoint->fd, writer->checkpoint->position,
                                        writer->checkpoint->path, err);
 out:
@@ -235,9 +248,9 @@ static coffer_status expect(const char *path, const char *ending, coffer_error *
     if (status)
         return status;
     if (coffer__os_stat(name, &st) != 0)
-        status = errno == ENOENT ? coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                                                "nothing to resume")
-                                 : coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
+        status = errno == ENOENT
+                     ? coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "nothing to resume")
+                     : coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
     coffer__free(name);
     return status;
 }
@@ -247,14 +260,24 @@ coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *pa
                                         const coffer_mldf_writer_opts *opts, coffer_error *err)
 {
     coffer_mldf_writer *writer = NULL;
-    coffer_status status;
-    if ((status = expect(path, ".partial", err)) || (status = expect(path, ".partial-rows", err)) ||
-        (status = coffer__mldf_writer_new(&writer, path, opts, err)))
+    coffer_status status = expect(path, ".partial", err);
+    if (!status)
+        status = expect(path, ".partial-rows", err);
+    if (!status)
+        status = coffer__mldf_writer_new(&writer, path, opts, err);
+    if (status)
         return status;
     writer->opts.resumable = true;
-    if ((status = coffer__mldf_writer_columns(writer, fields, field_count, err)) ||
-        (status = coffer__mldf_expect_key(writer, err)) || (status = coffer__mldf_open_sink(writer, err)) ||
-        (status = coffer__mldf_checkpoint_open(writer, 0, err)) || (status = revive(writer, err))) {
+    status = coffer__mldf_writer_columns(writer, fields, field_count, err);
+    if (!status)
+        status = coffer__mldf_expect_key(writer, err);
+    if (!status)
+        status = coffer__mldf_open_sink(writer, err);
+    if (!status)
+        status = coffer__mldf_checkpoint_open(writer, 0, err);
+    if (!status)
+        status = revive(writer, err);
+    if (status) {
         coffer__mldf_writer_free(writer);
         return status;
     }
@@ -266,9 +289,10 @@ coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *er
 {
     static const char *const endings[] = { ".partial-rows", ".partial" };
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < 2 && status == COFFER_OK; i++) {
+    for (size_t i = 0; i < 2 && !status; i++) {
         char *name = NULL;
-        if ((status = coffer__mldf_checkpoint_path(&name, path, endings[i], err)))
+        status = coffer__mldf_checkpoint_path(&name, path, endings[i], err);
+        if (status)
             return status;
         if (coffer__os_unlink(name) != 0 && errno != ENOENT)
             status = coffer__fail_other(err, coffer__fail_errno(err, "cannot remove", errno), name);

@@ -102,9 +102,11 @@ coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field,
         return coffer__mldf_fail_without_key(column, err);
     if (column->set_in == writer->sample + 1)
         take_back(writer, field);
-    if ((at_once || batch_is_full(&writer->batch)) && (status = coffer__mldf_flush(writer, err)))
-        return status;
-    if (!empty && (status = add_item(writer, field, bytes, size, steps, err)))
+    if (at_once || batch_is_full(&writer->batch))
+        status = coffer__mldf_flush(writer, err);
+    if (!status && !empty)
+        status = add_item(writer, field, bytes, size, steps, err);
+    if (status)
         return status;
     if (empty) {
         uint8_t *entry = coffer__mldf_current_row(writer) + column->field.row_offset;
@@ -163,14 +165,14 @@ static unsigned steps_of(const coffer_mldf_field *field)
            (field->flags & COFFER_MLDF_FIELD_ENCRYPTED ? COFFER__MLDF_STEP_SEAL : 0);
 }
 
-static coffer_status set_row_bytes(coffer_mldf_writer *writer, const coffer_mldf_field *of, const void *bytes,
-                                   size_t size, coffer_error *err)
+static coffer_status set_row_bytes(coffer_mldf_writer *writer, const coffer_mldf_field *descriptor,
+                                   const void *bytes, size_t size, coffer_error *err)
 {
-    if (size != of->row_size)
+    if (size != descriptor->row_size)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "field %s: %zu bytes, its entries in the row have %lu", of->name, size,
-                            (unsigned long)of->row_size);
-    memcpy(coffer__mldf_current_row(writer) + of->row_offset, bytes, size);
+                            "field %s: %zu bytes, its entries in the row have %lu", descriptor->name, size,
+                            (unsigned long)descriptor->row_size);
+    memcpy(coffer__mldf_current_row(writer) + descriptor->row_offset, bytes, size);
     return COFFER_OK;
 }
 
@@ -178,25 +180,29 @@ coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t fi
                                            size_t size, const coffer_mldf_entry *entry, coffer_error *err)
 {
     coffer_mldf_entry known = COFFER_MLDF_ENTRY_INIT;
-    const coffer_mldf_field *of;
+    const coffer_mldf_field *descriptor;
     uint64_t most;
     coffer_status status = expect_field(writer, field, err);
     if (status)
         return status;
-    of = &writer->columns[field].field;
-    if (of->kind == COFFER_MLDF_ENTRY_OPAQUE)
-        return set_row_bytes(writer, of, bytes, size, err);
+    descriptor = &writer->columns[field].field;
+    if (descriptor->kind == COFFER_MLDF_ENTRY_OPAQUE)
+        return set_row_bytes(writer, descriptor, bytes, size, err);
     most = COFFER__MLDF_PAYLOAD_MAX -
-           (of->flags & COFFER_MLDF_FIELD_ENCRYPTED ? (uint64_t)COFFER__MLDF_SEAL_SIZE : 0);
+           (descriptor->flags & COFFER_MLDF_FIELD_ENCRYPTED ? (uint64_t)COFFER__MLDF_SEAL_SIZE : 0);
     if (size > most)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "sample %llu, field %s: a value of %zu bytes, the maximum is %llu",
-                            (unsigned long long)writer->sample, of->name, size, (unsigned long long)most);
-    if ((status = coffer__take_options(&known, sizeof known, entry, err)) ||
-        (status = coffer__mldf_check_new_value(&known, of, bytes, size, entry != NULL, err)) ||
-        (status = coffer__mldf_put_payload(writer, field, bytes, size, steps_of(of), err)))
+                            "sample %" PRIu64 ", field %s: a value of %zu bytes, the maximum is %" PRIu64,
+                            writer->sample, descriptor->name, size, most);
+    status = coffer__take_options(&known, sizeof known, entry, err);
+    if (!status)
+        status = coffer__mldf_check_new_value(&known, descriptor, bytes, size, entry != NULL, err);
+    if (!status)
+        status = coffer__mldf_put_payload(writer, field, bytes, size, steps_of(descriptor), err);
+    if (status)
         return status;
-    coffer__mldf_store_entry(coffer__mldf_current_row(writer) + of->row_offset, of->kind, &known);
+    coffer__mldf_store_entry(coffer__mldf_current_row(writer) + descriptor->row_offset, descriptor->kind,
+                             &known);
     return COFFER_OK;
 }
 
@@ -247,7 +253,7 @@ coffer_status coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error 
 coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err)
 {
     coffer_status status = expect_field(writer, 0, err);
-    if (status == COFFER_OK && writer->only_field != SIZE_MAX)
+    if (!status && writer->only_field != SIZE_MAX)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "coffer_mldf_writer_end_sample must not be called from a fill callback");
     return status ? status : coffer__mldf_end_row(writer, err);

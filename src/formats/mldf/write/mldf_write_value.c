@@ -5,6 +5,8 @@
 #include "formats/mldf/analyze/mldf_survey.h"
 #include "formats/mldf/write/mldf_write.h"
 
+#include <inttypes.h>
+
 static coffer_status fail_value(coffer_error *err, const coffer_mldf_field *field, const char *what)
 {
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "field %s: %s", field->name,
@@ -42,7 +44,7 @@ coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffe
         return fail_value(err, field, "an image has at most 255 channels");
     complete_entry(entry, field, size, given);
     status = coffer__mldf_check_entry_values(field, entry, &found);
-    if (status == COFFER_OK)
+    if (!status)
         status = coffer__mldf_check_content(field, entry, bytes, size, &limits, &found);
     if (status == COFFER_E_NO_MEMORY)
         return coffer__fail_no_memory(err, size);
@@ -90,7 +92,7 @@ static bool shape_varies(const coffer_mldf_field *field)
 coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t field, const uint64_t *dims,
                                            const void *elements, size_t size, coffer_error *err)
 {
-    const coffer_mldf_field *of;
+    const coffer_mldf_field *descriptor;
     const coffer__mldf_type_info *info;
     uint8_t *value;
     size_t front;
@@ -98,25 +100,25 @@ coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t fi
     if (field >= writer->column_count)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "field %zu: the set has %zu fields", field, writer->column_count);
-    of = &writer->columns[field].field;
-    info = coffer__mldf_type_info_of(of->type);
+    descriptor = &writer->columns[field].field;
+    info = coffer__mldf_type_info_of(descriptor->type);
     if (!info || !info->has_array)
-        return fail_value(err, of, "it does not contain arrays");
-    for (uint32_t i = 0; i < of->ndim; i++) {
-        if (of->dims[i] != 0 && dims[i] != of->dims[i])
+        return fail_value(err, descriptor, "it does not contain arrays");
+    for (uint32_t i = 0; i < descriptor->ndim; i++) {
+        if (descriptor->dims[i] != 0 && dims[i] != descriptor->dims[i])
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "field %s: dimension %u is %llu, the field says %llu", of->name, i,
-                                (unsigned long long)dims[i], (unsigned long long)of->dims[i]);
+                                "field %s: dimension %u is %" PRIu64 ", the field says %" PRIu64,
+                                descriptor->name, i, dims[i], descriptor->dims[i]);
     }
-    if (!shape_varies(of))
+    if (!shape_varies(descriptor))
         return coffer_mldf_writer_set_bytes(writer, field, elements, size, NULL, err);
-    front = 8 * (size_t)of->ndim;
+    front = 8 * (size_t)descriptor->ndim;
     if (size > COFFER__MLDF_PAYLOAD_MAX - front)
-        return fail_value(err, of, "the array is too large for a payload");
+        return fail_value(err, descriptor, "the array is too large for a payload");
     value = coffer__malloc(front + size);
     if (!value)
         return coffer__fail_no_memory(err, front + size);
-    for (uint32_t i = 0; i < of->ndim; i++)
+    for (uint32_t i = 0; i < descriptor->ndim; i++)
         coffer__store_u64(value + 8 * (size_t)i, dims[i]);
     if (size > 0)
         memcpy(value + front, elements, size);

@@ -168,6 +168,8 @@ static coffer_status analyze_sides(coffer__mlyze_comparison *cmp, coffer_error *
     query.progress = cmp->opts.progress;
     for (unsigned side = 0; side < 2 && !status; side++)
         status = coffer_mlyze_stats_new(&cmp->side[side].stats, cmp->side[side].trace, &query, err);
+    if (status && cmp->side[0].stats)
+        coffer__fail_input(err, status, coffer_source_name(cmp->side[1].trace->source));
     return status;
 }
 
@@ -232,7 +234,8 @@ coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_sour
     diff_opts.progress = options.progress;
     coffer_status status = coffer_mlyze_open(&trace_a, a, &open_opts, err);
     if (!status)
-        status = coffer_mlyze_open(&trace_b, b, &open_opts, err);
+        status =
+            coffer__fail_input(err, coffer_mlyze_open(&trace_b, b, &open_opts, err), coffer_source_name(b));
     if (!status)
         status = coffer_mlyze_diff(out, trace_a, trace_b, &diff_opts, err);
     coffer_mlyze_close(trace_a);

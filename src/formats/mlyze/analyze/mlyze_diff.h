@@ -6,8 +6,8 @@
 
 /* Numbers for the names of a table in both traces: equal names have equal numbers. */
 typedef struct coffer__mlyze_name_numbers {
-    uint32_t *of[2];  /* by trace and place in its table */
-    uint32_t unknown; /* for an id that the table does not list */
+    uint32_t *by_side[2]; /* by trace and place in its table */
+    uint32_t unknown;     /* for an id that the table does not list */
 } coffer__mlyze_name_numbers;
 
 typedef struct coffer__mlyze_side {

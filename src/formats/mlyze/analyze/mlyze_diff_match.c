@@ -31,15 +31,15 @@ static coffer_status number_table(coffer__mlyze_name_numbers *out, const coffer_
     uint32_t number = 0;
     name *names = coffer__alloc_array(total, sizeof *names);
     for (unsigned side = 0; side < 2; side++)
-        out->of[side] = coffer__alloc_array(tables[side]->ids.count, sizeof *out->of[side]);
-    if (!names || !out->of[0] || !out->of[1] || total >= UINT32_MAX) {
+        out->by_side[side] = coffer__alloc_array(tables[side]->ids.count, sizeof *out->by_side[side]);
+    if (!names || !out->by_side[0] || !out->by_side[1] || total >= UINT32_MAX) {
         coffer__free(names);
         return coffer__fail_no_memory(err, total * sizeof *names);
     }
     for (unsigned side = 0; side < 2; side++) {
         for (size_t i = 0; i < tables[side]->ids.count; i++) {
             const coffer__json_value *value = tables[side]->values[i];
-            names[count++] = (name){ value->as.string, value->string_len, &out->of[side][i] };
+            names[count++] = (name){ value->as.string, value->string_len, &out->by_side[side][i] };
         }
     }
     if (count > 1)
@@ -63,8 +63,8 @@ coffer_status coffer__mlyze_number_names(coffer__mlyze_comparison *cmp, coffer_e
 void coffer__mlyze_free_names(coffer__mlyze_comparison *cmp)
 {
     for (unsigned side = 0; side < 2; side++) {
-        coffer__free(cmp->functions.of[side]);
-        coffer__free(cmp->files.of[side]);
+        coffer__free(cmp->functions.by_side[side]);
+        coffer__free(cmp->files.by_side[side]);
     }
 }
 
@@ -72,7 +72,7 @@ static uint32_t number_of(const coffer__mlyze_name_numbers *numbers, unsigned si
                           const coffer__mlyze_names *table, uint64_t id)
 {
     size_t place = coffer__mlyze_ids_find(&table->ids, id);
-    return place != SIZE_MAX ? numbers->of[side][place] : numbers->unknown;
+    return place != SIZE_MAX ? numbers->by_side[side][place] : numbers->unknown;
 }
 
 uint32_t coffer__mlyze_function_number(const coffer__mlyze_comparison *cmp, unsigned side, uint64_t id)

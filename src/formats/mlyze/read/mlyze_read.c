@@ -150,7 +150,7 @@ static coffer_status find_block(coffer__mlyze_block *out, const coffer_mlyze *tr
 {
     const coffer__mlyze_map *map = NULL;
     coffer_status status;
-    while ((status = coffer__mlyze_get_map(&map, trace, err)) == COFFER_OK) {
+    while (!(status = coffer__mlyze_get_map(&map, trace, err))) {
         if (index >= map->count)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                                 "block %zu requested, the trace has %zu", index, map->count);
