@@ -24,7 +24,7 @@ typedef struct coffer__mlyze_pen {
     coffer_mlyze_timeline *timeline;
     size_t at;
     uint64_t next;           /* start of the next point */
-    coffer__mlyze_wide live; /* current level */
+    coffer__wide live; /* current level */
     uint64_t allocs;
     bool begun;
 } coffer__mlyze_pen;
