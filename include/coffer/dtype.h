@@ -6,8 +6,9 @@
 COFFER_BEGIN_DECLS
 
 /* The types of elements that the formats share. Each format has numbers and names of its own for those it can
- * hold. Elements in memory are in the byte order of the machine's little-endian files, a complex one is a
- * pair (real, imaginary), a BOOL is a byte of 0 or 1. */
+ * hold. Functions that hand over elements as bytes give them as the file has them: little-endian on every
+ * machine. Numbers in structs, and arrays of a type of C, are the machine's. A complex element is a pair
+ * (real, imaginary), a BOOL is a byte of 0 or 1. */
 typedef enum coffer_dtype {
     COFFER_DTYPE_NONE = 0,
     COFFER_DTYPE_BOOL,

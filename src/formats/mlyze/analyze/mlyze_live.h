@@ -103,8 +103,8 @@ __attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const c
 
 /* ---- How much is live ---- */
 
-/* The bytes that are live are a coffer__wide, because the sizes in a file may add up to more than 64 bits. For
- * reports: saturates at 64 bits. */
+/* The bytes that are live are a coffer__wide, because the sizes in a file may add up to more than 64 bits.
+ * For reports: saturates at 64 bits. */
 static inline uint64_t coffer__mlyze_narrow(coffer__wide bytes)
 {
     return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;

@@ -15,7 +15,7 @@ static inline uint64_t replaced_size(const coffer__mlyze_piece *piece, size_t ev
 }
 
 coffer__wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
-                                        const coffer__mlyze_pass *pass)
+                                  const coffer__mlyze_pass *pass)
 {
     uint8_t type = piece->events.type[event];
     coffer__wide change = (coffer__wide)piece->events.size[event] * signs[type];

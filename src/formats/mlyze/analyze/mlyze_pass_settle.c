@@ -36,8 +36,7 @@ coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name,
 }
 
 /* high : relative to the start of the piece. */
-static void add_to_phase(coffer__mlyze_pass *pass, coffer__wide high, uint64_t allocs,
-                         uint64_t allocated)
+static void add_to_phase(coffer__mlyze_pass *pass, coffer__wide high, uint64_t allocs, uint64_t allocated)
 {
     coffer_mlyze_phase *phase = &pass->results.phases[pass->results.phase_count - 1];
     coffer__wide peak = pass->state.level + high;

@@ -22,8 +22,7 @@ coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *timeline, uint64_
         return coffer__fail_no_memory(err, count * sizeof *timeline->points);
     timeline->count = count;
     for (size_t i = 0; i < count; i++)
-        timeline->points[i].time_us =
-            begin + last / count * i + ((last % count + 1) * i + count - 1) / count;
+        timeline->points[i].time_us = begin + last / count * i + ((last % count + 1) * i + count - 1) / count;
     return COFFER_OK;
 }
 
