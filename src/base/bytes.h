@@ -18,6 +18,12 @@
 #define COFFER__LE64(v) (v)
 #endif
 
+/* Where the byte with the sign is in a number of the machine. */
+static inline size_t coffer__sign_byte(size_t size)
+{
+    return COFFER__BIG_ENDIAN ? 0 : size - 1;
+}
+
 static inline uint16_t coffer__load_u16(const void *from)
 {
     uint16_t v;
