@@ -1,4 +1,4 @@
-/* What the verbs mean for model containers alone: rows of cli/format_verbs.c. */
+/* Verbs for MCF files only: rows of cli/format_verbs.c. */
 #ifndef COFFER_CLI_MCF_VERBS_H
 #define COFFER_CLI_MCF_VERBS_H
 

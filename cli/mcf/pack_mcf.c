@@ -7,15 +7,15 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "cast", 0, "TYPE", "keep|f16|bf16", "what float tensors of other types become (keep)" },
-    { "include", 0, "GLOB", NULL, "only tensors whose name matches; may be given again" },
-    { "exclude", 0, "GLOB", NULL, "no tensors whose name matches; may be given again" },
-    { "align", 0, "SIZE", "64|4K|2M", "where tensors start: multiples of this (64)" },
-    { "no-dedup", 0, NULL, NULL, "write equal tensors again instead of once" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "name", 0, "NAME", NULL, "the model's name (that of the folder or file)" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+    { "cast", 0, "TYPE", "keep|f16|bf16", "type that float tensors are converted to", "keep" },
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches; repeatable" },
+    { "exclude", 0, "GLOB", NULL, "leave out tensors whose name matches; repeatable" },
+    { "align", 0, "SIZE", "64|4K|2M", "alignment of tensors in bytes", "64" },
+    { "no-dedup", 0, NULL, NULL, "store equal tensors again instead of sharing them" },
+    { "no-checksums", 0, NULL, NULL, "write no checksums for 'check --full'" },
+    { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite an existing OUT" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, size, tensors, sections" },
     { 0 },
 };

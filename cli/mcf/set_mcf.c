@@ -9,12 +9,12 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "input", 'i', "FILE", NULL, "where a section comes from (standard input)" },
-    { "delete", 'd', "KEY", NULL, "take a section, a field or a kv.KEY away; may be given again" },
-    { "string", 0, NULL, NULL, "the next kv.KEY=VALUE is a text" },
-    { "uint", 0, NULL, NULL, "the next kv.KEY=VALUE is a whole number from 0 to 4294967295" },
+    { "input", 'i', "FILE", NULL, "read a section from FILE", "standard input" },
+    { "delete", 'd', "KEY", NULL, "remove a section, a field or a kv.KEY; repeatable" },
+    { "string", 0, NULL, NULL, "the next kv.KEY=VALUE is a string" },
+    { "uint", 0, NULL, NULL, "the next kv.KEY=VALUE is an integer from 0 to 4294967295" },
     { "float", 0, NULL, NULL, "the next kv.KEY=VALUE is a floating-point number" },
-    { "checksum", 0, NULL, NULL, "add or renew the sums that 'check --full' compares; reads every tensor" },
+    { "checksum", 0, NULL, NULL, "add or recompute the checksums for 'check --full'; reads every tensor" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, changes, size_before, size_after" },
     { 0 },
 };
@@ -37,9 +37,10 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *src = NULL;
     if (job->read_input)
-        return cli_usage(job->args, "%s: one section a command, since each comes from the same input", name);
+        return cli_usage(job->args,
+                         "%s: only one section per command, since each is read from the same input", name);
     if (!input && term_is_terminal(stdin))
-        return cli_usage(job->args, "%s comes from standard input: coffer set FILE %s < FILE", name, name);
+        return cli_usage(job->args, "%s is read from standard input: coffer set FILE %s < FILE", name, name);
     job->read_input = true;
     int result = cli_open(&src, input ? input : "-");
     if (result)
@@ -78,7 +79,7 @@ static int set_operand(set_job *job, const char *operand)
         return set_section(job, operand, type);
     if (equals)
         return set_field(job, operand, equals);
-    return cli_usage(job->args, "'%s' is neither KEY=VALUE nor a section such as config.json", operand);
+    return cli_usage(job->args, "'%s' must be KEY=VALUE or a section such as config.json", operand);
 }
 
 static int remove_key(set_job *job, const char *key)
@@ -191,10 +192,10 @@ static int run(const cli_args *args, coffer_source *src)
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t before = coffer_source_size(src);
     if (strcmp(job.path, "-") == 0)
-        return cli_usage(args, "a file is changed where it is: standard input cannot be");
+        return cli_usage(args, "set changes a file in place: give a file name, not -");
     if (cli_operand_count(args) < 2 && !cli_has(args, "delete") && !cli_has(args, "checksum"))
-        return cli_usage(args,
-                         "wants a change: KEY=VALUE, a section such as config.json, --delete or --checksum");
+        return cli_usage(
+            args, "no change given: use KEY=VALUE, a section such as config.json, --delete or --checksum");
     if (coffer_mcf_editor_open(&job.editor, job.path, NULL, &err) != COFFER_OK)
         return cli_fail(job.path, &err, NULL);
     int result = apply(&job);
@@ -212,6 +213,6 @@ const cli_format_verb cli_mcf_set = {
         "  coffer set model.mcf config.json < config.json      # a section, in time proportional to it\n"
         "  coffer set model.mcf model_name='my model' context_length=8192\n"
         "  coffer set model.mcf kv.general.license=mit --delete kv.draft\n"
-        "  coffer set model.mcf --checksum                     # sums for 'check --full'\n",
+        "  coffer set model.mcf --checksum                     # checksums for 'check --full'\n",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* get, for models: a tensor or some of its rows, or one of the texts that stand beside the tensors. */
+/* get for models: a tensor, some of its rows, or a value of the metadata. */
 #include "args.h"
 #include "base/buffer.h"
 #include "base/json_write.h"
@@ -14,10 +14,11 @@ static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetenso
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
-    { "as", 0, "KIND", "npy|safetensors|csv|raw", "how to write a tensor (by FILE's extension, else csv)" },
-    { "rows", 0, "A..B", NULL, "only these along the first dimension, B not included" },
-    { "dequantize", 0, NULL, NULL, "values as float32, decoded where they are quantized" },
-    { "force", 'f', NULL, NULL, "replace an output that exists" },
+    { "as", 0, "KIND", "npy|safetensors|csv|raw", "output format of a tensor",
+      "by the extension of FILE, else csv" },
+    { "rows", 0, "A..B", NULL, "only rows A to B of the first dimension, without B" },
+    { "dequantize", 0, NULL, NULL, "write float32; quantized tensors are decoded" },
+    { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { 0 },
 };
 
@@ -39,7 +40,7 @@ static coffer__tensor_as as_of_extension(const char *output)
     return COFFER__TENSOR_CSV;
 }
 
-/* What is written of each element; false after a message. */
+/* Chooses the output type; false after a message. */
 static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffer_tensor *tensor)
 {
     bool plain = coffer_dtype_size(tensor->dtype) > 0;
@@ -51,8 +52,8 @@ static bool choose_type(coffer__tensor_out *out, const get_job *job, const coffe
     out->dtype = coffer__tensor_written_as(out->as, tensor->dtype);
     if (plain || (raw && !rows))
         return true;
-    cli_usage(job->args, "%s is %s: --dequantize gives its values as float32%s", job->name,
-              coffer_tensor_dtype_name(tensor), rows ? "" : ", --as raw the bytes as they are");
+    cli_usage(job->args, "%s is %s: use --dequantize for float32%s", job->name,
+              coffer_tensor_dtype_name(tensor), rows ? "" : ", --as raw for the stored bytes");
     return false;
 }
 
@@ -84,7 +85,8 @@ static int get_tensor(const get_job *job, size_t index)
     if (!choose_type(&out, job, tensor) || !choose_rows(&out, job, tensor))
         return CLI_USAGE;
     if (out.as != COFFER__TENSOR_CSV && strcmp(out.path, "-") == 0 && term_is_terminal(stdout))
-        return cli_usage(job->args, "%s is nothing to look at: -o names a file for it", as_names[out.as]);
+        return cli_usage(job->args, "refusing to write binary %s to a terminal; use -o FILE or redirect",
+                         as_names[out.as]);
     term_progress_start(&bar, "writing", NULL);
     bar.amount = tensor->size;
     coffer_status status = coffer__tensor_write(&out, &bar.progress, &err);
@@ -94,7 +96,7 @@ static int get_tensor(const get_job *job, size_t index)
     return cli_fail_between(job->path, job->output, &err, NULL);
 }
 
-/* ---- What stands beside them ---- */
+/* ---- Metadata ---- */
 
 /* The child whose name begins the path and reaches farthest: names may hold dots themselves. */
 static const coffer_node *find_member(const coffer_node *map, const char **path)
@@ -157,8 +159,7 @@ static int fail_unknown(const get_job *job)
     }
     if (cli_is_near(job->name, best))
         return cli_usage(job->args, "no \"%s\" in %s; did you mean \"%s\"?", job->name, job->path, nearest);
-    return cli_usage(job->args,
-                     "no \"%s\" in %s; 'coffer ls' lists its tensors, 'coffer info' what else it says",
+    return cli_usage(job->args, "no \"%s\" in %s; 'coffer ls' lists its tensors, 'coffer info' its metadata",
                      job->name, job->path);
 }
 
@@ -181,7 +182,7 @@ static int get_metadata(const get_job *job)
     return result;
 }
 
-/* The files that a container carries with the model, byte for byte. False when there is none of that name. */
+/* Writes a file that is packed with the model. False when the model has no such file. */
 static bool get_section(int *result, const get_job *job)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -207,8 +208,8 @@ static int get_other(const get_job *job)
     int result;
     for (size_t i = 0; i < sizeof for_tensors / sizeof for_tensors[0]; i++)
         if (cli_has(job->args, for_tensors[i]))
-            return cli_usage(job->args, "--%s is for tensors, and there is none named \"%s\" in %s",
-                             for_tensors[i], job->name, job->path);
+            return cli_usage(job->args, "--%s is for tensors; %s is not a tensor of %s", for_tensors[i],
+                             job->name, job->path);
     return get_section(&result, job) ? result : get_metadata(job);
 }
 
@@ -218,14 +219,14 @@ static int run(const cli_args *args, coffer_source *src)
     coffer_error err = COFFER_ERROR_INIT;
     job.output = cli_value(args, "output");
     if (!job.name)
-        return cli_usage(args, "wants the name of a tensor; 'coffer ls %s' lists them", job.path);
+        return cli_usage(args, "no tensor name given; 'coffer ls %s' lists them", job.path);
     if (tensors_open(&job.set, job.path, src, &err) != COFFER_OK)
         return cli_fail(job.path, &err, NULL);
     size_t index = coffer_tensors_find(job.set, job.name);
     const char *shard = index != COFFER_INDEX_NONE ? coffer_tensors_at(job.set, index)->file : NULL;
     int status;
     if (job.output && shard && cli_same_file(job.output, shard))
-        status = cli_usage(args, "%s is read for it and cannot be the output too", shard);
+        status = cli_usage(args, "input and output are the same file: %s", shard);
     else
         status = shard ? get_tensor(&job, index) : get_other(&job);
     coffer_tensors_close(job.set);
@@ -236,10 +237,9 @@ const cli_format_verb cli_tensors_get = {
     .format = TENSORS_KINDS,
     .verb = "get",
     .options = options,
-    .examples =
-        "  coffer get model.mcf lm_head.weight -o head.npy          # numpy.load(\"head.npy\")\n"
-        "  coffer get model.gguf blk.0.attn_q.weight --dequantize --rows 0..16 -o rows.npy\n"
-        "  coffer get folder/ model.norm.weight                     # as text\n"
-        "  coffer get model.mcf config.json                         # a file that was packed with it\n",
+    .examples = "  coffer get model.mcf lm_head.weight -o head.npy          # numpy.load(\"head.npy\")\n"
+                "  coffer get model.gguf blk.0.attn_q.weight --dequantize --rows 0..16 -o rows.npy\n"
+                "  coffer get folder/ model.norm.weight                     # as text\n"
+                "  coffer get model.mcf config.json                         # a file packed with the model\n",
     .run = run,
 };

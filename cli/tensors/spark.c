@@ -7,7 +7,7 @@ const char *spark_draw(spark_text out, const uint64_t histogram[SPARK_BINS])
     static const char *const heights[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     enum { HEIGHTS = sizeof heights / sizeof heights[0], MERGED = SPARK_BINS / SPARK_COLUMNS };
     double columns[SPARK_COLUMNS] = { 0.0 }, fullest = 0.0;
-    char *at = out, *end = out; /* behind the last column that is not empty */
+    char *at = out, *end = out; /* after the last column that is not empty */
     for (int i = 0; i < SPARK_BINS; i++)
         columns[i / MERGED] += (double)histogram[i];
     for (int i = 0; i < SPARK_COLUMNS; i++)

@@ -13,11 +13,11 @@
 
 static const cli_option options[] = {
     { "include", 0, "GLOB", NULL, "only tensors whose name matches" },
-    { "exclude", 0, "GLOB", NULL, "no tensors whose name matches" },
+    { "exclude", 0, "GLOB", NULL, "leave out tensors whose name matches" },
     { "sort", 0, "KEY", "name|elements|min|max|mean|std|zeros|nan|inf|outliers",
-      "order of the lines, names from a to z, numbers with the largest first" },
-    { "top", 'n', "K", NULL, "only the first K; 0 shows all" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
+      "sort key; names ascending, numbers descending", "name" },
+    { "top", 'n', "K", NULL, "number of tensors to show; 0 = all", "0" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
     { 0 },
 };
@@ -235,7 +235,7 @@ static int print(const stats_job *job, uint64_t top)
     int status = CLI_OK;
     if (!cli_has(job->args, "json")) {
         if (job->count == 0)
-            puts("no tensor is selected");
+            puts("no tensors selected");
         else
             print_table(job, shown);
         return CLI_OK;

@@ -13,11 +13,11 @@ typedef struct quantize_job {
     const char *input, *output; /* output : NULL in a dry run that names none */
     coffer_mcf_quantize_rule *rules;
     const char **globs; /* of the rules that have one, then those of --include and --exclude */
-    char *texts;        /* where the globs of the rules stand */
+    char *texts;        /* memory of the globs of the rules */
     coffer_mcf_quantize_opts opts;
 } quantize_job;
 
-/* ---- What is asked for ---- */
+/* ---- Arguments ---- */
 
 /* "k4", or "GLOB=k4"; the glob goes to `text`, which has room for it. */
 static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args *args, const char *value)
@@ -26,9 +26,9 @@ static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args 
     coffer_dtype dtype = coffer_dtype_by_name(name);
     bool keep = strcmp(name, "keep") == 0;
     if (!keep && !coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
-        return cli_usage(args,
-                         "--type %s: \"%s\" is none of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
-                         value, name);
+        return cli_usage(
+            args, "--type %s: \"%s\" must be one of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
+            value, name);
     *out = (coffer_mcf_quantize_rule)COFFER_MCF_QUANTIZE_RULE_INIT;
     out->dtype = keep ? COFFER_DTYPE_NONE : dtype;
     if (equals) {
@@ -96,7 +96,7 @@ static int parse(quantize_job *job)
         !cli_real(&opts->target_bpw, args, "target-bpw", 0.0) || !parse_clip(&opts->percentile, args))
         return CLI_USAGE;
     if (cli_has(args, "target-bpw") && !(opts->target_bpw > 0))
-        return cli_usage(args, "--target-bpw %s: it takes a number above 0", cli_value(args, "target-bpw"));
+        return cli_usage(args, "--target-bpw %s: must be a number above 0", cli_value(args, "target-bpw"));
     opts->method = (coffer_quant_method)cli_choice(args, "method", COFFER_QUANT_FIT);
     opts->activations = cli_choice(args, "domain", 0) == 1;
     opts->weights = cli_value(args, "weights");
@@ -112,14 +112,14 @@ static int parse(quantize_job *job)
     job->input = cli_operand(args, 0);
     job->output = cli_operand(args, 1);
     if (!job->output && !opts->dry_run)
-        return cli_usage(args, "where to? name the model to write, or add --dry-run");
+        return cli_usage(args, "no output file given; name one or add --dry-run");
     if (!opts->rule_count && !cli_has(args, "target-bpw"))
-        return cli_usage(args, "to what? say --type k4, --type 'GLOB=q8' for some of the tensors, or "
+        return cli_usage(args, "no type given; use --type k4, --type 'GLOB=q8' for some of the tensors, or "
                                "--target-bpw 4.5");
     return CLI_OK;
 }
 
-/* ---- What came out ---- */
+/* ---- Results ---- */
 
 static void print_number(term_table *table, int digits, const coffer_node *node)
 {
@@ -176,10 +176,10 @@ static int fail(const quantize_job *job, const coffer_error *err)
     if (job->opts.weights && err->subject == COFFER_SUBJECT_OTHER)
         return cli_fail(NULL, err,
                         coffer__is_about_file(err->status)
-                            ? "importances are numbers for the columns of tensors, found by tensor name"
+                            ? "importances are vectors with a number for each column, found by tensor name"
                             : NULL);
     if (err->status == COFFER_E_BAD_VALUE && !job->opts.nan_to_zero)
-        return cli_fail(job->input, err, "--nan zero takes such numbers for 0");
+        return cli_fail(job->input, err, "--nan zero replaces such numbers by 0");
     return cli_fail_between(job->input, job->output, err, NULL);
 }
 
@@ -223,28 +223,29 @@ static int run(const cli_args *args)
 
 static const cli_option options[] = {
     { "type", 't', "[GLOB=]TYPE", NULL,
-      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16 or keep; may be given again, the last that matches "
-      "counts" },
+      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16 or keep; repeatable, the last match "
+      "applies" },
     { "method", 0, "NAME", "fit|absmax|exact",
-      "how scales are found: the least error, the first program's "
-      "way, everything tried (fit)" },
+      "how scales are chosen: least error found, as the first program does, or the "
+      "optimum (slow)",
+      "fit" },
     { "weights", 'w', "FILE", NULL,
-      "how much each column counts: .npy for all tensors, .npz or safetensors by name, or an imatrix" },
-    { "target-bpw", 0, "X", NULL, "choose a type for each tensor, so that all have X bits per weight" },
-    { "domain", 0, "WHAT", "weights|activations", "int8 and int4: around 0, or with a zero point (weights)" },
-    { "clip", 0, "minmax|P", NULL,
-      "int8 and int4: what lies beyond the P-th percentile is cut off (minmax)" },
-    { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; may be given again" },
-    { "exclude", 0, "GLOB", NULL, "tensors whose name matches are copied; may be given again" },
-    { "requantize", 0, NULL, NULL, "tensors that are quantized already too, instead of copying them" },
-    { "nan", 0, "WHAT", "error|zero", "what NaN and infinities are: an error, or 0 (error)" },
-    { "dry-run", 'n', NULL, NULL, "show what would come out and write nothing" },
-    { "align", 0, "SIZE", "64|4K|2M", "where tensors start: multiples of this (64)" },
-    { "no-dedup", 0, NULL, NULL, "write equal tensors again instead of once" },
-    { "no-checksums", 0, NULL, NULL, "leave out the sums that 'check --full' compares" },
-    { "name", 0, "NAME", NULL, "the model's name (that of the folder or file)" },
-    { "threads", 0, "N", NULL, "use N threads (one per core)" },
-    { "force", 'f', NULL, NULL, "replace OUT if it exists" },
+      "importance of each column: .npy for all tensors, .npz or safetensors by name, or an imatrix" },
+    { "target-bpw", 0, "X", NULL, "choose a type for each tensor for an average of X bits per weight" },
+    { "domain", 0, "WHAT", "weights|activations", "int8 and int4: symmetric, or with a zero point",
+      "weights" },
+    { "clip", 0, "minmax|P", NULL, "int8 and int4: clip beyond the P-th percentile", "minmax" },
+    { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; repeatable" },
+    { "exclude", 0, "GLOB", NULL, "copy tensors whose name matches; repeatable" },
+    { "requantize", 0, NULL, NULL, "also quantize tensors that are already quantized" },
+    { "nan", 0, "WHAT", "error|zero", "treat NaN and infinities as an error or as 0", "error" },
+    { "dry-run", 'n', NULL, NULL, "report the result without writing it" },
+    { "align", 0, "SIZE", "64|4K|2M", "alignment of tensors in bytes", "64" },
+    { "no-dedup", 0, NULL, NULL, "store equal tensors again instead of sharing them" },
+    { "no-checksums", 0, NULL, NULL, "write no checksums for 'check --full'" },
+    { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    { "force", 'f', NULL, NULL, "overwrite an existing OUT" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
       "bits_per_weight" },
@@ -257,15 +258,14 @@ const cli_verb cli_verb_quantize = {
     .summary = "store the weights of a model in 2 to 8 bits",
     .group = CLI_GROUP_CONVERT,
     .description =
-        "Writes IN, a folder or file of tensors, as a model container in which float tensors of two "
-        "dimensions "
-        "have fewer bits; everything else is copied. For each tensor it shows the bits per weight, and how "
-        "far the numbers are from what they were: the ratio of signal to noise, and the largest difference. "
-        "OUT appears whole or not at all.",
+        "Writes IN, a folder or file of tensors, as an MCF file in which two-dimensional float tensors have "
+        "fewer bits; everything else is copied. For each tensor it shows the bits per weight, the "
+        "signal-to-noise ratio and the largest error. "
+        "OUT is complete or does not exist.",
     .examples = "  coffer quantize folder/ small.mcf --type k4\n"
                 "  coffer quantize model.safetensors small.mcf --type k4 --type '*embed*=q8' --type "
                 "'*lm_head*=keep'\n"
-                "  coffer quantize model.gguf --type k3 --dry-run          # how good it would be\n"
+                "  coffer quantize model.gguf --type k3 --dry-run          # report the quality only\n"
                 "  coffer quantize folder/ small.mcf --target-bpw 4.5      # the best types for the size\n"
                 "  coffer quantize folder/ small.mcf --type k3 --weights imatrix.gguf\n",
     .options = options,

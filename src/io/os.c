@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -126,6 +127,11 @@ int coffer__os_unlink(const char *path)
 ssize_t coffer__os_read_link(const char *path, char *out, size_t size)
 {
     return readlink(path, out, size);
+}
+
+char *coffer__os_real_path(const char *path)
+{
+    return realpath(path, NULL);
 }
 
 int coffer__os_stat(const char *path, struct stat *out)

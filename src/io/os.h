@@ -37,6 +37,8 @@ int coffer__os_link(const char *from, const char *to);
 int coffer__os_unlink(const char *path);
 ssize_t coffer__os_read_link(const char *path, char *out, size_t size); /* no NUL is added */
 int coffer__os_stat(const char *path, struct stat *out);
+/* The absolute path without links and dots (free); NULL on failure. */
+char *coffer__os_real_path(const char *path);
 int coffer__os_fstat(int fd, struct stat *out);
 int coffer__os_chmod(int fd, mode_t mode);
 int coffer__os_chown(int fd, uid_t owner, gid_t group);

@@ -68,9 +68,9 @@ typedef struct coffer__quant_layout {
     uint64_t size; /* of the payload */
 } coffer__quant_layout;
 
-/* Where everything lies in a tensor of that type and shape. activations : int8 and int4 with a zero point.
- * COFFER_E_BAD_VALUE when the type cannot have the shape or activations, COFFER_E_SIZE_MISMATCH when the
- * payload does not fit into 64 bits. No elements, no payload. */
+/* Computes the layout of a tensor of that type and shape. activations : int8 and int4 with a zero point.
+ * COFFER_E_BAD_VALUE when the type does not allow the shape or activations, COFFER_E_SIZE_MISMATCH when
+ * the payload does not fit into 64 bits. A tensor without elements has an empty payload. */
 coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, uint32_t rank,
                                  const uint64_t *dims, bool activations, coffer_error *err);
 
@@ -122,7 +122,7 @@ extern const coffer__quant_kernels coffer__quant_reference;
 extern const coffer__quant_kernels coffer__quant_avx2;
 extern const coffer__quant_kernels coffer__quant_avx512;
 extern const coffer__quant_kernels coffer__quant_neon;
-/* What a block's codes are multiplied with. */
+/* The factor of a block's codes. */
 float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool supers);
 /* Of int8 and int4. Weights have no zero point; taking 0 away changes no code. */
 float coffer__quant_whole_scale(const coffer__quant_run *run);

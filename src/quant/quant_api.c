@@ -32,7 +32,7 @@ coffer_status coffer__quant_take_payload(coffer__quant_layout *out, const coffer
     if (tensor->size < out->size)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a %s payload of %" PRIu64 " rows of %" PRIu64 " columns has %" PRIu64
-                            " bytes, only %zu are there",
+                            " bytes, only %zu were given",
                             coffer_dtype_name(tensor->dtype), tensor->rows, tensor->cols, out->size,
                             tensor->size);
     return COFFER_OK;
@@ -56,8 +56,8 @@ coffer_status coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant
         return status;
     if (first > layout.rows || count > layout.rows - first)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " rows from %" PRIu64 " on, the tensor has %" PRIu64, count, first,
-                            layout.rows);
+                            "%" PRIu64 " rows starting at %" PRIu64 " requested, the tensor has %" PRIu64,
+                            count, first, layout.rows);
     switch (as) {
     case COFFER_DTYPE_F32:
         coffer__quant_decode_rows(out, &layout, tensor->payload, first, count);
@@ -106,7 +106,8 @@ coffer_status coffer_quant_encode(void *payload, const coffer_quant_tensor *tens
         return status;
     if (layout.type->family == COFFER__QUANT_WHOLE)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "%s has one scale for a whole tensor", coffer_dtype_name(tensor->dtype));
+                            "%s has a single scale per tensor and cannot be encoded by rows",
+                            coffer_dtype_name(tensor->dtype));
     if ((status = check_values(values, &layout, err)) ||
         (status = check_weights(options.weights, layout.cols, err)))
         return status;

@@ -47,7 +47,7 @@ typedef struct coffer__quant_block {
     float weights[COFFER__QUANT_BLOCK];
 } coffer__quant_block;
 
-/* What shares a scale: a block of a q* type, or the eight of a super of a k* type. */
+/* A unit shares a scale: a block of a q* type, or the eight blocks of a super of a k* type. */
 typedef struct coffer__quant_unit {
     uint16_t scale;                           /* f16 */
     uint8_t subs[COFFER__QUANT_SUPER_BLOCKS]; /* k* */
@@ -60,7 +60,7 @@ void coffer__quant_absmax(coffer__quant_unit *out, const coffer__quant_type *typ
 void coffer__quant_exact(coffer__quant_unit *out, const coffer__quant_type *type,
                          const coffer__quant_block *blocks);
 
-/* Sixteen blocks side by side, so that a vector holds the same element of each. */
+/* Sixteen blocks interleaved, so that a vector has one element of each. */
 #define COFFER__QUANT_LANES 16
 
 typedef struct coffer__quant_lanes {

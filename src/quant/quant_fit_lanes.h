@@ -131,9 +131,9 @@ HERE floats largest_magnitudes(const coffer__quant_lanes *lanes)
     return most;
 }
 
-/* What is tried. An `end` is what the largest magnitude of a block becomes: past the largest code it is cut
- * off, which pays when codes are few. The counts are the least that come within 0.2 % (q*) and 1 % (k*) of
- * the exact optimum on Gaussian, Laplace and Student data. */
+/* The grid of scales. An `end` is the code of the largest magnitude of a block: beyond the largest code it
+ * is clipped, which pays for types with few codes. The counts are the smallest that come within 0.2 % (q*)
+ * and 1 % (k*) of the exact optimum on Gaussian, Laplace and Student data. */
 typedef struct fit_grid {
     float first_end, last_end;
     size_t ends;
@@ -245,8 +245,8 @@ HERE uint16_t step_half(float scale, int step)
     return (uint16_t)(half < 0 ? 0 : half > 0x7BFF ? 0x7BFF : half);
 }
 
-/* What `absmax` holds for a scale: f16 with the mantissa cut off. With it among what is tried, a fit never
- * misses by more. */
+/* The scale of `absmax`: f16 with a truncated mantissa. Since it is one of the candidates, fit is never
+ * worse. */
 HERE floats cut_to_halves(floats scale)
 {
     floats cut = (floats)((ints)scale & ~0x1FFF);
@@ -280,7 +280,7 @@ HERE void fit_blocks(coffer__quant_fitted *out, const coffer__quant_lanes *lanes
 
 #define SUPER_LANES COFFER__QUANT_SUPER_BLOCKS
 
-/* What is held for each super, in every lane of it. */
+/* State of each super, repeated in each of its lanes. */
 typedef struct super_choice {
     floats super, sub; /* as numbers */
     floats error;      /* of the block */
@@ -368,7 +368,7 @@ HERE floats refit_super(const coffer__quant_lanes *lanes, const super_choice *at
     return sum_of_supers(products) * inverse(sum_of_supers(squares));
 }
 
-/* What `absmax` chooses. */
+/* The choice of `absmax`. */
 HERE super_choice plain_choice(const coffer__quant_lanes *lanes, float largest, bool weighted)
 {
     floats scale = largest_magnitudes(lanes) / largest, super = most_of_supers(scale);

@@ -87,12 +87,12 @@ coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, 
     coffer__quant_layout layout = { .type = coffer__quant_find_type(dtype) };
     const char *name = coffer_dtype_name(dtype);
     if (!layout.type)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is no quantized type", name);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is not a quantized type", name);
     if (layout.type->family != COFFER__QUANT_WHOLE && rank != 2)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "a %s tensor has 2 dimensions, not %" PRIu32, name, rank);
     if (layout.type->family != COFFER__QUANT_WHOLE && activations)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is for weights alone", name);
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "%s is for weights only", name);
     bool fits = fold_shape(&layout, rank, dims);
     if (fits && layout.rows && layout.cols)
         fits = measure_regions(&layout, activations) && place_regions(&layout);

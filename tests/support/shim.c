@@ -245,6 +245,11 @@ WRAPPED(int, os_stat, const char *path, struct stat *out)
     return fails(ME, EVERY) ? -1 : __real_coffer__os_stat(path, out);
 }
 
+WRAPPED(char *, os_real_path, const char *path)
+{
+    return fails(ME, EVERY) ? NULL : __real_coffer__os_real_path(path);
+}
+
 WRAPPED(int, os_fstat, int fd, struct stat *out)
 {
     return fails(ME, EVERY) ? -1 : __real_coffer__os_fstat(fd, out);

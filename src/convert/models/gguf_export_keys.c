@@ -84,7 +84,7 @@ static coffer_status put_f32(gguf_export *of, const char *prefix, const char *na
 
 /* ---- The table ---- */
 
-/* The key of the table that holds a GGUF key, with its type or without; NULL when there is none. */
+/* The table key for a GGUF key, with or without its type; NULL when the table has no such key. */
 static const coffer_mcf_kv *find_kept(const gguf_export *of, const char *prefix, const char *name)
 {
     size_t prefix_len = strlen(prefix), name_len = strlen(name), skip = strlen(COFFER__GGUF_KEY);
@@ -122,7 +122,7 @@ static coffer_status put_json(gguf_export *of, const char *name, const char *typ
     size_t name_len = (size_t)(type - 1 - name);
     if (kv->type != COFFER_MCF_KV_STRING)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                            "the key \"%s\" of ModelInfo is to hold JSON, and is a number", kv->key);
+                            "the key \"%s\" of ModelInfo must contain JSON, but is a number", kv->key);
     coffer_status status = note(of, "", name, name_len, err);
     if (status)
         return status;
@@ -192,7 +192,7 @@ static coffer_status put_names(gguf_export *of, coffer_error *err)
     return status;
 }
 
-/* Those that hold the model's structure are made anew by whoever reads the file back. */
+/* Sections with the structure of the model are rebuilt when the file is converted back. */
 static bool is_kept(uint32_t type)
 {
     return type != COFFER_MCF_MODEL_INFO && type != COFFER_MCF_QUANT_INFO &&
@@ -222,9 +222,9 @@ static coffer_status put_sections(gguf_export *of, coffer_error *err)
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Everything ---- */
 
-/* What the model is called in GGUF: what it came with, else its family. */
+/* The architecture name for GGUF: the original one, else that of the family. */
 static const char *find_arch(const gguf_export *of)
 {
     const coffer_mcf_kv *kept = find_kept(of, "", "general.architecture");

@@ -132,8 +132,8 @@ coffer_status coffer__gguf_to_json(coffer__buffer *json, coffer__buffer *type, c
         else
             write_number(&writer, &cursor, item);
         if (cursor.failed)
-            status = coffer__fail(err, COFFER_E_CHANGED, key->offset, "%s has changed while it was read",
-                                  key->name);
+            status =
+                coffer__fail(err, COFFER_E_CHANGED, key->offset, "%s changed while it was read", key->name);
     }
     coffer__buffer_printf(type, array ? "[%s]" : "%s", shown_type(item, hex));
     coffer__free(bytes);
@@ -144,7 +144,7 @@ coffer_status coffer__gguf_to_json(coffer__buffer *json, coffer__buffer *type, c
 
 /* ---- From JSON ---- */
 
-/* A type by its name; false when there is none. */
+/* Finds a type by name; false when it is unknown. */
 static bool find_type(uint32_t *out, bool *hex, const char *name, size_t len)
 {
     *hex = len == 5 && memcmp(name, "bytes", 5) == 0;
@@ -161,7 +161,8 @@ static bool find_type(uint32_t *out, bool *hex, const char *name, size_t len)
 
 static coffer_status fail_value(const char *type, coffer_error *err)
 {
-    return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "the JSON is no value of type %s", type);
+    return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "the JSON is not a value of type %s",
+                        type);
 }
 
 static bool hex_digit(uint8_t *out, char digit)
@@ -282,7 +283,7 @@ coffer_status coffer__gguf_from_json(coffer__buffer *out, const char *type, size
         return put_items(out, type + 1, type_len - 2, value, 1, err);
     }
     if (!find_type(&number, &hex, type, type_len) || number == COFFER__GGUF_ARRAY)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%.*s\" is no type of GGUF values",
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%.*s\" is not a GGUF value type",
                             (int)(type_len < 40 ? type_len : 40), type);
     coffer__gguf_put_integer(out, COFFER__GGUF_U32, number);
     return put_scalar(out, number, hex, value) ? COFFER_OK : fail_value(coffer__gguf_value_name(number), err);

@@ -68,13 +68,13 @@ static coffer_status read_text(char **out, size_t *len, const coffer__gguf *gguf
 
 /* ---- Keys ---- */
 
-/* Of a type that the table of ModelInfo has too. */
+/* A type that the table of ModelInfo has as well. */
 static bool is_plain(const coffer__gguf_key *key)
 {
     return key->type == COFFER__GGUF_U32 || key->type == COFFER__GGUF_F32 || key->type == COFFER__GGUF_STRING;
 }
 
-/* As JSON, with the type behind the name. */
+/* As JSON, with the type after the name. */
 static coffer_status keep_json(gguf_import *import, const coffer__gguf_key *key, coffer_error *err)
 {
     coffer__buffer json = COFFER__BUFFER_INIT, name = COFFER__BUFFER_INIT;
@@ -219,14 +219,14 @@ static bool is_of_arch(const gguf_import *import, const char *name, const char *
     return len && strncmp(name, import->arch, len) == 0 && strcmp(name + len, rest) == 0;
 }
 
-/* ---- What came from a model ---- */
+/* ---- Keys that were converted from MCF ---- */
 
 static bool begins(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The section that a key stands for, of those that are files; 0 for other keys. */
+/* The section type for a key that contains a file; 0 for other keys. */
 static uint32_t section_of(const coffer__gguf_key *key)
 {
     if (key->type != COFFER__GGUF_STRING || !begins(key->name, COFFER__GGUF_FROM_SECTION))
@@ -255,7 +255,7 @@ static coffer_status add_section(gguf_import *import, const coffer__gguf_key *ke
     return COFFER_OK;
 }
 
-/* Keys that config.json gives are made anew from it. */
+/* Keys derived from config.json are derived again. */
 static coffer_status restore_kv(gguf_import *import, const coffer__gguf_key *key, coffer_error *err)
 {
     const char *name = key->name + strlen(COFFER__GGUF_FROM_KV);
@@ -282,7 +282,7 @@ static bool is_kv(const coffer__gguf_key *key)
            !begins(name, COFFER__GGUF_KEY) && !begins(name, COFFER__MCF_DTYPE_KEY);
 }
 
-/* ---- All of it ---- */
+/* ---- Everything ---- */
 
 static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, coffer_error *err)
 {
@@ -326,12 +326,11 @@ static coffer_status check_split(const coffer__gguf *gguf, coffer_error *err)
     coffer__free(bytes);
     if (parts < 2)
         return COFFER_OK;
-    return coffer__fail(
-        err, COFFER_E_UNSUPPORTED, key->offset,
-        "a part of a model that is split into %u files: join them with llama-gguf-split --merge", parts);
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, key->offset,
+                        "the model is split into %u files: join them with llama-gguf-split --merge", parts);
 }
 
-/* What no key says, but others tell. */
+/* Fields without a key of their own, derived from other keys. */
 static void fill_gaps(gguf_import *import)
 {
     coffer_mcf_model_info *info = &import->pack->info.info;

@@ -30,9 +30,9 @@ typedef struct coffer__gguf_field {
 extern const coffer__gguf_field coffer__gguf_fields[];
 extern const size_t coffer__gguf_field_count;
 
-/* Adds what the file says to the pack: fields and keys to its ModelInfo, the sections that came from a model.
- * The name of the model is taken over unless the options give one. COFFER_E_UNSUPPORTED for a part of a split
- * model. */
+/* Adds the metadata of the file to the pack: fields and keys to its ModelInfo, and the sections that came
+ * from an MCF file. The model keeps its name unless the options give one. COFFER_E_UNSUPPORTED for a part
+ * of a split model. */
 coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err);
 
 /* Appends the keys that say what the model says, and counts them. quantized : there are blocks among the

@@ -85,7 +85,7 @@ coffer_status coffer__mcf_info_finish(const coffer_mcf_model_info **out, coffer_
         qsort(info->kvs, info->count, sizeof *info->kvs, by_key);
     for (size_t i = 1; i < info->count; i++) {
         if (strcmp(info->kvs[i - 1].key, info->kvs[i].key) == 0)
-            return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE, "the key \"%s\" is there twice",
+            return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE, "duplicate key \"%s\"",
                                 info->kvs[i].key);
     }
     info->info.model_name = info->model_name;

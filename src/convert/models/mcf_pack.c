@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "convert/models/gguf_model_info.h"
 #include "convert/tensors/gguf_tensors.h"
+#include "io/os.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pac
     coffer_dtype cast = pack->opts.cast;
     if (cast != COFFER_DTYPE_NONE && cast != COFFER_DTYPE_F16 && cast != COFFER_DTYPE_BF16)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is nothing to cast to: f16 or bf16", coffer_dtype_name(cast));
+                            "cannot cast to %s: must be f16 or bf16", coffer_dtype_name(cast));
     pack->limits = coffer__limits(pack->opts.limits);
     return COFFER_OK;
 }
@@ -57,7 +58,7 @@ coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *s
     return gguf ? coffer__gguf_to_pack(pack, gguf, err) : COFFER_OK;
 }
 
-/* The last part of a path, without the slashes behind it; "" for the root. */
+/* The last part of a path, without trailing slashes; "" for the root. */
 static const char *last_part(size_t *len, const char *path)
 {
     *len = strlen(path);
@@ -92,8 +93,8 @@ coffer_status coffer__mcf_pack_name(coffer__mcf_pack *pack, const char *path, bo
     const char *name = last_part(&len, path);
     if (!is_folder)
         return coffer__mcf_info_set_name(&pack->info.model_name, name, without_extension(name, len), err);
-    /* "." and ".." have a name when seen from outside. */
-    char *real = strspn(name, ".") >= len ? realpath(path, NULL) : NULL;
+    /* "." and ".." have a name only in their absolute path. */
+    char *real = strspn(name, ".") >= len ? coffer__os_real_path(path) : NULL;
     if (real)
         name = last_part(&len, real);
     coffer_status status = coffer__mcf_info_set_name(&pack->info.model_name, name, len, err);

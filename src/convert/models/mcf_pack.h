@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "convert/models/mcf_info.h"
 #include "convert/tensors/tensor_selection.h"
+#include "convert/tensors/tensor_stream.h"
 
 /* A file that becomes a section. */
 typedef struct coffer__mcf_resource {
@@ -14,21 +15,26 @@ typedef struct coffer__mcf_resource {
     size_t len;
 } coffer__mcf_resource;
 
+/* Writes the payload of a tensor that was begun. position : of the tensor in the selection. */
+typedef coffer_status (*coffer__mcf_put_tensor)(void *context, const coffer__chosen_tensor *chosen,
+                                                size_t position, coffer__tensor_stream *stream,
+                                                coffer_mcf_writer *writer, coffer_error *err);
+
 typedef struct coffer__mcf_pack {
     coffer_tensors **sets;
     size_t set_count, set_capacity;
     coffer__mcf_resource *resources;
     size_t resource_count, resource_capacity;
-    char *chat_template; /* of chat_template.jinja; NULL when there is none */
+    char *chat_template; /* of chat_template.jinja; NULL when the folder has none */
     size_t chat_template_len;
     char *chat_template_path;
     coffer__mcf_info info;
     bool has_info;             /* a model that is packed again brought its own */
     coffer_mcf_pack_opts opts; /* all members there */
     coffer_limits limits;
-    const char *also_read; /* a file besides, that cannot be the output either; NULL = none */
-    struct coffer__quantize_job
-        *quantize; /* writes the tensors that are chosen for it; NULL = there are none */
+    const char *also_read;             /* a file besides, that cannot be the output either; NULL = none */
+    coffer__mcf_put_tensor put_tensor; /* for the tensors whose `quantize` is set; may be NULL when none is */
+    void *put_context;
 } coffer__mcf_pack;
 
 coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pack_opts *opts,
@@ -37,15 +43,15 @@ coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pac
 void coffer__mcf_pack_free(coffer__mcf_pack *pack);
 /* A folder, a file of tensors, or one of the files that become a section. (mcf_pack_inputs.c) */
 coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *path, coffer_error *err);
-/* A set that is open; the pack owns it from here on, also when this fails. Takes over what a GGUF file says
- * beside its tensors. */
+/* Adds an open set, which the pack owns from now on, also on failure. Also takes the metadata of a GGUF
+ * file. */
 coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *set, coffer_error *err);
-/* The model's name: what the options say, else what the folder is called, or the file without its extension.
- */
+/* Sets the model name: from the options, else the name of the folder, or of the file without its
+ * extension. */
 coffer_status coffer__mcf_pack_name(coffer__mcf_pack *pack, const char *path, bool is_folder,
                                     coffer_error *err);
-/* tokenizer_config.json with the chat template in it (coffer__buffer_free). config : its text, NULL when
- * there is none. (mcf_pack_template.c) */
+/* tokenizer_config.json with the chat template in it (coffer__buffer_free). config : the file, or NULL.
+ * (mcf_pack_template.c) */
 coffer_status coffer__mcf_pack_fold(coffer__buffer *out, const coffer__mcf_resource *config,
                                     const char *chat_template, size_t template_len,
                                     const coffer_limits *limits, coffer_error *err);

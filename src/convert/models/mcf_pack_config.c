@@ -1,4 +1,4 @@
-/* What a Hugging Face config.json says about a model, as ModelInfo. */
+/* Fills a ModelInfo from the config.json of a Hugging Face model. */
 #include "base/fail.h"
 #include "base/json.h"
 #include "convert/models/mcf_info.h"
@@ -22,7 +22,7 @@ static const coffer__json_value *look_up(const hf_config *config, const char *ke
     return value && value->kind != COFFER__JSON_NULL ? value : NULL;
 }
 
-/* 0 for what is no number that fits: a field of ModelInfo is a help, not a promise. */
+/* 0 for anything but a number in range: the fields of ModelInfo are only informative. */
 static uint32_t number_of(const hf_config *config, const char *key)
 {
     double value;
@@ -104,7 +104,7 @@ static coffer_status take_names(coffer__mcf_info *info, const hf_config *config,
         info->info.arch = coffer__mcf_arch_of(type);
         status = coffer__mcf_info_add_text(info, "hf.model_type", "", type, strlen(type), err);
     }
-    /* A path on somebody's machine is no model. */
+    /* A local path does not name a model. */
     if (!status && origin && *origin && origin[0] != '/' && origin[0] != '.' && origin[0] != '~' &&
         !strchr(origin, '\\'))
         status = coffer__mcf_info_set_name(&info->base_model, origin, strlen(origin), err);

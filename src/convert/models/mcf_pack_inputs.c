@@ -1,4 +1,4 @@
-/* What is packed: the tensors of a folder or a file, and the files beside them that become sections. */
+/* The inputs of a pack: the tensors of a folder or file, and the files next to them that become sections. */
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -160,7 +160,7 @@ static bool is_made_anew(uint32_t type)
            type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY;
 }
 
-/* Those of the kinds that are there already stay behind. */
+/* Sections of types that the pack already has are skipped. */
 static coffer_status take_sections(coffer__mcf_pack *pack, const coffer_mcf *model, const char *path,
                                    coffer_error *err)
 {
@@ -179,7 +179,7 @@ static coffer_status take_sections(coffer__mcf_pack *pack, const coffer_mcf *mod
 
 static coffer_status take_kv(coffer__mcf_info *info, const coffer_mcf_kv *kv, coffer_error *err)
 {
-    /* Which tensors have another type than it seems is said again for those that are chosen. */
+    /* The keys with true types are written again for the chosen tensors. */
     if (strncmp(kv->key, COFFER__MCF_DTYPE_KEY, sizeof COFFER__MCF_DTYPE_KEY - 1) == 0)
         return COFFER_OK;
     switch (kv->type) {
@@ -236,7 +236,7 @@ coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *pat
     if (status || taken)
         return status;
     opts.limits = &pack->limits;
-    /* Pages of a mapping would count as memory of ours. */
+    /* Pages of a mapping would count as our memory. */
     opts.access = COFFER_ACCESS_READ;
     status = coffer_tensors_open_path(&set, path, &opts, err);
     if (!status)

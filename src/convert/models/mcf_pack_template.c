@@ -64,7 +64,7 @@ static bool write_sorted(coffer__json_writer *writer, const coffer__json_value *
     return done;
 }
 
-/* These characters stand nowhere in JSON but in texts. */
+/* These characters occur in JSON only inside strings. */
 static void escape(coffer__buffer *out, const coffer__buffer *json)
 {
     for (size_t i = 0; i < json->len; i++) {

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/models/mcf_stand_in.h"
-#include "convert/quantize/quantize.h"
 #include "convert/tensors/mcf_tensors.h"
 #include "convert/tensors/tensor_stream.h"
 #include "io/os.h"
@@ -25,7 +24,7 @@ static bool is_same_file(const struct stat *out, const char *path)
 static coffer_status fail_same(const char *path, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "%s is read for it and cannot be the output too", path);
+                        "input and output are the same file: %s", path);
 }
 
 coffer_status coffer__mcf_pack_check_output(const char *out_path, const coffer__mcf_pack *pack,
@@ -84,7 +83,7 @@ static bool is_usual(const coffer__safetensors_metadata *metadata)
            strcmp(metadata->items[0].text, COFFER__MCF_USUAL_TEXT) == 0;
 }
 
-/* Of several sets, what the first that says something says. */
+/* The metadata of the first set that has any. */
 static coffer_status add_metadata(coffer__mcf_pack *pack, coffer_error *err)
 {
     const coffer__safetensors_metadata *found = NULL;
@@ -103,7 +102,7 @@ static coffer_status add_metadata(coffer__mcf_pack *pack, coffer_error *err)
     return status;
 }
 
-/* Whether MCF holds the type as it is. */
+/* True when MCF supports the type directly. */
 static bool is_native(coffer_dtype dtype)
 {
     return coffer_mcf_dtype_code(dtype) != 0;
@@ -120,7 +119,7 @@ static coffer_status add_types(coffer__mcf_pack *pack, const coffer__selection *
         const coffer__mcf_stand_in *stand_in = coffer__mcf_stand_in_for(chosen->dtype, tensor->type_name);
         if (!stand_in)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                                "%s: \"%s\" is %s, which a model cannot hold", tensor->file, tensor->name,
+                                "%s: \"%s\" is %s, which MCF does not support", tensor->file, tensor->name,
                                 tensor->type_name);
         status = coffer__mcf_info_add_text(&pack->info, COFFER__MCF_DTYPE_KEY, tensor->name, stand_in->name,
                                            strlen(stand_in->name), err);
@@ -253,8 +252,7 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     return status;
 }
 
-/* The index stands before the payloads: of a download that breaks off, the tensors that are whole are known.
- */
+/* The index is written before the payloads, so that complete tensors of a partial download can be found. */
 static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__selection *selection,
                                    coffer_error *err)
 {
@@ -266,7 +264,7 @@ static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__sele
     }
     if (selection->count > UINT32_MAX || dims > UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%zu tensors with %" PRIu64 " dimensions are more than a model can hold",
+                            "%zu tensors with %" PRIu64 " dimensions exceed the limits of MCF",
                             selection->count, dims);
     return coffer_mcf_writer_reserve_index(writer, (uint32_t)selection->count, (uint32_t)dims, name_bytes,
                                            err);
@@ -285,7 +283,7 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
         else if (!status && chosen->quantize)
-            status = coffer__quantize_put(pack->quantize, chosen, i, stream, writer, err);
+            status = pack->put_tensor(pack->put_context, chosen, i, stream, writer, err);
         else if (!status)
             status = coffer__tensor_stream_run(stream, chosen, put, writer, err);
         if (!status)
@@ -295,7 +293,7 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Everything ---- */
 
 coffer_status coffer__mcf_pack_choose(coffer__selection *out, const coffer__mcf_pack *pack, coffer_error *err)
 {

@@ -55,7 +55,7 @@ static coffer_dtype widened(coffer_dtype dtype)
     }
 }
 
-/* The block type that holds a tensor's codes and scales as they are; 0 when there is none. */
+/* The GGUF block type with the same codes and scales; 0 when GGUF has none. */
 static uint32_t block_type_of(const coffer_tensor *tensor, coffer_dtype cast)
 {
     if (cast != COFFER_DTYPE_NONE || tensor->rank != 2 || tensor->dims[1] % COFFER__QUANT_BLOCK != 0)
@@ -73,7 +73,7 @@ static coffer_status plan_tensor(export_tensor *out, coffer__chosen_tensor *chos
     if (tensor->rank > COFFER__GGUF_MAX_RANK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "\"%s\" has %" PRIu32
-                            " dimensions, GGUF has at most %d: leave it out with --exclude",
+                            " dimensions, GGUF allows at most %d: leave it out with --exclude",
                             tensor->name, tensor->rank, COFFER__GGUF_MAX_RANK);
     if (blocks) {
         out->type = coffer__gguf_find_type(blocks);
@@ -88,9 +88,10 @@ static coffer_status plan_tensor(export_tensor *out, coffer__chosen_tensor *chos
     }
     out->type = coffer__gguf_type_for(dtype);
     if (!out->type)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "\"%s\" is %s, which GGUF does not have: cast it, or leave it out with --exclude",
-                            tensor->name, tensor->type_name);
+        return coffer__fail(
+            err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+            "\"%s\" is %s, which GGUF does not support: cast it, or leave it out with --exclude",
+            tensor->name, tensor->type_name);
     if (!coffer__mul_u64(&out->size, tensor->elements, out->type->bytes))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "\"%s\" has %" PRIu64 " elements, too many", tensor->name, tensor->elements);
@@ -113,7 +114,7 @@ static coffer_status plan(gguf_job *of, coffer_error *err)
         of->quantized |= tensor->repacked;
         if (!coffer__add_u64(&end, end, tensor->size) || !coffer__align_up(&end, end, COFFER__GGUF_ALIGNMENT))
             status = coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                                  "the tensors take more than 64 bits can count");
+                                  "the size of the tensors does not fit into 64 bits");
     }
     return status;
 }
@@ -125,7 +126,7 @@ static coffer_status check_output(const gguf_job *of, coffer_error *err)
     if (coffer__os_stat(in_path, &in) == 0 && coffer__os_stat(of->job->out_path, &out) == 0 &&
         in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is read for it and cannot be the output too", in_path);
+                            "input and output are the same file: %s", in_path);
     return COFFER_OK;
 }
 

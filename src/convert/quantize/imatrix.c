@@ -36,13 +36,13 @@ static coffer_status take_number(uint32_t *out, reading *of, const char *what, u
     *out = coffer__load_u32(bytes);
     if (*out > most)
         return coffer__fail(err, COFFER_E_BAD_VALUE, of->at,
-                            "%" PRIu32 " is no %s of an importance matrix, %" PRIu32 " is the most", *out,
-                            what, most);
+                            "%" PRIu32 " is not a valid %s of an importance matrix, the maximum is %" PRIu32,
+                            *out, what, most);
     of->at += sizeof bytes;
     return COFFER_OK;
 }
 
-/* A length of something that lies in the file. */
+/* A length of something inside the file. */
 static coffer_status take_length(uint32_t *out, reading *of, const char *what, uint64_t item,
                                  coffer_error *err)
 {
@@ -95,7 +95,7 @@ out:
     return status;
 }
 
-/* What may stand behind the entries. Of files without a magic, it is the last chance to see what they are. */
+/* The optional data after the entries. Without a magic, this is the last chance to detect other files. */
 static coffer_status take_end(reading *of, coffer_error *err)
 {
     uint32_t number = 0, len = 0;

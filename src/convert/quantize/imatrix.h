@@ -15,7 +15,7 @@
 
 /* The old layout as a set of vectors. */
 extern const coffer__tensor_reader coffer__tensors_imatrix;
-/* What the vector has to be divided by; 0 when nothing was counted. */
+/* The divisor of the vector; 0 when nothing was counted. */
 uint32_t coffer__imatrix_calls(const coffer_tensors *set, size_t tensor);
 
 #endif

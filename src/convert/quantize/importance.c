@@ -47,8 +47,9 @@ static coffer_status open_set(coffer__importance *of, const coffer_limits *limit
         return COFFER_OK;
     if (err)
         *err = failure;
-    return coffer__fail_other(
-        err, coffer__fail_prefix(err, status, "neither vectors nor an importance matrix"), of->path);
+    return coffer__fail_other(err,
+                              coffer__fail_prefix(err, status, "not vectors and not an importance matrix"),
+                              of->path);
 }
 
 coffer_status coffer__importance_open(coffer__importance **out, const char *path, const coffer_limits *limits,
@@ -138,7 +139,8 @@ static coffer_status read_divisor(double *out, const coffer__importance *of, con
                             "\"%s\" has sums and no " COFFER__IMATRIX_COUNTS, name);
     if (coffer_tensors_at(of->set, counts)->elements != 1)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "\"%s\" has %" PRIu64 " counts, one belongs to a tensor of two dimensions", name, coffer_tensors_at(of->set, counts)->elements);
+                            "\"%s\" has %" PRIu64 " counts, one belongs to a tensor of two dimensions", name,
+                            coffer_tensors_at(of->set, counts)->elements);
     coffer_status status = coffer_tensors_read_as(&count, COFFER_DTYPE_F64, of->set, counts, 0, 1, err);
     *out = count > 0 ? count : 0;
     return status;
@@ -166,8 +168,8 @@ static coffer_status read_vector(float **out, const coffer__importance *importan
     uint64_t elements = coffer_tensors_at(importance->set, vector)->elements;
     if (elements != columns || !coffer__to_size(&count, columns))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " importances for \"%s\", which has %" PRIu64 " columns", elements, name,
-                            columns);
+                            "%" PRIu64 " importances for \"%s\", which has %" PRIu64 " columns", elements,
+                            name, columns);
     coffer_status status = read_divisor(&divisor, importance, name, vector, err);
     if (status || divisor == 0)
         return status;

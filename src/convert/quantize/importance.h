@@ -1,4 +1,4 @@
-/* How much the columns of tensors count: vectors from a file, found by the names of the tensors. */
+/* The importance of the columns of tensors: vectors from a file, found by tensor name. */
 #ifndef COFFER_CONVERT_IMPORTANCE_H
 #define COFFER_CONVERT_IMPORTANCE_H
 
@@ -14,10 +14,11 @@ void coffer__importance_close(coffer__importance *importance);
 /* The file's name without its folder. */
 const char *coffer__importance_source(const coffer__importance *importance);
 
-/* Whether there is a vector for a tensor: of its name, or of its name without ".weight". */
+/* True when the file has a vector for the tensor, by its name or its name without ".weight". */
 bool coffer__importance_has(const coffer__importance *importance, const char *name);
-/* The vector, a number for each column (coffer__free); NULL when there is none, or nothing was counted.
- * COFFER_E_SIZE_MISMATCH when it has another length, COFFER_E_BAD_VALUE for one below 0 or not finite. */
+/* The vector, a number for each column (coffer__free); NULL when the file has none, or nothing was
+ * counted. COFFER_E_SIZE_MISMATCH when it has another length, COFFER_E_BAD_VALUE for numbers below 0 or
+ * not finite. */
 coffer_status coffer__importance_read(float **out, const coffer__importance *importance, const char *name,
                                       uint64_t columns, coffer_error *err);
 

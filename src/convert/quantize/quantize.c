@@ -21,15 +21,15 @@ static coffer_status check_rule(const coffer_mcf_quantize_rule *rule, const coff
     const coffer__quant_type *type = coffer__quant_find_type(rule->dtype);
     if (!type && rule->dtype != COFFER_DTYPE_NONE && rule->dtype != COFFER_DTYPE_F16 &&
         rule->dtype != COFFER_DTYPE_BF16)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s is nothing to quantize to", coffer_dtype_name(rule->dtype));
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "cannot quantize to %s",
+                            coffer_dtype_name(rule->dtype));
     if (type && type->family != COFFER__QUANT_WHOLE && opts->activations)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s is for weights: activations are int8 or int4",
                             coffer_dtype_name(rule->dtype));
     if (!rule->glob && opts->target_bpw > 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s for all tensors, and a target that chooses types: it is one or the other",
+                            "%s for all tensors contradicts a target, which chooses the types",
                             rule->dtype ? coffer_dtype_name(rule->dtype) : "keep");
     return COFFER_OK;
 }
@@ -38,11 +38,11 @@ static coffer_status check_numbers(const coffer_mcf_quantize_opts *opts, coffer_
 {
     if (opts->method != COFFER_QUANT_FIT && opts->method != COFFER_QUANT_ABSMAX &&
         opts->method != COFFER_QUANT_EXACT)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "there is no method %d",
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "unknown method %d",
                             (int)opts->method);
     if (!(opts->target_bpw >= 0) || isinf(opts->target_bpw))
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%g bits per weight",
-                            opts->target_bpw);
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "invalid target of %g bits per weight", opts->target_bpw);
     if (opts->target_bpw > 0 && opts->activations)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a target chooses types for weights, not for activations");
@@ -51,7 +51,7 @@ static coffer_status check_numbers(const coffer_mcf_quantize_opts *opts, coffer_
                             "a percentile of %g is not between 50 and 100", opts->percentile);
     if (opts->weights && opts->method == COFFER_QUANT_ABSMAX)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "absmax looks at no importance: weights are for fit and exact");
+                            "absmax ignores importances: use weights with fit or exact");
     return COFFER_OK;
 }
 
@@ -106,7 +106,7 @@ static coffer_status find_whole(coffer__quantize_job *job, coffer__quantize_task
         status = coffer__tensor_workers_new(&job->workers, job->opts.threads, NULL, 0, err);
     if (!status)
         status = coffer__quantize_find_whole(&task->whole, task, job->opts.percentile, job->workers, err);
-    task->method = COFFER__QUANT_ABSMAX; /* the scale is what the bounds say */
+    task->method = COFFER__QUANT_ABSMAX; /* the bounds determine the scale */
     return status;
 }
 
@@ -127,10 +127,11 @@ static coffer_status note(const coffer__quantize_job *job, const coffer__quantiz
     return status ? status : coffer_mcf_writer_set_quality(writer, &quality, err);
 }
 
-coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
-                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
-                                   coffer_error *err)
+/* writer : NULL = only measure. */
+static coffer_status put_tensor(void *context, const coffer__chosen_tensor *chosen, size_t position,
+                                coffer__tensor_stream *stream, coffer_mcf_writer *writer, coffer_error *err)
 {
+    coffer__quantize_job *job = context;
     coffer__quantize_result *result = &job->results[position];
     coffer__quantize_task task;
     float *weights = NULL;
@@ -194,13 +195,13 @@ static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *
                                                      pack->opts.progress, total, err);
     for (size_t i = 0; !status && i < selection->count; i++) {
         if (selection->items[i].quantize)
-            status = coffer__quantize_put(job, &selection->items[i], i, stream, NULL, err);
+            status = put_tensor(job, &selection->items[i], i, stream, NULL, err);
     }
     coffer__tensor_stream_free(stream);
     return status;
 }
 
-/* ---- What came out ---- */
+/* ---- Results ---- */
 
 static double bits_of(uint64_t size, uint64_t elements)
 {
@@ -262,8 +263,8 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
         (status = open_importance(&job, err)) || (status = coffer__mcf_pack_choose(&selection, &pack, err)))
         goto out;
     if (pack.set_count == 0) {
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "%s: there are no tensors in it", in_path);
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s contains no tensors",
+                              in_path);
         goto out;
     }
     job.results = coffer__calloc(selection.count ? selection.count : 1, sizeof *job.results);
@@ -273,7 +274,8 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
     }
     if ((status = plan(&job, &selection, &pack, err)))
         goto out;
-    pack.quantize = &job;
+    pack.put_tensor = put_tensor;
+    pack.put_context = &job;
     status = job.opts.dry_run ? measure(&job, &pack, &selection, err)
                               : coffer__mcf_pack_write_chosen(out_path, &pack, &selection, err);
     if (!status && out) {

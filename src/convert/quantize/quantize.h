@@ -10,7 +10,7 @@
 #include "convert/tensors/tensor_stream.h"
 #include "quant/quant_encode.h"
 
-/* What came out of one tensor. */
+/* The result for one tensor. */
 typedef struct coffer__quantize_result {
     coffer__comparison error; /* of the tensor with what can be decoded again */
     double weighted;          /* squared error, each column counted by its importance */
@@ -23,7 +23,7 @@ typedef struct coffer__quantize_whole {
     float min_clip, max_clip;
 } coffer__quantize_whole;
 
-/* What is done to a tensor. */
+/* The work on one tensor. */
 typedef struct coffer__quantize_task {
     const coffer__chosen_tensor *chosen;
     const coffer__quant_type *type;
@@ -54,7 +54,7 @@ void coffer__quantize_result_merge(coffer__quantize_result *into, const coffer__
 
 /* ---- quantize_tensor.c: all bands of a tensor ---- */
 
-/* writer : where the tensor was begun; NULL = only the result counts. */
+/* writer : where the tensor was begun; NULL = only measure. */
 coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer__quantize_task *task,
                                       coffer__tensor_stream *stream, coffer_mcf_writer *writer,
                                       coffer_error *err);
@@ -75,21 +75,17 @@ typedef struct coffer__quantize_job {
     coffer__tensor_workers *workers;  /* made when first needed */
 } coffer__quantize_job;
 
-/* What is to be done to a tensor. weights : what the task has of the kind (coffer__free). */
+/* Prepares the work on a tensor. weights : those of the task, owned by the caller (coffer__free). */
 coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
                                         const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
                                         coffer_error *err);
-/* A tensor that the selection wants quantized; position : in the selection. */
-coffer_status coffer__quantize_put(coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
-                                   size_t position, coffer__tensor_stream *stream, coffer_mcf_writer *writer,
-                                   coffer_error *err);
 
 /* ---- quantize_plan.c: which type for which tensor ---- */
 
 /* The rule that applies to a tensor; NULL when none does. */
 const coffer_mcf_quantize_rule *coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts,
                                                           const char *name);
-/* Whether a tensor has what a quantized type needs. */
+/* True when a tensor meets the requirements of a quantized type. */
 bool coffer__quantize_can(const coffer_mcf_quantize_opts *opts, const coffer__chosen_tensor *chosen);
 /* Sets what a chosen tensor becomes. */
 coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_mcf_quantize_opts *opts,

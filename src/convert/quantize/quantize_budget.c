@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Rows that stand for the tensor: so many places, so many elements at each of them or a single row. */
+/* The sample of a tensor: the number of places, and of elements at each of them (at least a row). */
 #define SAMPLES 16
 #define SAMPLE_ELEMENTS ((uint64_t)1 << 12)
 
-/* From few bits to many; the last is to leave the tensor as it is. */
+/* From few bits to many; the last one keeps the tensor unchanged. */
 static const coffer_dtype candidates[] = { COFFER_DTYPE_K2, COFFER_DTYPE_K3, COFFER_DTYPE_K4,
                                            COFFER_DTYPE_Q4, COFFER_DTYPE_K6, COFFER_DTYPE_Q8 };
 #define CANDIDATES (sizeof candidates / sizeof *candidates)
@@ -102,7 +102,7 @@ static coffer_status measure(double errors[CANDIDATES], const coffer__quantize_t
     return status;
 }
 
-/* ---- What can be had for how much ---- */
+/* ---- Error and size of each choice ---- */
 
 static int by_size(const void *left, const void *right)
 {
@@ -210,9 +210,9 @@ static coffer_status choose(tensor_options *tensors, size_t count, coffer__selec
     double bytes = opts->target_bpw / 8.0 * (double)elements;
     if ((double)least > bytes)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%g bits per weight cannot be had: with the smallest types it is %.3f",
-                            opts->target_bpw, 8.0 * (double)least / (double)elements);
-    /* A target beyond everything is not for a number of bytes to hold. */
+                            "%g bits per weight is too low: the smallest types take %.3f", opts->target_bpw,
+                            8.0 * (double)least / (double)elements);
+    /* Avoids overflow for absurdly large targets. */
     uint64_t left = bytes < 0x1p63 ? (uint64_t)bytes - least : UINT64_MAX;
     coffer_status status = spend(tensors, count, left, err);
     selection->bytes = fixed;

@@ -1,4 +1,4 @@
-/* Whether a quantized model is as near to its original as it says. */
+/* Compares a quantized model with its original. */
 #include "base/fail.h"
 #include "base/options.h"
 #include "base/report.h"
@@ -47,7 +47,7 @@ static void step(void *result, const void *context, uint64_t first, const coffer
 
 static const coffer__tensor_pass comparing = { sizeof(coffer__comparison), init, step, merge };
 
-/* ---- What is said of it ---- */
+/* ---- Comparison with the recorded error ---- */
 
 /* The rounding of a record of infinity, too. */
 static bool is_near(double recorded, double found, double tolerance)
@@ -60,14 +60,15 @@ static void judge(coffer_report *out, const coffer_tensor *tensor, const coffer_
 {
     double snr = coffer__comparison_snr(found);
     if (!is_near((double)said->snr_db, snr, SNR_TOLERANCE))
+        coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
+                           "\"%s\": the file records a signal-to-noise ratio of %.2f dB, compared with the "
+                           "original it is %.2f",
+                           tensor->name, (double)said->snr_db, snr);
+    if (!is_near((double)said->max_error, found->max_abs, ERROR_TOLERANCE * found->max_abs))
         coffer__report_add(
             out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
-            "\"%s\" is said to have %.2f dB of signal to noise, against its original it has %.2f",
-            tensor->name, (double)said->snr_db, snr);
-    if (!is_near((double)said->max_error, found->max_abs, ERROR_TOLERANCE * found->max_abs))
-        coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
-                           "\"%s\" is said to be off by %g at most, against its original it is by %g",
-                           tensor->name, (double)said->max_error, found->max_abs);
+            "\"%s\": the file records a largest error of %g, compared with the original it is %g",
+            tensor->name, (double)said->max_error, found->max_abs);
 }
 
 static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *workers,
@@ -96,7 +97,7 @@ static coffer_status check_tensor(coffer_report *out, coffer__tensor_workers *wo
     }
     if (coffer_dtype_is_complex(from->dtype)) {
         coffer__report_add(out, COFFER_E_INCONSISTENT, COFFER_ERROR, tensor->offset,
-                           "\"%s\" is of complex numbers in the original", tensor->name);
+                           "\"%s\" is complex in the original", tensor->name);
         return COFFER_OK;
     }
     coffer_status status = coffer__tensor_pass_run(&found, workers, &comparing, NULL, places, 2, err);
@@ -125,7 +126,7 @@ coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, co
         goto out;
     if (!has_quality(set)) {
         coffer__report_add(out, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "the file does not say what quantizing has cost: there is nothing to compare");
+                           "the file does not record quantization errors: nothing to compare");
         goto out;
     }
     for (size_t i = 0; i < coffer_tensors_count(set); i++)

@@ -1,4 +1,4 @@
-/* Which tensors are quantized, and to what: the rules of the caller, and what the types ask for. */
+/* Chooses the type of each tensor by the caller's rules and the requirements of the types. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/glob.h"
@@ -101,7 +101,7 @@ static coffer_status check_globs(const char *const *globs, size_t count, const c
             found++;
         if (globs[i] && found == selection->count)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "no tensor has a name that \"%s\" matches", globs[i]);
+                                "no tensor name matches \"%s\"", globs[i]);
     }
     return COFFER_OK;
 }

@@ -66,7 +66,7 @@ static coffer_status decode(float *out, const coffer_tensors *set, const coffer_
     const coffer__gguf_type *type = tensor->type;
     if (!type->decode)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, tensor->offset,
-                            "tensor \"%s\" is %s, which is not decoded: make another type of it with "
+                            "tensor \"%s\" is %s, which cannot be decoded: convert it with "
                             "llama-quantize --allow-requantize, or leave it out",
                             tensor->name, type->name);
     uint64_t offset = tensor->offset + first / type->elements * type->bytes;
@@ -108,7 +108,7 @@ static void describe_items(coffer_node *out, const char *name, coffer__cursor *c
     }
 }
 
-/* A vocabulary is no reading: its size, and a sum to tell it from another. */
+/* Vocabularies are too long to show: report size and checksum. */
 static void describe_long(coffer_node *out, const char *name, const uint8_t *bytes, size_t len,
                           const coffer__gguf_key *key)
 {

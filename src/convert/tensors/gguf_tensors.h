@@ -1,4 +1,4 @@
-/* The file behind a set of tensors. */
+/* The GGUF or MCF handle of a set of tensors. */
 #ifndef COFFER_CONVERT_GGUF_TENSORS_H
 #define COFFER_CONVERT_GGUF_TENSORS_H
 

@@ -1,12 +1,11 @@
-/* Counting numbers into even bins, and those that lie far out. Every instruction set gives the same counts.
- */
+/* Counts numbers into equal bins, and outliers. Every instruction set gives the same counts. */
 #ifndef COFFER_CONVERT_HISTOGRAM_H
 #define COFFER_CONVERT_HISTOGRAM_H
 
 #include "coffer/dtype.h"
 
 #define COFFER__HISTOGRAM_BINS 64
-/* What a kernel takes at a time. */
+/* Elements that a kernel processes at a time. */
 #define COFFER__HISTOGRAM_BLOCK 512
 
 typedef struct coffer__histogram {
@@ -21,7 +20,8 @@ typedef struct coffer__histogram_ruler {
 } coffer__histogram_ruler;
 
 coffer__histogram_ruler coffer__histogram_rule(double min, double max, double low, double high);
-/* Any plain type, complex ones by their magnitude. What is not finite is in no bin. count : below 2^32. */
+/* Accepts any plain type, complex numbers by magnitude. Numbers that are not finite are skipped. count :
+ * below 2^32. */
 void coffer__histogram_add(coffer__histogram *histogram, const coffer__histogram_ruler *ruler,
                            const void *elements, coffer_dtype dtype, size_t count);
 void coffer__histogram_merge(coffer__histogram *into, const coffer__histogram *from);

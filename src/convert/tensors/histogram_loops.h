@@ -13,7 +13,7 @@ typedef int32_t i32x8 __attribute__((vector_size(32)));
 typedef int64_t i64x8 __attribute__((vector_size(64)));
 typedef uint8_t u8x8 __attribute__((vector_size(8)));
 
-/* Vectors wider than the registers are no arguments of functions. */
+/* Vectors wider than the registers cannot be passed to functions. */
 #define TO_BINS(bins, finite) \
     __builtin_convertvector(((bins) & (finite)) | (COFFER__HISTOGRAM_BINS & ~(finite)), u8x8)
 

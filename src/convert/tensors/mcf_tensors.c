@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What the format calls its types, where that is more than our name in capitals. */
+/* The format's names of types, where they are not our names in capitals. */
 static const char *type_name(coffer_dtype dtype)
 {
     static const char *const names[COFFER_DTYPE_COUNT] = {
@@ -119,7 +119,7 @@ static coffer_status decode(float *out, const coffer_tensors *set, const coffer_
                             uint64_t first, uint64_t count, coffer_error *err)
 {
     uint64_t row = coffer_mcf_row_elements(coffer_mcf_tensor_at(set->state, entry->index));
-    if (row == 0) /* of a tensor that has elements: its shape cannot be read, and the call below says why */
+    if (row == 0) /* the shape cannot be read; the call below reports why */
         row = 1;
     if (entry->tensor.rank > 2)
         return decode_dense(out, set, entry, first, count, err);
@@ -141,7 +141,7 @@ static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
     }
 }
 
-/* The files in the model by their size and a sum: enough to tell them from others. */
+/* The files in the model by size and checksum. */
 static coffer_status describe_files(coffer_node *out, const coffer_mcf *model, coffer_error *err)
 {
     coffer_status status = COFFER_OK;

@@ -156,7 +156,7 @@ static coffer_status load_transposed(numpy_set *state, const coffer__npy *npy, c
     uint64_t size = npy->count * npy->item_size;
     if (size > state->max_memory / 2)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "\"%s\" is in the order of Fortran, and its %" PRIu64
+                            "\"%s\" is in Fortran order, and its %" PRIu64
                             " bytes are too many to transpose in memory",
                             name, size);
     uint8_t *in = coffer__malloc((size_t)size), *out = coffer__malloc((size_t)size);

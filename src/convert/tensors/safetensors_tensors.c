@@ -3,27 +3,50 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "convert/tensors/tensors.h"
 #include "io/file.h"
 #include "io/os.h"
 #include "io/source_private.h"
 #include "outside/models/safetensors.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static coffer_status new_state(coffer__safetensors_metadata **out, coffer_tensors *set, coffer_error *err)
+static coffer_status new_state(coffer_tensors *set, coffer_error *err)
 {
-    set->state = coffer__calloc(1, sizeof **out);
-    *out = set->state;
-    return *out ? COFFER_OK : coffer__fail_no_memory(err, sizeof **out);
+    set->state = coffer__calloc(1, sizeof(coffer__safetensors_metadata));
+    return set->state ? COFFER_OK : coffer__fail_no_memory(err, sizeof(coffer__safetensors_metadata));
+}
+
+static coffer_status take_tensor(void *context, const coffer__safetensors_tensor *from, coffer_error *err)
+{
+    coffer_tensors *set = context;
+    coffer_tensor tensor = {
+        .name = from->name,
+        .dtype = from->type->dtype,
+        .type_name = from->type->name,
+        .rank = from->rank,
+        .dims = from->dims,
+        .size = from->size,
+        .offset = from->offset,
+    };
+    return coffer__tensors_add(set, &tensor, from->name_len, set->count, err);
+}
+
+static coffer_status read_part(coffer_tensors *set, coffer_source *src, bool owned, coffer_error *err)
+{
+    coffer_status status = coffer__tensors_add_part(set, src, owned, err);
+    if (!status)
+        status = coffer__safetensors_read(set->state, src, &set->limits, take_tensor, set, err);
+    return status;
 }
 
 static coffer_status open_file(coffer_tensors *set, coffer_source *src, coffer_error *err)
 {
-    coffer__safetensors_metadata *metadata;
-    coffer_status status = new_state(&metadata, set, err);
-    return status ? status : coffer__safetensors_read(set, metadata, src, false, err);
+    coffer_status status = new_state(set, err);
+    return status ? status : read_part(set, src, false, err);
 }
 
 static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
@@ -59,19 +82,19 @@ static int by_shard(const void *left, const void *right)
     return order ? order : strcmp(a->key, b->key);
 }
 
-/* A shard lies beside the index: its name leads nowhere else. */
+/* Shards are in the folder of the index: their names must not lead elsewhere. */
 static coffer_status check_place(const coffer__json_value *value, coffer_error *err)
 {
     if (value->kind != COFFER__JSON_STRING)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                            "the shard of \"%s\" is no text in the index", value->key);
+                            "the shard of \"%s\" is not a string in the index", value->key);
     const char *name = value->as.string;
     bool plain = *name && strlen(name) == value->string_len && !strpbrk(name, "/\\") &&
                  strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
     if (!plain)
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                            "the index says that \"%s\" is in \"%s\", which is no name of a file beside it",
-                            value->key, name);
+                            "the index places \"%s\" in \"%s\", which is not a plain file name", value->key,
+                            name);
     return COFFER_OK;
 }
 
@@ -81,7 +104,8 @@ static coffer_status read_index(shard_index *out, coffer_source *src, const coff
     uint64_t size = coffer_source_size(src);
     size_t count = 0;
     if (size > limits->json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, 0, "an index of %llu bytes", (unsigned long long)size);
+        return coffer__fail(err, COFFER_E_LIMIT, 0, "the index has %" PRIu64 " bytes, the limit is %" PRIu64,
+                            size, limits->json_bytes);
     char *text = coffer__malloc((size_t)size + 1);
     if (!text)
         return coffer__fail_no_memory(err, size);
@@ -117,15 +141,16 @@ static coffer_status open_shard(coffer_tensors *set, const char *index_path, con
     opts.access = set->access;
     coffer__buffer_append(&path, index_path, coffer__file_folder_len(index_path));
     coffer__buffer_append(&path, name, strlen(name));
-    coffer_status status = path.failed ? coffer__fail_no_memory(&failure, path.len)
-                                       : coffer__source_open_other(&src, coffer__buffer_text(&path), &opts, &failure);
+    coffer_status status = path.failed
+                               ? coffer__fail_no_memory(&failure, path.len)
+                               : coffer__source_open_other(&src, coffer__buffer_text(&path), &opts, &failure);
     if (failure.system_error == ENOENT)
         status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                               "the index names the shard \"%s\", which does not exist", name);
     else if (status && err)
         *err = failure;
     coffer__buffer_free(&path);
-    return status ? status : coffer__safetensors_read(set, set->state, src, true, err);
+    return status ? status : read_part(set, src, true, err);
 }
 
 static int entry_by_name(const void *left, const void *right)
@@ -139,8 +164,7 @@ static int name_to_entry(const void *name, const void *entry)
     return strcmp(name, ((const coffer__tensor_entry *)entry)->tensor.name);
 }
 
-/* Opens a shard and holds the index to its word. More tensors in the shard than the index knows do no harm.
- */
+/* Opens a shard and checks that it contains what the index says. It may contain more. */
 static coffer_status take_shard(coffer_tensors *set, coffer_source *src,
                                 const coffer__json_value *const *places, size_t count, coffer_error *err)
 {
@@ -156,17 +180,16 @@ static coffer_status take_shard(coffer_tensors *set, coffer_source *src,
     for (size_t i = 0; i < count; i++) {
         if (!entry_count || !bsearch(places[i]->key, entries, entry_count, sizeof *entries, name_to_entry))
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                "the index says that \"%s\" is in \"%s\", where it is not", places[i]->key,
-                                shard);
+                                "the index places \"%s\" in \"%s\", which does not contain it",
+                                places[i]->key, shard);
     }
     return COFFER_OK;
 }
 
 static coffer_status open_index(coffer_tensors *set, coffer_source *src, coffer_error *err)
 {
-    coffer__safetensors_metadata *metadata;
     shard_index index = { 0 };
-    coffer_status status = new_state(&metadata, set, err);
+    coffer_status status = new_state(set, err);
     if (!status)
         status = read_index(&index, src, &set->limits, err);
     size_t count = status ? 0 : (size_t)index.map->as.count;

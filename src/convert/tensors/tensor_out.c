@@ -8,7 +8,7 @@
 #include "base/work.h"
 #include "io/sink.h"
 #include "outside/arrays/npy.h"
-#include "outside/models/safetensors_write.h"
+#include "outside/models/safetensors.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -225,7 +225,7 @@ coffer_status coffer__tensor_write(const coffer__tensor_out *job, const coffer_p
     written out = { .job = job, .tensor = tensor, .first = job->first * row, .count = job->row_count * row };
     if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == COFFER__TENSOR_NPY)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "tensor \"%s\" has %" PRIu32 " dimensions, an .npy file has at most %d",
+                            "tensor \"%s\" has %" PRIu32 " dimensions, an .npy file allows at most %d",
                             tensor->name, tensor->rank, COFFER__NPY_MAX_DIMENSIONS);
     out.dims = coffer__alloc_array((size_t)tensor->rank + 1, sizeof *out.dims);
     if (!out.dims)

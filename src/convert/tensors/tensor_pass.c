@@ -10,10 +10,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What is looked at in one go: it stays in the cache. A multiple of what sums are cut at. */
+/* Elements of a step: they fit into the cache. A multiple of the block size of sums. */
 #define STEP ((uint64_t)1 << 16)
 #define STEPS_IN_PIECE 16
-/* Pieces that are worked on before their results are merged and progress is told. */
+/* Pieces between two merges of results and reports of progress. */
 #define BATCH 256
 #define MAX_PLACES 2
 

@@ -82,8 +82,8 @@ static coffer_status check_include(const char *glob, const coffer_tensors *const
                 return COFFER_OK;
         }
     }
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "no tensor has a name that \"%s\" matches", glob);
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no tensor name matches \"%s\"",
+                        glob);
 }
 
 coffer_status coffer__selection_finish(coffer__selection *selection, const coffer_tensors *const *sets,
@@ -97,7 +97,7 @@ coffer_status coffer__selection_finish(coffer__selection *selection, const coffe
         return status;
     if (selection->count == 0 && (opts->include_count || opts->exclude_count))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "no tensor is left: what is included is excluded too");
+                            "no tensors left: everything included is also excluded");
     if (selection->count)
         qsort(selection->items, selection->count, sizeof *selection->items, by_name);
     for (size_t i = 1; i < selection->count; i++) {
@@ -124,7 +124,7 @@ coffer_status coffer__selection_cast(coffer_dtype *out, const char *text, coffer
     }
     if (cast != COFFER_DTYPE_F16 && cast != COFFER_DTYPE_BF16)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"%s\" is nothing to cast to: f16, bf16 or keep", text);
+                            "\"%s\" is not a type to cast to: must be f16, bf16 or keep", text);
     *out = cast;
     return COFFER_OK;
 }

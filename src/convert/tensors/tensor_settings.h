@@ -10,7 +10,7 @@
     { "cast", "TYPE", "convert floats of other types to this one", "keep|f16|bf16", "keep" }, \
         { "include", "GLOB", "only tensors whose name matches" },                             \
     {                                                                                         \
-        "exclude", "GLOB", "no tensors whose name matches"                                    \
+        "exclude", "GLOB", "leave out tensors whose name matches"                             \
     }
 
 typedef struct coffer__tensor_settings {

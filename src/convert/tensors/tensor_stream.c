@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/work.h"
 
 #include <inttypes.h>
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 const coffer_convert_option coffer__tensor_to_array_options[] = {
-    { "tensor", "NAME", "which one; may be left out when there is only one" },
+    { "tensor", "NAME", "name of the tensor; optional when there is only one" },
     { "rows", "A..B", "only these rows" },
     { NULL, NULL, NULL },
 };
@@ -20,10 +20,10 @@ static coffer_status choose_tensor(coffer__tensor_out *out, const coffer__conver
         out->index = coffer_tensors_find(out->set, name);
     if (name && out->index == SIZE_MAX)
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
-                            "there is no tensor \"%s\" among its %zu", name, coffer_tensors_count(out->set));
+                            "no tensor \"%s\" among the %zu tensors", name, coffer_tensors_count(out->set));
     if (!name && coffer_tensors_count(out->set) != 1)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "there are %zu tensors: the option \"tensor\" says which one is wanted",
+                            "the file has %zu tensors: choose one with the option \"tensor\"",
                             coffer_tensors_count(out->set));
     return COFFER_OK;
 }

@@ -1,4 +1,4 @@
-/* A set of tensors: sorted, looked up, read. Knows nothing of any kind of file. */
+/* A set of tensors: sorting, lookup, reading. Independent of the kind of file. */
 #include "convert/tensors/tensors.h"
 
 #include "base/array.h"
@@ -16,7 +16,7 @@
 /* Conversions go through a piece of this size, which stays in the cache. */
 #define PIECE ((size_t)1 << 16)
 
-/* ---- Filling ---- */
+/* ---- Construction ---- */
 
 coffer_status coffer__tensors_add_part(coffer_tensors *set, coffer_source *src, bool owned, coffer_error *err)
 {
@@ -116,8 +116,7 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
         const coffer_tensor *a = &set->entries[i - 1].tensor, *b = &set->entries[i].tensor;
         if (strcmp(a->name, b->name) == 0)
             return coffer__fail(err, COFFER_E_DUPLICATE, b->offset,
-                                "the tensor \"%s\" is there twice: in %s and in %s", a->name, a->file,
-                                b->file);
+                                "the tensor \"%s\" is in two files: %s and %s", a->name, a->file, b->file);
     }
     return COFFER_OK;
 }
@@ -139,7 +138,7 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
         coffer_tensors_close(set);
         return status;
     }
-    /* Only now: after a failure the source is the caller's again. */
+    /* Only now: after a failure the caller still owns the source. */
     set->opened = owned ? src : NULL;
     *out = set;
     return COFFER_OK;
@@ -163,7 +162,7 @@ void coffer_tensors_close(coffer_tensors *set)
     coffer__free(set);
 }
 
-/* ---- Asking ---- */
+/* ---- Lookup ---- */
 
 const char *coffer_tensors_kind(const coffer_tensors *set)
 {
@@ -218,13 +217,13 @@ static coffer_status check_range(const coffer_tensors *set, size_t tensor, uint6
 {
     if (tensor >= set->count)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "there is no tensor %zu, the set has %zu", tensor, set->count);
+                            "tensor %zu requested, the set has %zu", tensor, set->count);
     const coffer_tensor *of = &set->entries[tensor].tensor;
     uint64_t size = in_elements ? of->elements : of->size;
     if (coffer__range_fits(begin, len, size))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                        "%s %" PRIu64 " to %" PRIu64 " + %" PRIu64 " of \"%s\", which has %" PRIu64,
+                        "%s %" PRIu64 "..%" PRIu64 " + %" PRIu64 " of \"%s\" requested, it has %" PRIu64,
                         in_elements ? "elements" : "bytes", begin, begin, len, of->name, size);
 }
 

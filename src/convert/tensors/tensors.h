@@ -1,6 +1,6 @@
-/* A set of tensors from the inside. A kind of file is a reader: a row of the table in tensors_open.c, and the
- * functions below. Its `open` adds the tensors in any order; the set copies names and shapes, sorts, looks
- * up, converts. */
+/* The inside of a set of tensors. Each kind of file has a reader: a row of the table in tensors_open.c
+ * with the functions below. Its `open` adds the tensors in any order; the set copies names and shapes,
+ * sorts, looks up and converts. */
 #ifndef COFFER_CONVERT_TENSORS_H
 #define COFFER_CONVERT_TENSORS_H
 
@@ -21,7 +21,7 @@ typedef struct coffer__tensor_reader {
     /* Adds the file as a part (coffer__tensors_add_part) and its tensors; may set set->state. On failure
      * `close` is called all the same, for what state there is. */
     coffer_status (*open)(coffer_tensors *set, coffer_source *src, coffer_error *err);
-    /* Bytes of a payload; the range has been checked. NULL: they lie in the part, at the tensor's offset. */
+    /* Reads payload bytes; the range has been checked. NULL: they are in the part, at the tensor's offset. */
     coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
                           uint64_t begin, size_t len, coffer_error *err);
     /* `decode` knows types that have no number of ours, too. */
@@ -30,7 +30,7 @@ typedef struct coffer__tensor_reader {
      * whole rows, a row being the last dimension; the range has been checked. NULL: all are plain. */
     coffer_status (*decode)(float *out, const coffer_tensors *set, const coffer__tensor_entry *entry,
                             uint64_t first, uint64_t count, coffer_error *err);
-    /* Metadata into `out`, a map. NULL: there is none. Failures stick in the node. */
+    /* Adds the metadata to `out`, a map. NULL: the kind has no metadata. Failures stick in the node. */
     coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
     void (*close)(void *state); /* NULL and a NULL state allowed */
 } coffer__tensor_reader;
@@ -58,8 +58,8 @@ struct coffer_tensors {
 coffer_status coffer__tensors_add_part(coffer_tensors *set, coffer_source *src, bool owned,
                                        coffer_error *err);
 /* A tensor of the part that was added last. name, dims : copied (name_len bytes, not NUL-terminated; text
- * that is not UTF-8 or holds a NUL is COFFER_E_BAD_TEXT). type_name : must outlive the set. elements and file
- * are filled in. */
+ * that is not UTF-8 or contains a NUL is COFFER_E_BAD_TEXT). type_name : must outlive the set. elements and
+ * file are filled in. */
 coffer_status coffer__tensors_add(coffer_tensors *set, const coffer_tensor *tensor, size_t name_len,
                                   size_t index, coffer_error *err);
 /* The number of elements of a shape. COFFER_E_SIZE_MISMATCH when it does not fit into 64 bits. */
@@ -68,9 +68,9 @@ coffer_status coffer__tensors_elements(uint64_t *out, uint32_t rank, const uint6
 /* ---- For users inside the library ---- */
 
 const coffer__tensor_entry *coffer__tensors_entry(const coffer_tensors *set, size_t tensor);
-/* Whether a tensor that is not of a plain type can be read as numbers. */
+/* True when a tensor of a packed type can be decoded. */
 bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor);
-/* The file that holds the payload as it is, at tensor->offset; NULL when it does not stand in a file. */
+/* The file that contains the payload, at tensor->offset; NULL when the payload is not stored plainly. */
 coffer_source *coffer__tensors_place(const coffer_tensors *set, size_t tensor);
 
 /* Opens by a reader that the caller has chosen. opts : all members there. owned : src is closed with the set,
@@ -82,10 +82,14 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
 /* The reader for a kind of file; NULL when it has no tensors. */
 const coffer__tensor_reader *coffer__tensors_reader(const char *kind);
 
+struct coffer__safetensors_metadata;
+/* Of a set of safetensors; NULL when it is of another kind. */
+const struct coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set);
+
 /* The readers: mcf_tensors.c, safetensors_tensors.c, gguf_tensors.c, numpy_tensors.c. */
 extern const coffer__tensor_reader coffer__tensors_mcf;
 extern const coffer__tensor_reader coffer__tensors_safetensors;
-/* src is model.safetensors.index.json; the shards lie beside it. */
+/* src is model.safetensors.index.json; the shards are in the same folder. */
 extern const coffer__tensor_reader coffer__tensors_safetensors_index;
 extern const coffer__tensor_reader coffer__tensors_gguf;
 extern const coffer__tensor_reader coffer__tensors_npz;

@@ -152,9 +152,9 @@ static coffer_status check_payload(coffer_report *out, check_pass *pass, size_t 
         if (coffer_tensors_read(pass->chunk, pass->set, tensor, begin, len, &found))
             return coffer__report_take(out, COFFER_ERROR, &found, err);
         pass->done += len;
-        coffer_status step = coffer__progress_step(pass->progress, pass->done, pass->total, err);
-        if (step)
-            return step;
+        coffer_status status = coffer__progress_step(pass->progress, pass->done, pass->total, err);
+        if (status)
+            return status;
     }
     return COFFER_OK;
 }

@@ -255,7 +255,7 @@ static coffer_status compare_metadata(diff_job *job, coffer_error *err)
     return status;
 }
 
-/* ---- The whole ---- */
+/* ---- The file ---- */
 
 static void put_summary(coffer_node *out, const diff_job *job)
 {

@@ -1,4 +1,4 @@
-/* What a path or a file is: the reader for its kind. */
+/* Finds the reader for a path or file. */
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/options.h"
@@ -17,7 +17,7 @@ static const coffer__tensor_reader *const readers[] = {
 
 #define READER_COUNT (sizeof readers / sizeof *readers)
 
-/* What the folder of a model may call its tensors; the first that is there is taken. */
+/* File names of tensors in the folder of a model; the first existing one is used. */
 static const char *const folder_names[] = {
     "model.safetensors.index.json",
     "model.safetensors",
@@ -47,7 +47,7 @@ static coffer_status reader_for(const coffer__tensor_reader **out, coffer_source
     *out = coffer__tensors_reader(kind);
     return *out ? COFFER_OK
                 : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
-                               "a file of the kind %s has no tensors", kind);
+                               "%s files contain no tensors", kind);
 }
 
 static coffer_status open_file(coffer_tensors **out, const char *path, const coffer_tensors_open_opts *opts,

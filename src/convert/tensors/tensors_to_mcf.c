@@ -9,9 +9,9 @@
 const coffer_convert_option coffer__to_mcf_options[] = {
     COFFER__TENSOR_OPTIONS,
     { "align", "SIZE", "align tensors to SIZE: 64, 4096 or 2M", NULL, "64" },
-    { "no-dedup", NULL, "write equal tensors again instead of once" },
-    { "no-checksums", NULL, "leave the table of checksums out" },
-    { "model-name", "NAME", "the model's name (that of the file)" },
+    { "no-dedup", NULL, "store equal tensors again instead of sharing them" },
+    { "no-checksums", NULL, "write no checksums" },
+    { "model-name", "NAME", "name of the model", NULL, "that of the file" },
     { NULL, NULL, NULL },
 };
 
@@ -24,7 +24,7 @@ static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensor_set
         status = coffer__job_size(&align, job, "align", err);
     if (!status && align > UINT32_MAX)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "an alignment of %" PRIu64 " is more than 2 MiB", align);
+                              "alignment %" PRIu64 " exceeds 2 MiB", align);
     out->cast = settings->selection.cast;
     out->include = settings->selection.include;
     out->include_count = settings->selection.include_count;

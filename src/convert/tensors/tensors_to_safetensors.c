@@ -11,7 +11,7 @@
 #include "io/os.h"
 #include "io/sink.h"
 #include "io/source_private.h"
-#include "outside/models/safetensors_write.h"
+#include "outside/models/safetensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 const coffer_convert_option coffer__to_safetensors_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "shard-size", "SIZE", "files of at most SIZE (5GB, 500MiB), with an index beside them" },
+    { "shard-size", "SIZE", "files of at most SIZE (5GB, 500MiB), with an index next to them" },
     { NULL, NULL, NULL },
 };
 
@@ -153,13 +153,13 @@ static coffer_status check_outputs(tensor_export *of, coffer_error *err)
     bool in_is_file = coffer__os_stat(in, &in_st) == 0;
     if (of->shard_count > 1 && strcmp(of->job->out_path, "-") == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%zu shards do not go into one stream", of->shard_count);
+                            "cannot write %zu shards to one stream", of->shard_count);
     for (size_t i = 0; i < of->shard_count; i++) {
         bool is_there = coffer__os_stat(of->shards[i].path, &out_st) == 0;
         of->shards[i].is_new = !is_there;
         if (is_there && in_is_file && out_st.st_dev == in_st.st_dev && out_st.st_ino == in_st.st_ino)
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                                "%s is read for it and cannot be the output too", in);
+                                "input and output are the same file: %s", in);
     }
     return COFFER_OK;
 }
@@ -176,7 +176,8 @@ static coffer_status describe_entry(coffer__safetensors_entry *out, const coffer
             : coffer__safetensors_type_of(chosen->dtype);
     if (!type)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "\"%s\" is %s, which safetensors does not have", tensor->name, tensor->type_name);
+                            "\"%s\" is %s, which safetensors does not support", tensor->name,
+                            tensor->type_name);
     if (strcmp(tensor->name, COFFER__SAFETENSORS_METADATA) == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "a tensor cannot be called \"%s\" in safetensors", tensor->name);
@@ -197,7 +198,7 @@ static coffer_status make_header(coffer__buffer *out, const tensor_export *of, c
         status = coffer__fail_no_memory(err, out->len);
     if (!status && out->len - 8 > COFFER__SAFETENSORS_MAX_HEADER)
         status = coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                              "a header of %zu bytes is more than safetensors allows: --shard-size makes "
+                              "a header of %zu bytes exceeds the limit of safetensors: --shard-size writes "
                               "several files",
                               out->len);
     coffer__free(entries);

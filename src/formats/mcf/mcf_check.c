@@ -21,16 +21,15 @@ static void check_header(const coffer__mcf_checker *check)
                            "header says %llu bytes, file has %llu", (unsigned long long)says,
                            (unsigned long long)has);
     if (has < says)
-        coffer__report_add(
-            check->report, COFFER_E_TRUNCATED, COFFER_ERROR, has,
-            "the last %llu of %llu bytes are missing (repair keeps the tensors that are whole)",
-            (unsigned long long)(says - has), (unsigned long long)says);
+        coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, has,
+                           "the last %llu of %llu bytes are missing (repair keeps the complete tensors)",
+                           (unsigned long long)(says - has), (unsigned long long)says);
     if (unknown != 0)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, COFFER__MCF_FLAGS_AT,
-                           "flags that this program does not know: 0x%llx", (unsigned long long)unknown);
+                           "unknown flags: 0x%llx", (unsigned long long)unknown);
     if (check->header.section_count > 0 && check->header.directory % COFFER__MCF_SECTION_ALIGNMENT != 0)
         coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_NOTE, COFFER__MCF_DIRECTORY_AT,
-                           "the directory begins at %llu, no multiple of %d",
+                           "the directory begins at %llu, which is not a multiple of %d",
                            (unsigned long long)check->header.directory, COFFER__MCF_SECTION_ALIGNMENT);
 }
 
@@ -55,7 +54,7 @@ static coffer_status check_types(const coffer__mcf_checker *check, const coffer_
         in_order = in_order && sections[i - 1].type <= sections[i].type;
         if (sorted[i].type == sorted[i - 1].type && (i == 1 || sorted[i - 2].type != sorted[i].type))
             coffer__report_add(check->report, COFFER_E_DUPLICATE, COFFER_WARNING, check->header.directory,
-                               "%s stands twice in the directory; the first counts",
+                               "%s is in the directory twice; the first one applies",
                                coffer__mcf_section_label(sorted[i].type).text);
     }
     if (!in_order)
@@ -178,7 +177,7 @@ static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *er
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Everything ---- */
 
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type)
 {

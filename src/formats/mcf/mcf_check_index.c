@@ -34,9 +34,9 @@ static void check_alignment(const coffer__mcf_checker *check, size_t i, const co
         return;
     coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_ERROR,
                        coffer__mcf_entry_at(&check->index, i) + COFFER__MCF_ENTRY_OFFSET_AT,
-                       "tensor %s begins at %llu, no multiple of %d%s",
+                       "tensor %s begins at %llu, which is not a multiple of %d%s",
                        coffer__mcf_entry_name(&check->index, i).text, (unsigned long long)entry->offset,
-                       COFFER__MCF_PAYLOAD_ALIGNMENT, quantized ? "" : ", as the flags say");
+                       COFFER__MCF_PAYLOAD_ALIGNMENT, quantized ? "" : ", as the flags require");
 }
 
 static void check_entry(const coffer__mcf_checker *check, size_t i)
@@ -68,7 +68,7 @@ static void check_flag(const coffer__mcf_checker *check)
             continue;
         if (!(check->header.flags & COFFER__MCF_FLAG_ALIGNED64))
             coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR, COFFER__MCF_FLAGS_AT,
-                               "tensor %s is %s, but the flags do not say that payloads are 64-aligned",
+                               "tensor %s is %s, but the flag for 64-aligned payloads is not set",
                                coffer__mcf_entry_name(&check->index, i).text, coffer_dtype_name(dtype));
         return;
     }
@@ -91,7 +91,7 @@ static void check_sorted(const coffer__mcf_checker *check)
         if (compare(index, i - 1, i) > 0) {
             coffer__report_add(check->report, COFFER_E_NOT_SORTED, COFFER_ERROR,
                                coffer__mcf_entry_at(index, i),
-                               "the index says it is sorted, but tensor %s stands before %s",
+                               "the index is marked as sorted, but tensor %s is before %s",
                                coffer__mcf_entry_name(index, i - 1).text,
                                coffer__mcf_entry_name(index, i).text);
             return;
@@ -109,7 +109,7 @@ static coffer_status check_duplicates(const coffer__mcf_checker *check, coffer_e
     for (size_t i = 1; i < index->count && !coffer__report_full(check->report); i++) {
         if (coffer__mcf_index_entry(index, order[i]).name && compare(index, order[i - 1], order[i]) == 0)
             coffer__report_add(check->report, COFFER_E_DUPLICATE, COFFER_ERROR,
-                               coffer__mcf_entry_at(index, order[i]), "the name %s stands twice in the index",
+                               coffer__mcf_entry_at(index, order[i]), "the name %s is in the index twice",
                                coffer__mcf_entry_name(index, order[i]).text);
     }
     coffer__free(order);
@@ -157,8 +157,7 @@ static void check_tables(const coffer__mcf_checker *check)
     }
     if (index->flags & ~(COFFER__MCF_INDEX_SORTED | COFFER__MCF_INDEX_UTF8))
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE,
-                           index->base + COFFER__MCF_INDEX_FLAGS_AT,
-                           "TensorIndex has flags that this program does not know: 0x%lx",
+                           index->base + COFFER__MCF_INDEX_FLAGS_AT, "TensorIndex has unknown flags: 0x%lx",
                            (unsigned long)index->flags);
 }
 
@@ -268,7 +267,7 @@ coffer_status coffer__mcf_check_places(coffer__mcf_checker *check, coffer_error 
     }
     if (dead > 0)
         coffer__report_add(check->report, COFFER_E_TRAILING_BYTES, COFFER_NOTE, first_dead,
-                           "bytes that nothing refers to: %llu in %llu places (compact drops them)",
+                           "unreferenced bytes: %llu in %llu places (compact drops them)",
                            (unsigned long long)dead, (unsigned long long)places);
     coffer__free(spans);
     return COFFER_OK;

@@ -5,8 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/pool.h"
-#include "formats/mcf/mcf_scan.h"
+#include "base/work.h"
 
 #define FREE_OF_COST ((uint64_t)64 << 20)
 #define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */
@@ -27,8 +26,8 @@ static coffer__mcf_name name_in_chunk(const coffer__mcf_checker *check, uint64_t
     return none;
 }
 
-static void report_sums(const coffer__mcf_checker *check, const coffer__mcf_sums *said,
-                        const coffer__mcf_sums *found)
+static void report_sums(const coffer__mcf_checker *check, const coffer__chunk_sums *said,
+                        const coffer__chunk_sums *found)
 {
     uint64_t wrong = 0;
     for (size_t i = 0; i < said->count && !coffer__report_full(check->report); i++) {
@@ -47,7 +46,7 @@ static void report_sums(const coffer__mcf_checker *check, const coffer__mcf_sums
 
 static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer__mcf_sums said = { 0 }, found = { 0 };
+    coffer__chunk_sums said = { 0 }, found = { 0 };
     coffer_error wrong = COFFER_ERROR_INIT;
     const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
     coffer_status status = COFFER_OK;
@@ -61,13 +60,13 @@ static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *
                            "Checksums covers %llu bytes at %llu, which is not TensorData",
                            (unsigned long long)said.size, (unsigned long long)said.offset);
     if (check->opts->full || said.size <= FREE_OF_COST) {
-        status = coffer__mcf_sums_compute(&found, check->source, said.offset, said.size, check->opts->threads,
-                                          check->opts->progress, err);
+        coffer__work_opts options = { .threads = check->opts->threads, .progress = check->opts->progress };
+        status = coffer__chunk_sums_compute(&found, check->source, said.offset, said.size, &options, err);
         if (status == COFFER_OK)
             report_sums(check, &said, &found);
     }
-    coffer__mcf_sums_free(&said);
-    coffer__mcf_sums_free(&found);
+    coffer__chunk_sums_free(&said);
+    coffer__chunk_sums_free(&found);
     return status;
 }
 
@@ -138,16 +137,15 @@ static uint64_t collect(scanning *scan, const coffer__mcf_checker *check)
 
 static coffer_status scan_all(scanning *scan, coffer__pool *pool, coffer_error *err)
 {
-    const coffer_progress *progress = scan->check->opts->progress;
     uint64_t at_once = (uint64_t)PIECES_AT_ONCE * coffer__pool_threads(pool);
     coffer_status status = COFFER_OK;
     for (scan->first = 0; status == COFFER_OK && scan->first < scan->pieces; scan->first += at_once) {
         uint64_t left = scan->pieces - scan->first, n = left < at_once ? left : at_once;
         status = coffer__pool_run(pool, n, scan_piece, scan, err);
-        if (status == COFFER_OK && progress &&
-            progress->step(progress->context, (scan->first + n) * COFFER__MCF_SCAN_PIECE,
-                           scan->pieces * COFFER__MCF_SCAN_PIECE) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        if (!status)
+            status =
+                coffer__progress_step(scan->check->opts->progress, (scan->first + n) * COFFER__MCF_SCAN_PIECE,
+                                      scan->pieces * COFFER__MCF_SCAN_PIECE, err);
     }
     return status ? status : coffer_source_intact(scan->check->source, err);
 }
@@ -164,8 +162,7 @@ static void report_faults(const scanning *scan)
         [COFFER__MCF_FAULT_TAIL] = { COFFER_E_BAD_VALUE, COFFER_ERROR,
                                      "rows with codes other than 0 past their last column" },
         [COFFER__MCF_FAULT_SUB] = { COFFER_E_BAD_VALUE, COFFER_ERROR, "sub-scales over 63" },
-        [COFFER__MCF_FAULT_SCALE] = { COFFER_E_BAD_VALUE, COFFER_WARNING,
-                                      "scales that are no finite number" },
+        [COFFER__MCF_FAULT_SCALE] = { COFFER_E_BAD_VALUE, COFFER_WARNING, "scales that are not finite" },
         [COFFER__MCF_FAULT_PADDING] = { COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                                         "bytes between its regions that are not 0" },
         [COFFER__MCF_FAULT_HALF] = { COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,

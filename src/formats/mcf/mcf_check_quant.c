@@ -31,7 +31,7 @@ static void check_sizes(const coffer__mcf_checker *check, size_t number, coffer_
     if (record->block_size != implied.block_size || record->super_size != implied.super_size)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR,
                            place_of(check, number) + COFFER__MCF_QUANT_BLOCK_AT,
-                           "QuantInfo record %zu: %s with blocks of %u and %u, they are %u and %u", number,
+                           "QuantInfo record %zu: %s with blocks of %u and %u instead of %u and %u", number,
                            coffer_dtype_name(method), record->block_size, record->super_size,
                            implied.block_size, implied.super_size);
     if (record->domain > COFFER__MCF_DOMAIN_ACTIVATIONS ||
@@ -52,7 +52,7 @@ static void check_record(const coffer__mcf_checker *check, size_t number)
         check_sizes(check, number, method);
     if (record->tensor >= check->index.count) {
         coffer__report_add(check->report, COFFER_E_DANGLING_REFERENCE, COFFER_ERROR, place_of(check, number),
-                           "QuantInfo record %zu is about tensor %lu, there are %zu", number,
+                           "QuantInfo record %zu is for tensor %lu, the index has %zu", number,
                            (unsigned long)record->tensor, check->index.count);
         if (coffer_dtype_is_quantized(method))
             return;

@@ -27,7 +27,7 @@ static void describe_model_info(coffer_node *out, const coffer_mcf_model_info *i
     coffer__node_u64(map, "keys", info->kv_count, COFFER_UNIT_NONE);
 }
 
-/* A ModelInfo that cannot be read is said to be so, and the rest is described all the same. */
+/* A damaged ModelInfo is reported, and the rest is described anyway. */
 static coffer_status describe_model(coffer_node *out, const coffer_mcf *model, coffer_error *err)
 {
     const coffer_mcf_model_info *info;

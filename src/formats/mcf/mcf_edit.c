@@ -1,5 +1,5 @@
-/* Changing sections in place: what is new goes behind the end, then a new directory, then the header turns to
- * it, all under the rollback journal. Payloads never move. */
+/* Edits sections in place: appends new sections and a new directory, then switches the header to it, all
+ * under the rollback journal. Payloads never move. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/array.h"
@@ -8,7 +8,6 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mcf/mcf_model_fields.h"
 #include "io/journal.h"
 
 #include <stdlib.h>
@@ -83,7 +82,7 @@ static coffer_status put_change(coffer_mcf_editor *editor, change added, coffer_
     coffer_status status = COFFER_OK;
     if (editor->committed)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "the changes were committed; open the file again for others");
+                              "the changes are already committed; open the file again to make more");
     else if (!old)
         status = coffer__array_reserve_one(&editor->changes, &editor->capacity, editor->count,
                                            sizeof *editor->changes, err);
@@ -99,13 +98,13 @@ static coffer_status put_change(coffer_mcf_editor *editor, change added, coffer_
     return COFFER_OK;
 }
 
-/* What goes with the payloads is not changed piece by piece. */
+/* Sections that describe the payloads cannot be edited. */
 static coffer_status check_type(uint32_t type, bool removing, coffer_error *err)
 {
     if (type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_QUANT_INFO ||
         ((type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY) && !removing))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s belongs to the payloads: it cannot be edited",
+                            "%s belongs to the payloads and cannot be edited",
                             coffer__mcf_section_label(type).text);
     return COFFER_OK;
 }
@@ -168,7 +167,7 @@ coffer_status coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32
 
 /* ---- ModelInfo ---- */
 
-/* As it will be with the changes so far; an empty one when there is none. */
+/* The ModelInfo with the pending changes; an empty one when the file has none. */
 static coffer_status current_model_info(coffer_mcf_model_info **out, coffer_mcf_editor *editor,
                                         coffer_error *err)
 {
@@ -219,7 +218,7 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
                                               coffer_error *err)
 {
     coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
-    coffer__mcf_sums sums = { 0 };
+    coffer__chunk_sums sums = { 0 };
     coffer__buffer encoded = COFFER__BUFFER_INIT;
     const uint32_t needed = COFFER_MCF_TENSOR_DATA;
     uint8_t *bytes;
@@ -230,11 +229,12 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
     if (status)
         return status;
     const coffer_mcf_section *data = coffer_mcf_find_section(editor->model, COFFER_MCF_TENSOR_DATA);
-    status = coffer__mcf_sums_compute(&sums, coffer__update_source(editor->update), data->offset, data->size,
-                                      options.threads, options.progress, err);
+    coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
+    status = coffer__chunk_sums_compute(&sums, coffer__update_source(editor->update), data->offset,
+                                        data->size, &work, err);
     if (status == COFFER_OK)
         status = coffer__mcf_sums_encode(&encoded, &sums, err);
-    coffer__mcf_sums_free(&sums);
+    coffer__chunk_sums_free(&sums);
     bytes = coffer__buffer_release(&encoded, &len);
     if (status) {
         coffer__free(bytes);
@@ -246,7 +246,7 @@ coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const c
 
 /* ---- Committing ---- */
 
-/* A change to what stands there already costs nothing. */
+/* Drops changes that equal the existing content. */
 static coffer_status drop_equal(coffer_mcf_editor *editor, coffer_error *err)
 {
     for (size_t i = 0; i < editor->count;) {
@@ -297,8 +297,8 @@ static uint64_t aligned(uint64_t offset)
     return offset + (0 - offset) % COFFER__MCF_SECTION_ALIGNMENT;
 }
 
-/* The directory as it will be: what stays where it is, and what is new behind the end. Sections of a type
- * that is changed go, however many there are. */
+/* The new directory: unchanged sections, and new ones after the end. All sections of a changed type are
+ * dropped. */
 static size_t plan_directory(planned *out, uint64_t *end, const coffer_mcf_editor *editor)
 {
     size_t count = 0;
@@ -331,7 +331,7 @@ static coffer_status append_aligned(coffer_mcf_editor *editor, uint64_t *at, con
     return status;
 }
 
-/* Behind the journal: what is new, the directory, the header's fields. */
+/* Writes, under the journal, the new sections, the directory and the fields of the header. */
 static coffer_status write_changes(coffer_mcf_editor *editor, const uint8_t *directory, size_t directory_len,
                                    const coffer__mcf_header *header, coffer_error *err)
 {

@@ -1,12 +1,12 @@
-/* A hash of the tensors that does not depend on where they stand: a SHA-256 over each one's name, type, shape
- * and the digests of its payload's blocks, in the order of the names. */
+/* A hash of the tensors that does not depend on the layout: SHA-256 over the name, type, shape and payload
+ * block digests of each tensor, in the order of the names. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/pool.h"
+#include "base/work.h"
 
 #include <sodium.h>
 
@@ -68,9 +68,7 @@ typedef struct sum_of_work {
 static coffer_status report_progress(sum_of_work *work, uint64_t bytes, coffer_error *err)
 {
     work->done += bytes;
-    if (work->progress && work->progress->step(work->progress->context, work->done, work->total) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
+    return coffer__progress_step(work->progress, work->done, work->total, err);
 }
 
 static coffer_status add_payload(crypto_hash_sha256_state *state, hashing *job, coffer__pool *pool,

@@ -1,11 +1,14 @@
-/* The header and the section directory. */
+/* The header, the section directory, and the names of the numbers in them. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
+#include "base/dtype_code.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err)
 {
@@ -18,7 +21,7 @@ coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *sr
         return status;
     if (have < COFFER__MCF_MAGIC_SIZE || memcmp(bytes, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE) != 0)
         return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0,
-                            "not a model container: it does not begin with MCF and a zero byte");
+                            "not an MCF file: it does not begin with \"MCF\" and a zero byte");
     if (have < sizeof bytes)
         return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %llu",
                             COFFER__MCF_HEADER_SIZE, (unsigned long long)size);
@@ -151,8 +154,9 @@ coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const
                             (unsigned long long)section->size, (unsigned long long)section->offset,
                             (unsigned long long)header->directory);
     if (section->offset % COFFER__MCF_SECTION_ALIGNMENT != 0)
-        return coffer__fail(err, COFFER_E_MISALIGNED, section->offset, "%s begins at %llu, no multiple of %d",
-                            label.text, (unsigned long long)section->offset, COFFER__MCF_SECTION_ALIGNMENT);
+        return coffer__fail(err, COFFER_E_MISALIGNED, section->offset,
+                            "%s begins at %llu, which is not a multiple of %d", label.text,
+                            (unsigned long long)section->offset, COFFER__MCF_SECTION_ALIGNMENT);
     return COFFER_OK;
 }
 
@@ -200,4 +204,84 @@ const coffer_mcf_section *coffer__mcf_first_section(const coffer_mcf_section *se
             return &sections[i];
     }
     return NULL;
+}
+
+/* ---- Names of the numbers in the file ---- */
+
+static const struct section_name {
+    uint32_t type;
+    const char *name;
+} section_names[] = {
+    { COFFER_MCF_MODEL_INFO, "ModelInfo" },     { COFFER_MCF_QUANT_INFO, "QuantInfo" },
+    { COFFER_MCF_TENSOR_INDEX, "TensorIndex" }, { COFFER_MCF_TENSOR_DATA, "TensorData" },
+    { COFFER_MCF_CONFIG, "config.json" },       { COFFER_MCF_GENERATION_CONFIG, "generation_config.json" },
+    { COFFER_MCF_TOKENIZER, "tokenizer.json" }, { COFFER_MCF_TOKENIZER_CONFIG, "tokenizer_config.json" },
+    { COFFER_MCF_VOCAB, "vocab.json" },         { COFFER_MCF_MERGES, "merges.txt" },
+    { COFFER_MCF_CHECKSUMS, "Checksums" },      { COFFER_MCF_QUALITY, "QuantQuality" },
+};
+
+const char *coffer_mcf_section_name(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof section_names / sizeof section_names[0]; i++) {
+        if (section_names[i].type == type)
+            return section_names[i].name;
+    }
+    return NULL;
+}
+
+uint32_t coffer_mcf_section_by_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof section_names / sizeof section_names[0]; i++) {
+        if (strcmp(section_names[i].name, name) == 0)
+            return section_names[i].type;
+    }
+    return 0;
+}
+
+coffer__mcf_label coffer__mcf_section_label(uint32_t type)
+{
+    const char *name = coffer_mcf_section_name(type);
+    coffer__mcf_label label;
+    if (name)
+        snprintf(label.text, sizeof label.text, "%s", name);
+    else
+        snprintf(label.text, sizeof label.text, "section 0x%lx", (unsigned long)type);
+    return label;
+}
+
+uint32_t coffer_mcf_dtype_code(coffer_dtype dtype)
+{
+    return coffer__dtype_code(dtype);
+}
+
+coffer_dtype coffer_mcf_dtype_from_code(uint32_t code)
+{
+    return coffer__dtype_of_code(code);
+}
+
+static const char *const arch_names[] = {
+    "unknown", "llama", "mistral", "qwen", "gemma", "granite", "smollm3"
+};
+static const char *const rope_names[] = { "none", "standard", "linear", "yarn" };
+
+#define ARCH_COUNT (sizeof arch_names / sizeof arch_names[0])
+#define ROPE_COUNT (sizeof rope_names / sizeof rope_names[0])
+
+const char *coffer_mcf_arch_name(uint32_t arch)
+{
+    return arch < ARCH_COUNT ? arch_names[arch] : "unknown";
+}
+
+uint32_t coffer_mcf_arch_by_name(const char *name)
+{
+    for (uint32_t i = 0; i < ARCH_COUNT; i++) {
+        if (strcmp(arch_names[i], name) == 0)
+            return i;
+    }
+    return 0;
+}
+
+const char *coffer_mcf_rope_name(uint32_t rope_type)
+{
+    return rope_type < ROPE_COUNT ? rope_names[rope_type] : "none";
 }

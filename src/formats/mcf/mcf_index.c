@@ -13,8 +13,8 @@ static coffer_status check_table(const char *what, uint64_t offset, uint64_t len
     if (coffer__range_fits(offset, len, section_len))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base,
-                        "TensorIndex: %s take %llu bytes at %llu, it has %zu", what, (unsigned long long)len,
-                        (unsigned long long)offset, section_len);
+                        "TensorIndex: %s take %llu bytes at %llu, the section has %zu", what,
+                        (unsigned long long)len, (unsigned long long)offset, section_len);
 }
 
 /* Counts are u32: count × entry size fits into 64 bits. */
@@ -67,12 +67,12 @@ static coffer_status check_shares(const coffer__mcf_index *index, coffer_error *
     }
     if (names > max_names)
         return coffer__fail(err, COFFER_E_LIMIT, index->base,
-                            "TensorIndex: names of %llu bytes in all share %llu, the limit is %llu",
+                            "TensorIndex: names of %llu bytes in total share %llu bytes, the limit is %llu",
                             (unsigned long long)names, (unsigned long long)index->strings_size,
                             (unsigned long long)max_names);
     if (dims > max_dims)
         return coffer__fail(err, COFFER_E_LIMIT, index->base,
-                            "TensorIndex: %llu dims in all share %zu, the limit is %llu",
+                            "TensorIndex: %llu dims in total share %zu, the limit is %llu",
                             (unsigned long long)dims, index->dim_count, (unsigned long long)max_dims);
     return COFFER_OK;
 }

@@ -67,7 +67,7 @@
 
 #include "base/bytes.h"
 
-#define COFFER__MCF_MAGIC "MCF" /* and the NUL behind it */
+#define COFFER__MCF_MAGIC "MCF" /* followed by a NUL */
 #define COFFER__MCF_MAGIC_SIZE 4
 #define COFFER__MCF_MAJOR 1
 #define COFFER__MCF_MINOR 1

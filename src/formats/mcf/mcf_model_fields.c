@@ -1,10 +1,11 @@
-#include "formats/mcf/mcf_model_fields.h"
+/* Changes fields of a ModelInfo by name. */
+#include "formats/mcf/mcf_private.h"
 
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "base/utf8.h"
-#include "formats/mcf/mcf_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static coffer_status parse_u32(uint32_t *out, const char *field, const char *tex
     for (; *at >= '0' && *at <= '9' && value <= UINT32_MAX; at++)
         value = 10 * value + (uint64_t)(*at - '0');
     if (at == text || *at != 0 || value > UINT32_MAX)
-        return fail_value(field, text, "a whole number below 4294967296", err);
+        return fail_value(field, text, "an integer below 4294967296", err);
     *out = (uint32_t)value;
     return COFFER_OK;
 }
@@ -57,7 +58,7 @@ static coffer_status parse_f32(float *out, const char *field, const char *text, 
 {
     double value;
     if (!coffer__parse_f64(&value, text, strlen(text)) || (isfinite(value) && !isfinite((float)value)))
-        return fail_value(field, text, "a number that a float can hold", err);
+        return fail_value(field, text, "a number in the range of float32", err);
     *out = (float)value;
     return COFFER_OK;
 }
@@ -136,7 +137,7 @@ static coffer_status set_value(coffer_mcf_kv *kv, const char *text, coffer_error
         kv->text_len = strlen(text);
         return COFFER_OK;
     }
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s: no value has the type %d",
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s: unknown value type %d",
                         kv->key, (int)kv->type);
 }
 
@@ -170,7 +171,7 @@ static coffer_status fail_field(const char *field, coffer_error *err)
     for (size_t i = 0; i < FIELD_COUNT; i++)
         coffer__buffer_printf(&known, " %s", fields[i].name);
     status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                          "no field %.20s; there are kv.KEY%s", field, coffer__buffer_text(&known));
+                          "unknown field %.20s; known are kv.KEY%s", field, coffer__buffer_text(&known));
     coffer__buffer_free(&known);
     return status;
 }

@@ -26,9 +26,9 @@ typedef struct decoder {
     size_t len;
     uint64_t base;
     coffer_report *report;
-    coffer_error failure; /* the first mistake, where there is no report */
+    coffer_error failure; /* the first mistake, without a report */
     size_t texts_max;
-    coffer__buffer texts; /* every text with a NUL behind it; pointers are set when it has stopped growing */
+    coffer__buffer texts; /* all strings, NUL-terminated; pointers are set when it no longer grows */
 } decoder;
 
 static void complain(decoder *of, coffer_status code, coffer_severity severity, uint64_t at, const char *text)
@@ -42,7 +42,7 @@ static void complain(decoder *of, coffer_status code, coffer_severity severity, 
 /* Entries of the table may share texts; beyond what the section holds, one has this much on average. */
 #define SHARED_TEXT 256
 
-/* A text in the decoder's buffer: where it starts, SIZE_MAX when there is none. */
+/* A string in the decoder's buffer; start : SIZE_MAX when absent. */
 typedef struct text_place {
     size_t start, len;
 } text_place;
@@ -56,7 +56,7 @@ static text_place take_text(decoder *of, uint64_t offset, uint64_t said_at)
     if (offset == 0)
         return place;
     if (!coffer__range_fits(offset, sizeof len, of->len)) {
-        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, said_at, "a string lies outside of the section");
+        complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, said_at, "a string is outside of the section");
         return place;
     }
     len = coffer__load_u32(of->bytes + offset);
@@ -107,7 +107,7 @@ static bool take_kv(kv_place *out, decoder *of, uint64_t at)
     case COFFER_MCF_KV_F32:
         if (!coffer__range_fits(value, sizeof kv.u32, of->len)) {
             complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, at + COFFER__MCF_KV_VALUE_AT,
-                     "a value lies outside of the section");
+                     "a value is outside of the section");
             return false;
         }
         kv.u32 = coffer__load_u32(of->bytes + value);
@@ -134,7 +134,7 @@ static void check_keys(decoder *of, const kv_place *kvs, size_t count, uint64_t 
         int order = coffer__mcf_compare_names(texts + kvs[i - 1].key.start, kvs[i - 1].key.len,
                                               texts + kvs[i].key.start, kvs[i].key.len);
         if (order == 0)
-            complain(of, COFFER_E_DUPLICATE, COFFER_WARNING, at, "a key stands twice in the table");
+            complain(of, COFFER_E_DUPLICATE, COFFER_WARNING, at, "a key is in the table twice");
         else if (order > 0)
             complain(of, COFFER_E_NOT_SORTED, COFFER_WARNING, at, "the keys of the table are not sorted");
         if (order >= 0)
@@ -151,7 +151,7 @@ static coffer_status take_table(kv_place **out, size_t *count, decoder *of, coff
     if (!coffer__range_fits(table, (uint64_t)claimed * COFFER__MCF_KV_ENTRY, of->len) ||
         (claimed > 0 && table < COFFER__MCF_MODEL_INFO_SIZE)) {
         complain(of, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, COFFER__MCF_MODEL_KV_COUNT_AT,
-                 "the table lies outside of the section");
+                 "the table is outside of the section");
         claimed = 0;
     }
     kvs = coffer__alloc_array(claimed, sizeof *kvs);
@@ -176,11 +176,9 @@ static void check_fixed(decoder *of)
         coffer__load_u32(bytes + COFFER__MCF_MODEL_KV_PAD_AT) != 0)
         complain(of, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MCF_MODEL_PAD_AT, "a pad is not 0");
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_ARCH_AT) > COFFER_MCF_ARCH_SMOLLM3)
-        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ARCH_AT,
-                 "the architecture is none that the format names");
+        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ARCH_AT, "unknown architecture");
     if (coffer__load_u32(bytes + COFFER__MCF_MODEL_ROPE_AT) > COFFER_MCF_ROPE_YARN)
-        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ROPE_AT,
-                 "the rope type is none that the format names");
+        complain(of, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER__MCF_MODEL_ROPE_AT, "unknown rope type");
 }
 
 /* One piece of memory: the info, the table, the texts. */
@@ -288,7 +286,7 @@ coffer_status coffer_mcf_get_model_info(const coffer_mcf_model_info **out, const
     coffer__free(bytes);
     if (status)
         return status;
-    /* When two threads need it at the same time, one of them throws its own away. */
+    /* When two threads decode it at the same time, one copy is dropped. */
     if (!atomic_compare_exchange_strong(place, &nothing, info)) {
         coffer__mcf_model_info_free(info);
         info = nothing;
@@ -346,7 +344,7 @@ static coffer_status check_table(const coffer_mcf_kv *kvs, size_t count, coffer_
                                 "the value of \"%s\" has the unknown type %d", kvs[i].key, (int)kvs[i].type);
         if (i > 0 && strcmp(kvs[i - 1].key, kvs[i].key) == 0)
             return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                                "the key \"%s\" stands twice in the table of ModelInfo", kvs[i].key);
+                                "the key \"%s\" is in the table of ModelInfo twice", kvs[i].key);
     }
     return COFFER_OK;
 }

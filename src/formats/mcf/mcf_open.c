@@ -1,4 +1,4 @@
-/* Opening a model: header, directory and index, and nothing that grows with the payloads. */
+/* Opens a model: reads header, directory and index, no payload. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
@@ -45,7 +45,7 @@ static coffer_status check_file_size(const coffer_mcf *model, bool lenient, coff
                         (unsigned long long)says, (unsigned long long)has);
 }
 
-/* Every section lies where it may, or, lenient, is left out. */
+/* Checks the place of every section; lenient mode leaves out bad ones. */
 static coffer_status settle_sections(coffer_mcf *model, bool lenient, coffer_error *err)
 {
     uint64_t size = coffer_source_size(model->source);
@@ -132,18 +132,18 @@ static coffer_status load_tensors(coffer_mcf *model, coffer_error *err)
 static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
 {
     const coffer_mcf_section *section = coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
-    coffer__mcf_sums sums = { 0 };
+    coffer__chunk_sums sums = { 0 };
     if (!section)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                            "section missing: Checksums; nothing to verify the payloads with");
+                            "section missing: Checksums; the payloads cannot be verified");
     coffer_status status = coffer__mcf_sums_load(&sums, model->source, section, &model->limits, err);
     if (status == COFFER_OK)
-        status = coffer__mcf_verifier_new(&model->verifier, model->source, &sums, err);
-    coffer__mcf_sums_free(&sums);
+        status = coffer__chunk_verifier_new(&model->verifier, model->source, &sums, err);
+    coffer__chunk_sums_free(&sums);
     return status;
 }
 
-/* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
+/* Anything read so far may be a mixture of an old and a new state. */
 static coffer_status finish_open(coffer_mcf **out, coffer_mcf *model, coffer_status status, coffer_error *err)
 {
     if (!coffer__source_settled(model->source))
@@ -218,7 +218,7 @@ void coffer_mcf_close(coffer_mcf *model)
         return;
     if (model->owns_source)
         coffer_source_close(model->source);
-    coffer__mcf_verifier_free(model->verifier);
+    coffer__chunk_verifier_free(model->verifier);
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));
     coffer__free(model->qualities);

@@ -38,7 +38,7 @@ coffer_status coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_
     uint64_t elements, size;
     coffer_status status;
     if (coffer_mcf_dtype_code(dtype) == 0)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "a model container has no type %s",
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "MCF has no type %s",
                             coffer_dtype_name(dtype));
     if (!coffer_dtype_is_quantized(dtype)) {
         if (!coffer__mcf_elements(&elements, rank, dims) ||
@@ -99,7 +99,7 @@ coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, siz
                             (unsigned long)entry.dtype);
     if (!entry.dims)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
-                            "tensor %s has %lu dims from %lu on, the index has %zu", name.text,
+                            "tensor %s has %lu dims starting at %lu, the index has %zu", name.text,
                             (unsigned long)entry.rank, (unsigned long)entry.dim_off, index->dim_count);
     status = coffer_mcf_payload_size(&implied, dtype, entry.rank, entry.dims, activations, &cause);
     if (status)
@@ -111,6 +111,6 @@ coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, siz
                             "tensor %s: %s payload has no scale region (written by mantle's --quant-embed?)",
                             name.text, coffer_dtype_name(dtype));
     return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
-                        "tensor %s has %llu bytes, its type and shape take %llu", name.text,
+                        "tensor %s has %llu bytes, its type and shape require %llu", name.text,
                         (unsigned long long)entry.size, (unsigned long long)implied);
 }

@@ -1,10 +1,11 @@
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef COFFER_FORMATS_MCF_PRIVATE_H
 #define COFFER_FORMATS_MCF_PRIVATE_H
 
 #include "coffer/format.h"
 #include "coffer/mcf.h"
 #include "formats/mcf/mcf_layout.h"
+#include "io/chunk_sums.h"
 
 #include <stdatomic.h>
 
@@ -16,22 +17,22 @@ typedef struct coffer__mcf_header {
     uint64_t directory, file_size, flags;
 } coffer__mcf_header;
 
-/* Reads the 40 bytes. Refuses what is no MCF file, another major version and a header that cannot be; where
- * things lie is looked at by others. */
+/* Reads the 40 bytes. Refuses other files, another major version and an impossible header; does not check
+ * offsets. */
 coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err);
 void coffer__mcf_store_header(uint8_t out[COFFER__MCF_HEADER_SIZE], const coffer__mcf_header *header);
-/* Reads the entries as they stand (coffer__free). COFFER_E_OUT_OF_BOUNDS when the directory is not all in the
+/* Reads the entries unchecked (coffer__free). COFFER_E_OUT_OF_BOUNDS when the directory is not inside the
  * file. */
 coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source *src,
                                          const coffer__mcf_header *header, const coffer_limits *limits,
                                          coffer_error *err);
 void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count);
-/* Whether a section lies where it may: inside the file, aligned, outside header and directory. */
+/* Checks that a section is inside the file, aligned, and outside of header and directory. */
 coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const coffer__mcf_header *header,
                                         uint64_t file_size, coffer_error *err);
-/* Two sections that share bytes: COFFER_E_OVERLAP with the pair that lies first in the file. */
+/* COFFER_E_OVERLAP, with the first pair in the file, when two sections share bytes. */
 coffer_status coffer__mcf_check_overlap(const coffer_mcf_section *sections, size_t count, coffer_error *err);
-/* The first section of a type; NULL when there is none. */
+/* The first section of a type; NULL when the file has none. */
 const coffer_mcf_section *coffer__mcf_first_section(const coffer_mcf_section *sections, size_t count,
                                                     uint32_t type);
 /* "TensorIndex", "section 0x7777": for messages. */
@@ -57,25 +58,25 @@ typedef struct coffer__mcf_index {
     uint8_t *raw;
 } coffer__mcf_index;
 
-/* An entry as it stands, with what it points to where that is inside the tables. */
+/* An unchecked entry, with pointers to its name and dims where these are inside the tables. */
 typedef struct coffer__mcf_entry {
-    const char *name; /* NULL when it lies outside of the strings */
+    const char *name; /* NULL when it is outside of the strings */
     uint32_t name_off, name_len;
     uint32_t dtype, rank, dim_off, reserved;
-    const uint64_t *dims; /* NULL when they lie outside of the table */
+    const uint64_t *dims; /* NULL when they are outside of the table */
     uint64_t offset, size;
 } coffer__mcf_entry;
 
-/* Reads a section that lies inside the file, and makes sure that its tables lie inside it. */
+/* Reads a section that is inside the file, and checks that its tables are inside the section. */
 coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
                                      const coffer_mcf_section *section, const coffer_limits *limits,
                                      coffer_error *err);
-/* The same from bytes that pass to the index, also on failure; base : their place in the file. */
+/* The same from bytes, which the index owns from now on, also on failure; base : their offset in the file. */
 coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
                                       coffer_error *err);
 void coffer__mcf_index_free(coffer__mcf_index *index);
 coffer__mcf_entry coffer__mcf_index_entry(const coffer__mcf_index *index, size_t position);
-/* Place of an entry in the file. */
+/* Offset of an entry in the file. */
 uint64_t coffer__mcf_entry_at(const coffer__mcf_index *index, size_t position);
 /* The name for messages: cut to what fits, "#7" when it cannot be read. */
 typedef struct coffer__mcf_name {
@@ -113,13 +114,13 @@ void coffer__mcf_store_quant_record(uint8_t out[COFFER__MCF_QUANT_RECORD],
                                     const coffer__mcf_quant_record *record);
 /* The record that a type implies. */
 coffer_mcf_quant coffer__mcf_implied_quant(coffer_dtype dtype);
-/* Whether the tensor's record says so. */
+/* True when the tensor's record has the domain "activations". */
 bool coffer__mcf_has_activations(const coffer_mcf *model, size_t tensor);
 
 /* ---- ModelInfo (mcf_model_info.c) ---- */
 
-/* Owns what it points to, in one piece (coffer__mcf_model_info_free). report : may be NULL; what is wrong
- * goes there and is left out of the result, without it the first mistake is the error. */
+/* Everything is in one allocation (coffer__mcf_model_info_free). report : may be NULL; gets the mistakes,
+ * which are left out of the result. Without it the first mistake is the error. */
 coffer_status coffer__mcf_decode_model_info(coffer_mcf_model_info **out, const uint8_t *bytes, size_t len,
                                             uint64_t base, coffer_report *report, coffer_error *err);
 void coffer__mcf_model_info_free(coffer_mcf_model_info *info);
@@ -127,34 +128,30 @@ struct coffer__buffer;
 coffer_status coffer__mcf_encode_model_info(struct coffer__buffer *out, const coffer_mcf_model_info *info,
                                             coffer_error *err);
 
-/* ---- Sums (mcf_checksum.c) ---- */
+/* ---- Checksums (mcf_checksum.c) ---- */
 
-typedef struct coffer__mcf_sums {
-    uint64_t offset, size; /* the payload area */
-    size_t count;
-    uint32_t *sums;
-} coffer__mcf_sums;
-
-coffer_status coffer__mcf_sums_load(coffer__mcf_sums *out, coffer_source *src,
+coffer_status coffer__mcf_sums_load(coffer__chunk_sums *out, coffer_source *src,
                                     const coffer_mcf_section *section, const coffer_limits *limits,
                                     coffer_error *err);
-void coffer__mcf_sums_free(coffer__mcf_sums *sums);
-/* The whole section. */
-coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__mcf_sums *sums,
+/* Appends the whole section. */
+coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__chunk_sums *sums,
                                       coffer_error *err);
-/* Sums of an area, in parallel. */
-coffer_status coffer__mcf_sums_compute(coffer__mcf_sums *out, coffer_source *src, uint64_t offset,
-                                       uint64_t size, uint32_t threads, const coffer_progress *progress,
-                                       coffer_error *err);
 
-typedef struct coffer__mcf_verifier coffer__mcf_verifier;
-/* sums : passes to the verifier on success. */
-coffer_status coffer__mcf_verifier_new(coffer__mcf_verifier **out, coffer_source *src, coffer__mcf_sums *sums,
-                                       coffer_error *err);
-void coffer__mcf_verifier_free(coffer__mcf_verifier *verifier);
-/* Checks the chunks of a range that were not checked before. May run in several threads. */
-coffer_status coffer__mcf_verify(coffer__mcf_verifier *verifier, uint64_t offset, uint64_t len,
-                                 coffer_error *err);
+/* Fields of a ModelInfo by name, for edits (mcf_model_fields.c): encodes `info` with one field or key
+ * changed, as coffer_mcf_editor_set_model_info describes. May change `info`. */
+coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_mcf_model_info *info,
+                                            const char *field, const char *text, coffer_mcf_kv_type type,
+                                            coffer_error *err);
+
+/* ---- Sections of a model without a directory (mcf_search.c) ---- */
+
+/* Searches the beginning and the end of a file for a TensorIndex: 8-aligned, with plausible entries.
+ * found->size : 0 when there is none. Takes linear time. */
+coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source *src,
+                                       const coffer_limits *limits, coffer_error *err);
+/* The same for a ModelInfo. */
+coffer_status coffer__mcf_search_model_info(coffer_mcf_section *found, coffer_source *src,
+                                            const coffer_limits *limits, coffer_error *err);
 
 /* ---- The handle (mcf_open.c, mcf_read.c) ---- */
 
@@ -180,7 +177,7 @@ struct coffer_mcf {
     char *importances;
     uint32_t *quality_of; /* by tensor: 1 + position in qualities, 0 = none; NULL without a QuantQuality */
     coffer_mcf_model_info *_Atomic model_info;
-    coffer__mcf_verifier *verifier; /* when the caller asked for verification */
+    coffer__chunk_verifier *verifier; /* NULL unless the caller asked for verification */
 };
 
 /* Reads the QuantInfo of a model that has its sections and index. */
@@ -191,24 +188,24 @@ coffer_status coffer__mcf_load_quality(coffer_mcf *model, coffer_error *err);
 coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, const coffer_limits *limits,
                                        coffer_error *err);
 
-/* COFFER_OK when the payload bytes may be read: the range lies inside the file and TensorData. */
+/* COFFER_OK when the payload may be read: the range is inside the file and TensorData. */
 coffer_status coffer__mcf_check_range(const coffer_mcf *model, size_t tensor, coffer_error *err);
-/* COFFER_OK when, besides, type, shape and size agree. */
+/* COFFER_OK when, in addition, type, shape and size agree. */
 coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, coffer_error *err);
-/* The parts of it, for files that are looked at piece by piece. data : NULL without a TensorData section. */
+/* The separate checks, for files without a handle. data : NULL without a TensorData section. */
 coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, size_t position,
                                               uint64_t file_size, const coffer_mcf_section *data,
                                               coffer_error *err);
 coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, size_t position,
                                              bool activations, coffer_error *err);
 
-/* A section into fresh memory with a NUL behind it (coffer__free). */
+/* Reads a section into new memory and adds a NUL (coffer__free). */
 coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source *src,
                                        const coffer_mcf_section *section, uint64_t max, coffer_error *err);
 
-/* The sections that hold JSON. */
+/* True for the sections that contain JSON. */
 bool coffer__mcf_holds_json(uint32_t type);
-/* Whether a section is valid JSON; text : with a NUL behind it. base : its place in the file. */
+/* Checks that a section is valid JSON; text : NUL-terminated. base : its offset in the file. */
 coffer_status coffer__mcf_check_json(uint32_t type, const char *text, size_t len, uint64_t base,
                                      const coffer_limits *limits, coffer_error *err);
 

@@ -1,6 +1,6 @@
-/* QuantQuality, a section of ours: how far each quantized tensor is from what it was. It names tensors, so
- * that it stays right when a file is written anew; what it says of a tensor that has another type since then
- * no longer counts. */
+/* QuantQuality, an extension of Coffer: the quantization error of each tensor. It refers to tensors by
+ * name, so that it stays valid when a file is rewritten. A record is ignored when the tensor has another
+ * type now. */
 #include "formats/mcf/mcf_quality.h"
 
 #include "base/checked.h"
@@ -37,8 +37,8 @@ static coffer_status check_layout(const uint8_t *bytes, size_t len, uint64_t bas
                             COFFER__MCF_SECTION_VERSION);
     if (needed > len)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_QUALITY_COUNT_AT,
-                            "QuantQuality says %" PRIu64 " records and %" PRIu64 " bytes of names, %" PRIu64
-                            " bytes, it has %zu",
+                            "QuantQuality declares %" PRIu64 " records and %" PRIu64
+                            " bytes of names, %" PRIu64 " bytes, it has %zu",
                             records, strings, needed, len);
     return COFFER_OK;
 }
@@ -98,7 +98,7 @@ void coffer__mcf_quality_free(coffer__mcf_qualities *qualities)
     *qualities = (coffer__mcf_qualities){ 0 };
 }
 
-/* NULL when it lies outside. */
+/* NULL when it is outside. */
 static const char *string_at(const coffer__mcf_qualities *of, uint32_t offset, uint32_t len)
 {
     return coffer__range_fits(offset, len, of->strings_size) ? of->strings + offset : NULL;
@@ -145,7 +145,7 @@ coffer_status coffer__mcf_quality_at(coffer__mcf_quality_record *out, const coff
                             (double)record.quality.snr_db, (double)record.quality.max_error);
     if (!coffer__utf8_valid(importance, importance_len))
         return coffer__fail(err, COFFER_E_BAD_TEXT, place + COFFER__MCF_QUALITY_IMPORTANCE_AT,
-                            "record %zu of QuantQuality names a source that is not UTF-8", index);
+                            "record %zu of QuantQuality has an importance that is not UTF-8", index);
     *out = record;
     return COFFER_OK;
 }
@@ -245,7 +245,7 @@ void coffer__mcf_quality_add(coffer__mcf_quality_writer *writer, const coffer__m
     coffer__store_u32(bytes + COFFER__MCF_QUALITY_NAME_AT, (uint32_t)writer->strings.len);
     coffer__store_u32(bytes + COFFER__MCF_QUALITY_NAME_LEN_AT, (uint32_t)record->name_len);
     coffer__buffer_append(&writer->strings, record->name, record->name_len);
-    /* The source is mostly the same for all: it stands there once. */
+    /* The importance is mostly the same for all records: store it once. */
     bool same = writer->last_len == record->importance_len && !writer->strings.failed &&
                 (record->importance_len == 0 || memcmp(writer->strings.data + writer->last_at,
                                                        record->importance, record->importance_len) == 0);

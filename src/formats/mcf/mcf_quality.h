@@ -22,15 +22,15 @@ typedef struct coffer__mcf_quality_record {
     size_t importance_len;
 } coffer__mcf_quality_record;
 
-/* Reads a section that lies inside the file, and makes sure that its tables lie inside it. */
+/* Reads a section that is inside the file, and checks that its tables are inside the section. */
 coffer_status coffer__mcf_quality_load(coffer__mcf_qualities *out, coffer_source *src,
                                        const coffer_mcf_section *section, const coffer_limits *limits,
                                        coffer_error *err);
 void coffer__mcf_quality_free(coffer__mcf_qualities *qualities);
-/* A record, or what is wrong with it. index < count. */
+/* Decodes and checks a record. index < count. */
 coffer_status coffer__mcf_quality_at(coffer__mcf_quality_record *out, const coffer__mcf_qualities *qualities,
                                      size_t index, coffer_error *err);
-/* Of a record in the file. */
+/* Offset of a record in the file. */
 uint64_t coffer__mcf_quality_place(const coffer__mcf_qualities *qualities, size_t index);
 
 /* Starts with its two buffers empty, the rest zeroed. */
@@ -41,7 +41,7 @@ typedef struct coffer__mcf_quality_writer {
 } coffer__mcf_quality_writer;
 
 void coffer__mcf_quality_add(coffer__mcf_quality_writer *writer, const coffer__mcf_quality_record *record);
-/* The whole section; what the writer holds is freed. */
+/* Writes the whole section and frees the memory of the writer. */
 coffer_status coffer__mcf_quality_finish(coffer__buffer *out, coffer__mcf_quality_writer *writer,
                                          coffer_error *err);
 

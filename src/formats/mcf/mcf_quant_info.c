@@ -51,7 +51,7 @@ static coffer_status check_layout(size_t *count, const uint8_t *bytes, size_t le
                             COFFER__MCF_SECTION_VERSION);
     if (!coffer__range_fits(COFFER__MCF_QUANT_HEADER, (uint64_t)records * COFFER__MCF_QUANT_RECORD, len))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_QUANT_COUNT_AT,
-                            "QuantInfo says %lu records, it has %zu", (unsigned long)records,
+                            "QuantInfo declares %lu records, it has %zu", (unsigned long)records,
                             (len - COFFER__MCF_QUANT_HEADER) / COFFER__MCF_QUANT_RECORD);
     *count = records;
     return COFFER_OK;

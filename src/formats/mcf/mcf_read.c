@@ -69,7 +69,7 @@ const coffer_mcf_tensor *coffer_mcf_tensor_at(const coffer_mcf *model, size_t in
     return index < model->index.count ? &model->tensors[index] : NULL;
 }
 
-/* Made once; when two threads need it at the same time, one of them throws its own away. */
+/* Built once; when two threads build it at the same time, one copy is dropped. */
 static const uint32_t *order_of(const coffer_mcf *model)
 {
     uint32_t *_Atomic *place = &((coffer_mcf *)(uintptr_t)model)->order;
@@ -89,7 +89,7 @@ static int compare_name(const coffer_mcf *model, size_t position, const char *na
     return coffer__mcf_compare_names(entry.name, entry.name ? entry.name_len : 0, name, name_len);
 }
 
-/* Without the memory for an order every name is looked at. */
+/* Fallback without memory: compares every name. */
 static size_t find_one_by_one(const coffer_mcf *model, const char *name, size_t name_len)
 {
     for (size_t i = 0; i < model->index.count; i++) {
@@ -139,8 +139,8 @@ static coffer_status check_position(const coffer_mcf *model, size_t tensor, coff
 {
     if (tensor < model->index.count)
         return COFFER_OK;
-    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "tensor %zu of %zu", tensor,
-                        model->index.count);
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                        "tensor %zu requested, the model has %zu", tensor, model->index.count);
 }
 
 coffer_status coffer__mcf_check_range(const coffer_mcf *model, size_t tensor, coffer_error *err)
@@ -157,7 +157,7 @@ coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, c
     if (status)
         return status;
     coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(&model->index, tensor).dtype);
-    /* Only int8 and int4 have a domain; what a record says of others is wrong, and changes nothing. */
+    /* Only int8 and int4 have a domain; in records of other types it is ignored. */
     bool activations = (dtype == COFFER_DTYPE_INT8 || dtype == COFFER_DTYPE_INT4) &&
                        coffer__mcf_has_activations(model, tensor);
     return coffer__mcf_check_payload_size(&model->index, tensor, activations, err);
@@ -173,10 +173,10 @@ coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor,
     entry = coffer__mcf_index_entry(&model->index, tensor);
     if (!coffer__range_fits(begin, len, entry.size))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%zu bytes at %llu of tensor %s asked for, it has %llu", len,
+                            "%zu bytes at %llu of tensor %s requested, it has %llu", len,
                             (unsigned long long)begin, coffer__mcf_entry_name(&model->index, tensor).text,
                             (unsigned long long)entry.size);
-    if (model->verifier && (status = coffer__mcf_verify(model->verifier, entry.offset + begin, len, err)))
+    if (model->verifier && (status = coffer__chunk_verify(model->verifier, entry.offset + begin, len, err)))
         return status;
     return coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
 }
@@ -189,7 +189,7 @@ const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)
         return NULL;
     entry = coffer__mcf_index_entry(&model->index, tensor);
     if (!coffer__to_size(&len, entry.size) ||
-        (model->verifier && coffer__mcf_verify(model->verifier, entry.offset, len, NULL) != COFFER_OK))
+        (model->verifier && coffer__chunk_verify(model->verifier, entry.offset, len, NULL) != COFFER_OK))
         return NULL;
     return coffer_source_view(model->source, entry.offset, len);
 }

@@ -1,29 +1,27 @@
-/* Loading many tensors: pieces of all of them are handed to threads, so that a single large tensor keeps them
- * all at work. */
+/* Reading many tensors: threads read pieces of all of them, so that a single large tensor keeps all threads
+ * busy. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/pool.h"
+#include "base/work.h"
 
 #define PIECE ((uint64_t)4 << 20)
-#define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */
 
 typedef struct loading {
     const coffer_mcf *model;
     void *const *outs;
     const size_t *tensors;
     size_t count;
-    uint64_t *first_pieces; /* by tensor, and one more: their number */
-    uint64_t first;         /* of this round */
+    uint64_t *first_pieces; /* by tensor; the last element is the total */
 } loading;
 
 static coffer_status load_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     const loading *job = context;
-    uint64_t piece = job->first + index, begin, size;
+    uint64_t piece = index, begin, size;
     size_t low = 0, high = job->count;
     (void)worker;
     while (high - low > 1) {
@@ -58,23 +56,21 @@ static coffer_status count_pieces(loading *job, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status load_all(loading *job, uint32_t threads, const coffer_progress *progress,
-                              coffer_error *err)
+static coffer_status load_all(loading *job, const coffer_mcf_work_opts *opts, coffer_error *err)
 {
-    uint64_t pieces = job->first_pieces[job->count], at_once;
-    coffer__pool *pool = NULL;
-    coffer_status status = coffer__pool_new(&pool, threads, err);
-    if (status)
-        return status;
-    at_once = (uint64_t)PIECES_AT_ONCE * coffer__pool_threads(pool);
-    for (job->first = 0; status == COFFER_OK && job->first < pieces; job->first += at_once) {
-        uint64_t n = pieces - job->first < at_once ? pieces - job->first : at_once;
-        status = coffer__pool_run(pool, n, load_piece, job, err);
-        if (status == COFFER_OK && progress &&
-            progress->step(progress->context, (job->first + n) * PIECE, pieces * PIECE) != 0)
-            status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    }
-    coffer__pool_free(pool);
+    uint64_t pieces = job->first_pieces[job->count];
+    coffer__work_opts options = {
+        .threads = opts->threads,
+        .progress = opts->progress,
+        .total = pieces * PIECE,
+        .piece = PIECE,
+        .pieces = pieces,
+    };
+    coffer__work *work = NULL;
+    coffer_status status = coffer__work_new(&work, &options, err);
+    if (!status)
+        status = coffer__work_run(work, pieces, load_piece, job, err);
+    coffer__work_free(work);
     return status;
 }
 
@@ -91,7 +87,7 @@ coffer_status coffer_mcf_read_many(void *const *outs, const coffer_mcf *model, c
         return coffer__fail_no_memory(err, (count + 1) * sizeof *job.first_pieces);
     status = count_pieces(&job, err);
     if (status == COFFER_OK)
-        status = load_all(&job, options.threads, options.progress, err);
+        status = load_all(&job, &options, err);
     coffer__free(job.first_pieces);
     return status;
 }

@@ -1,12 +1,11 @@
-/* Saving what can be saved: tensors that are whole and sections that can be read are written to a new file.
- * Where the directory is lost, the index is looked for. */
+/* Repair: writes the complete tensors and readable sections to a new file. When the directory is lost,
+ * searches for the index. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/mcf/mcf_rewrite.h"
-#include "formats/mcf/mcf_search.h"
+#include "formats/mcf/mcf_writer.h"
 #include "formats/rescue.h"
 
 typedef struct rescue {
@@ -20,9 +19,9 @@ typedef struct rescue {
     size_t kept;
 } rescue;
 
-/* ---- Whether there is anything to do ---- */
+/* ---- Is the file damaged at all? ---- */
 
-/* Errors that the new file will still have: the bytes are taken over as they are. */
+/* Errors that remain in the new file, because the bytes are copied unchanged. */
 static bool stays(coffer_status code)
 {
     return code == COFFER_E_BAD_CHECKSUM || code == COFFER_E_BAD_JSON || code == COFFER_E_BAD_TEXT;
@@ -44,7 +43,7 @@ static coffer_status look(bool *clean, const rescue *work, coffer_error *err)
         const coffer_finding *finding = coffer_report_at(found, i);
         if (finding->severity == COFFER_ERROR && stays(finding->code))
             coffer__report_add(work->report, finding->code, COFFER_WARNING, finding->offset,
-                               "%s; taken over as it is", finding->text);
+                               "%s; copied unchanged", finding->text);
     }
     coffer_report_free(found);
     return status;
@@ -63,7 +62,8 @@ static coffer_status add_section(coffer_mcf *model, const coffer_mcf_section *se
     return COFFER_OK;
 }
 
-/* Those of the directory that lie inside the file. TensorData may end behind it: tensors tell themselves. */
+/* Keeps the sections that are inside the file. TensorData may end after it: tensors are checked one by
+ * one. */
 static void keep_sections(rescue *work)
 {
     coffer_mcf *model = work->model;
@@ -98,9 +98,10 @@ static coffer_status find_sections(rescue *work, coffer_error *err)
     if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)) ||
         (status = coffer__mcf_search_model_info(&info, work->source, &model->limits, err)))
         return status;
-    coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER__MCF_DIRECTORY_AT,
-                       "the directory is lost, and with it where config, tokenizer and other sections are%s",
-                       info.size > 0 ? "; a ModelInfo was found" : "");
+    coffer__report_add(
+        work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER__MCF_DIRECTORY_AT,
+        "the directory is lost, and with it the places of config, tokenizer and other sections%s",
+        info.size > 0 ? "; a ModelInfo was found" : "");
     return info.size > 0 ? add_section(model, &info, err) : COFFER_OK;
 }
 
@@ -118,13 +119,13 @@ static coffer_status find_index(rescue *work, coffer_error *err)
         if ((status = coffer__report_take(work->report, COFFER_WARNING, &found, err)))
             return status;
     } else if (!work->directory_lost && !work->index_lost) {
-        return COFFER_OK; /* there never was one */
+        return COFFER_OK; /* the file never had an index */
     }
     if ((status = coffer__mcf_search_index(&section, work->source, &model->limits, err)))
         return status;
     if (section.size == 0) {
         coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "no TensorIndex was found: nothing names the tensors, all are lost");
+                           "no TensorIndex was found: all tensors are lost");
         return COFFER_OK;
     }
     coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, section.offset,
@@ -142,7 +143,7 @@ static void leave_out(rescue *work, size_t tensor, const coffer_error *why)
     coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset, "lost: %s", why->text);
 }
 
-/* Which of the two layouts an int8 or int4 tensor without a record has, its size tells. */
+/* The size of an int8 or int4 tensor without a record determines which of the two layouts it has. */
 static bool fits_activations(const coffer__mcf_index *index, size_t tensor)
 {
     coffer_dtype dtype = coffer_mcf_dtype_from_code(coffer__mcf_index_entry(index, tensor).dtype);
@@ -172,7 +173,7 @@ static coffer_status make_records(rescue *work, coffer_error *err)
     model->quant_count = made;
     if (made > 0)
         coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "QuantInfo is lost: %zu records are made anew, without the ranges of values",
+                           "QuantInfo is lost: %zu records were reconstructed, without the ranges of values",
                            made);
     return COFFER_OK;
 }
@@ -188,7 +189,7 @@ static void judge(rescue *work, size_t tensor)
     coffer_status status = COFFER_OK;
     if (!entry.name)
         status = coffer__fail(&why, COFFER_E_OUT_OF_BOUNDS, coffer__mcf_entry_at(&model->index, tensor),
-                              "tensor #%zu, its name lies outside of the index", tensor);
+                              "tensor #%zu, its name is outside of the index", tensor);
     else if (entry.size > 0 && entry.offset < model->header.header_size)
         status = coffer__fail(&why, COFFER_E_OVERLAP, coffer__mcf_entry_at(&model->index, tensor),
                               "tensor %s, it begins at %llu, inside the header",
@@ -203,7 +204,7 @@ static void judge(rescue *work, size_t tensor)
         leave_out(work, tensor, &why);
 }
 
-/* Of two tensors of one name the first in the index stays. */
+/* Keeps the first of several tensors with the same name. */
 static coffer_status drop_duplicates(rescue *work, coffer_error *err)
 {
     const coffer__mcf_index *index = &work->model->index;
@@ -273,7 +274,7 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
     coffer_status status;
     if (!anything_left(work))
         return coffer__fail(err, COFFER_E_TRUNCATED, coffer_source_size(work->source),
-                            "no tensor and no section of it can be saved");
+                            "no tensor and no section can be saved");
     options.align = coffer__mcf_common_alignment(work->model);
     options.no_dedup = true;
     options.no_checksums =

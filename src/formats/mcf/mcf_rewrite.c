@@ -1,7 +1,11 @@
-#include "formats/mcf/mcf_rewrite.h"
+/* Rewrites a model into a new file, for compact and repair. */
+#include "formats/mcf/mcf_writer.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
+#include "base/work.h"
+#include "io/journal.h"
 
 #include <stdlib.h>
 
@@ -49,7 +53,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of a type that stands twice the first is taken: it is the one that counts. */
+/* Readers use the first section of a type, so only that one is kept. */
 static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *model, coffer_error *err)
 {
     size_t count = model->section_count, kept = 0;
@@ -100,8 +104,9 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_r
             return status;
         at += n;
         *done += n;
-        if (from->progress && from->progress->step(from->progress->context, *done, total) != 0)
-            return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+        status = coffer__progress_step(from->progress, *done, total, err);
+        if (status)
+            return status;
     }
     return COFFER_OK;
 }
@@ -149,7 +154,7 @@ static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_re
     return coffer_mcf_writer_end_tensor(writer, err);
 }
 
-/* How much room the index will take, so that it can stand in front. */
+/* Reserves room for the index before the payloads. */
 static coffer_status reserve(coffer_mcf_writer *writer, const coffer_mcf *model, const placed *list,
                              size_t count, coffer_error *err)
 {
@@ -201,4 +206,65 @@ coffer_status coffer__mcf_take_over(coffer_mcf_writer *writer, const coffer__mcf
 {
     coffer_status status = take_sections(writer, from->model, err);
     return status ? status : take_tensors(writer, from, err);
+}
+
+/* ---- Compact ---- */
+
+static coffer_status write_compact(const coffer_mcf *model, const char *out_path,
+                                   const coffer_compact_opts *opts, coffer_error *err)
+{
+    coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
+    coffer__mcf_rewrite from = { .model = model, .progress = opts->progress };
+    coffer_mcf_writer *writer = NULL;
+    coffer_status status;
+    options.align = coffer__mcf_common_alignment(model);
+    options.no_dedup = true;
+    options.no_checksums = !coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
+    options.flags = model->header.flags;
+    options.overwrite = opts->overwrite;
+    if ((status = coffer_mcf_writer_create(&writer, out_path, &options, err)))
+        return status;
+    if ((status = coffer__mcf_take_over(writer, &from, err))) {
+        coffer_mcf_writer_discard(writer);
+        return status;
+    }
+    return coffer_mcf_writer_commit(writer, err);
+}
+
+static coffer_status describe(coffer_node *out, const coffer_mcf *model, const char *out_path,
+                              coffer_error *err)
+{
+    uint64_t before = coffer_source_size(model->source);
+    coffer_source *written = NULL;
+    coffer_status status = coffer_source_open(&written, out_path, NULL, err);
+    if (status)
+        return status;
+    coffer__node_u64(out, "size_before", before, COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "size_after", coffer_source_size(written), COFFER_UNIT_BYTES);
+    coffer__node_i64(out, "dropped", (int64_t)before - (int64_t)coffer_source_size(written),
+                     COFFER_UNIT_BYTES);
+    coffer__node_u64(out, "tensors", model->index.count, COFFER_UNIT_NONE);
+    coffer_source_close(written);
+    return coffer__node_status(out, err);
+}
+
+coffer_status coffer__mcf_compact(coffer_node *out, const char *path, const char *out_path,
+                                  const coffer_compact_opts *opts, coffer_error *err)
+{
+    const char *target = out_path ? out_path : path;
+    coffer_mcf_open_opts open_options = COFFER_MCF_OPEN_OPTS_INIT;
+    coffer__update *update = NULL;
+    coffer_mcf *model = NULL;
+    coffer_status status;
+    open_options.limits = opts->limits;
+    /* The lock keeps editors out until the new file has the name. */
+    if ((status = coffer__update_open(&update, path, NULL, err)) ||
+        (status = coffer_mcf_open(&model, coffer__update_source(update), &open_options, err)) ||
+        (status = write_compact(model, target, opts, err)))
+        goto out;
+    status = describe(out, model, target, err);
+out:
+    coffer_mcf_close(model);
+    coffer__update_close(update);
+    return status;
 }

@@ -1,4 +1,4 @@
-/* Rows of a tensor, as they stand or as float32. */
+/* Reads rows of a tensor in the stored type or as float32. */
 #include "formats/mcf/mcf_private.h"
 
 #include "base/bytes.h"
@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "quant/quant.h"
 
-#define SCRATCH_SIZE ((size_t)64 << 10) /* fits the second-level cache beside what is made of it */
+#define SCRATCH_SIZE ((size_t)64 << 10) /* fits into the second-level cache together with the output */
 
 static coffer_status check_rows(const coffer_mcf *model, size_t tensor, uint64_t first, uint64_t count,
                                 coffer_error *err)
@@ -20,12 +20,12 @@ static coffer_status check_rows(const coffer_mcf *model, size_t tensor, uint64_t
     if (coffer__range_fits(first, count, rows))
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "%llu rows from %llu on of tensor %s asked for, it has %llu",
+                        "%llu rows starting at %llu of tensor %s requested, it has %llu",
                         (unsigned long long)count, (unsigned long long)first,
                         coffer__mcf_entry_name(&model->index, tensor).text, (unsigned long long)rows);
 }
 
-/* Bytes [*begin, *begin + *len) hold the rows. The payload's size was checked: nothing here overflows. */
+/* The rows are bytes [*begin, *begin + *len). The payload size was checked: nothing here overflows. */
 static void bytes_of_rows(uint64_t *begin, uint64_t *len, const coffer_mcf_tensor *tensor, uint64_t first,
                           uint64_t count)
 {
@@ -45,7 +45,7 @@ coffer_status coffer_mcf_read_rows(void *out, const coffer_mcf *model, size_t te
     const coffer_mcf_tensor *info = coffer_mcf_tensor_at(model, tensor);
     if (coffer_dtype_is_quantized(info->dtype))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, info->offset,
-                            "tensor %s is quantized (%s): its rows do not stand one after the other",
+                            "tensor %s is quantized (%s): its rows are not contiguous",
                             coffer__mcf_entry_name(&model->index, tensor).text,
                             coffer_dtype_name(info->dtype));
     bytes_of_rows(&begin, &len, info, first, count);

@@ -1,4 +1,4 @@
-#include "formats/mcf/mcf_scan.h"
+#include "formats/mcf/mcf_check.h"
 
 #include "base/bytes.h"
 
@@ -29,7 +29,7 @@ uint64_t coffer__mcf_scan_pieces(const coffer__quant_layout *layout)
     return 1 + codes / COFFER__MCF_SCAN_PIECE + (codes % COFFER__MCF_SCAN_PIECE != 0);
 }
 
-/* ---- What stands before the codes ---- */
+/* ---- Regions before the codes ---- */
 
 static void scan_scales(coffer__mcf_faults *faults, const coffer__quant_layout *layout, const uint8_t *bytes,
                         size_t len, uint64_t at)

@@ -1,11 +1,11 @@
-#include "formats/mcf/mcf_search.h"
+#include "formats/mcf/mcf_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 
-/* Writers put the small sections in front of the payloads or behind them. */
+/* Writers put the small sections before or after the payloads. */
 #define REACH ((uint64_t)256 << 20)
 #define WINDOW ((size_t)1 << 20)
 #define CANDIDATES_MAX 64 /* looked at closely: each costs as much as its tables are long */
@@ -18,7 +18,7 @@ typedef bool (*is_one)(coffer_source *src, const coffer_mcf_section *section, co
 typedef struct search {
     coffer_source *source;
     const coffer_limits *limits;
-    size_t head; /* bytes that looks_like wants */
+    size_t head; /* bytes that looks_like needs */
     uint32_t type;
     looks_like looks;
     is_one confirm;
@@ -134,7 +134,7 @@ coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source 
 
 /* ---- ModelInfo ---- */
 
-/* The table stands behind the strings, and its end is the section's. */
+/* The table is after the strings, and ends the section. */
 static bool looks_like_model_info(uint64_t *size, const uint8_t *head, uint64_t left)
 {
     uint64_t count = coffer__load_u32(head + COFFER__MCF_MODEL_KV_COUNT_AT),

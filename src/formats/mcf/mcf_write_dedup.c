@@ -1,7 +1,7 @@
-/* Payloads that stand in the file already are written once. A sample of each is hashed; one of the same size
- * and sample is nearly always the same, and is compared at once. Only where it is not are the payloads of
- * that sample hashed whole, and those of one hash compared. No file makes this slow: each payload is compared
- * with a different one, and hashed, at most once. */
+/* Equal payloads are stored once. A sample of each payload is hashed; one with the same size and sample is
+ * nearly always equal and is compared directly. Only when it differs are the payloads with that sample
+ * hashed completely, and those with equal hashes compared. The cost is bounded: each payload is hashed,
+ * and compared with a different one, at most once. */
 #include "formats/mcf/mcf_writer.h"
 
 #include "base/fail.h"
@@ -14,8 +14,7 @@
 #define SAMPLES 4
 #define PIECE ((size_t)1 << 20)
 
-static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tensor,
-                            coffer_error *err)
+static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tensor, coffer_error *err)
 {
     uint8_t bytes[SAMPLES * SAMPLE];
     coffer_status status = COFFER_OK;
@@ -35,8 +34,7 @@ static coffer_status sample(uint64_t *hash, int fd, const coffer__mcf_new *tenso
 }
 
 /* Piece by piece, each hashed with the hash so far as its seed. */
-static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, uint8_t *piece,
-                                coffer_error *err)
+static coffer_status hash_whole(coffer__mcf_new *tensor, int fd, uint8_t *piece, coffer_error *err)
 {
     XXH128_hash_t hash = { 0 };
     if (tensor->hashed)
@@ -88,7 +86,7 @@ static coffer_status is_same(bool *same, coffer__mcf_new *a, coffer__mcf_new *b,
     return compare(same, a, b, fd, piece, err);
 }
 
-/* *original : UINT32_MAX when no other tensor has the payload. */
+/* *original : COFFER__TABLE_NONE when no other tensor has the payload. */
 static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer, uint64_t hash, int fd,
                                    coffer_error *err)
 {
@@ -96,11 +94,10 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
     uint8_t *piece = NULL;
     coffer_status status = COFFER_OK;
     bool same = false, first = true;
-    size_t at = 0;
+    coffer__table_probe probe = coffer__table_begin(&writer->by_sample, hash);
     uint32_t item;
-    *original = UINT32_MAX;
-    while (status == COFFER_OK && !same &&
-           (item = coffer__mcf_table_next(&writer->by_sample, hash, &at)) != UINT32_MAX) {
+    *original = COFFER__TABLE_NONE;
+    while (status == COFFER_OK && !same && (item = coffer__table_next(&probe)) != COFFER__TABLE_NONE) {
         if (!piece && !(piece = coffer__malloc(PIECE)))
             status = coffer__fail_no_memory(err, PIECE);
         else
@@ -115,7 +112,7 @@ static coffer_status find_original(uint32_t *original, coffer_mcf_writer *writer
 
 coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *err)
 {
-    uint32_t last = (uint32_t)writer->tensor_count - 1, original = UINT32_MAX;
+    uint32_t last = (uint32_t)writer->tensor_count - 1, original = COFFER__TABLE_NONE;
     coffer__mcf_new *tensor = &writer->tensors[last];
     uint64_t hash = 0;
     coffer_status status;
@@ -126,8 +123,8 @@ coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *e
         (status = sample(&hash, fd, tensor, err)) ||
         (status = find_original(&original, writer, hash, fd, err)))
         return status;
-    if (original == UINT32_MAX)
-        return coffer__mcf_table_add(&writer->by_sample, hash, last, err);
+    if (original == COFFER__TABLE_NONE)
+        return coffer__table_add(&writer->by_sample, hash, last, err);
     tensor->offset = writer->tensors[original].offset;
     coffer__mcf_forget_sums(writer, writer->payload_end);
     return coffer__sink_cut(writer->sink, writer->payload_end, err);

@@ -1,5 +1,5 @@
-/* What stands behind the payloads of a new model: the index and the other sections, the directory; and, last,
- * the header. */
+/* Writes what follows the payloads of a new model: index, other sections and directory, and last the
+ * header. */
 #include "formats/mcf/mcf_quality.h"
 #include "formats/mcf/mcf_writer.h"
 
@@ -65,7 +65,7 @@ static named *sort_tensors(const coffer_mcf_writer *writer)
     return sorted;
 }
 
-/* The strings and dims stand in the order of the entries, so that equal models have equal bytes. */
+/* Strings and dims are in the order of the entries, so that equal models have equal bytes. */
 static void compose_index(coffer__buffer *out, const coffer_mcf_writer *writer, const named *sorted)
 {
     size_t count = writer->tensor_count, dim_count = writer->dims.len / sizeof(uint64_t);
@@ -193,7 +193,7 @@ static coffer_status put_tensors(coffer_mcf_writer *writer, coffer_error *err)
 
 static coffer_status put_sums(coffer_mcf_writer *writer, uint64_t area_size, coffer_error *err)
 {
-    coffer__mcf_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
+    coffer__chunk_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
     coffer__buffer bytes = COFFER__BUFFER_INIT;
     coffer_status status = coffer__mcf_sums_encode(&bytes, &sums, err);
     if (status == COFFER_OK)
@@ -203,7 +203,7 @@ static coffer_status put_sums(coffer_mcf_writer *writer, uint64_t area_size, cof
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Everything ---- */
 
 static int by_type(const void *a, const void *b)
 {
@@ -261,6 +261,6 @@ coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err)
                              writer->late[i].len, err);
     if (status == COFFER_OK && writer->section_count == 0)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "a model needs a tensor or a section, none was added");
+                              "a model needs at least one tensor or section");
     return status ? status : put_directory(writer, err);
 }

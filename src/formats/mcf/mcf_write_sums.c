@@ -1,5 +1,5 @@
-/* Sums of the payload area, counted from the new file itself while it is written: what the table vouches for
- * is what stands there. */
+/* Checksums of the payload area, computed from the new file itself while it is written, so that they cover
+ * what was stored. */
 #include "formats/mcf/mcf_writer.h"
 
 #include "base/checked.h"
@@ -22,7 +22,7 @@ typedef struct work {
     const char *from_name;
     int to;
     size_t first; /* chunk of the first task that counts */
-    uint64_t end; /* of the area, as far as it stands in the file */
+    uint64_t end; /* of the part of the area that is in the file */
 } work;
 
 static coffer_status count_chunk(const work *of, size_t chunk, uint32_t worker, coffer_error *err)
@@ -69,14 +69,14 @@ static coffer_status grow_sums(coffer_mcf_writer *writer, size_t count, coffer_e
     return COFFER_OK;
 }
 
-/* Chunks of the area that are whole in the file; with `ended` also the last one, whole or not. */
+/* Complete chunks of the area; with `ended` also the last, shorter one. */
 static size_t chunks_there(const coffer_mcf_writer *writer, bool ended)
 {
     uint64_t len = coffer__sink_position(writer->sink) - writer->area;
     return (size_t)(len / COFFER__MCF_CHUNK + (ended && len % COFFER__MCF_CHUNK != 0));
 }
 
-/* Counts what waits, and copies of->len bytes meanwhile when of->copies. */
+/* Sums the waiting chunks, and meanwhile copies job->len bytes if job->copies. */
 static coffer_status run(coffer_mcf_writer *writer, work *of, bool ended, coffer_error *err)
 {
     size_t there = writer->opts.no_checksums ? writer->sum_count : chunks_there(writer, ended);
@@ -104,7 +104,7 @@ coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coff
     return run(writer, &of, ended, err);
 }
 
-/* Copies in pieces that end with a chunk, and counts each while it is at hand. */
+/* Copies in pieces that end at chunk boundaries, and sums each while it is in the cache. */
 static coffer_status copy_and_count(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
                                     const char *name, coffer_error *err)
 {
@@ -133,8 +133,8 @@ static coffer_status copy_and_count(coffer_mcf_writer *writer, int fd, uint64_t 
     return status;
 }
 
-/* The kernel copies pages as they are, and some file systems share them, when both files cut them at the same
- * places; else it is slower than reading and writing, which also brings the bytes by for their sums. */
+/* The kernel copies whole pages, and some file systems share them, when both offsets agree modulo the page
+ * size. Otherwise reading and writing is faster, and the bytes are in memory for their checksums. */
 static bool pages_match(const coffer_mcf_writer *writer, uint64_t offset)
 {
     return (coffer__sink_position(writer->sink) - offset) % 4096 == 0;

@@ -4,8 +4,8 @@
 
 #include "base/buffer.h"
 #include "base/pool.h"
+#include "base/table.h"
 #include "formats/mcf/mcf_private.h"
-#include "formats/mcf/mcf_table.h"
 #include "io/sink.h"
 
 typedef struct coffer__mcf_new {
@@ -38,7 +38,7 @@ struct coffer_mcf_writer {
 
     coffer_mcf_section *sections; /* in the file already */
     size_t section_count, section_capacity;
-    coffer__mcf_late_section *late; /* come behind the payloads */
+    coffer__mcf_late_section *late; /* written after the payloads */
     size_t late_count, late_capacity;
     uint64_t index_at, index_room; /* in front of the payloads; 0 = none */
 
@@ -50,7 +50,7 @@ struct coffer_mcf_writer {
     coffer__buffer names, dims; /* dims : u64 each */
     coffer__buffer importances; /* without NULs */
     bool foreign_names;         /* one is not UTF-8 */
-    coffer__mcf_table by_name, by_sample;
+    coffer__table by_name, by_sample;
     bool in_tensor;
     bool overwritten;     /* bytes of the open tensor may still change: its sums wait for its end */
     uint64_t written;     /* of the payload under way */
@@ -61,7 +61,10 @@ struct coffer_mcf_writer {
     uint8_t *scratch; /* SCRATCH for each thread */
 };
 
-/* ---- mcf_write.c ---- */
+/* ---- mcf_write_tensor.c ---- */
+
+/* Not NUL-terminated. */
+const char *coffer__mcf_new_name(const coffer_mcf_writer *writer, const coffer__mcf_new *tensor);
 
 /* A tensor whose payload size the caller knows, of any type. quant : may be NULL. */
 coffer_status coffer__mcf_begin_raw(coffer_mcf_writer *writer, const char *name, size_t name_len,
@@ -71,6 +74,10 @@ coffer_status coffer__mcf_begin_raw(coffer_mcf_writer *writer, const char *name,
 coffer_status coffer__mcf_add_alias(coffer_mcf_writer *writer, const char *name, size_t name_len,
                                     uint32_t dtype, uint32_t rank, const uint64_t *dims, size_t original,
                                     const coffer__mcf_quant_record *quant, coffer_error *err);
+/* ---- mcf_write.c ---- */
+
+/* Writes zeros up to the next multiple. */
+coffer_status coffer__mcf_writer_align(coffer_mcf_writer *writer, uint64_t alignment, coffer_error *err);
 /* Any section but TensorIndex, TensorData, QuantInfo and the sums. */
 coffer_status coffer__mcf_add_raw_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                           const void *bytes, size_t len, coffer_error *err);
@@ -84,24 +91,38 @@ coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *e
 
 /* ---- mcf_write_sums.c ---- */
 
-/* Copies a range of an open file behind what is written, and counts the sums of what stands there meanwhile.
- */
+/* Appends a range of an open file, and meanwhile sums the chunks written before. */
 coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
                                   const char *name, coffer_error *err);
-/* Counts the chunks that are whole when enough of them wait; the rest when the payloads have ended. */
+/* Sums complete chunks when enough of them are waiting; the rest when the payloads have ended. */
 coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err);
-/* What was counted beyond a position no longer holds. */
+/* Drops the sums of chunks after a position. */
 void coffer__mcf_forget_sums(coffer_mcf_writer *writer, uint64_t position);
 
 /* ---- mcf_write_dedup.c ---- */
 
-/* When the payload of the last tensor stands in the file already, takes it back and points there. */
+/* When the file already has the payload of the last tensor, removes the copy and refers to the first. */
 coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *err);
 
 /* ---- mcf_write_end.c ---- */
 
 uint64_t coffer__mcf_index_size(uint64_t tensors, uint64_t dims, uint64_t name_bytes);
-/* What comes behind the payloads, and the header. */
+/* Writes what follows the payloads, and the header. */
 coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err);
+
+/* ---- mcf_rewrite.c: compact and repair ---- */
+
+typedef struct coffer__mcf_rewrite {
+    const coffer_mcf *model;
+    const bool *left_out; /* by tensor; NULL = copy all */
+    const coffer_progress *progress;
+} coffer__mcf_rewrite;
+
+/* The alignment that all payloads share, as a writer's option. */
+uint32_t coffer__mcf_common_alignment(const coffer_mcf *model);
+/* Copies the sections except those that the writer creates, then the tensors in the order of their
+ * payloads. Names of one payload share it again. */
+coffer_status coffer__mcf_take_over(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                    coffer_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading the front of a GGUF file. Every count is held against the bytes that are left before it is used. */
+/* Reads the front of a GGUF file. Every count is checked against the bytes left before it is used. */
 #include "outside/models/gguf.h"
 
 #include "base/array.h"
@@ -14,136 +14,13 @@
 
 static const uint8_t magic[4] = { 'G', 'G', 'U', 'F' };
 
-/* What a key and a tensor take at least: counts beyond that are lies. */
+/* The least that a key and a tensor take: larger counts cannot be true. */
 #define MIN_KEY_BYTES 13    /* an empty name, a type, one byte */
 #define MIN_TENSOR_BYTES 24 /* an empty name, rank 0, a type, an offset */
-#define MIN_STRING_BYTES 8
-#define MIN_ARRAY_BYTES 12
 
 bool coffer__gguf_probe(const uint8_t *head, size_t len)
 {
     return len >= sizeof magic && memcmp(head, magic, sizeof magic) == 0;
-}
-
-/* ---- Values ---- */
-
-static coffer_status check_value_type(const coffer__gguf_input *input, uint32_t type, coffer_error *err)
-{
-    if (type >= COFFER__GGUF_VALUE_COUNT)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - 4,
-                            "%s has the value type %" PRIu32 ", which is none", input->what, type);
-    return COFFER_OK;
-}
-
-static coffer_status pass_bools(coffer__gguf_input *input, uint64_t count, coffer_error *err)
-{
-    while (count) {
-        const uint8_t *bytes;
-        size_t len = count < COFFER__GGUF_WINDOW ? (size_t)count : COFFER__GGUF_WINDOW;
-        coffer_status status = coffer__gguf_take(&bytes, input, len, err);
-        if (status)
-            return status;
-        for (size_t i = 0; i < len; i++) {
-            if (bytes[i] > 1)
-                return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - len + i, "%s has the bool %u",
-                                    input->what, bytes[i]);
-        }
-        count -= len;
-    }
-    return COFFER_OK;
-}
-
-static coffer_status pass_string(coffer__gguf_input *input, coffer_error *err)
-{
-    uint64_t len;
-    coffer_status status = coffer__gguf_take_string_length(&len, input, err);
-    if (!status)
-        input->at += len;
-    return status;
-}
-
-static coffer_status take_array_head(uint32_t *item_type, uint64_t *count, coffer__gguf_input *input,
-                                     coffer_error *err)
-{
-    uint64_t least, left;
-    coffer_status status = coffer__gguf_take_u32(item_type, input, err);
-    if (!status)
-        status = check_value_type(input, *item_type, err);
-    if (!status)
-        status = coffer__gguf_take_u64(count, input, err);
-    if (status)
-        return status;
-    least = coffer__gguf_value_size(*item_type);
-    if (!least)
-        least = *item_type == COFFER__GGUF_STRING ? MIN_STRING_BYTES : MIN_ARRAY_BYTES;
-    left = input->size - input->at;
-    if (*count > left / least)
-        return coffer__fail(err, COFFER_E_TRUNCATED, input->at,
-                            "%s has %" PRIu64 " items of %s, the file %" PRIu64 " bytes more", input->what,
-                            *count, coffer__gguf_value_name(*item_type), left);
-    return COFFER_OK;
-}
-
-static coffer_status pass_value(coffer__gguf_input *input, uint32_t type, unsigned depth, coffer_error *err);
-
-static coffer_status pass_items(coffer__gguf_input *input, uint32_t type, uint64_t count, unsigned depth,
-                                coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    if (type == COFFER__GGUF_BOOL)
-        return pass_bools(input, count, err);
-    if (coffer__gguf_value_size(type)) {
-        if (count > (input->size - input->at) / coffer__gguf_value_size(type))
-            return coffer__gguf_fail_short(input, coffer__gguf_value_size(type), err);
-        input->at += count * coffer__gguf_value_size(type);
-        return COFFER_OK;
-    }
-    for (uint64_t i = 0; !status && i < count; i++)
-        status = type == COFFER__GGUF_STRING ? pass_string(input, err) : pass_value(input, type, depth, err);
-    return status;
-}
-
-static coffer_status pass_value(coffer__gguf_input *input, uint32_t type, unsigned depth, coffer_error *err)
-{
-    uint32_t item_type;
-    uint64_t count;
-    if (type != COFFER__GGUF_ARRAY)
-        return pass_items(input, type, 1, depth, err);
-    if (depth == COFFER__GGUF_MAX_DEPTH)
-        return coffer__fail(err, COFFER_E_LIMIT, input->at, "%s has arrays %d deep", input->what,
-                            COFFER__GGUF_MAX_DEPTH + 1);
-    coffer_status status = take_array_head(&item_type, &count, input, err);
-    return status ? status : pass_items(input, item_type, count, depth + 1, err);
-}
-
-static coffer_status take_key(coffer__gguf_key *key, coffer__gguf_input *input, coffer_error *err)
-{
-    uint32_t type, item_type = 0;
-    size_t name_len;
-    coffer_status status;
-    input->what = "a key";
-    status = coffer__gguf_take_name(&key->name, &name_len, input, err);
-    if (status)
-        return status;
-    input->what = key->name;
-    status = coffer__gguf_take_u32(&type, input, err);
-    if (!status)
-        status = check_value_type(input, type, err);
-    if (status)
-        return status;
-    key->type = (coffer__gguf_value)type;
-    key->count = 1;
-    key->offset = input->at;
-    if (type == COFFER__GGUF_ARRAY) {
-        status = take_array_head(&item_type, &key->count, input, err);
-        key->item_type = (coffer__gguf_value)item_type;
-        if (!status)
-            status = pass_items(input, item_type, key->count, 1, err);
-    } else {
-        status = pass_value(input, type, 0, err);
-    }
-    key->size = input->at - key->offset;
-    return status;
 }
 
 /* ---- Tensors ---- */
@@ -157,7 +34,7 @@ static coffer_status measure_tensor(coffer__gguf_tensor *tensor, uint64_t place,
         fits = coffer__mul_u64(&elements, elements, tensor->dims[i]);
     if (fits && row % type->elements != 0)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
-                            "tensor \"%s\" has rows of %" PRIu64 " elements, %s blocks hold %u", tensor->name,
+                            "tensor \"%s\" has rows of %" PRIu64 " elements, %s blocks have %u", tensor->name,
                             row, type->name, type->elements);
     if (!fits || !coffer__mul_u64(&tensor->size, elements / type->elements, type->bytes))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
@@ -199,8 +76,7 @@ static coffer_status take_tensor(coffer__gguf_tensor *tensor, coffer__gguf_input
     tensor->type = coffer__gguf_find_type(type);
     if (!tensor->type)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place,
-                            "tensor \"%s\" has the type %" PRIu32 ", which this program does not know",
-                            tensor->name, type);
+                            "tensor \"%s\" has the type %" PRIu32 ", which is unknown", tensor->name, type);
     return measure_tensor(tensor, place, err);
 }
 
@@ -210,8 +86,8 @@ static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__ggu
     uint64_t size = coffer_source_size(gguf->src), end;
     if (tensor->offset % gguf->alignment != 0)
         return coffer__fail(err, COFFER_E_MISALIGNED, COFFER_OFFSET_NONE,
-                            "tensor \"%s\" begins at %" PRIu64 ", no multiple of %" PRIu32, tensor->name,
-                            tensor->offset, gguf->alignment);
+                            "tensor \"%s\" begins at %" PRIu64 ", which is not a multiple of %" PRIu32,
+                            tensor->name, tensor->offset, gguf->alignment);
     if (!coffer__add_u64(&tensor->offset, tensor->offset, payloads) ||
         !coffer__add_u64(&end, tensor->offset, tensor->size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
@@ -223,7 +99,7 @@ static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__ggu
     return COFFER_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- The file ---- */
 
 static int by_name(const void *left, const void *right)
 {
@@ -243,7 +119,7 @@ static coffer_status check_duplicate_keys(const coffer__gguf *gguf, coffer_error
         qsort(sorted, gguf->key_count, sizeof *sorted, by_name);
     for (size_t i = 1; !status && i < gguf->key_count; i++) {
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-            status = coffer__fail(err, COFFER_E_DUPLICATE, sorted[i]->offset, "the key \"%s\" stands twice",
+            status = coffer__fail(err, COFFER_E_DUPLICATE, sorted[i]->offset, "duplicate key \"%s\"",
                                   sorted[i]->name);
     }
     coffer__free(sorted);
@@ -279,7 +155,7 @@ static coffer_status check_overlap(const coffer__gguf *gguf, coffer_error *err)
         if (last && !same && tensor->offset < last->offset + last->size)
             status =
                 coffer__fail(err, COFFER_E_OVERLAP, tensor->offset,
-                             "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\" that ends at %" PRIu64,
+                             "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\", which ends at %" PRIu64,
                              tensor->name, tensor->offset, last->name, last->offset + last->size);
         last = tensor;
     }
@@ -302,10 +178,10 @@ static coffer_status check_version(coffer__gguf *gguf, coffer__gguf_input *input
         return status;
     if (gguf->version != 0 && (gguf->version & 0xFFFF) == 0)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, 4,
-                            "a big-endian GGUF file: make it little-endian with gguf-convert-endian first");
+                            "a big-endian GGUF file: convert it with gguf-convert-endian first");
     if (gguf->version != 2 && gguf->version != 3)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, 4,
-                            "GGUF version %" PRIu32 ": versions 2 and 3 are read", gguf->version);
+                            "GGUF version %" PRIu32 " is not supported, only 2 and 3", gguf->version);
     return COFFER_OK;
 }
 
@@ -349,7 +225,7 @@ static coffer_status find_alignment(coffer__gguf *gguf, coffer_error *err)
     gguf->alignment = coffer__load_u32(bytes);
     if (gguf->alignment == 0 || (gguf->alignment & (gguf->alignment - 1)) != 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, key->offset,
-                            "general.alignment is %" PRIu32 ", no power of two", gguf->alignment);
+                            "general.alignment is %" PRIu32 ", which is not a power of two", gguf->alignment);
     return COFFER_OK;
 }
 
@@ -366,7 +242,7 @@ static coffer_status take_lists(coffer__gguf *gguf, coffer__gguf_input *input, c
             break;
         coffer__gguf_key *key = &gguf->keys[gguf->key_count++];
         memset(key, 0, sizeof *key);
-        status = take_key(key, input, err);
+        status = coffer__gguf_take_key(key, input, err);
     }
     for (uint64_t i = 0; !status && i < tensors; i++) {
         status = coffer__array_reserve_one(&gguf->tensors, &gguf->tensor_capacity, gguf->tensor_count,
@@ -445,8 +321,8 @@ const coffer__gguf_key *coffer__gguf_find(const coffer__gguf *gguf, const char *
 coffer_status coffer__gguf_read_value(uint8_t **out, size_t *len, const coffer__gguf *gguf,
                                       const coffer__gguf_key *key, coffer_error *err)
 {
-    uint64_t head = key->type == COFFER__GGUF_STRING  ? MIN_STRING_BYTES
-                    : key->type == COFFER__GGUF_ARRAY ? MIN_ARRAY_BYTES
+    uint64_t head = key->type == COFFER__GGUF_STRING  ? COFFER__GGUF_MIN_STRING
+                    : key->type == COFFER__GGUF_ARRAY ? COFFER__GGUF_MIN_ARRAY
                                                       : 0;
     uint64_t size = key->size - head;
     if (size > gguf->limits.json_bytes || size >= SIZE_MAX)

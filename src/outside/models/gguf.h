@@ -39,7 +39,7 @@ typedef enum coffer__gguf_value {
     COFFER__GGUF_VALUE_COUNT
 } coffer__gguf_value;
 
-/* "u8", "string"; NULL for a number that is no type. */
+/* "u8", "string"; NULL for an unknown type. */
 const char *coffer__gguf_value_name(uint32_t type);
 /* Bytes of a number or bool; 0 for strings and arrays. */
 size_t coffer__gguf_value_size(uint32_t type);
@@ -80,10 +80,10 @@ coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const co
                                 coffer_error *err);
 void coffer__gguf_close(coffer__gguf *gguf); /* NULL allowed */
 
-/* NULL when there is none. O(keys). */
+/* NULL when the file does not have the key. O(keys). */
 const coffer__gguf_key *coffer__gguf_find(const coffer__gguf *gguf, const char *name);
-/* The bytes of a value (coffer__free) with a NUL behind them: a string's or number's own, an array's items.
- */
+/* The bytes of a value (coffer__free), followed by a NUL: those of a string or number, or the items of an
+ * array. */
 coffer_status coffer__gguf_read_value(uint8_t **out, size_t *len, const coffer__gguf *gguf,
                                       const coffer__gguf_key *key, coffer_error *err);
 

@@ -16,7 +16,7 @@ typedef struct coffer__gguf_type {
     coffer__gguf_decode decode; /* NULL: plain, or a type that we know by name alone */
 } coffer__gguf_type;
 
-/* NULL for a number that is no type. */
+/* NULL for an unknown type. */
 const coffer__gguf_type *coffer__gguf_find_type(uint32_t id);
 /* The plain type of the same kind; NULL when GGUF has none (unsigned integers, bool, complex). */
 const coffer__gguf_type *coffer__gguf_type_for(coffer_dtype dtype);

@@ -11,7 +11,7 @@
 coffer_status coffer__gguf_fail_short(const coffer__gguf_input *input, uint64_t wanted, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_TRUNCATED, input->at,
-                        "%s wants %" PRIu64 " bytes at %" PRIu64 ", the file has %" PRIu64, input->what,
+                        "%s needs %" PRIu64 " bytes at %" PRIu64 ", the file has %" PRIu64, input->what,
                         wanted, input->at, input->size);
 }
 
@@ -86,8 +86,8 @@ coffer_status coffer__gguf_take_name(char **out, size_t *out_len, coffer__gguf_i
         input->at += len;
     }
     if (!status && (memchr(name, 0, (size_t)len) || !coffer__utf8_valid(name, (size_t)len)))
-        status = coffer__fail(err, COFFER_E_BAD_TEXT, place, "%s has a name that is not UTF-8 or holds a NUL",
-                              input->what);
+        status = coffer__fail(err, COFFER_E_BAD_TEXT, place,
+                              "%s has a name that is not UTF-8 or contains a NUL", input->what);
     if (status) {
         coffer__free(name);
         return status;

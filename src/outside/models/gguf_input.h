@@ -3,7 +3,11 @@
 #ifndef COFFER_CONVERT_GGUF_INPUT_H
 #define COFFER_CONVERT_GGUF_INPUT_H
 
-#include "coffer/source.h"
+#include "outside/models/gguf.h"
+
+/* The least that a value takes: larger counts cannot be true. */
+#define COFFER__GGUF_MIN_STRING 8
+#define COFFER__GGUF_MIN_ARRAY 12
 
 #define COFFER__GGUF_WINDOW ((size_t)65536)
 
@@ -26,8 +30,11 @@ coffer_status coffer__gguf_take_u32(uint32_t *out, coffer__gguf_input *input, co
 coffer_status coffer__gguf_take_u64(uint64_t *out, coffer__gguf_input *input, coffer_error *err);
 /* The length of a string that is all there, and no longer than allowed. */
 coffer_status coffer__gguf_take_string_length(uint64_t *len, coffer__gguf_input *input, coffer_error *err);
-/* A name (coffer__free): UTF-8 without NULs, with a NUL behind it. */
+/* A name (coffer__free): UTF-8 without NULs, NUL-terminated. */
 coffer_status coffer__gguf_take_name(char **out, size_t *out_len, coffer__gguf_input *input,
                                      coffer_error *err);
+
+/* Reads a key and skips its value (gguf_values.c). */
+coffer_status coffer__gguf_take_key(coffer__gguf_key *key, coffer__gguf_input *input, coffer_error *err);
 
 #endif

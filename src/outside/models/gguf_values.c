@@ -1,5 +1,10 @@
-/* The types of GGUF metadata. */
+/* Keys and values of GGUF metadata. */
 #include "outside/models/gguf.h"
+
+#include "base/fail.h"
+#include "outside/models/gguf_input.h"
+
+#include <inttypes.h>
 
 static const struct {
     const char *name;
@@ -43,4 +48,125 @@ coffer__number coffer__gguf_number(coffer__cursor *cursor, uint32_t type)
     default:
         return coffer__number_u64(coffer__cursor_u8(cursor));
     }
+}
+
+/* ---- Reading ---- */
+
+static coffer_status check_value_type(const coffer__gguf_input *input, uint32_t type, coffer_error *err)
+{
+    if (type >= COFFER__GGUF_VALUE_COUNT)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - 4,
+                            "%s has the value type %" PRIu32 ", which is unknown", input->what, type);
+    return COFFER_OK;
+}
+
+static coffer_status pass_bools(coffer__gguf_input *input, uint64_t count, coffer_error *err)
+{
+    while (count) {
+        const uint8_t *bytes;
+        size_t len = count < COFFER__GGUF_WINDOW ? (size_t)count : COFFER__GGUF_WINDOW;
+        coffer_status status = coffer__gguf_take(&bytes, input, len, err);
+        if (status)
+            return status;
+        for (size_t i = 0; i < len; i++) {
+            if (bytes[i] > 1)
+                return coffer__fail(err, COFFER_E_BAD_VALUE, input->at - len + i, "%s has the bool %u",
+                                    input->what, bytes[i]);
+        }
+        count -= len;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status pass_string(coffer__gguf_input *input, coffer_error *err)
+{
+    uint64_t len;
+    coffer_status status = coffer__gguf_take_string_length(&len, input, err);
+    if (!status)
+        input->at += len;
+    return status;
+}
+
+static coffer_status take_array_head(uint32_t *item_type, uint64_t *count, coffer__gguf_input *input,
+                                     coffer_error *err)
+{
+    uint64_t least, left;
+    coffer_status status = coffer__gguf_take_u32(item_type, input, err);
+    if (!status)
+        status = check_value_type(input, *item_type, err);
+    if (!status)
+        status = coffer__gguf_take_u64(count, input, err);
+    if (status)
+        return status;
+    least = coffer__gguf_value_size(*item_type);
+    if (!least)
+        least = *item_type == COFFER__GGUF_STRING ? COFFER__GGUF_MIN_STRING : COFFER__GGUF_MIN_ARRAY;
+    left = input->size - input->at;
+    if (*count > left / least)
+        return coffer__fail(err, COFFER_E_TRUNCATED, input->at,
+                            "%s has %" PRIu64 " items of %s, %" PRIu64 " bytes are left", input->what, *count,
+                            coffer__gguf_value_name(*item_type), left);
+    return COFFER_OK;
+}
+
+static coffer_status pass_value(coffer__gguf_input *input, uint32_t type, unsigned depth, coffer_error *err);
+
+static coffer_status pass_items(coffer__gguf_input *input, uint32_t type, uint64_t count, unsigned depth,
+                                coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    if (type == COFFER__GGUF_BOOL)
+        return pass_bools(input, count, err);
+    if (coffer__gguf_value_size(type)) {
+        if (count > (input->size - input->at) / coffer__gguf_value_size(type))
+            return coffer__gguf_fail_short(input, coffer__gguf_value_size(type), err);
+        input->at += count * coffer__gguf_value_size(type);
+        return COFFER_OK;
+    }
+    for (uint64_t i = 0; !status && i < count; i++)
+        status = type == COFFER__GGUF_STRING ? pass_string(input, err) : pass_value(input, type, depth, err);
+    return status;
+}
+
+static coffer_status pass_value(coffer__gguf_input *input, uint32_t type, unsigned depth, coffer_error *err)
+{
+    uint32_t item_type;
+    uint64_t count;
+    if (type != COFFER__GGUF_ARRAY)
+        return pass_items(input, type, 1, depth, err);
+    if (depth == COFFER__GGUF_MAX_DEPTH)
+        return coffer__fail(err, COFFER_E_LIMIT, input->at, "%s has arrays %d deep", input->what,
+                            COFFER__GGUF_MAX_DEPTH + 1);
+    coffer_status status = take_array_head(&item_type, &count, input, err);
+    return status ? status : pass_items(input, item_type, count, depth + 1, err);
+}
+
+coffer_status coffer__gguf_take_key(coffer__gguf_key *key, coffer__gguf_input *input, coffer_error *err)
+{
+    uint32_t type, item_type = 0;
+    size_t name_len;
+    coffer_status status;
+    input->what = "a key";
+    status = coffer__gguf_take_name(&key->name, &name_len, input, err);
+    if (status)
+        return status;
+    input->what = key->name;
+    status = coffer__gguf_take_u32(&type, input, err);
+    if (!status)
+        status = check_value_type(input, type, err);
+    if (status)
+        return status;
+    key->type = (coffer__gguf_value)type;
+    key->count = 1;
+    key->offset = input->at;
+    if (type == COFFER__GGUF_ARRAY) {
+        status = take_array_head(&item_type, &key->count, input, err);
+        key->item_type = (coffer__gguf_value)item_type;
+        if (!status)
+            status = pass_items(input, item_type, key->count, 1, err);
+    } else {
+        status = pass_value(input, type, 0, err);
+    }
+    key->size = input->at - key->offset;
+    return status;
 }

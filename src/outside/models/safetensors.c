@@ -1,4 +1,4 @@
-/* The header of a safetensors file: read, checked rule by rule, added to a set of tensors. */
+/* Reads and checks the header of a safetensors file. */
 #include "outside/models/safetensors.h"
 
 #include "base/array.h"
@@ -70,7 +70,7 @@ bool coffer__safetensors_probe(const uint8_t *head, size_t len)
 
 /* ---- The header's text ---- */
 
-/* What is needed to say where in the file something is wrong. */
+/* The position of the header, for offsets in errors. */
 typedef struct file_header {
     char *text;
     size_t len;
@@ -97,13 +97,14 @@ static coffer_status read_header(file_header *out, coffer_source *src, const cof
     uint64_t size = coffer_source_size(src);
     if (size < PREFIX)
         return coffer__fail(err, COFFER_E_TRUNCATED, 0,
-                            "a safetensors file begins with 8 bytes of length, this one has %" PRIu64, size);
+                            "a safetensors file begins with 8 bytes of length, the file has %" PRIu64, size);
     coffer_status status = coffer_source_read_at(prefix, src, 0, PREFIX, err);
     if (status)
         return status;
     uint64_t len = coffer__load_u64(prefix);
     if (len > COFFER__SAFETENSORS_MAX_HEADER || len > limits->json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, 0, "a header of %" PRIu64 " bytes, more than %" PRIu64, len,
+        return coffer__fail(err, COFFER_E_LIMIT, 0, "the header has %" PRIu64 " bytes, the limit is %" PRIu64,
+                            len,
                             COFFER__SAFETENSORS_MAX_HEADER < limits->json_bytes
                                 ? COFFER__SAFETENSORS_MAX_HEADER
                                 : limits->json_bytes);
@@ -120,7 +121,7 @@ static coffer_status read_header(file_header *out, coffer_source *src, const cof
     if (!status)
         status = coffer__json_parse(&out->json, out->text, out->len, PREFIX, limits, err);
     if (!status && coffer__json_root(out->json)->kind != COFFER__JSON_OBJECT)
-        status = coffer__fail(err, COFFER_E_BAD_JSON, PREFIX, "the header is no JSON object");
+        status = coffer__fail(err, COFFER_E_BAD_JSON, PREFIX, "the header is not a JSON object");
     return status;
 }
 
@@ -149,10 +150,10 @@ static coffer_status add_item(coffer__safetensors_metadata *metadata, const file
 {
     if (value->kind != COFFER__JSON_STRING)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, value),
-                            "\"%s\" of the metadata is no text", value->key);
+                            "\"%s\" of the metadata is not a string", value->key);
     if (strlen(value->key) != value->key_len)
         return coffer__fail(err, COFFER_E_BAD_TEXT, place_of(header, value),
-                            "a key of the metadata with a NUL in it: \"%s\"", value->key);
+                            "a key of the metadata contains a NUL: \"%s\"", value->key);
     return coffer__safetensors_metadata_add(metadata, value->key, value->as.string, value->string_len, err);
 }
 
@@ -173,7 +174,7 @@ static coffer_status take_metadata(coffer__safetensors_metadata *metadata, const
     if (map->kind == COFFER__JSON_NULL)
         return COFFER_OK;
     if (map->kind != COFFER__JSON_OBJECT)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, map), "the metadata is no object");
+        return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, map), "the metadata is not an object");
     if (metadata->count)
         return COFFER_OK;
     for (const coffer__json_value *at = coffer__json_first(map); !status && at;
@@ -197,19 +198,19 @@ static coffer_status read_type(const coffer__safetensors_type **out, const file_
     if (!dtype)
         return fail_in(header, tensor, COFFER_E_MISSING, "no \"dtype\"", err);
     if (dtype->kind != COFFER__JSON_STRING)
-        return fail_in(header, tensor, COFFER_E_BAD_VALUE, "\"dtype\" is no text", err);
+        return fail_in(header, tensor, COFFER_E_BAD_VALUE, "\"dtype\" is not a string", err);
     *out = coffer__safetensors_type_by_name(dtype->as.string, dtype->string_len);
     if (!*out)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, tensor),
-                            "tensor \"%s\": there is no type \"%s\"", tensor->key, dtype->as.string);
+                            "tensor \"%s\": unknown type \"%s\"", tensor->key, dtype->as.string);
     if ((*out)->bits % 8)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, place_of(header, tensor),
-                            "tensor \"%s\" is %s: types of less than a byte cannot be read", tensor->key,
+                            "tensor \"%s\" is %s: types smaller than a byte are not supported", tensor->key,
                             (*out)->name);
     return COFFER_OK;
 }
 
-static coffer_status read_shape(coffer_tensor *out, uint64_t **memory, size_t *capacity,
+static coffer_status read_shape(coffer__safetensors_tensor *out, uint64_t **memory, size_t *capacity,
                                 const file_header *header, const coffer__json_value *tensor,
                                 coffer_error *err)
 {
@@ -218,14 +219,14 @@ static coffer_status read_shape(coffer_tensor *out, uint64_t **memory, size_t *c
     if (!shape)
         return fail_in(header, tensor, COFFER_E_MISSING, "no \"shape\"", err);
     if (shape->kind != COFFER__JSON_ARRAY || shape->as.count > UINT32_MAX)
-        return fail_in(header, tensor, COFFER_E_BAD_VALUE, "\"shape\" is no list", err);
+        return fail_in(header, tensor, COFFER_E_BAD_VALUE, "\"shape\" is not a list", err);
     for (const coffer__json_value *at = coffer__json_first(shape); at; at = coffer__json_next(shape, at)) {
         status = coffer__array_reserve_one(memory, capacity, out->rank, sizeof **memory, err);
         if (status)
             return status;
         if (!coffer__json_u64(&(*memory)[out->rank], at))
-            return fail_in(header, tensor, COFFER_E_BAD_VALUE,
-                           "a dimension that is no whole number from 0 on", err);
+            return fail_in(header, tensor, COFFER_E_BAD_VALUE, "a dimension is not a nonnegative integer",
+                           err);
         out->rank++;
     }
     out->dims = *memory;
@@ -243,7 +244,7 @@ static coffer_status read_range(range *out, const file_header *header, const cof
     if (!first || offsets->as.count != 2 || !coffer__json_u64(&out->begin, first) ||
         !coffer__json_u64(&out->end, first + first->span))
         return fail_in(header, tensor, COFFER_E_BAD_VALUE,
-                       "\"data_offsets\" are not two whole numbers from 0 on", err);
+                       "\"data_offsets\" are not two nonnegative integers", err);
     out->value = tensor;
     if (out->begin > out->end)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place_of(header, tensor),
@@ -257,45 +258,49 @@ static coffer_status read_range(range *out, const file_header *header, const cof
 }
 
 static coffer_status check_size(const file_header *header, const coffer__json_value *value,
-                                const coffer_tensor *tensor, const coffer__safetensors_type *type,
-                                coffer_error *err)
+                                const coffer__safetensors_tensor *tensor, coffer_error *err)
 {
     uint64_t elements = 1, size = 0;
     bool fits = true;
     for (uint32_t i = 0; i < tensor->rank; i++)
         fits = fits && coffer__mul_u64(&elements, elements, tensor->dims[i]);
-    fits = fits && coffer__mul_u64(&size, elements, type->bits / 8);
+    fits = fits && coffer__mul_u64(&size, elements, tensor->type->bits / 8);
     if (!fits)
-        return fail_in(header, value, COFFER_E_SIZE_MISMATCH, "the shape has more bytes than 64 bits count",
-                       err);
+        return fail_in(header, value, COFFER_E_SIZE_MISMATCH,
+                       "the size of the shape does not fit into 64 bits", err);
     if (size != tensor->size)
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place_of(header, value),
-                            "tensor \"%s\" has %" PRIu64 " bytes, its type and shape want %" PRIu64,
+                            "tensor \"%s\" has %" PRIu64 " bytes, its type and shape require %" PRIu64,
                             value->key, tensor->size, size);
     return COFFER_OK;
 }
 
-/* dims : memory kept from one tensor to the next. */
-static coffer_status add_tensor(coffer_tensors *set, range *place, uint64_t **dims, size_t *capacity,
-                                const file_header *header, const coffer__json_value *value, coffer_error *err)
+typedef struct reading {
+    const file_header *header;
+    coffer__safetensors_take take;
+    void *context;
+    uint64_t *dims; /* memory kept from one tensor to the next */
+    size_t dims_capacity;
+} reading;
+
+static coffer_status add_tensor(reading *job, range *place, const coffer__json_value *value,
+                                coffer_error *err)
 {
-    const coffer__safetensors_type *type = NULL;
-    coffer_tensor tensor = { .name = value->key };
+    const file_header *header = job->header;
+    coffer__safetensors_tensor tensor = { .name = value->key, .name_len = value->key_len };
     if (value->kind != COFFER__JSON_OBJECT)
-        return fail_in(header, value, COFFER_E_BAD_VALUE, "is no object", err);
-    coffer_status status = read_type(&type, header, value, err);
+        return fail_in(header, value, COFFER_E_BAD_VALUE, "is not an object", err);
+    coffer_status status = read_type(&tensor.type, header, value, err);
     if (!status)
-        status = read_shape(&tensor, dims, capacity, header, value, err);
+        status = read_shape(&tensor, &job->dims, &job->dims_capacity, header, value, err);
     if (!status)
         status = read_range(place, header, value, err);
     if (status)
         return status;
-    tensor.dtype = type->dtype;
-    tensor.type_name = type->name;
     tensor.size = place->end - place->begin;
     tensor.offset = header->data_offset + place->begin;
-    status = check_size(header, value, &tensor, type, err);
-    return status ? status : coffer__tensors_add(set, &tensor, value->key_len, set->count, err);
+    status = check_size(header, value, &tensor, err);
+    return status ? status : job->take(job->context, &tensor, err);
 }
 
 static int by_place(const void *left, const void *right)
@@ -306,7 +311,7 @@ static int by_place(const void *left, const void *right)
     return (a->end > b->end) - (a->end < b->end);
 }
 
-/* A byte that no tensor owns could hide another file, one that two own could not be changed. */
+/* Bytes outside of all tensors could hide another file; shared ones could not be changed. */
 static coffer_status check_coverage(range *ranges, size_t count, const file_header *header, coffer_error *err)
 {
     uint64_t covered = 0;
@@ -329,37 +334,35 @@ static coffer_status check_coverage(range *ranges, size_t count, const file_head
     return COFFER_OK;
 }
 
-static coffer_status add_all(coffer_tensors *set, coffer__safetensors_metadata *metadata,
-                             const file_header *header, coffer_error *err)
+static coffer_status read_all(reading *job, coffer__safetensors_metadata *metadata, coffer_error *err)
 {
-    const coffer__json_value *root = coffer__json_root(header->json);
-    size_t count = 0, capacity = 0;
-    uint64_t *dims = NULL;
+    const coffer__json_value *root = coffer__json_root(job->header->json);
+    size_t count = 0;
     range *ranges = coffer__alloc_array((size_t)root->as.count, sizeof *ranges);
     coffer_status status = ranges ? COFFER_OK : coffer__fail_no_memory(err, root->as.count * sizeof *ranges);
-    for (const coffer__json_value *at = coffer__json_first(root); !status && at;
-         at = coffer__json_next(root, at)) {
-        if (strcmp(at->key, COFFER__SAFETENSORS_METADATA) == 0)
-            status = take_metadata(metadata, header, at, err);
+    for (const coffer__json_value *value = coffer__json_first(root); !status && value;
+         value = coffer__json_next(root, value)) {
+        if (strcmp(value->key, COFFER__SAFETENSORS_METADATA) == 0)
+            status = take_metadata(metadata, job->header, value, err);
         else
-            status = add_tensor(set, &ranges[count++], &dims, &capacity, header, at, err);
+            status = add_tensor(job, &ranges[count++], value, err);
     }
     if (!status)
-        status = check_coverage(ranges, count, header, err);
-    coffer__free(dims);
+        status = check_coverage(ranges, count, job->header, err);
     coffer__free(ranges);
     return status;
 }
 
-coffer_status coffer__safetensors_read(coffer_tensors *set, coffer__safetensors_metadata *metadata,
-                                       coffer_source *src, bool owned, coffer_error *err)
+coffer_status coffer__safetensors_read(coffer__safetensors_metadata *metadata, coffer_source *src,
+                                       const coffer_limits *limits, coffer__safetensors_take take,
+                                       void *context, coffer_error *err)
 {
     file_header header = { 0 };
-    coffer_status status = coffer__tensors_add_part(set, src, owned, err);
+    reading job = { .header = &header, .take = take, .context = context };
+    coffer_status status = read_header(&header, src, limits, err);
     if (!status)
-        status = read_header(&header, src, &set->limits, err);
-    if (!status)
-        status = add_all(set, metadata, &header, err);
+        status = read_all(&job, metadata, err);
+    coffer__free(job.dims);
     free_header(&header);
     return status;
 }

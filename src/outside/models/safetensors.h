@@ -1,30 +1,32 @@
-/* safetensors files, as the Hugging Face hub keeps models in.
+/* safetensors files, the format of models on the Hugging Face hub.
  *
  *   u64 n | n bytes of JSON, padded with spaces | the tensors
  *
  *   {"__metadata__": {"key": "text", …}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
  * …}
  *
- * Offsets count from the end of the header. The tensors cover all bytes behind it, without holes or overlaps.
- * A model in several files has model.safetensors.index.json beside them, whose "weight_map" says which tensor
- * is in which. */
-#ifndef COFFER_CONVERT_SAFETENSORS_H
-#define COFFER_CONVERT_SAFETENSORS_H
+ * Offsets count from the end of the header. The tensors cover all bytes after it, without gaps or overlaps.
+ * A model in several files has a model.safetensors.index.json next to them, whose "weight_map" maps tensors
+ * to files. */
+#ifndef COFFER_OUTSIDE_SAFETENSORS_H
+#define COFFER_OUTSIDE_SAFETENSORS_H
 
 #include "base/buffer.h"
-#include "convert/tensors/tensors.h"
+#include "coffer/dtype.h"
+#include "coffer/limits.h"
+#include "coffer/source.h"
 
-/* The limit of the format's own reader. */
+/* The limit of the reference reader. */
 #define COFFER__SAFETENSORS_MAX_HEADER ((uint64_t)100 * 1000 * 1000)
 #define COFFER__SAFETENSORS_METADATA "__metadata__"
 
 typedef struct coffer__safetensors_type {
     const char *name;   /* "F8_E4M3" */
-    coffer_dtype dtype; /* COFFER_DTYPE_NONE: only bytes to us */
+    coffer_dtype dtype; /* COFFER_DTYPE_NONE: can only be copied */
     uint8_t bits;
 } coffer__safetensors_type;
 
-/* NULL when there is none. */
+/* NULL for an unknown type. */
 const coffer__safetensors_type *coffer__safetensors_type_by_name(const char *name, size_t len);
 const coffer__safetensors_type *coffer__safetensors_type_of(coffer_dtype dtype);
 
@@ -32,24 +34,54 @@ bool coffer__safetensors_probe(const uint8_t *head, size_t len);
 
 /* A key and a text of "__metadata__". */
 typedef struct coffer__safetensors_item {
-    char *key, *text; /* NUL-terminated; the text may hold NULs of its own */
+    char *key, *text; /* NUL-terminated; the text may contain NULs */
     size_t text_len;
 } coffer__safetensors_item;
 
-/* What a file says beside its tensors; of several files, what the first that says something says. */
+/* "__metadata__"; of several files, that of the first one that has any. */
 typedef struct coffer__safetensors_metadata {
     coffer__safetensors_item *items;
     size_t count, capacity;
 } coffer__safetensors_metadata;
 
-/* Reads a header and checks it. Adds src to the set as a part, its tensors, and to `metadata` what the file
- * says, unless there is something already. */
-coffer_status coffer__safetensors_read(coffer_tensors *set, coffer__safetensors_metadata *metadata,
-                                       coffer_source *src, bool owned, coffer_error *err);
+typedef struct coffer__safetensors_tensor {
+    const char *name;
+    size_t name_len;
+    const coffer__safetensors_type *type;
+    uint32_t rank;
+    const uint64_t *dims;
+    uint64_t offset, size; /* in the file */
+} coffer__safetensors_tensor;
+
+typedef coffer_status (*coffer__safetensors_take)(void *context, const coffer__safetensors_tensor *tensor,
+                                                  coffer_error *err);
+
+/* Reads a header and checks it. Calls `take` for each tensor, and adds the metadata of the file to
+ * `metadata`, unless that has some already. */
+coffer_status coffer__safetensors_read(coffer__safetensors_metadata *metadata, coffer_source *src,
+                                       const coffer_limits *limits, coffer__safetensors_take take,
+                                       void *context, coffer_error *err);
 coffer_status coffer__safetensors_metadata_add(coffer__safetensors_metadata *metadata, const char *key,
                                                const char *text, size_t text_len, coffer_error *err);
 void coffer__safetensors_metadata_free(coffer__safetensors_metadata *metadata); /* its items, not itself */
-/* Of a set that is open; NULL when it is of another kind. */
-const coffer__safetensors_metadata *coffer__safetensors_metadata_of(const coffer_tensors *set);
+
+/* ---- Writing (safetensors_write.c) ---- */
+
+/* A tensor of a new file. */
+typedef struct coffer__safetensors_entry {
+    const char *name;
+    const char *type; /* "BF16" */
+    uint32_t rank;
+    const uint64_t *dims;
+    uint64_t size;
+} coffer__safetensors_entry;
+
+/* Appends the length of the header and the header, padded with spaces to a multiple of 8. The payloads follow
+ * in the order of the entries. */
+void coffer__safetensors_put_header(coffer__buffer *out, const coffer__safetensors_entry *entries,
+                                    size_t count, const coffer__safetensors_metadata *metadata);
+/* "model-00002-of-00003.safetensors" for "model.safetensors". */
+void coffer__safetensors_put_shard_name(coffer__buffer *out, const char *path, size_t shard,
+                                        size_t shard_count);
 
 #endif

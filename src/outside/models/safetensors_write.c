@@ -1,4 +1,4 @@
-#include "outside/models/safetensors_write.h"
+#include "outside/models/safetensors.h"
 
 #include "base/bytes.h"
 #include "base/json_write.h"

@@ -401,7 +401,7 @@ static void a_glob_that_matches_nothing_is_refused(void **state)
     opts.include_count = 1;
     opts.exclude = all;
     opts.exclude_count = 1;
-    refused(COFFER_E_INVALID_ARGUMENT, &input, 1, &opts, "no tensor is left");
+    refused(COFFER_E_INVALID_ARGUMENT, &input, 1, &opts, "no tensors left");
 }
 
 static void an_output_that_is_an_input_is_refused(void **state)
@@ -416,7 +416,7 @@ static void an_output_that_is_an_input_is_refused(void **state)
     for (size_t i = 0; i < 4; i++) {
         coffer_error err = COFFER_ERROR_INIT;
         assert_int_equal(pack_one(temp_folder, outputs[i], NULL, &err), COFFER_E_INVALID_ARGUMENT);
-        assert_non_null(strstr(err.text, "cannot be the output"));
+        assert_non_null(strstr(err.text, "are the same file"));
     }
     size_t len;
     uint8_t *bytes = safetensors_make(&len, two_tensors, 20);

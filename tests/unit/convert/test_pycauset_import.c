@@ -315,7 +315,7 @@ static void values_that_a_type_cannot_hold_are_refused(void **state)
                        "m.csv", "x.pycauset", "type", "causal", NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "is not a vector", "m.csv", "x.pycauset", "type", "vector",
                        NULL);
-    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "there are dense", "m.csv", "x.pycauset", "type", "round",
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "must be one of dense", "m.csv", "x.pycauset", "type", "round",
                        NULL);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--type triangular", "m.csv", "x.pycauset", "diagonal",
                        NULL, NULL);

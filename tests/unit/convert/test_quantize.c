@@ -141,7 +141,7 @@ static void types_that_nothing_can_become_are_refused(void **state)
     coffer_mcf_quantize_opts opts = with_rules(rules, 1);
     (void)state;
     weights_model(in_path);
-    refused(COFFER_E_INVALID_ARGUMENT, &opts, "f64 is nothing to quantize to");
+    refused(COFFER_E_INVALID_ARGUMENT, &opts, "cannot quantize to f64");
     opts = with_rules(rules + 1, 1);
     opts.activations = true;
     refused(COFFER_E_INVALID_ARGUMENT, &opts, "k4 is for weights");

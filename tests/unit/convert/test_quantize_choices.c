@@ -177,10 +177,10 @@ static void a_target_keeps_to_the_rules_and_chooses_the_same_again(void **state)
     free(first);
     assert_int_equal(remove(out_path), 0);
     opts.rule_count = 2;
-    refused(COFFER_E_INVALID_ARGUMENT, &opts, "one or the other");
+    refused(COFFER_E_INVALID_ARGUMENT, &opts, "contradicts a target");
     opts.rule_count = 0;
     opts.target_bpw = 0.5;
-    refused(COFFER_E_INVALID_ARGUMENT, &opts, "0.5 bits per weight cannot be had");
+    refused(COFFER_E_INVALID_ARGUMENT, &opts, "0.5 bits per weight is too low");
 }
 
 /* ---- One scale for a whole tensor ---- */

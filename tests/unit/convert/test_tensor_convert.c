@@ -267,7 +267,7 @@ static void settings_that_make_no_sense_are_refused(void **state)
     convert_refused(COFFER_E_INVALID_ARGUMENT, "in.safetensors", "x.mcf", (coffer_setting){ "align", "100" },
                     "100");
     convert_refused(COFFER_E_INVALID_ARGUMENT, "in.safetensors", "in.safetensors", (coffer_setting){ 0 },
-                    "cannot be the output");
+                    "are the same file");
     temp_assert_only(temp_folder, "in.safetensors", "m.mcf", NULL);
 }
 

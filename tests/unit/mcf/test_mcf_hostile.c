@@ -168,7 +168,7 @@ static void shapes_whose_product_overflows_are_refused(void **state)
                      COFFER_E_SIZE_MISMATCH, NULL);
     /* Nothing times anything is nothing. */
     assert_row_found((tensor_row){ "x", 1, 2, { 0, UINT64_MAX }, DATA_AT, 4 }, COFFER_E_SIZE_MISMATCH,
-                     "type and shape take 0");
+                     "type and shape require 0");
 }
 
 static void offsets_and_sizes_that_wrap_are_out_of_bounds(void **state)
@@ -188,7 +188,7 @@ static void a_size_that_the_shape_does_not_imply_is_refused(void **state)
 {
     (void)state;
     assert_row_found((tensor_row){ "x", 1, 1, { 64, 0 }, DATA_AT, 64 }, COFFER_E_SIZE_MISMATCH,
-                     "has 64 bytes, its type and shape take 256");
+                     "has 64 bytes, its type and shape require 256");
     assert_row_found((tensor_row){ "x", 0x20, 1, { 32, 0 }, DATA_AT, 96 }, COFFER_E_BAD_VALUE, "dimensions");
 }
 
@@ -234,7 +234,7 @@ static void bytes_that_nothing_refers_to_are_a_note(void **state)
     coffer_report *report = model_check(src, false);
     (void)state;
     assert_true(model_has(report, COFFER_E_TRAILING_BYTES, COFFER_NOTE));
-    assert_non_null(strstr(model_text(report, COFFER_E_TRAILING_BYTES), "nothing refers to"));
+    assert_non_null(strstr(model_text(report, COFFER_E_TRAILING_BYTES), "unreferenced bytes"));
     coffer_report_free(report);
     coffer_source_close(src);
     free(of.bytes);
@@ -290,10 +290,10 @@ static void quantized_tensors_need_flag_record_and_alignment(void **state)
 {
     tensor_row row = { "x", 0x21, 2, { 1, 32 }, DATA_AT, 80 };
     (void)state;
-    assert_row_found(row, COFFER_E_INCONSISTENT, "flags");
+    assert_row_found(row, COFFER_E_INCONSISTENT, "flag for 64-aligned");
     assert_row_found(row, COFFER_E_MISSING, "QuantInfo");
     row.offset += 8;
-    assert_row_found(row, COFFER_E_MISALIGNED, "no multiple of 64");
+    assert_row_found(row, COFFER_E_MISALIGNED, "not a multiple of 64");
 }
 
 static void json_that_is_deep_broken_or_cut_is_found(void **state)
@@ -483,7 +483,7 @@ static void what_quantized_payloads_may_not_hold_is_found(void **state)
     assert_payload_found(0x20, 2, 40, 64 + 32 + 8, 1, COFFER_E_BAD_VALUE, COFFER_ERROR, "last column");
     assert_payload_found(0x32, 2, 40, 128 + 3 * 12 + 3, 1, COFFER_E_BAD_VALUE, COFFER_ERROR, "last column");
     assert_payload_found(0x31, 2, 40, 64, 64, COFFER_E_BAD_VALUE, COFFER_ERROR, "sub-scales over 63");
-    assert_payload_found(0x20, 2, 40, 1, 0x7c, COFFER_E_BAD_VALUE, COFFER_WARNING, "no finite number");
+    assert_payload_found(0x20, 2, 40, 1, 0x7c, COFFER_E_BAD_VALUE, COFFER_WARNING, "not finite");
     assert_payload_found(0x20, 2, 40, 9, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "between its regions");
     assert_payload_found(0x31, 2, 40, 127, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR,
                          "between its regions");

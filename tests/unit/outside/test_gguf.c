@@ -252,11 +252,11 @@ static void strings_longer_than_the_file_are_refused(void **state)
         file f = begin(0, 1); /* a key's name */
         put_u64(&f, lengths[i]);
         put_payload(&f, 40);
-        expect(&f, COFFER_E_TRUNCATED, "a key wants");
+        expect(&f, COFFER_E_TRUNCATED, "a key needs");
         f = begin(0, 1); /* a value */
         put_key(&f, "k", COFFER__GGUF_STRING);
         put_u64(&f, lengths[i]);
-        expect(&f, COFFER_E_TRUNCATED, "k wants");
+        expect(&f, COFFER_E_TRUNCATED, "k needs");
         f = begin(0, 1); /* an item */
         put_key(&f, "k", COFFER__GGUF_ARRAY);
         put_u32(&f, COFFER__GGUF_STRING);
@@ -266,7 +266,7 @@ static void strings_longer_than_the_file_are_refused(void **state)
         f = begin(1, 0); /* a tensor's name */
         put_u64(&f, lengths[i]);
         put_payload(&f, 40);
-        expect(&f, COFFER_E_TRUNCATED, "a tensor wants");
+        expect(&f, COFFER_E_TRUNCATED, "a tensor needs");
     }
 }
 
@@ -360,7 +360,7 @@ static void names_are_text_and_stand_once(void **state)
         put_key(&f, i == 1 ? "b" : "a", COFFER__GGUF_U8);
         coffer__buffer_fill(&f.bytes, 0, 1);
     }
-    expect(&f, COFFER_E_DUPLICATE, "\"a\" stands twice");
+    expect(&f, COFFER_E_DUPLICATE, "duplicate key \"a\"");
     f = begin(2, 0);
     put_tensor(&f, "w", 1, dims, 0, 0);
     put_tensor(&f, "w", 1, dims, 0, 32);
@@ -435,17 +435,17 @@ static void tensors_keep_the_rules_of_their_type(void **state)
 {
     (void)state;
     file f = one_tensor(1, (uint64_t[]){ 33 }, COFFER__GGUF_Q8_0, 0, 64);
-    expect(&f, COFFER_E_SIZE_MISMATCH, "rows of 33 elements, Q8_0 blocks hold 32");
+    expect(&f, COFFER_E_SIZE_MISMATCH, "rows of 33 elements, Q8_0 blocks have 32");
     f = one_tensor(2, (uint64_t[]){ 128, 2 }, 12, 0, 144);
-    expect(&f, COFFER_E_SIZE_MISMATCH, "Q4_K blocks hold 256");
+    expect(&f, COFFER_E_SIZE_MISMATCH, "Q4_K blocks have 256");
     f = one_tensor(1, (uint64_t[]){ 32 }, 4, 0, 64); /* a type that was taken back */
     expect(&f, COFFER_E_BAD_VALUE, "the type 4");
     f = one_tensor(1, (uint64_t[]){ 32 }, UINT32_MAX, 0, 64);
-    expect(&f, COFFER_E_BAD_VALUE, "does not know");
+    expect(&f, COFFER_E_BAD_VALUE, "which is unknown");
     f = one_tensor(5, (uint64_t[]){ 1, 1, 1, 1, 1 }, 0, 0, 64);
     expect(&f, COFFER_E_BAD_VALUE, "5 dimensions");
     f = one_tensor(0, NULL, 0, 4, 64);
-    expect(&f, COFFER_E_MISALIGNED, "begins at 4, no multiple of 32");
+    expect(&f, COFFER_E_MISALIGNED, "begins at 4, which is not a multiple of 32");
 }
 
 /* CVE-2025-0317: division by the alignment. */
@@ -458,7 +458,7 @@ static void the_alignment_is_a_power_of_two(void **state)
         file f = begin(0, 1);
         put_key(&f, "general.alignment", COFFER__GGUF_U32);
         put_u32(&f, bad[i]);
-        expect(&f, COFFER_E_BAD_VALUE, "no power of two");
+        expect(&f, COFFER_E_BAD_VALUE, "not a power of two");
     }
     file f = begin(0, 1);
     put_key(&f, "general.alignment", COFFER__GGUF_U64);

@@ -199,7 +199,7 @@ static void sizes_that_do_not_fit_the_type_are_refused(void **state)
     (void)state;
     coffer_error err = refused(COFFER_E_SIZE_MISMATCH,
                                "{\"wq\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8);
-    assert_string_equal(err.text, "tensor \"wq\" has 8 bytes, its type and shape want 12");
+    assert_string_equal(err.text, "tensor \"wq\" has 8 bytes, its type and shape require 12");
     assert_int_equal(err.offset, 9);
     /* Products that wrap around, to the right number even. */
     refused(COFFER_E_SIZE_MISMATCH,

@@ -399,7 +399,7 @@ static void a_copy_of_a_block_matrix_does_not_leave_its_children_in_silence(void
     assert_int_equal(coffer__pycauset_compact(told, s.path, aside, &compact_opts, &err),
                      COFFER_E_UNSUPPORTED);
     assert_int_equal(access(aside, F_OK), -1);
-    must(coffer__pycauset_compact(told, s.path, NULL, &compact_opts, &err), &err);
+    must(coffer_compact(told, s.path, NULL, &compact_opts, &err), &err);
     coffer_node_free(told);
     assert_true(check_finds(&s, COFFER_OK));
     free_sample(&s);
