@@ -6,9 +6,9 @@
 COFFER_BEGIN_DECLS
 
 /* The types of elements that the formats share. Each format has numbers and names of its own for those it can
- * hold. Functions that hand over elements as bytes give them as the file has them: little-endian on every
- * machine. Numbers in structs, and arrays of a type of C, are the machine's. A complex element is a pair
- * (real, imaginary), a BOOL is a byte of 0 or 1. */
+ * hold. Functions that hand over the bytes of a file give elements as it has them: little-endian on every
+ * machine. Functions that convert, and those of coffer/pycauset.h, give and take elements in the machine's
+ * byte order. A complex element is a pair (real, imaginary), a BOOL is a byte of 0 or 1. */
 typedef enum coffer_dtype {
     COFFER_DTYPE_NONE = 0,
     COFFER_DTYPE_BOOL,
