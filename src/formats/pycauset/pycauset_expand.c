@@ -102,7 +102,7 @@ static void negate_integers(uint8_t *values, size_t size, size_t count)
         unsigned carry = 1;
         for (size_t byte = 0; byte < size; byte++) {
             uint8_t *at = &values[COFFER__BIG_ENDIAN ? size - 1 - byte : byte];
-            carry += (uint8_t)~*at;
+            carry += (uint8_t) ~*at;
             *at = (uint8_t)carry;
             carry >>= 8;
         }
