@@ -52,6 +52,12 @@ check-sanitizers:
 	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call build,tsan) && scripts/without-aslr $(CTEST) tsan
 
+##check-portable the core of the library and its tests for i386 and, with the other byte order, s390x
+.PHONY: check-portable
+check-portable:
+	@$(BOOTSTRAP) build test portable
+	@JOBS=$(JOBS) scripts/check-portable
+
 ##install        build and install the release: PREFIX=/usr/local DESTDIR=
 .PHONY: install
 install:

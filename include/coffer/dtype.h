@@ -6,8 +6,9 @@
 COFFER_BEGIN_DECLS
 
 /* The element types that the formats share. Each format has its own numbers and names for those that it
- * supports. Elements in memory have the byte order of the files, little-endian. A complex element is a pair
- * (real, imaginary), a BOOL is a byte of 0 or 1. */
+ * supports. Functions that return the bytes of a file return elements as the file has them, little-endian on
+ * every machine. Functions that convert elements, and those of coffer/pycauset.h, use the machine's byte
+ * order. A complex element is a pair (real, imaginary), a BOOL is a byte of 0 or 1. */
 typedef enum coffer_dtype {
     COFFER_DTYPE_NONE = 0,
     COFFER_DTYPE_BOOL,

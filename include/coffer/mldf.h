@@ -215,7 +215,8 @@ COFFER_API coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coff
 
 /* Reads the value of one field of one sample, decrypted and decompressed; for scalars and unknown types the
  * row bytes. An absent value has size 0 and entry->present false. entry : may be NULL.
- * An encrypted value is COFFER_E_KEY_NEEDED without a key and COFFER_E_AUTHENTICATION_FAILED with a wrong one. */
+ * An encrypted value is COFFER_E_KEY_NEEDED without a key and COFFER_E_AUTHENTICATION_FAILED with a wrong
+ * one. */
 COFFER_API coffer_status coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
                                           uint64_t sample, size_t field, coffer_error *err);
 /* Reads the payload as it is stored. */
@@ -235,11 +236,12 @@ COFFER_API coffer_status coffer_mldf_get_float(double *out, const coffer_mldf *s
 /* Raw text and JSON: valid UTF-8, followed by a NUL that size does not count. */
 COFFER_API coffer_status coffer_mldf_get_text(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
                                               size_t field, coffer_error *err);
-/* Elements of an array, and its dimensions in dims[0..ndim); the size has been checked against them. */
+/* Elements of an array, little-endian, and its dimensions in dims[0..ndim); the size has been checked against
+ * them. */
 COFFER_API coffer_status coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
                                                const coffer_mldf *set, uint64_t sample, size_t field,
                                                coffer_error *err);
-/* Token ids, widened to 32 bits. */
+/* Token ids, widened to 32 bits: each one a uint32_t of the machine. */
 COFFER_API coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set,
                                                 uint64_t sample, size_t field, coffer_error *err);
 
@@ -255,8 +257,8 @@ typedef struct coffer_mldf_column_opts {
 
 COFFER_API void coffer_mldf_column_opts_init(coffer_mldf_column_opts *out, uint32_t struct_size);
 
-/* Reads scalars [first, first + count) of a field, 8 bytes each (i64 or f64, as the field is), without
- * touching payloads. */
+/* Reads scalars [first, first + count) of a field, 8 bytes each (int64_t or double, as the field is),
+ * without touching payloads. */
 COFFER_API coffer_status coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t field,
                                                  uint64_t first, uint64_t count,
                                                  const coffer_mldf_column_opts *opts, coffer_error *err);

@@ -71,4 +71,16 @@ static inline uint64_t coffer__mul_high(uint64_t a, uint64_t b)
 #endif
 }
 
+/* Its two halves, one xor the other. */
+static inline uint64_t coffer__mul_fold(uint64_t a, uint64_t b)
+{
+#ifdef __SIZEOF_INT128__
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    return a * b ^ coffer__mul_high(a, b);
+#endif
+}
+
 #endif

@@ -1,4 +1,5 @@
-/* CRC-32 at the speed of the machine: with the polynomial and values of zlib, and CRC-32C. */
+/* CRC-32 with the polynomial and values of zlib, and CRC-32C: by ISA-L, or by a table with COFFER__PORTABLE.
+ */
 #ifndef COFFER_BASE_CRC32_H
 #define COFFER_BASE_CRC32_H
 

@@ -1,6 +1,7 @@
 /* Conversion: finds the way from one type to the other. */
 #include "base/elements.h"
 
+#include "base/bytes.h"
 #include "base/elements_half.h"
 #include "base/elements_kernels.h"
 
@@ -89,7 +90,7 @@ static uint64_t load_integer(const uint8_t *from, coffer_dtype type)
 {
     uint64_t wide = 0;
     size_t size = coffer_dtype_size(type);
-    memcpy(&wide, from, size);
+    memcpy((uint8_t *)&wide + (COFFER__BIG_ENDIAN ? sizeof wide - size : 0), from, size);
     uint64_t sign = UINT64_C(1) << (8 * size - 1);
     return is_signed_integer(type) ? (wide ^ sign) - sign : wide;
 }
@@ -223,11 +224,12 @@ static void to_booleans(uint8_t *out, const uint8_t *in, coffer_dtype from, size
 {
     size_t size = coffer_dtype_size(from);
     /* −0 is zero. */
-    uint8_t last_mask = coffer_dtype_is_float(from) ? 0x7F : 0xFF;
+    uint8_t sign_mask = coffer_dtype_is_float(from) ? 0x7F : 0xFF;
+    size_t sign = coffer__sign_byte(size);
     for (size_t i = 0; i < count; i++, in += size) {
-        unsigned any = in[size - 1] & last_mask;
-        for (size_t byte = 0; byte + 1 < size; byte++)
-            any |= in[byte];
+        unsigned any = 0;
+        for (size_t byte = 0; byte < size; byte++)
+            any |= byte == sign ? in[byte] & sign_mask : in[byte];
         out[i] = any != 0;
     }
 }

@@ -119,6 +119,12 @@ bool coffer__parse_f64(double *out, const char *text, size_t len)
     std::from_chars_result result = std::from_chars(text, end, *out);
     if (result.ptr != end)
         return false;
+#ifdef __i386__
+    // The C++ library multiplies in x87 registers here, and rounds twice.
+    double once;
+    if (result.ec == std::errc() && parse_extreme(&once, text, static_cast<size_t>(end - text)))
+        *out = once;
+#endif
     if (result.ec == std::errc::result_out_of_range)
         return parse_extreme(out, text, static_cast<size_t>(end - text));
     return result.ec == std::errc();

@@ -72,6 +72,7 @@ static container with_block(const coffer__buffer *block)
     for (int i = 0; i < PAYLOAD / 8; i++) {
         double value = i + 0.5;
         memcpy(file.bytes + COFFER__PYCAUSET_HEADER_SIZE + 8 * i, &value, 8);
+        coffer__swap_numbers(file.bytes + COFFER__PYCAUSET_HEADER_SIZE + 8 * i, 8, 1);
     }
     memcpy(file.bytes + slot.metadata_offset, block->data, block->len);
     return file;

@@ -444,6 +444,7 @@ size_t dataset_small_value(uint8_t out[256], uint64_t sample, size_t index)
     case SMALL_SCORE: {
         double score = (double)sample / 4;
         memcpy(out, &score, sizeof score);
+        coffer__swap_numbers(out, sizeof score, 1);
         return 8;
     }
     case SMALL_CAPTION:

@@ -1,5 +1,7 @@
 #include "support/dataset_write.h"
 
+#include "base/bytes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,11 +65,12 @@ static coffer_status set_value(coffer_mldf_writer *writer, size_t field, const u
     int64_t number;
     double real;
     if (field == SMALL_LABEL) {
-        memcpy(&number, value, sizeof number);
+        number = (int64_t)coffer__load_u64(value);
         return coffer_mldf_writer_set_int(writer, field, number, err);
     }
     if (field == SMALL_SCORE) {
         memcpy(&real, value, sizeof real);
+        coffer__swap_numbers(&real, sizeof real, 1);
         return coffer_mldf_writer_set_float(writer, field, real, err);
     }
     return coffer_mldf_writer_set_bytes(writer, field, value, len, field == SMALL_IMAGE ? &image : NULL, err);

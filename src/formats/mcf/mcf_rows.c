@@ -1,6 +1,7 @@
 /* Reads rows of a tensor in the stored type or as float32. */
 #include "formats/mcf/mcf_private.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
@@ -68,8 +69,10 @@ static coffer_status convert_plain(float *out, const coffer_mcf *model, size_t t
     for (uint64_t done = 0; !status && done < len / size;) {
         size_t n = len / size - done < at_once ? (size_t)(len / size - done) : at_once;
         status = coffer_mcf_read(scratch, model, tensor, begin + done * size, n * size, err);
-        if (!status)
+        if (!status) {
+            coffer__swap_numbers(scratch, size, n);
             coffer__elements_convert(out + done, COFFER_DTYPE_F32, scratch, info->dtype, n);
+        }
         done += n;
     }
     coffer__free(scratch);

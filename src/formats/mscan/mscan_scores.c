@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/wide.h"
 #include "formats/mscan/mscan_keys.h"
 #include "formats/mscan/mscan_layers.h"
 #include "formats/mscan/mscan_pass.h"
@@ -38,13 +39,12 @@ typedef struct scoring {
 /* Sum of the z-scores of a cell's records: (Σx − n·mean) / stddev, its numerator exact. */
 static double sum_of_z(const scoring *work, uint32_t layer, const cell *part, int metric)
 {
-    __extension__ typedef __int128 int128;
     const coffer_mscan_group *total = &work->totals[layer];
     double stddev = work->stddev[layer][metric];
     if (!(stddev > SMALLEST_STDDEV))
         return 0;
-    int128 numerator =
-        (int128)part->sum[metric] * total->count - (int128)total->column[metric].sum * part->count;
+    coffer__wide numerator = (coffer__wide)part->sum[metric] * total->count -
+                             (coffer__wide)total->column[metric].sum * part->count;
     return (double)numerator / ((double)total->count * stddev);
 }
 

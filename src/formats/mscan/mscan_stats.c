@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/wide.h"
 #include "formats/mscan/mscan_keys.h"
 #include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_tally.h"
@@ -233,11 +234,11 @@ double coffer_mscan_mean(const coffer_mscan_group *group, coffer_mscan_metric me
 /* n·Σx² − (Σx)² is exact in 128 bits, so that no digits are lost where the values lie close together. */
 double coffer_mscan_stddev(const coffer_mscan_group *group, coffer_mscan_metric metric)
 {
-    __extension__ typedef unsigned __int128 uint128;
     const coffer_mscan_column *column = &group->column[metric];
     double n = (double)group->count;
     if (group->count < 2)
         return 0;
-    uint128 numerator = (uint128)group->count * column->sum_squares - (uint128)column->sum * column->sum;
+    coffer__wide numerator =
+        (coffer__wide)group->count * column->sum_squares - (coffer__wide)column->sum * column->sum;
     return sqrt((double)numerator / (n * (n - 1)));
 }

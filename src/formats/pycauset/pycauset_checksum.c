@@ -56,7 +56,7 @@ static coffer_status find_sums(kept_sums *out, const coffer_pycauset *matrix, co
         return coffer__fail(err, COFFER_E_BAD_VALUE, matrix->metadata_offset,
                             "\"%s\" is not a map of group_bytes %" PRIu64
                             ", length and the checksums as bytes",
-                            COFFER__PYCAUSET_CHECKSUMS_KEY, COFFER__CHUNK_BYTES);
+                            COFFER__PYCAUSET_CHECKSUMS_KEY, (uint64_t)COFFER__CHUNK_BYTES);
     if (out->length != matrix->info.payload_needed)
         return coffer__fail(err, COFFER_E_INCONSISTENT, matrix->metadata_offset,
                             "the checksums cover %" PRIu64 " bytes of payload, it has %" PRIu64, out->length,

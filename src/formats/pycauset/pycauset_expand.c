@@ -89,8 +89,9 @@ static void scale_complexes(double *pairs, size_t count, double real, double ima
 static void conjugate(uint8_t *pairs, coffer_dtype dtype, size_t count)
 {
     size_t size = coffer_dtype_size(dtype);
-    for (uint8_t *last = pairs + size - 1; count > 0; count--, last += size)
-        *last ^= 0x80; /* the sign of the imaginary part */
+    uint8_t *imaginary = pairs + size / 2 + coffer__sign_byte(size / 2);
+    for (; count > 0; count--, imaginary += size)
+        *imaginary ^= 0x80;
 }
 
 /* ---- Negatives ---- */
@@ -100,8 +101,9 @@ static void negate_integers(uint8_t *values, size_t size, size_t count)
     for (size_t i = 0; i < count; i++, values += size) {
         unsigned carry = 1;
         for (size_t byte = 0; byte < size; byte++) {
-            carry += (uint8_t)~values[byte];
-            values[byte] = (uint8_t)carry;
+            uint8_t *at = &values[COFFER__BIG_ENDIAN ? size - 1 - byte : byte];
+            carry += (uint8_t) ~*at;
+            *at = (uint8_t)carry;
             carry >>= 8;
         }
     }
@@ -109,8 +111,8 @@ static void negate_integers(uint8_t *values, size_t size, size_t count)
 
 static void negate_floats(uint8_t *values, size_t size, size_t count)
 {
-    for (uint8_t *last = values + size - 1; count > 0; count--, last += size)
-        *last ^= 0x80;
+    for (uint8_t *sign = values + coffer__sign_byte(size); count > 0; count--, sign += size)
+        *sign ^= 0x80;
 }
 
 /* Puts the negatives of at most a chunk into scratch, which has room for pairs of doubles, and gives their

@@ -1,6 +1,7 @@
 /* Places in the payload, and the bytes there. */
 #include "formats/pycauset/pycauset_payload.h"
 
+#include "base/bytes.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
@@ -108,7 +109,8 @@ void coffer__pycauset_payload_init(coffer__pycauset_payload *reader, const coffe
     memset(reader, 0, sizeof *reader);
     reader->source = matrix->source;
     reader->payload_offset = info->payload_offset;
-    if (info->payload_needed <= SIZE_MAX)
+    reader->number = coffer_dtype_size(info->dtype) / (coffer_dtype_is_complex(info->dtype) ? 2 : 1);
+    if (info->payload_needed <= SIZE_MAX && !(COFFER__BIG_ENDIAN && reader->number > 1))
         reader->view = coffer_source_view(matrix->source, info->payload_offset, (size_t)info->payload_needed);
 }
 
@@ -138,6 +140,8 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
             coffer_source_read_at(window->bytes, reader->source, reader->payload_offset + offset, size, err);
         if (status)
             return status;
+        if (reader->number > 1)
+            coffer__swap_numbers(window->bytes, reader->number, size / reader->number);
         window->begin = offset;
         window->end = offset + size;
     }

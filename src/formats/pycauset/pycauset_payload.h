@@ -41,6 +41,7 @@ typedef struct coffer__pycauset_payload {
     coffer_source *source;
     uint64_t payload_offset;
     const uint8_t *view; /* NULL: to be read */
+    size_t number;       /* bytes of an element, or of a part of a complex one; 0 for bits */
     struct coffer__pycauset_payload_window {
         uint8_t *bytes;
         uint64_t begin, end;
@@ -52,8 +53,9 @@ typedef struct coffer__pycauset_payload {
 
 void coffer__pycauset_payload_init(coffer__pycauset_payload *reader, const coffer_pycauset *matrix);
 void coffer__pycauset_payload_free(coffer__pycauset_payload *reader);
-/* Bytes [offset, offset + len) of the payload, until the next call for that plane. needed_until : the caller
- * will ask for all bytes up to there, so they may be read at once. */
+/* Bytes [offset, offset + len) of the payload, with elements in the machine's byte order, until the next call
+ * for that plane. needed_until : the caller will ask for all bytes up to there, so they may be read at once.
+ */
 coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset_payload *reader,
                                            unsigned plane, uint64_t offset, size_t len, uint64_t needed_until,
                                            coffer_error *err);

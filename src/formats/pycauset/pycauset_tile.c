@@ -1,6 +1,7 @@
 /* Values of a part of a matrix, through the view. */
 #include "formats/pycauset/pycauset_payload.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
@@ -110,6 +111,8 @@ static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, c
                                            len, err);
         if (status)
             return status;
+        if (job->payload.number > 1)
+            coffer__swap_numbers(out, job->payload.number, len / job->payload.number);
     }
     return COFFER_OK;
 }
@@ -346,6 +349,9 @@ coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_p
                             "%s of %s is not stored with strides", coffer_pycauset_type_name(info->type),
                             coffer_pycauset_dtype_name(info->dtype));
     coffer__pycauset_payload_init(&payload, matrix);
+    if (COFFER__BIG_ENDIAN && payload.number > 1)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "the elements are little-endian, this machine is not; read the rows instead");
     if (!payload.view)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "not mapped");
     int64_t element = (int64_t)coffer_dtype_size(info->dtype);

@@ -194,6 +194,8 @@ static coffer_status put_planes(coffer_pycauset_writer *writer, const uint8_t *p
             memcpy(real + 2 * i, pairs + 4 * i, 2);
             memcpy(imag + 2 * i, pairs + 4 * i + 2, 2);
         }
+        coffer__swap_numbers(real, 2, n);
+        coffer__swap_numbers(imag, 2, n);
         coffer_status status = coffer__pycauset_output_put(&writer->output, real, 2 * n, err);
         if (!status)
             status = coffer__pycauset_output_put_imaginary(&writer->output, imag, 2 * n, err);
@@ -201,6 +203,24 @@ static coffer_status put_planes(coffer_pycauset_writer *writer, const uint8_t *p
             return status;
     }
     return COFFER_OK;
+}
+
+static coffer_status put_numbers(coffer_pycauset_writer *writer, const uint8_t *elements, size_t bytes,
+                                 coffer_error *err)
+{
+    coffer_dtype dtype = writer->info.dtype;
+    size_t number = coffer_dtype_size(dtype) / (coffer_dtype_is_complex(dtype) ? 2 : 1);
+    if (!COFFER__BIG_ENDIAN || number < 2)
+        return coffer__pycauset_output_put(&writer->output, elements, bytes, err);
+    uint8_t swapped[PIECE];
+    coffer_status status = COFFER_OK;
+    for (size_t done = 0; done < bytes && !status; done += PIECE) {
+        size_t len = bytes - done < PIECE ? bytes - done : PIECE;
+        memcpy(swapped, elements + done, len);
+        coffer__swap_numbers(swapped, number, len / number);
+        status = coffer__pycauset_output_put(&writer->output, swapped, len, err);
+    }
+    return status;
 }
 
 /* The elements that a row holds, padded. */
@@ -218,7 +238,7 @@ static coffer_status put_row(coffer_pycauset_writer *writer, const uint8_t *elem
         status = put_planes(writer, elements, count, err);
     } else {
         bytes = count * writer->grid.element;
-        status = coffer__pycauset_output_put(&writer->output, elements, (size_t)bytes, err);
+        status = put_numbers(writer, elements, (size_t)bytes, err);
     }
     size_t padding = (size_t)((padded_to - bytes % padded_to) % padded_to);
     if (!status && padding > 0)

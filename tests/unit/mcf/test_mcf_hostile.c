@@ -326,6 +326,8 @@ static void a_duplicate_section_is_a_warning(void **state)
     free(of.bytes);
 }
 
+#ifndef COFFER__PORTABLE /* which has no coffer/tensors.h */
+
 /* Nothing of the tensor is divided by or read; the others stay. */
 static void a_quantized_tensor_with_a_false_shape_is_refused_not_decoded(void **state)
 {
@@ -364,6 +366,8 @@ static void names_that_are_not_text_are_escaped_and_found(void **state)
     coffer_source_close(src);
     free(of.bytes);
 }
+
+#endif
 
 /* ---- Small files that expand to large tables ---- */
 
@@ -580,8 +584,10 @@ int main(void)
         cmocka_unit_test(quantized_tensors_need_flag_record_and_alignment),
         cmocka_unit_test(json_that_is_deep_broken_or_cut_is_found),
         cmocka_unit_test(a_duplicate_section_is_a_warning),
+#ifndef COFFER__PORTABLE
         cmocka_unit_test(a_quantized_tensor_with_a_false_shape_is_refused_not_decoded),
         cmocka_unit_test(names_that_are_not_text_are_escaped_and_found),
+#endif
         cmocka_unit_test(names_and_shapes_that_all_entries_share_are_bounded),
         cmocka_unit_test(texts_that_all_keys_share_are_bounded),
         cmocka_unit_test(what_quantized_payloads_may_not_hold_is_found),

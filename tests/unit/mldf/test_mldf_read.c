@@ -264,14 +264,17 @@ static void arrays_come_with_their_shape(void **state)
 
 static void tokens_are_widened(void **state)
 {
-    static const uint16_t narrow[] = { 1, 2, 65535 };
-    static const uint32_t wide[] = { 70000, 3 }, expected[] = { 1, 2, 65535 };
+    uint16_t narrow[] = { 1, 2, 65535 };
+    uint32_t wide[] = { 70000, 3 };
+    static const uint32_t expected[] = { 1, 2, 65535 };
     coffer_mldf_entry two = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 2, .num_tokens = 3 },
                       one = { .struct_size = sizeof(coffer_mldf_entry), .encoding = 1, .num_tokens = 2 };
     dataset *made = dataset_new(3, NULL);
     coffer_bytes found = COFFER_BYTES_INIT;
     size_t len;
     (void)state;
+    coffer__swap_numbers(narrow, 2, 3);
+    coffer__swap_numbers(wide, 4, 2);
     dataset_field(made, "t", COFFER_MLDF_TEXT_TOKENISED, 0);
     dataset_bytes(made, 0, 0, narrow, sizeof narrow, &two);
     dataset_bytes(made, 1, 0, wide, sizeof wide, &one);
@@ -283,6 +286,7 @@ static void tokens_are_widened(void **state)
     assert_int_equal(found.size, sizeof expected);
     assert_memory_equal(found.data, expected, sizeof expected);
     assert_int_equal(coffer_mldf_get_tokens(&found, set, 1, 0, NULL), COFFER_OK);
+    coffer__swap_numbers(wide, 4, 2);
     assert_memory_equal(found.data, wide, sizeof wide);
     assert_int_equal(coffer_mldf_get_tokens(&found, set, 2, 0, NULL), COFFER_E_SIZE_MISMATCH);
     assert_int_equal(coffer_mldf_get_text(&found, set, 0, 0, NULL), COFFER_E_INVALID_ARGUMENT);

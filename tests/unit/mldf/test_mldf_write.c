@@ -258,6 +258,9 @@ static void values_that_do_not_fit_their_field_are_refused_and_change_nothing(vo
 
 static void a_value_over_four_gigabytes_is_refused_without_being_looked_at(void **state)
 {
+#if SIZE_MAX == UINT32_MAX
+    skip(); /* no size_t can say it */
+#endif
     coffer_mldf_writer_opts opts = dataset_small_pages();
     coffer_mldf_field fields[2] = { dataset_field_of("b", COFFER_MLDF_BYTES, 0),
                                     dataset_field_of("e", COFFER_MLDF_BYTES, COFFER_MLDF_FIELD_ENCRYPTED) };

@@ -1,4 +1,5 @@
 /* The typed metadata: bytes to values and back, paths, differences. */
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "formats/pycauset/pycauset_private.h"
 #include "support/container.h"
@@ -169,7 +170,7 @@ static void counts_that_fit_one_by_one_but_not_together_take_no_memory(void **st
     (void)state;
     for (size_t i = 7; i <= at; i += 5) {
         uint32_t count = (uint32_t)((LEN - i - 5) / 2);
-        memcpy(bytes + i + 1, &count, 4);
+        coffer__store_u32(bytes + i + 1, count);
     }
     assert_int_equal(decode(&tree, bytes, LEN), COFFER_E_BAD_VALUE);
     free(bytes);

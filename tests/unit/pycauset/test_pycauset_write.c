@@ -64,6 +64,7 @@ static void a_fresh_file_has_two_slots_that_name_the_same(void **state)
     }
     for (size_t i = 272; i < 4096; i++)
         assert_int_equal(bytes[i], 0);
+    coffer__swap_numbers(bytes + 4096, 8, 3 * 5);
     assert_memory_equal(bytes + 4096, matrix.rows, 3 * 5 * 8);
     for (size_t i = 4096 + 120; i < 4096 + 128; i++)
         assert_int_equal(bytes[i], 0);

@@ -1,4 +1,5 @@
 /* The scalars of a field, row by row, without a payload being touched. */
+#include "base/bytes.h"
 #include "base/pool.h"
 #include "formats/mldf/mldf_private.h"
 
@@ -54,6 +55,7 @@ static coffer_status gather_piece(void *context, uint64_t index, uint32_t worker
     if (status)
         return status;
     gather(job->out + first * sizeof(uint64_t), rows, job->stride, count);
+    coffer__swap_numbers(job->out + first * sizeof(uint64_t), sizeof(uint64_t), count);
     return COFFER_OK;
 }
 

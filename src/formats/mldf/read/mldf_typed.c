@@ -1,6 +1,7 @@
 /* Values as what their field says they are. */
 #include "formats/mldf/mldf_private.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -190,5 +191,7 @@ coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *s
     status = double_room(out_u32, err);
     if (!status)
         widen_ids(out_u32);
+    if (!status)
+        coffer__swap_numbers(out_u32->data, sizeof(uint32_t), out_u32->size / sizeof(uint32_t));
     return status;
 }

@@ -4,6 +4,8 @@
 #ifndef COFFER_FORMATS_MLYZE_LIVE_H
 #define COFFER_FORMATS_MLYZE_LIVE_H
 
+#include "base/checked.h"
+#include "base/wide.h"
 #include "coffer/mlyze.h"
 
 #include <stdatomic.h>
@@ -79,9 +81,7 @@ void coffer__mlyze_live_each(const coffer__mlyze_live *live,
 
 static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t address)
 {
-    __extension__ typedef unsigned __int128 uint128;
-    uint128 product = (uint128)(address ^ key->add) * key->multiply;
-    uint64_t folded = (uint64_t)product ^ (uint64_t)(product >> 64);
+    uint64_t folded = coffer__mul_fold(address ^ key->add, key->multiply);
     /* The product alone is linear: with some keys, addresses at equal distances would be neighbors. */
     return (folded ^ folded >> 32) * UINT64_C(0xD6E8FEB86659FD93);
 }
@@ -103,11 +103,9 @@ __attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const c
 
 /* ---- How much is live ---- */
 
-/* Bytes that are live. The sizes in a file may add up to more than 64 bits. */
-__extension__ typedef __int128 coffer__mlyze_wide;
-
-/* For reports: saturates at 64 bits. */
-static inline uint64_t coffer__mlyze_narrow(coffer__mlyze_wide bytes)
+/* The bytes that are live are a coffer__wide, because the sizes in a file may add up to more than 64 bits.
+ * For reports: saturates at 64 bits. */
+static inline uint64_t coffer__mlyze_narrow(coffer__wide bytes)
 {
     return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
 }
@@ -127,8 +125,8 @@ static inline uint64_t coffer__mlyze_since(uint64_t then, uint64_t now)
 
 /* The level of live bytes through a trace, for the index and for warnings. */
 typedef struct coffer__mlyze_level {
-    coffer__mlyze_wide bytes;
-    coffer__mlyze_wide high_bytes; /* the maximum of bytes; the caller resets it */
+    coffer__wide bytes;
+    coffer__wide high_bytes; /* the maximum of bytes; the caller resets it */
     uint64_t allocs;
     uint64_t unknown_frees, first_unknown_free; /* of addresses that are not live; number of the first */
     uint64_t double_allocs, first_double_alloc; /* of addresses that are: the old block is gone */

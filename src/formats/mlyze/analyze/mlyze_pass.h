@@ -37,8 +37,8 @@ typedef struct coffer__mlyze_span {
 
 /* The state of a piece at one of its marks. */
 typedef struct coffer__mlyze_stop_over {
-    coffer__mlyze_wide level, high; /* relative to the start of the piece; high : since the previous mark */
-    uint64_t allocs, allocated;     /* since the previous mark; only in a piece with markers */
+    coffer__wide level, high;   /* relative to the start of the piece; high : since the previous mark */
+    uint64_t allocs, allocated; /* since the previous mark; only in a piece with markers */
 } coffer__mlyze_stop_over;
 
 typedef struct coffer__mlyze_piece {
@@ -63,7 +63,7 @@ typedef struct coffer__mlyze_piece {
     uint64_t allocs, allocs_before; /* before : in the pass */
     uint64_t frees, reallocs, allocated;
     uint8_t first_type, last_type; /* before pairing */
-    coffer__mlyze_wide sum, high;  /* level at its end and its maximum, relative to its start */
+    coffer__wide sum, high;        /* level at its end and its maximum, relative to its start */
     size_t high_at;
 } coffer__mlyze_piece;
 
@@ -146,7 +146,7 @@ typedef struct coffer__mlyze_course {
 typedef struct coffer__mlyze_state {
     bool counting;                       /* the window has begun */
     uint64_t window_piece, window_alloc; /* first piece and allocation of the window */
-    coffer__mlyze_wide level, high;      /* now, and the highest of the window */
+    coffer__wide level, high;            /* now, and the highest of the window */
     uint64_t epoch;
     uint64_t tail_after; /* the high-water mark of this batch: piece << 16 | event */
     uint8_t last_type;
@@ -215,11 +215,11 @@ void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
 /* Ends the current phase and begins another. */
 coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
-                                        uint64_t time, coffer__mlyze_wide level, coffer_error *err);
-void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__mlyze_wide level);
+                                        uint64_t time, coffer__wide level, coffer_error *err);
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__wide level);
 /* How much an event adds to what is live. */
-coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
-                                        const coffer__mlyze_pass *pass);
+coffer__wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
+                                  const coffer__mlyze_pass *pass);
 /* Sets *has_tail when rows have to be taken back. */
 coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                    coffer_error *err);

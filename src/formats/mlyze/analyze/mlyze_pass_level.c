@@ -14,22 +14,22 @@ static inline uint64_t replaced_size(const coffer__mlyze_piece *piece, size_t ev
     return pass->shards.items[place >> 48].replaced[place & UINT32_MAX].size;
 }
 
-coffer__mlyze_wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
-                                        const coffer__mlyze_pass *pass)
+coffer__wide coffer__mlyze_change(const coffer__mlyze_piece *piece, size_t event,
+                                  const coffer__mlyze_pass *pass)
 {
     uint8_t type = piece->events.type[event];
-    coffer__mlyze_wide change = (coffer__mlyze_wide)piece->events.size[event] * signs[type];
+    coffer__wide change = (coffer__wide)piece->events.size[event] * signs[type];
     return type == COFFER__MLYZE_REPLACING ? change - replaced_size(piece, event, pass) : change;
 }
 
 /* A level followed from event to event, and its maximum so far. */
 typedef struct level_walk {
-    coffer__mlyze_wide level, high;
+    coffer__wide level, high;
     size_t high_at;
 } level_walk;
 
 /* Lower than any level. */
-#define NO_LEVEL (-((coffer__mlyze_wide)1 << 100))
+#define NO_LEVEL (-(coffer__wide)(UINT64_C(1) << 50) * (UINT64_C(1) << 50))
 /* All sizes of a piece, 2^15 events with at most two each, add up to at most 63 bits when none has more bits
  * than this. */
 #define USUAL_BITS 46

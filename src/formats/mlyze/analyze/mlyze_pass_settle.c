@@ -5,7 +5,7 @@
 
 /* ---- Phases ---- */
 
-void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__mlyze_wide level)
+void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__wide level)
 {
     if (pass->results.phase_count == 0)
         return;
@@ -15,7 +15,7 @@ void coffer__mlyze_end_phase(coffer__mlyze_pass *pass, uint64_t time, coffer__ml
 }
 
 coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
-                                        uint64_t time, coffer__mlyze_wide level, coffer_error *err)
+                                        uint64_t time, coffer__wide level, coffer_error *err)
 {
     const uint64_t now = coffer__mlyze_narrow(level);
     if (pass->results.phase_count >= pass->limits.entries)
@@ -36,11 +36,10 @@ coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name,
 }
 
 /* high : relative to the start of the piece. */
-static void add_to_phase(coffer__mlyze_pass *pass, coffer__mlyze_wide high, uint64_t allocs,
-                         uint64_t allocated)
+static void add_to_phase(coffer__mlyze_pass *pass, coffer__wide high, uint64_t allocs, uint64_t allocated)
 {
     coffer_mlyze_phase *phase = &pass->results.phases[pass->results.phase_count - 1];
-    coffer__mlyze_wide peak = pass->state.level + high;
+    coffer__wide peak = pass->state.level + high;
     phase->allocs += allocs;
     phase->allocated_bytes = coffer__mlyze_sum(phase->allocated_bytes, allocated);
     if (peak > phase->peak_bytes)
@@ -50,7 +49,7 @@ static void add_to_phase(coffer__mlyze_pass *pass, coffer__mlyze_wide high, uint
 /* ---- Marks and rarer events ---- */
 
 static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
-                               coffer__mlyze_wide level, coffer_error *err)
+                               coffer__wide level, coffer_error *err)
 {
     const coffer_mlyze_events *events = &piece->events;
     if (pass->results.mark_count >= pass->limits.entries)
@@ -71,7 +70,7 @@ static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_pie
 }
 
 static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
-                                  coffer__mlyze_wide level, coffer_error *err)
+                                  coffer__wide level, coffer_error *err)
 {
     coffer_mlyze_totals *totals = &pass->results.totals;
     uint64_t size = piece->events.size[event];
@@ -133,7 +132,7 @@ static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *p
 /* Returns whether the high-water mark is in the piece. */
 static bool settle_high(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
 {
-    coffer__mlyze_wide high = pass->state.level + piece->high;
+    coffer__wide high = pass->state.level + piece->high;
     if (high <= pass->state.high)
         return false;
     pass->state.high = high;

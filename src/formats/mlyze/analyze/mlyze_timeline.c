@@ -11,19 +11,18 @@
 coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *timeline, uint64_t begin, uint64_t end,
                                         uint32_t width, coffer_error *err)
 {
-    __extension__ typedef unsigned __int128 uint128;
     timeline->begin_us = begin;
     timeline->end_us = end > begin ? end : begin;
     if (end < begin)
         return COFFER_OK;
-    uint128 span = (uint128)(end - begin) + 1;
-    size_t count = span < width ? (size_t)span : width;
+    uint64_t last = end - begin;
+    size_t count = last < width ? (size_t)last + 1 : width;
     timeline->points = coffer__calloc(count, sizeof *timeline->points);
     if (!timeline->points)
         return coffer__fail_no_memory(err, count * sizeof *timeline->points);
     timeline->count = count;
     for (size_t i = 0; i < count; i++)
-        timeline->points[i].time_us = begin + (uint64_t)((span * i + count - 1) / count);
+        timeline->points[i].time_us = begin + last / count * i + ((last % count + 1) * i + count - 1) / count;
     return COFFER_OK;
 }
 

@@ -23,8 +23,8 @@ void coffer__mlyze_clear_timeline(coffer_mlyze_timeline *timeline);
 typedef struct coffer__mlyze_pen {
     coffer_mlyze_timeline *timeline;
     size_t at;
-    uint64_t next;           /* start of the next point */
-    coffer__mlyze_wide live; /* current level */
+    uint64_t next;     /* start of the next point */
+    coffer__wide live; /* current level */
     uint64_t allocs;
     bool begun;
 } coffer__mlyze_pen;

@@ -86,7 +86,8 @@ static coffer_status open_part(recovery *work, coffer_error *err)
     status = coffer__source_over_fd(&work->source, parts->part, false, size, parts->part_path, NULL, err);
     if (status)
         return status;
-    status = coffer_source_read_at(header, work->source, 0, size < sizeof header ? size : sizeof header, err);
+    status = coffer_source_read_at(header, work->source, 0,
+                                   size < sizeof header ? (size_t)size : sizeof header, err);
     if (status)
         return status;
     /* A crash of the machine leaves zeros where bytes were never synced. */

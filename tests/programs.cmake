@@ -1,0 +1,27 @@
+# One program for each folder: linking is most of what a test costs. Each test_NAME.c keeps its own main, renamed by
+# the preprocessor; the program runs the one that its first argument names, so that every test starts in a fresh process.
+# Files that the list coffer_tests_without names are left out.
+function(coffer_add_tests folder)
+    string(REPLACE "/" "_" program test_${folder})
+    string(REGEX REPLACE "/.*" "" group ${folder})
+    set(tests ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
+    file(GLOB sources CONFIGURE_DEPENDS ${tests}/${folder}/test_*.c)
+    foreach(name IN LISTS coffer_tests_without)
+        list(REMOVE_ITEM sources ${tests}/${folder}/test_${name}.c)
+    endforeach()
+    set(declarations "")
+    set(rows "")
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        string(REGEX REPLACE "^test_" "" name ${name})
+        set_source_files_properties(${source} PROPERTIES
+            COMPILE_DEFINITIONS "main=test_main_${name}" COMPILE_OPTIONS "-Wno-missing-prototypes")
+        string(APPEND declarations "int test_main_${name}(void);\n")
+        string(APPEND rows "    { \"${name}\", test_main_${name} },\n")
+        add_test(NAME ${group}.${name} COMMAND ${program} ${name})
+        set_tests_properties(${group}.${name} PROPERTIES TIMEOUT 600)
+    endforeach()
+    configure_file(${tests}/main.c.in ${CMAKE_CURRENT_BINARY_DIR}/${program}.c @ONLY)
+    add_executable(${program} ${sources} ${CMAKE_CURRENT_BINARY_DIR}/${program}.c)
+    target_link_libraries(${program} PRIVATE test_support ${ARGN})
+endfunction()
