@@ -83,7 +83,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 
 uint32_t coffer__crc32_combine(uint32_t first, uint32_t second, uint64_t second_len)
 {
-    uint32_t shift = ONE; /* x to the power of the bits behind the first piece */
+    uint32_t shift = ONE; /* x to the power of the bits after the first piece */
     for (uint32_t square = X_TO_THE_8; second_len > 0; second_len >>= 1) {
         if (second_len & 1)
             shift = multiply(square, shift);
