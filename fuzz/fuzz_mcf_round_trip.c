@@ -1,6 +1,7 @@
 /* A model reads the same after it was compacted, repaired or edited, and the output of repair has no errors.
  * */
 #include "mcf_input.h"
+#include "must.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,10 +85,9 @@ static void try_edit(const char *path, const coffer_limits *limits, const uint8_
     MUST(coffer_mcf_editor_open(&editor, path, NULL, NULL) == COFFER_OK);
     MUST(coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{\"edited\": true}", 16, NULL) ==
          COFFER_OK);
-    (void)coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL);
-    (void)coffer_mcf_editor_set_checksums(editor,
-                                          &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL },
-                                          NULL);
+    MAY_FAIL(coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL));
+    MAY_FAIL(coffer_mcf_editor_set_checksums(
+        editor, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, NULL));
     MUST(coffer_mcf_editor_commit(editor, NULL) == COFFER_OK);
     coffer_mcf_editor_close(editor);
     MUST(is_clean(path, limits, after));

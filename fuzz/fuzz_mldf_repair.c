@@ -1,5 +1,6 @@
 /* The output of repair has no errors, and sets without errors stay so when they are changed and compacted. */
 #include "mldf_input.h"
+#include "must.h"
 
 #include <unistd.h>
 
@@ -81,7 +82,7 @@ static void try_extract(const fuzz_input *input, const uint8_t *data, size_t siz
     opts.threads = 1;
     opts.page_size = 4096;
     if (set)
-        (void)coffer_mldf_extract(path, set, &extract, NULL);
+        MAY_FAIL(coffer_mldf_extract(path, set, &extract, NULL));
     coffer_mldf_close(set);
 }
 

@@ -1,5 +1,6 @@
 /* Opening, describing, listing and checking accept any file, and a file without errors opens. */
 #include "mlyze_input.h"
+#include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,9 +57,9 @@ static void describe_or_list(const fuzz_input *input, size_t choice)
     MUST(coffer_node_new(&node, NULL) == COFFER_OK);
     if (choice % (2 * count) < count) {
         list.what = lists[choice % count];
-        (void)coffer_list(node, input->source, &list, NULL);
+        MAY_FAIL(coffer_list(node, input->source, &list, NULL));
     } else {
-        (void)coffer_describe(node, input->source, &describe, NULL);
+        MAY_FAIL(coffer_describe(node, input->source, &describe, NULL));
     }
     coffer_node_free(node);
 }

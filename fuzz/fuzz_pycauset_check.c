@@ -1,4 +1,5 @@
 /* check accepts any file, a file without errors opens, and a repaired file has no errors. */
+#include "must.h"
 #include "pycauset_input.h"
 
 #include <stdio.h>
@@ -36,13 +37,13 @@ static void describe_and_list(const fuzz_input *input)
         coffer_describe_opts describe = COFFER_DESCRIBE_OPTS_INIT;
         describe.limits = &input->limits;
         describe.generation = generation;
-        (void)coffer_describe(node, input->source, &describe, NULL);
+        MAY_FAIL(coffer_describe(node, input->source, &describe, NULL));
     }
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
         opts.what = lists[i];
         opts.limits = &input->limits;
-        (void)coffer_list(node, input->source, &opts, NULL);
+        MAY_FAIL(coffer_list(node, input->source, &opts, NULL));
     }
     coffer_node_free(node);
 }

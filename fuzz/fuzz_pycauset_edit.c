@@ -1,5 +1,6 @@
 /* A file has the changes that were committed to it, and the rest is unchanged. */
 #include "formats/pycauset/pycauset_private.h"
+#include "must.h"
 #include "pycauset_input.h"
 
 #include <stdio.h>
@@ -45,25 +46,25 @@ static void add_change(coffer_pycauset_changes *changes, bytes *from)
     const char *json = texts[value % (sizeof texts / sizeof texts[0])];
     switch (kind % 8) {
     case 0:
-        (void)coffer_pycauset_changes_delete(changes, path, NULL);
+        MAY_FAIL(coffer_pycauset_changes_delete(changes, path, NULL));
         break;
     case 1:
-        (void)coffer_pycauset_changes_set_bool(changes, path, value & 1, NULL);
+        MAY_FAIL(coffer_pycauset_changes_set_bool(changes, path, value & 1, NULL));
         break;
     case 2:
-        (void)coffer_pycauset_changes_set_i64(changes, path, (int8_t)value, NULL);
+        MAY_FAIL(coffer_pycauset_changes_set_i64(changes, path, (int8_t)value, NULL));
         break;
     case 3:
-        (void)coffer_pycauset_changes_set_f64(changes, path, value / 7.0, NULL);
+        MAY_FAIL(coffer_pycauset_changes_set_f64(changes, path, value / 7.0, NULL));
         break;
     case 4:
-        (void)coffer_pycauset_changes_set_bytes(changes, path, &value, 1, NULL);
+        MAY_FAIL(coffer_pycauset_changes_set_bytes(changes, path, &value, 1, NULL));
         break;
     case 5:
-        (void)coffer_pycauset_changes_set_cached(changes, "trace", value, NULL);
+        MAY_FAIL(coffer_pycauset_changes_set_cached(changes, "trace", value, NULL));
         break;
     default:
-        (void)coffer_pycauset_changes_set_json(changes, path, json, strlen(json), NULL);
+        MAY_FAIL(coffer_pycauset_changes_set_json(changes, path, json, strlen(json), NULL));
     }
 }
 

@@ -1,4 +1,5 @@
 /* Any file can be opened or refused, and an opened file can be read. */
+#include "must.h"
 #include "pycauset_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,9 +31,9 @@ static void read_corners(const coffer_pycauset *matrix)
     for (int corner = 0; corner < 4; corner++) {
         tile.row = corner & 1 ? info->rows - tile.rows : 0;
         tile.col = corner & 2 ? info->cols - tile.cols : 0;
-        (void)coffer_pycauset_read_tile(out, 0, matrix, &tile, COFFER_DTYPE_NONE, NULL);
-        (void)coffer_pycauset_read_tile(out, 0, matrix, &tile, COFFER_DTYPE_C128, NULL);
-        (void)coffer_pycauset_get(&real, &imag, matrix, tile.row, tile.col, NULL);
+        MAY_FAIL(coffer_pycauset_read_tile(out, 0, matrix, &tile, COFFER_DTYPE_NONE, NULL));
+        MAY_FAIL(coffer_pycauset_read_tile(out, 0, matrix, &tile, COFFER_DTYPE_C128, NULL));
+        MAY_FAIL(coffer_pycauset_get(&real, &imag, matrix, tile.row, tile.col, NULL));
     }
     MUST(coffer_pycauset_get(&real, &imag, matrix, info->rows, 0, NULL) != COFFER_OK);
 }
@@ -50,7 +51,7 @@ static void read_history(const fuzz_input *input)
         const coffer_pycauset_generation *before = coffer_pycauset_history_at(history, i - 1);
         const coffer_pycauset_generation *after = coffer_pycauset_history_at(history, i);
         MUST(before->offset + before->length <= after->offset);
-        (void)coffer_pycauset_value_diff(node, before->metadata, after->metadata, NULL);
+        MAY_FAIL(coffer_pycauset_value_diff(node, before->metadata, after->metadata, NULL));
     }
     coffer_node_free(node);
     coffer_pycauset_history_close(history);
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (matrix) {
         walk(coffer_pycauset_metadata(matrix));
         read_corners(matrix);
-        (void)coffer_pycauset_cached(matrix, "trace", NULL);
+        MAY_FAIL(coffer_pycauset_cached(matrix, "trace", NULL));
     }
     read_history(&input);
     coffer_pycauset_close(matrix);

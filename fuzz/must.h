@@ -13,4 +13,11 @@
         }                                                                                  \
     } while (0)
 
+/* A call whose result does not matter here: it must only not crash. */
+#define MAY_FAIL(call) \
+    do {               \
+        if (call) {    \
+        }              \
+    } while (0)
+
 #endif

@@ -1,5 +1,6 @@
 /* pack, into a training set. */
 #include "base/buffer.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "mldf/mldf_verbs.h"
@@ -116,7 +117,7 @@ static void drop_useless(const pack_job *job, coffer_status status)
     bool refused = coffer__is_about_file(status) || status == COFFER_E_UNSUPPORTED ||
                    status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_NOT_FOUND;
     if (refused && !cli_has(job->args, "resume"))
-        coffer_mldf_writer_drop_partial(job->output, NULL);
+        coffer__ignore(coffer_mldf_writer_drop_partial(job->output, NULL));
 }
 
 /* For a failure of one sample, which the user may want to skip. */

@@ -11,7 +11,7 @@ typedef struct sample_reader {
     const coffer_mldf *set;
     bool has_key;
     coffer_bytes bytes;
-    bool decoding; /* the value was read; an error now is about its content and does not name the sample */
+    bool decoding;  /* the value was read; an error now is about its content and does not name the sample */
     size_t *fields; /* those to show; NULL = all */
     size_t field_count;
 } sample_reader;

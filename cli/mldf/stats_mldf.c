@@ -1,4 +1,5 @@
 /* stats, for training sets: sizes and numbers of each field, how often labels and sizes of pictures occur. */
+#include "base/fail.h"
 #include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
@@ -51,7 +52,7 @@ static coffer_mldf_value_count value_at(const stats_view *view, const coffer_mld
 {
     coffer_mldf_value_count value = COFFER_MLDF_VALUE_COUNT_INIT;
     size_t field = coffer_mldf_find_field(view->set, stats->field->name);
-    coffer_mldf_stats_value_at(&value, view->stats, field, index, NULL);
+    coffer__ignore(coffer_mldf_stats_value_at(&value, view->stats, field, index, NULL));
     return value;
 }
 

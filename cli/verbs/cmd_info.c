@@ -1,4 +1,5 @@
 /* info: a summary of a file. */
+#include "base/fail.h"
 #include "verbs.h"
 
 #include "input_file.h"
@@ -59,7 +60,7 @@ static void describe(file_info *info, const coffer_describe_opts *how)
         term_progress_start(&bar, "hashing", NULL);
         opts.progress = &bar.progress;
     }
-    coffer_file_describe(info->root, info->file, &opts, &info->err);
+    coffer__ignore(coffer_file_describe(info->root, info->file, &opts, &info->err)); /* err has the status */
     if (opts.hash)
         term_progress_end(&bar);
 }

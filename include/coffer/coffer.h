@@ -36,7 +36,7 @@ COFFER_API const char *coffer_cpu(void);
 /* What the library in use consists of, for bug reports: "version", "compiler", "cpu", "libraries", and each
  * of its "modules" with "found" and either the "library" it uses or the "problem". Loads every module. out :
  * owned by the caller, free with coffer_node_free(). */
-COFFER_API coffer_status coffer_about(coffer_node **out, coffer_error *err);
+COFFER_API_STATUS coffer_about(coffer_node **out, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -31,7 +31,7 @@ COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer
 
 /* The kind of a file, "mcf" or "safetensors": by its content, and by its name for kinds without a magic.
  * Fails as coffer_identify does. */
-COFFER_API coffer_status coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err);
+COFFER_API_STATUS coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err);
 /* Whether files of a kind ("csv") are text that a terminal can show; false for an unknown kind. */
 COFFER_API bool coffer_convert_is_text(const char *kind);
 /* The extensions of a kind's files, ".h5" and ".hdf5", the usual one first. NULL past the end. */
@@ -67,8 +67,8 @@ COFFER_API void coffer_convert_opts_init(coffer_convert_opts *opts, uint32_t str
  * "-" is standard output. COFFER_E_UNSUPPORTED when the table does not have the conversion; the text lists
  * the conversions from the input's kind and to the output's. COFFER_E_INVALID_ARGUMENT for a setting that the
  * conversion does not have, or a value that is not one of its choices. */
-COFFER_API coffer_status coffer_convert(coffer_source *in, const char *out_path,
-                                        const coffer_convert_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_convert(coffer_source *in, const char *out_path, const coffer_convert_opts *opts,
+                                 coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -47,9 +47,9 @@ COFFER_API void coffer_mldf_pack_opts_init(coffer_mldf_pack_opts *out, uint32_t 
  * and "kept_as_text", the name of a manifest field that lists files of which some are missing or of different
  * types, if there is one; when one sample made it fail, only "failed", the name of that sample. Paths that
  * lead outside the input folder, links and devices are COFFER_E_UNSAFE_PATH. */
-COFFER_API coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
-                                          const char *out_path, const coffer_mldf_pack_opts *opts,
-                                          coffer_error *err);
+COFFER_API_STATUS coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
+                                   const char *out_path, const coffer_mldf_pack_opts *opts,
+                                   coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -6,8 +6,8 @@
 COFFER_BEGIN_DECLS
 
 /* Result of every call that can fail: COFFER_OK or one of the negative codes below. The same codes name the
- * findings of `check`, and their names (coffer_status_name) appear in the command's JSON. Numbers never change
- * meaning. */
+ * findings of `check`, and their names (coffer_status_name) appear in the command's JSON. Numbers never
+ * change meaning. */
 typedef int coffer_status;
 
 enum {
@@ -73,9 +73,12 @@ typedef struct coffer_error {
     char text[200]; /* one line, UTF-8, with the numbers in it; without the path that the caller passed */
 } coffer_error;
 
-#define COFFER_ERROR_INIT                                                      \
-    {                                                                          \
-        COFFER_OK, 0, COFFER_OFFSET_NONE, COFFER_SUBJECT_INPUT, { 0 }, { 0 }   \
+#define COFFER_ERROR_INIT                                              \
+    {                                                                  \
+        COFFER_OK, 0, COFFER_OFFSET_NONE, COFFER_SUBJECT_INPUT, { 0 }, \
+        {                                                              \
+            0                                                          \
+        }                                                              \
     }
 
 /* The same as COFFER_ERROR_INIT, for bindings. */

@@ -14,7 +14,7 @@ typedef struct coffer_file coffer_file;
 /* Opens a file or a folder; "-" is standard input. Succeeds also for a file that is not recognized: then
  * coffer_file_unknown has the reason, and only coffer_file_check has something to report.
  * out : owned by the caller, free with coffer_file_close(); untouched on failure. */
-COFFER_API coffer_status coffer_file_open(coffer_file **out, const char *path, coffer_error *err);
+COFFER_API_STATUS coffer_file_open(coffer_file **out, const char *path, coffer_error *err);
 COFFER_API void coffer_file_close(coffer_file *file);
 
 /* The error of a file that is not recognized or cannot be opened as what it is; NULL for all others. */
@@ -29,15 +29,15 @@ COFFER_API const coffer_tensors *coffer_file_tensors(
 
 /* As coffer_describe, coffer_check and coffer_list. The structure of a file of another program is checked,
  * and its counts are reported; with `full`, every value is read. */
-COFFER_API coffer_status coffer_file_describe(coffer_node *out, const coffer_file *file,
-                                              const coffer_describe_opts *opts, coffer_error *err);
-COFFER_API coffer_status coffer_file_check(coffer_report *out, const coffer_file *file,
-                                           const coffer_check_opts *opts, coffer_error *err);
-COFFER_API coffer_status coffer_file_list(coffer_node *out, const coffer_file *file,
-                                          const coffer_list_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_file_describe(coffer_node *out, const coffer_file *file,
+                                       const coffer_describe_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_file_check(coffer_report *out, const coffer_file *file,
+                                    const coffer_check_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_file_list(coffer_node *out, const coffer_file *file, const coffer_list_opts *opts,
+                                   coffer_error *err);
 /* Compares two files of one format, or two sets of tensors in files of any kind. */
-COFFER_API coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const coffer_file *b,
-                                          const coffer_diff_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_file_diff(coffer_node *out, const coffer_file *a, const coffer_file *b,
+                                   const coffer_diff_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

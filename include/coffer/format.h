@@ -50,8 +50,8 @@ COFFER_API const char *coffer_format_part_suffix_at(const coffer_format *format,
 /* Recognizes a file by its first bytes, never by its name.
  * COFFER_E_NOT_RECOGNISED with the first bytes and the known formats in the text; COFFER_E_BAD_MAGIC when the
  * bytes are a mangled magic of a known format, with a guess at what mangled it. */
-COFFER_API coffer_status coffer_identify(const coffer_format **out, coffer_source *src, coffer_error *err);
-COFFER_API coffer_status coffer_identify_path(const coffer_format **out, const char *path, coffer_error *err);
+COFFER_API_STATUS coffer_identify(const coffer_format **out, coffer_source *src, coffer_error *err);
+COFFER_API_STATUS coffer_identify_path(const coffer_format **out, const char *path, coffer_error *err);
 
 typedef struct coffer_check_opts {
     uint32_t struct_size;
@@ -86,19 +86,17 @@ COFFER_API void coffer_describe_opts_init(coffer_describe_opts *opts, uint32_t s
 
 /* Fills `out` with a summary whose keys are the public keys of `coffer info --json`, after file, format and
  * size. The calls with `format` are for a file that was identified before. */
-COFFER_API coffer_status coffer_describe(coffer_node *out, coffer_source *src,
+COFFER_API_STATUS coffer_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
+                                  coffer_error *err);
+COFFER_API_STATUS coffer_format_describe(coffer_node *out, const coffer_format *format, coffer_source *src,
                                          const coffer_describe_opts *opts, coffer_error *err);
-COFFER_API coffer_status coffer_format_describe(coffer_node *out, const coffer_format *format,
-                                                coffer_source *src, const coffer_describe_opts *opts,
-                                                coffer_error *err);
 
 /* Collects findings. COFFER_OK when the check ran to its end, whatever it found; an error only when the file
  * could not be read. A file that no format recognizes gives the finding not-recognised or bad-magic. */
-COFFER_API coffer_status coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
-                                      coffer_error *err);
-COFFER_API coffer_status coffer_format_check(coffer_report *out, const coffer_format *format,
-                                             coffer_source *src, const coffer_check_opts *opts,
-                                             coffer_error *err);
+COFFER_API_STATUS coffer_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                               coffer_error *err);
+COFFER_API_STATUS coffer_format_check(coffer_report *out, const coffer_format *format, coffer_source *src,
+                                      const coffer_check_opts *opts, coffer_error *err);
 
 typedef struct coffer_list_opts {
     uint32_t struct_size;
@@ -115,10 +113,10 @@ typedef struct coffer_list_opts {
 COFFER_API void coffer_list_opts_init(coffer_list_opts *opts, uint32_t struct_size);
 
 /* Fills `out` with one map per entry, all with the same keys, in a list named "entries". */
-COFFER_API coffer_status coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
-                                     coffer_error *err);
-COFFER_API coffer_status coffer_format_list(coffer_node *out, const coffer_format *format, coffer_source *src,
-                                            const coffer_list_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                              coffer_error *err);
+COFFER_API_STATUS coffer_format_list(coffer_node *out, const coffer_format *format, coffer_source *src,
+                                     const coffer_list_opts *opts, coffer_error *err);
 
 typedef struct coffer_diff_opts {
     uint32_t struct_size;
@@ -138,11 +136,10 @@ typedef struct coffer_diff_opts {
 COFFER_API void coffer_diff_opts_init(coffer_diff_opts *opts, uint32_t struct_size);
 
 /* Compares two files of the same format. `out` gets "equal" (bool) and the differences. */
-COFFER_API coffer_status coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b,
-                                     const coffer_diff_opts *opts, coffer_error *err);
-COFFER_API coffer_status coffer_format_diff(coffer_node *out, const coffer_format *format, coffer_source *a,
-                                            coffer_source *b, const coffer_diff_opts *opts,
-                                            coffer_error *err);
+COFFER_API_STATUS coffer_diff(coffer_node *out, coffer_source *a, coffer_source *b,
+                              const coffer_diff_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_format_diff(coffer_node *out, const coffer_format *format, coffer_source *a,
+                                     coffer_source *b, const coffer_diff_opts *opts, coffer_error *err);
 
 typedef struct coffer_repair_opts {
     uint32_t struct_size;
@@ -164,11 +161,11 @@ COFFER_API void coffer_repair_opts_init(coffer_repair_opts *opts, uint32_t struc
 
 /* Writes what can be saved of `src` to out_path, which appears complete or not at all; `out` lists what was
  * repaired and what was lost. An intact file is copied unchanged and the report has no findings. */
-COFFER_API coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
-                                       const coffer_repair_opts *opts, coffer_error *err);
-COFFER_API coffer_status coffer_format_repair(coffer_report *out, const coffer_format *format,
-                                              coffer_source *src, const char *out_path,
-                                              const coffer_repair_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                const coffer_repair_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_format_repair(coffer_report *out, const coffer_format *format, coffer_source *src,
+                                       const char *out_path, const coffer_repair_opts *opts,
+                                       coffer_error *err);
 
 /* Repairs a file in its own place. The result is written under a temporary name, checked in full, and renamed
  * over the file; the original stays as "PATH.orig". Holds the write lock from before the repair to its end.
@@ -178,9 +175,9 @@ COFFER_API coffer_status coffer_format_repair(coffer_report *out, const coffer_f
  * COFFER_E_CHANGED when the file changed since `src` was opened, COFFER_E_LOCKED while another program writes
  * it, COFFER_E_EXISTS when "PATH.orig" exists, COFFER_E_INTERRUPTED_UPDATE when it has to be rolled back
  * first (coffer_roll_back). On failure the file is as it was. */
-COFFER_API coffer_status coffer_repair_in_place(coffer_report *out, coffer_report *left, char **original,
-                                                coffer_source *src, const coffer_repair_opts *opts,
-                                                coffer_error *err);
+COFFER_API_STATUS coffer_repair_in_place(coffer_report *out, coffer_report *left, char **original,
+                                         coffer_source *src, const coffer_repair_opts *opts,
+                                         coffer_error *err);
 
 typedef struct coffer_compact_opts {
     uint32_t struct_size;
@@ -198,8 +195,8 @@ COFFER_API void coffer_compact_opts_init(coffer_compact_opts *opts, uint32_t str
 
 /* Rewrites a file without its unused bytes, under the write lock of the old one. out_path : NULL = replace
  * `path` atomically. `out` gets "size_before", "size_after" and what was dropped. */
-COFFER_API coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
-                                        const coffer_compact_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_compact(coffer_node *out, const char *path, const char *out_path,
+                                 const coffer_compact_opts *opts, coffer_error *err);
 
 typedef struct coffer_compress_opts {
     uint32_t struct_size;
@@ -219,17 +216,17 @@ COFFER_API void coffer_compress_opts_init(coffer_compress_opts *opts, uint32_t s
 
 /* Rewrites a file compressed or plain, with the same content. out_path : NULL = replace `path` atomically.
  * `out` gets "size_before", "size_after" and what the format adds. */
-COFFER_API coffer_status coffer_compress(coffer_node *out, const char *path, const char *out_path,
-                                         const coffer_compress_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_compress(coffer_node *out, const char *path, const char *out_path,
+                                  const coffer_compress_opts *opts, coffer_error *err);
 
 /* Builds the file `path` from the parts that a killed recording left next to it, and removes them; `out`
  * lists what may be missing. COFFER_E_NOT_FOUND without parts, COFFER_E_LOCKED while the recording
  * is running, COFFER_E_EXISTS when the file exists and opts->overwrite is not set. */
-COFFER_API coffer_status coffer_recover(const coffer_format **format, coffer_report *out, const char *path,
-                                        const coffer_repair_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_recover(const coffer_format **format, coffer_report *out, const char *path,
+                                 const coffer_repair_opts *opts, coffer_error *err);
 /* The path to recover, when `path` is one of the parts of a recording, or names a file of which only parts
  * exist; else COFFER_E_NOT_FOUND. out : free with coffer_free(). */
-COFFER_API coffer_status coffer_recover_path(char **out, const char *path, coffer_error *err);
+COFFER_API_STATUS coffer_recover_path(char **out, const char *path, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -39,8 +39,8 @@ COFFER_API coffer_dtype coffer_mcf_dtype_from_code(uint32_t code);
 /* Payload size of a tensor of that type and shape; activations : int8 and int4 with a zero point.
  * COFFER_E_SIZE_MISMATCH when the size does not fit into 64 bits, COFFER_E_BAD_VALUE when the type does not
  * allow the shape. */
-COFFER_API coffer_status coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_t rank,
-                                                 const uint64_t *dims, bool activations, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_t rank,
+                                          const uint64_t *dims, bool activations, coffer_error *err);
 
 /* ---- Reading ---- */
 
@@ -86,11 +86,11 @@ typedef struct coffer_mcf_tensor {
  * out : owned by the caller, free with coffer_mcf_close(); untouched on failure.
  * Reads the header, directory and index, no payload. O(tensors).
  * Thread safety: after success, all calls that take a const handle may run concurrently. */
-COFFER_API coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src,
-                                         const coffer_mcf_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer_mcf_open_opts *opts,
+                                  coffer_error *err);
 /* The same by path; the handle owns its source. */
-COFFER_API coffer_status coffer_mcf_open_path(coffer_mcf **out, const char *path,
-                                              const coffer_mcf_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_open_path(coffer_mcf **out, const char *path, const coffer_mcf_open_opts *opts,
+                                       coffer_error *err);
 COFFER_API void coffer_mcf_close(coffer_mcf *model);
 
 COFFER_API uint64_t coffer_mcf_flags(const coffer_mcf *model);
@@ -100,11 +100,11 @@ COFFER_API const coffer_mcf_section *coffer_mcf_section_at(const coffer_mcf *mod
 COFFER_API const coffer_mcf_section *coffer_mcf_find_section(const coffer_mcf *model, uint32_t type);
 /* Fails with COFFER_E_MISSING and names all listed sections that the file lacks: "section missing:
  * TensorIndex". */
-COFFER_API coffer_status coffer_mcf_require(const coffer_mcf *model, const uint32_t *types, size_t count,
-                                            coffer_error *err);
+COFFER_API_STATUS coffer_mcf_require(const coffer_mcf *model, const uint32_t *types, size_t count,
+                                     coffer_error *err);
 /* Reads a section into new memory (coffer_free) and adds a NUL. At most limits.json_bytes. */
-COFFER_API coffer_status coffer_mcf_read_section(uint8_t **out, size_t *len, const coffer_mcf *model,
-                                                 uint32_t type, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_read_section(uint8_t **out, size_t *len, const coffer_mcf *model, uint32_t type,
+                                          coffer_error *err);
 
 COFFER_API size_t coffer_mcf_tensor_count(const coffer_mcf *model);
 COFFER_API const coffer_mcf_tensor *coffer_mcf_tensor_at(const coffer_mcf *model, size_t index);
@@ -127,22 +127,21 @@ typedef struct coffer_mcf_work_opts {
 COFFER_API void coffer_mcf_work_opts_init(coffer_mcf_work_opts *out, uint32_t struct_size);
 
 /* Reads payload bytes [begin, begin + len) of a tensor. */
-COFFER_API coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin,
-                                         size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin,
+                                  size_t len, coffer_error *err);
 /* Reads the payloads of several tensors, each into memory of its size, in parallel. Fastest over a source of
  * COFFER_ACCESS_READ, or COFFER_ACCESS_DIRECT when the file is not cached. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_mcf_read_many(void *const *outs, const coffer_mcf *model,
-                                              const size_t *tensors, size_t count,
-                                              const coffer_mcf_work_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_read_many(void *const *outs, const coffer_mcf *model, const size_t *tensors,
+                                       size_t count, const coffer_mcf_work_opts *opts, coffer_error *err);
 /* The payload itself where the source is mapped or in memory, else NULL. Call coffer_source_intact after
  * use. */
 COFFER_API const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor);
 /* Reads rows [first, first + count) of a tensor that is not quantized; ranks 0 and 1 are a single row. */
-COFFER_API coffer_status coffer_mcf_read_rows(void *out, const coffer_mcf *model, size_t tensor,
-                                              uint64_t first, uint64_t count, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_read_rows(void *out, const coffer_mcf *model, size_t tensor, uint64_t first,
+                                       uint64_t count, coffer_error *err);
 /* The same as float32; quantized tensors are decoded. */
-COFFER_API coffer_status coffer_mcf_read_rows_f32(float *out, const coffer_mcf *model, size_t tensor,
-                                                  uint64_t first, uint64_t count, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_read_rows_f32(float *out, const coffer_mcf *model, size_t tensor, uint64_t first,
+                                           uint64_t count, coffer_error *err);
 /* Elements of a row: the product of all dims but the first. */
 COFFER_API uint64_t coffer_mcf_row_elements(const coffer_mcf_tensor *tensor);
 COFFER_API uint64_t coffer_mcf_row_count(const coffer_mcf_tensor *tensor);
@@ -250,13 +249,13 @@ COFFER_API const char *coffer_mcf_arch_name(uint32_t arch);      /* "llama"; "un
 COFFER_API uint32_t coffer_mcf_arch_by_name(const char *name);   /* COFFER_MCF_ARCH_UNKNOWN when not known */
 COFFER_API const char *coffer_mcf_rope_name(uint32_t rope_type); /* "yarn"; "none" */
 /* Decoded on first use; owned by the handle. COFFER_E_MISSING when the file has no ModelInfo. */
-COFFER_API coffer_status coffer_mcf_get_model_info(const coffer_mcf_model_info **out, const coffer_mcf *model,
-                                                   coffer_error *err);
+COFFER_API_STATUS coffer_mcf_get_model_info(const coffer_mcf_model_info **out, const coffer_mcf *model,
+                                            coffer_error *err);
 
 /* SHA-256 over the names, types, shapes and payloads of all tensors in the order of their names: files with
  * the same tensors have the same hash, regardless of layout. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model,
-                                                 const coffer_mcf_work_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_content_hash(uint8_t out[32], const coffer_mcf *model,
+                                          const coffer_mcf_work_opts *opts, coffer_error *err);
 
 /* ---- Writing ---- */
 
@@ -282,23 +281,20 @@ typedef struct coffer_mcf_writer coffer_mcf_writer;
 
 /* Streams a model into a new file, which gets its name at commit. The same calls write the same bytes.
  * Memory: the index and a buffer. */
-COFFER_API coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path,
-                                                  const coffer_mcf_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path,
+                                           const coffer_mcf_writer_opts *opts, coffer_error *err);
 /* Adds a section. Sections added after the first tensor stay in memory until commit. COFFER_E_DUPLICATE for a
  * type that was added before; the types that the writer creates itself (TensorIndex, TensorData, QuantInfo,
  * ModelInfo, Checksums, QuantQuality) are refused. */
-COFFER_API coffer_status coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t type,
-                                                       uint32_t version, const void *bytes, size_t len,
-                                                       coffer_error *err);
-COFFER_API coffer_status coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer,
-                                                          const coffer_mcf_model_info *info,
-                                                          coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
+                                                const void *bytes, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer,
+                                                   const coffer_mcf_model_info *info, coffer_error *err);
 
 /* Reserves room for the index before the payloads: all complete tensors of a partial download can then be
  * recovered. Call it before the first tensor. An index that needs more room is written after the payloads. */
-COFFER_API coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_t tensors,
-                                                         uint32_t dims, uint64_t name_bytes,
-                                                         coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
+                                                  uint64_t name_bytes, coffer_error *err);
 
 typedef struct coffer_mcf_new_tensor {
     uint32_t struct_size;
@@ -319,28 +315,27 @@ COFFER_API void coffer_mcf_new_tensor_init(coffer_mcf_new_tensor *out, uint32_t 
 
 /* For each tensor: begin, write until the payload is complete, end. Payloads are stored in the order of the
  * calls. */
-COFFER_API coffer_status coffer_mcf_writer_begin_tensor(coffer_mcf_writer *writer,
-                                                        const coffer_mcf_new_tensor *tensor,
-                                                        coffer_error *err);
-COFFER_API coffer_status coffer_mcf_writer_write(coffer_mcf_writer *writer, const void *bytes, size_t len,
-                                                 coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_begin_tensor(coffer_mcf_writer *writer,
+                                                 const coffer_mcf_new_tensor *tensor, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_write(coffer_mcf_writer *writer, const void *bytes, size_t len,
+                                          coffer_error *err);
 /* The same from a source; the kernel copies the bytes where it can. */
-COFFER_API coffer_status coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_source *src,
-                                                      uint64_t offset, uint64_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_write_from(coffer_mcf_writer *writer, coffer_source *src, uint64_t offset,
+                                               uint64_t len, coffer_error *err);
 /* Writes zeros, to be overwritten by coffer_mcf_writer_write_at. */
-COFFER_API coffer_status coffer_mcf_writer_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_skip(coffer_mcf_writer *writer, uint64_t len, coffer_error *err);
 /* Overwrites payload bytes [begin, begin + len), which were written or skipped before. */
-COFFER_API coffer_status coffer_mcf_writer_write_at(coffer_mcf_writer *writer, uint64_t begin,
-                                                    const void *bytes, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_write_at(coffer_mcf_writer *writer, uint64_t begin, const void *bytes,
+                                             size_t len, coffer_error *err);
 /* Sets the clip bounds in the tensor's QuantInfo record, if they are known only after the payload. */
-COFFER_API coffer_status coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
-                                                    coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float min_clip, float max_clip,
+                                             coffer_error *err);
 /* Sets the quantization error of the tensor that is being written. */
-COFFER_API coffer_status coffer_mcf_writer_set_quality(coffer_mcf_writer *writer,
-                                                       const coffer_mcf_quality *quality, coffer_error *err);
-COFFER_API coffer_status coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
+                                                coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
 /* Frees the writer, also on failure; then no new file exists and an old one is unchanged. */
-COFFER_API coffer_status coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *err);
 COFFER_API void coffer_mcf_writer_discard(coffer_mcf_writer *writer);
 
 /* ---- Editing in place ---- */
@@ -362,25 +357,25 @@ typedef struct coffer_mcf_editor_opts {
 
 COFFER_API void coffer_mcf_editor_opts_init(coffer_mcf_editor_opts *out, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_mcf_editor_open(coffer_mcf_editor **out, const char *path,
-                                                const coffer_mcf_editor_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_editor_open(coffer_mcf_editor **out, const char *path,
+                                         const coffer_mcf_editor_opts *opts, coffer_error *err);
 /* JSON sections must be valid JSON. The sections that belong to the payloads (TensorIndex, TensorData,
  * QuantInfo, Checksums) are refused; Checksums can be removed. */
-COFFER_API coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t type,
-                                                       const void *bytes, size_t len, coffer_error *err);
-COFFER_API coffer_status coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32_t type,
-                                                          coffer_error *err);
+COFFER_API_STATUS coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t type, const void *bytes,
+                                                size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32_t type,
+                                                   coffer_error *err);
 /* Sets a field of ModelInfo ("model_name", "context_length") or a key of its table ("kv.general.license")
  * from text. A table value keeps its type, a new one is a string, unless `type` (0 = keep) says otherwise.
  * NULL removes it. */
-COFFER_API coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field,
-                                                          const char *text, coffer_mcf_kv_type type,
-                                                          coffer_error *err);
+COFFER_API_STATUS coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field,
+                                                   const char *text, coffer_mcf_kv_type type,
+                                                   coffer_error *err);
 /* Adds or recomputes the Checksums section; reads every payload. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor,
-                                                         const coffer_mcf_work_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const coffer_mcf_work_opts *opts,
+                                                  coffer_error *err);
 /* Writes nothing when the changes equal the existing content. An editor commits once. */
-COFFER_API coffer_status coffer_mcf_editor_commit(coffer_mcf_editor *editor, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_editor_commit(coffer_mcf_editor *editor, coffer_error *err);
 COFFER_API void coffer_mcf_editor_close(coffer_mcf_editor *editor);
 
 COFFER_END_DECLS

@@ -32,8 +32,8 @@ COFFER_API void coffer_image_info_init(coffer_image_info *out, uint32_t struct_s
 
 /* Recognizes a picture by its first bytes and reads only its header. COFFER_E_NOT_RECOGNISED when it is
  * neither JPEG nor PNG. */
-COFFER_API coffer_status coffer_image_probe(coffer_image_info *out, const void *bytes, size_t size,
-                                            coffer_error *err);
+COFFER_API_STATUS coffer_image_probe(coffer_image_info *out, const void *bytes, size_t size,
+                                     coffer_error *err);
 
 /* Pixels in rows of width × channels bytes. The memory is reused and grows as needed; free it with
  * coffer_free(pixels.data). */
@@ -66,8 +66,8 @@ typedef struct coffer_image_decoder_opts {
 
 COFFER_API void coffer_image_decoder_opts_init(coffer_image_decoder_opts *out, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_image_decoder_new(coffer_image_decoder **out,
-                                                  const coffer_image_decoder_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_image_decoder_new(coffer_image_decoder **out, const coffer_image_decoder_opts *opts,
+                                           coffer_error *err);
 COFFER_API void coffer_image_decoder_free(coffer_image_decoder *decoder);
 
 typedef struct coffer_image_decode_opts {
@@ -85,18 +85,17 @@ typedef struct coffer_image_decode_opts {
 
 COFFER_API void coffer_image_decode_opts_init(coffer_image_decode_opts *out, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder,
-                                             const void *bytes, size_t size,
-                                             const coffer_image_decode_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
+                                      size_t size, const coffer_image_decode_opts *opts, coffer_error *err);
 /* Area average down, bilinear up. in and out must differ. */
-COFFER_API coffer_status coffer_pixels_resize(coffer_pixels *out, const coffer_pixels *in, uint32_t width,
-                                              uint32_t height, coffer_error *err);
+COFFER_API_STATUS coffer_pixels_resize(coffer_pixels *out, const coffer_pixels *in, uint32_t width,
+                                       uint32_t height, coffer_error *err);
 
 /* *bytes is owned by the caller, coffer_free(). quality : 1 to 100. */
-COFFER_API coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
-                                                  int quality, coffer_error *err);
-COFFER_API coffer_status coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
-                                                 coffer_error *err);
+COFFER_API_STATUS coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                           int quality, coffer_error *err);
+COFFER_API_STATUS coffer_image_encode_png(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,
+                                          coffer_error *err);
 
 typedef struct coffer_audio_info {
     uint32_t struct_size;
@@ -113,11 +112,11 @@ typedef struct coffer_audio_info {
 
 COFFER_API void coffer_audio_info_init(coffer_audio_info *out, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_audio_probe(coffer_audio_info *out, const void *bytes, size_t size,
-                                            coffer_error *err);
+COFFER_API_STATUS coffer_audio_probe(coffer_audio_info *out, const void *bytes, size_t size,
+                                     coffer_error *err);
 /* Writes frames × channels interleaved samples from −1 to 1. out_count : length of out, checked. */
-COFFER_API coffer_status coffer_audio_decode(float *out, size_t out_count, const void *bytes, size_t size,
-                                             coffer_error *err);
+COFFER_API_STATUS coffer_audio_decode(float *out, size_t out_count, const void *bytes, size_t size,
+                                      coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -135,8 +135,8 @@ typedef struct coffer_mldf_schema_opts {
 COFFER_API void coffer_mldf_schema_opts_init(coffer_mldf_schema_opts *out, uint32_t struct_size);
 
 /* out : owned by the caller, coffer_mldf_schema_free(). */
-COFFER_API coffer_status coffer_mldf_schema_parse(coffer_mldf_schema **out, const char *text, size_t len,
-                                                  const coffer_mldf_schema_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_schema_parse(coffer_mldf_schema **out, const char *text, size_t len,
+                                           const coffer_mldf_schema_opts *opts, coffer_error *err);
 COFFER_API void coffer_mldf_schema_free(coffer_mldf_schema *schema);
 COFFER_API size_t coffer_mldf_schema_count(const coffer_mldf_schema *schema);
 /* The fields as an array, borrowed from the schema. */
@@ -167,11 +167,11 @@ COFFER_API void coffer_mldf_open_opts_init(coffer_mldf_open_opts *out, uint32_t 
  * out : owned by the caller, coffer_mldf_close().
  * Reads header and field descriptors: O(fields), independent of the number of samples. Thread safety: after
  * success all calls that take a const handle may run concurrently, also in the children of a fork. */
-COFFER_API coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src,
-                                          const coffer_mldf_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coffer_mldf_open_opts *opts,
+                                   coffer_error *err);
 /* The same for a file; the handle owns its source. */
-COFFER_API coffer_status coffer_mldf_open_path(coffer_mldf **out, const char *path,
-                                               const coffer_mldf_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_open_path(coffer_mldf **out, const char *path,
+                                        const coffer_mldf_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mldf_close(coffer_mldf *set);
 
 COFFER_API uint64_t coffer_mldf_sample_count(const coffer_mldf *set);
@@ -210,18 +210,18 @@ typedef struct coffer_mldf_entry {
 COFFER_API void coffer_mldf_entry_init(coffer_mldf_entry *out, uint32_t struct_size);
 
 /* Reads one row entry. COFFER_E_OUT_OF_BOUNDS for a sample or field that does not exist. */
-COFFER_API coffer_status coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
-                                              size_t field, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf *set, uint64_t sample,
+                                       size_t field, coffer_error *err);
 
 /* Reads the value of one field of one sample, decrypted and decompressed; for scalars and unknown types the
  * row bytes. An absent value has size 0 and entry->present false. entry : may be NULL.
  * An encrypted value is COFFER_E_KEY_NEEDED without a key and COFFER_E_AUTHENTICATION_FAILED with a wrong
  * one. */
-COFFER_API coffer_status coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
-                                          uint64_t sample, size_t field, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
+                                   uint64_t sample, size_t field, coffer_error *err);
 /* Reads the payload as it is stored. */
-COFFER_API coffer_status coffer_mldf_read_stored(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
-                                                 size_t field, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_read_stored(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
+                                          size_t field, coffer_error *err);
 /* Borrowed bytes of a value that is stored unencoded and is mapped or in memory; NULL for others: use
  * coffer_mldf_read. Call coffer_source_intact when done. */
 COFFER_API const uint8_t *coffer_mldf_view(size_t *size, const coffer_mldf *set, uint64_t sample,
@@ -229,21 +229,21 @@ COFFER_API const uint8_t *coffer_mldf_view(size_t *size, const coffer_mldf *set,
 
 /* Typed accessors: COFFER_E_INVALID_ARGUMENT when the field has another type, COFFER_E_MISSING when the value
  * is absent. */
-COFFER_API coffer_status coffer_mldf_get_int(int64_t *out, const coffer_mldf *set, uint64_t sample,
-                                             size_t field, coffer_error *err);
-COFFER_API coffer_status coffer_mldf_get_float(double *out, const coffer_mldf *set, uint64_t sample,
-                                               size_t field, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_get_int(int64_t *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                      coffer_error *err);
+COFFER_API_STATUS coffer_mldf_get_float(double *out, const coffer_mldf *set, uint64_t sample, size_t field,
+                                        coffer_error *err);
 /* Raw text and JSON: valid UTF-8, followed by a NUL that size does not count. */
-COFFER_API coffer_status coffer_mldf_get_text(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
-                                              size_t field, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_get_text(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
+                                       size_t field, coffer_error *err);
 /* Elements of an array, little-endian, and its dimensions in dims[0..ndim); the size has been checked against
  * them. */
-COFFER_API coffer_status coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
-                                               const coffer_mldf *set, uint64_t sample, size_t field,
-                                               coffer_error *err);
+COFFER_API_STATUS coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_MLDF_MAX_DIMS],
+                                        const coffer_mldf *set, uint64_t sample, size_t field,
+                                        coffer_error *err);
 /* Token ids, widened to 32 bits: each one a uint32_t of the machine. */
-COFFER_API coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set,
-                                                uint64_t sample, size_t field, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set, uint64_t sample,
+                                         size_t field, coffer_error *err);
 
 typedef struct coffer_mldf_column_opts {
     uint32_t struct_size;
@@ -259,14 +259,13 @@ COFFER_API void coffer_mldf_column_opts_init(coffer_mldf_column_opts *out, uint3
 
 /* Reads scalars [first, first + count) of a field, 8 bytes each (int64_t or double, as the field is),
  * without touching payloads. */
-COFFER_API coffer_status coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t field,
-                                                 uint64_t first, uint64_t count,
-                                                 const coffer_mldf_column_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_read_column(void *out, const coffer_mldf *set, size_t field, uint64_t first,
+                                          uint64_t count, const coffer_mldf_column_opts *opts,
+                                          coffer_error *err);
 /* Reads the row entries of a range of samples. out : count entries; out[0].struct_size is the distance
  * between them. */
-COFFER_API coffer_status coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set,
-                                                  size_t field, uint64_t first, uint64_t count,
-                                                  coffer_error *err);
+COFFER_API_STATUS coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field,
+                                           uint64_t first, uint64_t count, coffer_error *err);
 
 /* ---- Batches ---- */
 
@@ -317,19 +316,18 @@ COFFER_API void coffer_mldf_batch_opts_init(coffer_mldf_batch_opts *out, uint32_
  * calls it does not allocate. set : borrowed. */
 typedef struct coffer_mldf_batch coffer_mldf_batch;
 
-COFFER_API coffer_status coffer_mldf_batch_new(coffer_mldf_batch **out, const coffer_mldf *set,
-                                               const coffer_mldf_batch_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_batch_new(coffer_mldf_batch **out, const coffer_mldf *set,
+                                        const coffer_mldf_batch_opts *opts, coffer_error *err);
 COFFER_API void coffer_mldf_batch_free(coffer_mldf_batch *batch);
 /* Number of bytes that `data` of a target without stride needs. Reads only rows, unless the field is
  * compressed or encrypted and the frame does not contain the size. */
-COFFER_API coffer_status coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch *batch,
-                                                const uint64_t *samples, size_t count, size_t field,
-                                                coffer_error *err);
+COFFER_API_STATUS coffer_mldf_batch_size(uint64_t *out, coffer_mldf_batch *batch, const uint64_t *samples,
+                                         size_t count, size_t field, coffer_error *err);
 /* Reads fields of samples, in any order, repeats allowed, into the caller's memory. Reads are sorted by
  * offset, near ones are merged, and several threads work. COFFER_E_LIMIT when a value does not fit. */
-COFFER_API coffer_status coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *samples,
-                                                size_t count, const coffer_mldf_target *targets,
-                                                size_t target_count, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_batch_read(coffer_mldf_batch *batch, const uint64_t *samples, size_t count,
+                                         const coffer_mldf_target *targets, size_t target_count,
+                                         coffer_error *err);
 
 /* ---- Order ---- */
 
@@ -383,8 +381,8 @@ typedef struct coffer_mldf_order {
 COFFER_API void coffer_mldf_order_init(coffer_mldf_order *out, uint32_t struct_size);
 
 /* COFFER_E_INVALID_ARGUMENT for a rank or worker that is not less than their number. */
-COFFER_API coffer_status coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_count,
-                                                   const coffer_mldf_order_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_order_prepare(coffer_mldf_order *out, uint64_t sample_count,
+                                            const coffer_mldf_order_opts *opts, coffer_error *err);
 /* Samples per epoch of this rank and worker. */
 COFFER_API uint64_t coffer_mldf_order_length(const coffer_mldf_order *order);
 /* The sample at a position of an epoch; position < length, other positions give an unspecified sample of the
@@ -423,22 +421,21 @@ typedef struct coffer_mldf_writer_opts {
 COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint32_t struct_size);
 
 /* Starts a new set. The file appears at `path` only at commit. fields : copied. */
-COFFER_API coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
-                                                   const coffer_mldf_field *fields, size_t field_count,
-                                                   const coffer_mldf_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_create(coffer_mldf_writer **out, const char *path,
+                                            const coffer_mldf_field *fields, size_t field_count,
+                                            const coffer_mldf_writer_opts *opts, coffer_error *err);
 /* The same, with the schema as JSON: see coffer_mldf_schema_parse. */
-COFFER_API coffer_status coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path,
-                                                        const char *schema, size_t schema_len,
-                                                        const coffer_mldf_writer_opts *opts,
-                                                        coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_create_json(coffer_mldf_writer **out, const char *path,
+                                                 const char *schema, size_t schema_len,
+                                                 const coffer_mldf_writer_opts *opts, coffer_error *err);
 /* With opts.resumable a new set is written to PATH.partial and PATH.partial-rows. Both remain when the
  * process dies or the writer is discarded or fails; commit turns them into the file, and creating the set
  * again discards them. Resuming keeps every sample that is complete on disk: coffer_mldf_writer_sample
  * returns their number. fields and opts : as at creation, otherwise COFFER_E_INCONSISTENT. COFFER_E_NOT_FOUND
  * when there is nothing to resume, COFFER_E_LOCKED while another process writes it. */
-COFFER_API coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *path,
-                                                   const coffer_mldf_field *fields, size_t field_count,
-                                                   const coffer_mldf_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *path,
+                                            const coffer_mldf_field *fields, size_t field_count,
+                                            const coffer_mldf_writer_opts *opts, coffer_error *err);
 /* Stores a number of the caller's (such as the position in the input) with the current sample.
  * coffer_mldf_writer_mark returns the one of the last finished sample, also after resuming; 0 when none was
  * set. */
@@ -446,11 +443,11 @@ COFFER_API void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t
 COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
 /* Removes the files that an interrupted resumable writer of `path` left. COFFER_OK also when there are none.
  */
-COFFER_API coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);
 /* Opens a set to append samples. Takes the write lock and rolls back an interrupted update. Readers see the
  * old state until commit. Only key, dedup, zstd_level, threads and limits of opts are used. */
-COFFER_API coffer_status coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char *path,
-                                                      const coffer_mldf_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char *path,
+                                               const coffer_mldf_writer_opts *opts, coffer_error *err);
 
 /* Index of the current sample, which end_sample will finish. */
 COFFER_API uint64_t coffer_mldf_writer_sample(const coffer_mldf_writer *writer);
@@ -460,30 +457,29 @@ COFFER_API const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mld
 /* Set values of the current sample, in any order. A value that is not set is absent (0 for scalars); setting
  * a value again replaces it. Bytes are copied, unless the writer borrows them. COFFER_E_INVALID_ARGUMENT when
  * a value does not match its field. */
-COFFER_API coffer_status coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
-                                                    coffer_error *err);
-COFFER_API coffer_status coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
-                                                      coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_set_int(coffer_mldf_writer *writer, size_t field, int64_t value,
+                                             coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_set_float(coffer_mldf_writer *writer, size_t field, double value,
+                                               coffer_error *err);
 /* Any field with a payload. entry : its description in the row (height, sample_rate, encoding …); NULL = the
  * one that follows from the type alone. For an unknown type: all of its bytes in the row. */
-COFFER_API coffer_status coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t field,
-                                                      const void *bytes, size_t size,
-                                                      const coffer_mldf_entry *entry, coffer_error *err);
-COFFER_API coffer_status coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t field,
-                                                     const char *text, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_set_bytes(coffer_mldf_writer *writer, size_t field, const void *bytes,
+                                               size_t size, const coffer_mldf_entry *entry,
+                                               coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_set_text(coffer_mldf_writer *writer, size_t field, const char *text,
+                                              size_t len, coffer_error *err);
 /* dims : as many as the field has; they must agree with the fixed ones of the field. */
-COFFER_API coffer_status coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t field,
-                                                      const uint64_t *dims, const void *elements, size_t size,
-                                                      coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_t field, const uint64_t *dims,
+                                               const void *elements, size_t size, coffer_error *err);
 /* Discards the values of the current sample. */
 COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
-COFFER_API coffer_status coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
 /* Writes values whose bytes are borrowed: afterwards the writer no longer uses them. Call it between samples.
  */
-COFFER_API coffer_status coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer even when it fails: the old file, if any, is
  * then unchanged. */
-COFFER_API coffer_status coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);
 COFFER_API void coffer_mldf_writer_discard(coffer_mldf_writer *writer);
 
 /* ---- Changing a set ---- */
@@ -510,19 +506,18 @@ typedef coffer_status (*coffer_mldf_fill)(void *context, coffer_mldf_writer *wri
                                           size_t field, coffer_error *err);
 /* Each update is one commit. Adds a field after the others: new rows and tables are written after the old
  * end, payloads are not moved. */
-COFFER_API coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_field *field,
-                                                      coffer_mldf_fill fill, void *context,
-                                                      const coffer_mldf_update_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_update_add_field(const char *path, const coffer_mldf_field *field,
+                                               coffer_mldf_fill fill, void *context,
+                                               const coffer_mldf_update_opts *opts, coffer_error *err);
 /* Replaces single values: fill is called for each pair (samples[i], fields[i]); a value that it does not set
  * becomes absent, or 0. COFFER_E_DUPLICATE when a pair occurs twice. */
-COFFER_API coffer_status coffer_mldf_update_replace(const char *path, const uint64_t *samples,
-                                                    const size_t *fields, size_t count, coffer_mldf_fill fill,
-                                                    void *context, const coffer_mldf_update_opts *opts,
-                                                    coffer_error *err);
+COFFER_API_STATUS coffer_mldf_update_replace(const char *path, const uint64_t *samples, const size_t *fields,
+                                             size_t count, coffer_mldf_fill fill, void *context,
+                                             const coffer_mldf_update_opts *opts, coffer_error *err);
 /* Deletes samples; the following ones move up. Their payloads remain in the file until coffer_compact.
  * Encrypted fields require the key, because the index of a sample is authenticated with its payloads. */
-COFFER_API coffer_status coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
-                                                   const coffer_mldf_update_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
+                                            const coffer_mldf_update_opts *opts, coffer_error *err);
 
 typedef struct coffer_mldf_concat_opts {
     uint32_t struct_size;
@@ -539,8 +534,8 @@ COFFER_API void coffer_mldf_concat_opts_init(coffer_mldf_concat_opts *out, uint3
 
 /* Writes the samples of several sets with the same fields, one set after the other. Stored payloads are
  * copied unchanged unless encryption ties them to an index, and each is compared with its checksum. */
-COFFER_API coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,
-                                            const coffer_mldf_concat_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets, size_t count,
+                                     const coffer_mldf_concat_opts *opts, coffer_error *err);
 
 typedef struct coffer_mldf_extract_opts {
     uint32_t struct_size;
@@ -560,8 +555,8 @@ typedef struct coffer_mldf_extract_opts {
 COFFER_API void coffer_mldf_extract_opts_init(coffer_mldf_extract_opts *out, uint32_t struct_size);
 
 /* Writes some samples and some fields of a set to a new one: a split, a subset, a shuffled copy. */
-COFFER_API coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
-                                             const coffer_mldf_extract_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
+                                      const coffer_mldf_extract_opts *opts, coffer_error *err);
 
 typedef struct coffer_mldf_repair_opts {
     uint32_t struct_size;
@@ -582,8 +577,8 @@ COFFER_API void coffer_mldf_repair_opts_init(coffer_mldf_repair_opts *out, uint3
 /* Writes a set without the damaged samples, or with the samples of the copy (same schema; a sample of the
  * copy is used when its checksum or, without checksums, its size and row agree). The report names each of
  * them. */
-COFFER_API coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const char *out_path,
-                                            const coffer_mldf_repair_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_repair(coffer_report *out, coffer_source *src, const char *out_path,
+                                     const coffer_mldf_repair_opts *opts, coffer_error *err);
 
 /* ---- Analyzing a set ---- */
 
@@ -602,9 +597,8 @@ COFFER_API void coffer_mldf_find_damaged_opts_init(coffer_mldf_find_damaged_opts
 
 /* Indices of the samples that cannot be read completely, ascending. *samples is owned by the caller,
  * coffer_free(). Encrypted payloads are verified with the key of the set, if it has one. */
-COFFER_API coffer_status coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
-                                                  const coffer_mldf_find_damaged_opts *opts,
-                                                  coffer_error *err);
+COFFER_API_STATUS coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
+                                           const coffer_mldf_find_damaged_opts *opts, coffer_error *err);
 
 typedef struct coffer_mldf_train_opts {
     uint32_t struct_size;
@@ -619,8 +613,8 @@ typedef struct coffer_mldf_train_opts {
 COFFER_API void coffer_mldf_train_opts_init(coffer_mldf_train_opts *out, uint32_t struct_size);
 
 /* Trains a zstd dictionary on values of a field, sampled evenly over the set. */
-COFFER_API coffer_status coffer_mldf_train_dictionary(coffer_bytes *out, const coffer_mldf *set, size_t field,
-                                                      const coffer_mldf_train_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_train_dictionary(coffer_bytes *out, const coffer_mldf *set, size_t field,
+                                               const coffer_mldf_train_opts *opts, coffer_error *err);
 
 /* Statistics from the rows of a set; no payload is read. */
 typedef struct coffer_mldf_stats coffer_mldf_stats;
@@ -676,8 +670,8 @@ typedef struct coffer_mldf_value_count {
 COFFER_API void coffer_mldf_value_count_init(coffer_mldf_value_count *out, uint32_t struct_size);
 
 /* Computes statistics of all fields. set : borrowed, must outlive the statistics. O(samples × fields). */
-COFFER_API coffer_status coffer_mldf_stats_new(coffer_mldf_stats **out, const coffer_mldf *set,
-                                               const coffer_mldf_stats_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_stats_new(coffer_mldf_stats **out, const coffer_mldf *set,
+                                        const coffer_mldf_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_mldf_stats_free(coffer_mldf_stats *stats);
 /* Sum of the stored sizes of all values, and the same with each shared payload counted once. The two are
  * equal when there are too many payloads to tell. */
@@ -688,9 +682,8 @@ COFFER_API const coffer_mldf_field_stats *coffer_mldf_stats_field_at(const coffe
                                                                      size_t field);
 /* The most frequent value first, equally frequent ones ascending. index < values_counted of the field,
  * otherwise COFFER_E_OUT_OF_BOUNDS. */
-COFFER_API coffer_status coffer_mldf_stats_value_at(coffer_mldf_value_count *out,
-                                                    const coffer_mldf_stats *stats, size_t field,
-                                                    size_t index, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_stats_value_at(coffer_mldf_value_count *out, const coffer_mldf_stats *stats,
+                                             size_t field, size_t index, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -49,11 +49,11 @@ COFFER_API void coffer_mlyze_open_opts_init(coffer_mlyze_open_opts *opts, uint32
 /* Opens a trace. src : borrowed, must outlive the handle.     opts : NULL = defaults.
  * Reads the header and the metadata, but no events: damaged events are found when they are read
  * (coffer_mlyze_damage). Thread safety: after success, all calls with a const handle may run concurrently. */
-COFFER_API coffer_status coffer_mlyze_open(coffer_mlyze **out, coffer_source *src,
-                                           const coffer_mlyze_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_open(coffer_mlyze **out, coffer_source *src,
+                                    const coffer_mlyze_open_opts *opts, coffer_error *err);
 /* Opens a trace by path ("-" is standard input). The handle owns its source. */
-COFFER_API coffer_status coffer_mlyze_open_path(coffer_mlyze **out, const char *path,
-                                                const coffer_mlyze_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_open_path(coffer_mlyze **out, const char *path,
+                                         const coffer_mlyze_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mlyze_close(coffer_mlyze *trace);
 
 COFFER_API uint32_t coffer_mlyze_version(const coffer_mlyze *trace);
@@ -145,25 +145,24 @@ typedef struct coffer_mlyze_block {
     }
 COFFER_API void coffer_mlyze_block_init(coffer_mlyze_block *block, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_mlyze_block_count(size_t *out, const coffer_mlyze *trace, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_get_block(coffer_mlyze_block *out, const coffer_mlyze *trace,
-                                                size_t index, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_block_count(size_t *out, const coffer_mlyze *trace, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_get_block(coffer_mlyze_block *out, const coffer_mlyze *trace, size_t index,
+                                         coffer_error *err);
 /* Number of whole events in the file; an event that the end of the file cuts off is not counted. */
-COFFER_API coffer_status coffer_mlyze_event_count(uint64_t *out, const coffer_mlyze *trace,
-                                                  coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_event_count(uint64_t *out, const coffer_mlyze *trace, coffer_error *err);
 /* Decodes one block. Threads may decode blocks concurrently, each into its own columns. The error of a
  * damaged block has its offset and the numbers of the lost events. */
-COFFER_API coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mlyze *trace,
-                                                 size_t index, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mlyze *trace, size_t index,
+                                          coffer_error *err);
 /* The block that contains an event, or the first event at or after a time; the number of blocks when that is
  * past the end. O(log blocks). */
-COFFER_API coffer_status coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
-                                                     coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
-                                                    coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_block_of_event(size_t *out, const coffer_mlyze *trace, uint64_t event,
+                                              coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *trace, uint64_t time,
+                                             coffer_error *err);
 /* COFFER_OK, or the error that ends the event area early: "truncated event at offset N (K whole events before
  * it)". Everything before that offset is readable. */
-COFFER_API coffer_status coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err);
 
 /* The index: how much was live at the start of each block. Loaded from index_path, or built by one pass over
  * the events. */
@@ -185,8 +184,8 @@ typedef struct coffer_mlyze_index_opts {
 COFFER_API void coffer_mlyze_index_opts_init(coffer_mlyze_index_opts *opts, uint32_t struct_size);
 
 /* Loads or builds the index. count : number of entries, one per block. */
-COFFER_API coffer_status coffer_mlyze_load_index(size_t *count, const coffer_mlyze *trace,
-                                                 const coffer_mlyze_index_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_load_index(size_t *count, const coffer_mlyze *trace,
+                                          const coffer_mlyze_index_opts *opts, coffer_error *err);
 /* NULL past the end, and before coffer_mlyze_load_index. Borrowed from the handle. */
 COFFER_API const coffer_mlyze_index_entry *coffer_mlyze_index_at(const coffer_mlyze *trace, size_t index);
 
@@ -194,8 +193,8 @@ COFFER_API const coffer_mlyze_index_entry *coffer_mlyze_index_at(const coffer_ml
  * (an event), or the name of a marker (the first one of that name; "NAME@2" is the second). The number is
  * that of the first event at or after the moment, or the event count past the end. The error of an unknown
  * moment, COFFER_E_NOT_FOUND, lists the markers of the trace. */
-COFFER_API coffer_status coffer_mlyze_find_moment(uint64_t *event, const coffer_mlyze *trace,
-                                                  const char *text, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_find_moment(uint64_t *event, const coffer_mlyze *trace, const char *text,
+                                           coffer_error *err);
 
 /* ---- Live blocks ---- */
 
@@ -210,13 +209,13 @@ typedef struct coffer_mlyze_live_block {
     uint16_t thread;
 } coffer_mlyze_live_block;
 
-COFFER_API coffer_status coffer_mlyze_live_new(coffer_mlyze_live **out, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_live_new(coffer_mlyze_live **out, coffer_error *err);
 COFFER_API void coffer_mlyze_live_free(coffer_mlyze_live *live);
 /* Adds an allocation. When the address was live, *replaced is true and *old is the block that was there.
  * Address 0 means that the writer did not know the address: it is never live. */
-COFFER_API coffer_status coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block *old,
-                                               coffer_mlyze_live *live, uint64_t address,
-                                               const coffer_mlyze_live_block *block, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block *old, coffer_mlyze_live *live,
+                                        uint64_t address, const coffer_mlyze_live_block *block,
+                                        coffer_error *err);
 /* Removes the block at an address; false when none is live there. */
 COFFER_API bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live,
                                        uint64_t address);
@@ -297,8 +296,8 @@ typedef struct coffer_mlyze_stats coffer_mlyze_stats;
 /* Pairs every free with its allocation in one pass. Damaged blocks are skipped and counted. The result does
  * not depend on the number of threads. opts : NULL = the whole trace. Rows are borrowed from the handle;
  * `_at` past the end is NULL. */
-COFFER_API coffer_status coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyze *trace,
-                                                const coffer_mlyze_stats_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_stats_new(coffer_mlyze_stats **out, const coffer_mlyze *trace,
+                                         const coffer_mlyze_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_mlyze_stats_free(coffer_mlyze_stats *stats);
 COFFER_API const coffer_mlyze_totals *coffer_mlyze_stats_totals(const coffer_mlyze_stats *stats);
 /* In ascending order of id. */
@@ -380,9 +379,9 @@ typedef struct coffer_mlyze_place_row {
 
 typedef struct coffer_mlyze_places coffer_mlyze_places;
 
-COFFER_API coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
-                                                 const coffer_mlyze_stats *stats, coffer_mlyze_by by,
-                                                 coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
+                                          const coffer_mlyze_stats *stats, coffer_mlyze_by by,
+                                          coffer_error *err);
 COFFER_API void coffer_mlyze_places_free(coffer_mlyze_places *places);
 /* In ascending order of id. */
 COFFER_API size_t coffer_mlyze_places_count(const coffer_mlyze_places *places);
@@ -420,9 +419,9 @@ typedef struct coffer_mlyze_tree_node {
 } coffer_mlyze_tree_node;
 
 /* trace : borrowed during the call only; names are copied. */
-COFFER_API coffer_status coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze *trace,
-                                               const coffer_mlyze_stats *stats,
-                                               const coffer_mlyze_tree_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze *trace,
+                                        const coffer_mlyze_stats *stats, const coffer_mlyze_tree_opts *opts,
+                                        coffer_error *err);
 COFFER_API void coffer_mlyze_tree_free(coffer_mlyze_tree *tree);
 COFFER_API size_t coffer_mlyze_tree_count(const coffer_mlyze_tree *tree);
 /* Node 0 is the root; NULL past the end. */
@@ -437,14 +436,14 @@ COFFER_API uint32_t coffer_mlyze_tree_depth(const coffer_mlyze_tree *tree); /* o
  * file names of every frame: "*" matches any text, and a pattern without "*" matches anywhere in a name. */
 typedef struct coffer_mlyze_suppressions coffer_mlyze_suppressions;
 
-COFFER_API coffer_status coffer_mlyze_suppressions_new(coffer_mlyze_suppressions **out, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_suppressions_new(coffer_mlyze_suppressions **out, coffer_error *err);
 COFFER_API void coffer_mlyze_suppressions_free(coffer_mlyze_suppressions *list);
-COFFER_API coffer_status coffer_mlyze_suppressions_add(coffer_mlyze_suppressions *list, const char *pattern,
-                                                       coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_suppressions_add(coffer_mlyze_suppressions *list, const char *pattern,
+                                                coffer_error *err);
 /* Adds the patterns of a file, one per line, as LeakSanitizer reads them: lines that begin with "#" are
  * comments, and "leak:" before a pattern is optional. At most 1 MiB. */
-COFFER_API coffer_status coffer_mlyze_suppressions_add_file(coffer_mlyze_suppressions *list,
-                                                            coffer_source *src, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_suppressions_add_file(coffer_mlyze_suppressions *list, coffer_source *src,
+                                                     coffer_error *err);
 COFFER_API size_t coffer_mlyze_suppressions_count(const coffer_mlyze_suppressions *list);
 /* Whether a pattern matches a frame of the stack; false for COFFER_INDEX_NONE. */
 COFFER_API bool coffer_mlyze_suppressions_match(const coffer_mlyze_suppressions *list,
@@ -482,8 +481,8 @@ typedef struct coffer_mlyze_point {
 /* Live memory over time, in points of equal width. */
 typedef struct coffer_mlyze_timeline coffer_mlyze_timeline;
 
-COFFER_API coffer_status coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffer_mlyze *trace,
-                                                   const coffer_mlyze_timeline_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffer_mlyze *trace,
+                                            const coffer_mlyze_timeline_opts *opts, coffer_error *err);
 COFFER_API void coffer_mlyze_timeline_free(coffer_mlyze_timeline *timeline);
 COFFER_API uint64_t coffer_mlyze_timeline_begin_us(const coffer_mlyze_timeline *timeline);
 COFFER_API uint64_t coffer_mlyze_timeline_end_us(const coffer_mlyze_timeline *timeline);
@@ -518,8 +517,8 @@ COFFER_API void coffer_mlyze_diff_opts_init(coffer_mlyze_diff_opts *opts, uint32
 
 /* out gets "equal", the totals of both, "grew_bytes", and the lists "grew", "shrank", "new" and "gone" of
  * stacks; with common markers also "phases". */
-COFFER_API coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const coffer_mlyze *b,
-                                           const coffer_mlyze_diff_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const coffer_mlyze *b,
+                                    const coffer_mlyze_diff_opts *opts, coffer_error *err);
 
 /* ---- Writing ---- */
 
@@ -551,67 +550,66 @@ typedef struct coffer_mlyze_writer_opts {
     }
 COFFER_API void coffer_mlyze_writer_opts_init(coffer_mlyze_writer_opts *opts, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_mlyze_writer_create(coffer_mlyze_writer **out, const char *path,
-                                                    const coffer_mlyze_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_create(coffer_mlyze_writer **out, const char *path,
+                                             const coffer_mlyze_writer_opts *opts, coffer_error *err);
 
 /* Each returns the id of the existing equal entry, or a new id. */
-COFFER_API coffer_status coffer_mlyze_writer_add_file(uint64_t *id, coffer_mlyze_writer *writer,
-                                                      const char *path, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_writer_add_function(uint64_t *id, coffer_mlyze_writer *writer,
-                                                          const char *name, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_file(uint64_t *id, coffer_mlyze_writer *writer, const char *path,
+                                               coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_function(uint64_t *id, coffer_mlyze_writer *writer,
+                                                   const char *name, coffer_error *err);
 /* Names under ids that the caller chooses, to copy a trace; COFFER_E_DUPLICATE when the id has another name.
  */
-COFFER_API coffer_status coffer_mlyze_writer_add_file_id(coffer_mlyze_writer *writer, uint64_t id,
-                                                         const char *path, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_writer_add_function_id(coffer_mlyze_writer *writer, uint64_t id,
-                                                             const char *name, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_file_id(coffer_mlyze_writer *writer, uint64_t id, const char *path,
+                                                  coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_function_id(coffer_mlyze_writer *writer, uint64_t id,
+                                                      const char *name, coffer_error *err);
 /* Builds a stack from the outermost frame: `frame` is called from the stack `caller` (COFFER_MLYZE_NO_STACK
  * for the outermost). Equal stacks get the same id, and stacks share the frames they have in common. */
-COFFER_API coffer_status coffer_mlyze_writer_add_call(uint64_t *id, coffer_mlyze_writer *writer,
-                                                      uint64_t caller, const coffer_mlyze_frame *frame,
-                                                      coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_call(uint64_t *id, coffer_mlyze_writer *writer, uint64_t caller,
+                                               const coffer_mlyze_frame *frame, coffer_error *err);
 /* A whole stack, innermost frame first. */
-COFFER_API coffer_status coffer_mlyze_writer_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
-                                                       const coffer_mlyze_frame *frames, size_t depth,
-                                                       coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_stack(uint64_t *id, coffer_mlyze_writer *writer,
+                                                const coffer_mlyze_frame *frames, size_t depth,
+                                                coffer_error *err);
 /* A whole stack under an id that the caller chooses. */
-COFFER_API coffer_status coffer_mlyze_writer_add_stack_id(coffer_mlyze_writer *writer, uint64_t id,
-                                                          const coffer_mlyze_frame *frames, size_t depth,
-                                                          coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_add_stack_id(coffer_mlyze_writer *writer, uint64_t id,
+                                                   const coffer_mlyze_frame *frames, size_t depth,
+                                                   coffer_error *err);
 
 /* Events. Times are µs since the start and must not decrease: an earlier time is replaced by the time of the
  * previous event. */
-COFFER_API coffer_status coffer_mlyze_writer_put_alloc(coffer_mlyze_writer *writer, uint64_t time,
-                                                       uint64_t address, uint64_t size, uint64_t stack,
-                                                       uint16_t thread, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_writer_put_free(coffer_mlyze_writer *writer, uint64_t time,
-                                                      uint64_t address, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_writer_put_gc(coffer_mlyze_writer *writer, uint64_t time,
-                                                    uint64_t objects, uint64_t bytes, coffer_error *err);
-COFFER_API coffer_status coffer_mlyze_writer_put_marker(coffer_mlyze_writer *writer, uint64_t time,
-                                                        uint64_t name, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_put_alloc(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
+                                                uint64_t size, uint64_t stack, uint16_t thread,
+                                                coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_put_free(coffer_mlyze_writer *writer, uint64_t time, uint64_t address,
+                                               coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_put_gc(coffer_mlyze_writer *writer, uint64_t time, uint64_t objects,
+                                             uint64_t bytes, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_put_marker(coffer_mlyze_writer *writer, uint64_t time, uint64_t name,
+                                                 coffer_error *err);
 /* Adds many events of any type, with the columns of coffer_mlyze_read_block: the fastest way. Extension
  * events in a plain trace are COFFER_E_UNSUPPORTED. */
-COFFER_API coffer_status coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer,
-                                                        const coffer_mlyze_events *events, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_put_events(coffer_mlyze_writer *writer,
+                                                 const coffer_mlyze_events *events, coffer_error *err);
 /* Makes everything added so far survive a crash of the process (when recording) or of the machine (with
  * sync). */
-COFFER_API coffer_status coffer_mlyze_writer_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_flush(coffer_mlyze_writer *writer, bool sync, coffer_error *err);
 /* Finishes the file, makes it durable and visible, and frees the writer, whether it succeeds or not. After a
  * failure the previous file, if any, is unchanged, and the part files of a recording are kept. */
-COFFER_API coffer_status coffer_mlyze_writer_commit(coffer_mlyze_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_writer_commit(coffer_mlyze_writer *writer, coffer_error *err);
 /* Frees the writer and deletes everything that was not committed, part files included. */
 COFFER_API void coffer_mlyze_writer_discard(coffer_mlyze_writer *writer);
 
 /* Builds the trace `path` from the PATH.part and PATH.strings that a killed recording left, and then deletes
  * them. `out` gets a finding for everything that may be missing. */
-COFFER_API coffer_status coffer_mlyze_recover(coffer_report *out, const char *path,
-                                              const coffer_mlyze_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_recover(coffer_report *out, const char *path,
+                                       const coffer_mlyze_writer_opts *opts, coffer_error *err);
 
 /* Copies a trace with other blocks: compressed, plain, another level. The bytes of the events stay the same
  * from plain to compressed and back; unknown extension events are copied unchanged. */
-COFFER_API coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
-                                              const coffer_mlyze_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
+                                       const coffer_mlyze_writer_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -64,15 +64,15 @@ COFFER_API void coffer_mscan_open_opts_init(coffer_mscan_open_opts *opts, uint32
  * out : owned by the caller, coffer_mscan_close(); untouched on failure.
  * Reads the header and the metadata, but no records. O(metadata), independent of the record count.
  * Thread safety: after success, all calls with a const handle may run concurrently. */
-COFFER_API coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src,
-                                           const coffer_mscan_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_open(coffer_mscan **out, coffer_source *src,
+                                    const coffer_mscan_open_opts *opts, coffer_error *err);
 /* Opens a scan by path ("-" is standard input). The handle owns its source. */
-COFFER_API coffer_status coffer_mscan_open_path(coffer_mscan **out, const char *path,
-                                                const coffer_mscan_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_open_path(coffer_mscan **out, const char *path,
+                                         const coffer_mscan_open_opts *opts, coffer_error *err);
 /* Parses the metadata of a scan alone, as coffer_mscan_metadata returns it: a scan without records.
  * json : UTF-8, copied. */
-COFFER_API coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, size_t len,
-                                                    const coffer_mscan_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_open_metadata(coffer_mscan **out, const char *json, size_t len,
+                                             const coffer_mscan_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_close(coffer_mscan *scan);
 
 COFFER_API uint64_t coffer_mscan_record_count(const coffer_mscan *scan);
@@ -125,18 +125,18 @@ COFFER_API const coffer_mscan_quantization *coffer_mscan_quantization_of(const c
                                                                          uint16_t param_id, size_t sequence);
 
 /* Decodes records [first, first + count) into out. */
-COFFER_API coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *scan, uint64_t first,
-                                           uint64_t count, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *scan, uint64_t first,
+                                    uint64_t count, coffer_error *err);
 /* The packed 12-byte records when the file is mapped or in memory, otherwise NULL. They are not aligned: load
  * their fields, do not cast. Call coffer_source_intact afterwards. */
 COFFER_API const uint8_t *coffer_mscan_view(const coffer_mscan *scan, uint64_t first, uint64_t count);
 
 /* Whether token_idx never decreases. The first call reads all records; the result is kept. */
-COFFER_API coffer_status coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_is_sorted(bool *out, const coffer_mscan *scan, coffer_error *err);
 /* The records of the tokens [begin, end): first and count. O(log records); COFFER_E_NOT_SORTED when token_idx
  * is not sorted. */
-COFFER_API coffer_status coffer_mscan_find_tokens(uint64_t *first, uint64_t *count, const coffer_mscan *scan,
-                                                  uint64_t begin, uint64_t end, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_find_tokens(uint64_t *first, uint64_t *count, const coffer_mscan *scan,
+                                           uint64_t begin, uint64_t end, coffer_error *err);
 
 /* ---- Replay, token by token ---- */
 
@@ -171,18 +171,17 @@ COFFER_API void coffer_mscan_step_init(coffer_mscan_step *step, uint32_t struct_
 /* scan : borrowed.     opts : NULL = defaults.
  * A scan that is not sorted by token is indexed first: 4 bytes per record, within limits.memory_bytes. A
  * replay is used by one thread at a time. */
-COFFER_API coffer_status coffer_mscan_replay_new(coffer_mscan_replay **out, const coffer_mscan *scan,
-                                                 const coffer_mscan_replay_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_replay_new(coffer_mscan_replay **out, const coffer_mscan *scan,
+                                          const coffer_mscan_replay_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_replay_free(coffer_mscan_replay *replay);
 /* Moves to just before `token`, which may be the total: next returns it, prev the one before it. */
-COFFER_API coffer_status coffer_mscan_replay_seek(coffer_mscan_replay *replay, uint64_t token,
-                                                  coffer_error *err);
+COFFER_API_STATUS coffer_mscan_replay_seek(coffer_mscan_replay *replay, uint64_t token, coffer_error *err);
 /* *more is false at the end (prev: at the beginning), and step is then untouched. Tokens without records are
  * steps too. */
-COFFER_API coffer_status coffer_mscan_replay_next(bool *more, coffer_mscan_step *step,
-                                                  coffer_mscan_replay *replay, coffer_error *err);
-COFFER_API coffer_status coffer_mscan_replay_prev(bool *more, coffer_mscan_step *step,
-                                                  coffer_mscan_replay *replay, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_replay_next(bool *more, coffer_mscan_step *step, coffer_mscan_replay *replay,
+                                           coffer_error *err);
+COFFER_API_STATUS coffer_mscan_replay_prev(bool *more, coffer_mscan_step *step, coffer_mscan_replay *replay,
+                                           coffer_error *err);
 
 /* ---- Statistics ---- */
 
@@ -239,8 +238,8 @@ typedef struct coffer_mscan_stats coffer_mscan_stats;
 /* One pass over the selected records on all cores. opts : NULL = all records in one group. Groups without
  * records are left out, and so are records past the last sequence with COFFER_MSCAN_BY_SEQUENCE. Groups are
  * in ascending order of key and borrowed from the handle; `_at` past the end is NULL. */
-COFFER_API coffer_status coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
-                                                const coffer_mscan_stats_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_stats_new(coffer_mscan_stats **out, const coffer_mscan *scan,
+                                         const coffer_mscan_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_stats_free(coffer_mscan_stats *stats);
 COFFER_API size_t coffer_mscan_stats_count(const coffer_mscan_stats *stats);
 COFFER_API const coffer_mscan_group *coffer_mscan_stats_at(const coffer_mscan_stats *stats, size_t index);
@@ -270,8 +269,8 @@ typedef struct coffer_mscan_scores coffer_mscan_scores;
  * units are the same, with a scale per parameter or sequence they differ.
  * opts : NULL = all records in one group. Scores are in ascending order of key and borrowed from the handle;
  * `_at` past the end is NULL. */
-COFFER_API coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
-                                                 const coffer_mscan_stats_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_mscan *scan,
+                                          const coffer_mscan_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_scores_free(coffer_mscan_scores *scores);
 COFFER_API size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores);
 COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores, size_t index);
@@ -314,8 +313,8 @@ typedef struct coffer_mscan_grid {
 
 /* opts : NULL = defaults. Means are of raw integers. A pyramid at cache_path that is missing, stale or
  * damaged is built again; failing to write it is not an error. */
-COFFER_API coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
-                                               const coffer_mscan_grid_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan *scan,
+                                        const coffer_mscan_grid_opts *opts, coffer_error *err);
 COFFER_API void coffer_mscan_grid_free(coffer_mscan_grid *grid);
 
 /* ---- Writing ---- */
@@ -347,43 +346,41 @@ typedef struct coffer_mscan_writer_opts {
 COFFER_API void coffer_mscan_writer_opts_init(coffer_mscan_writer_opts *opts, uint32_t struct_size);
 
 /* Starts a new scan. The file appears at `path` only at commit. opts : NULL = defaults. */
-COFFER_API coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
-                                                    const coffer_mscan_writer_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
+                                             const coffer_mscan_writer_opts *opts, coffer_error *err);
 /* Opens a scan to append sequences. Takes the write lock (COFFER_E_LOCKED when another writer has it) and
  * rolls back an interrupted update. Readers see the old state until commit. Only limits of opts is used. */
-COFFER_API coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
-                                                       const coffer_mscan_writer_opts *opts,
-                                                       coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
+                                                const coffer_mscan_writer_opts *opts, coffer_error *err);
 
 /* Adds a parameter, or finds the one with that name, and returns its id. At most 65536. */
-COFFER_API coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer,
-                                                       const char *name, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
+                                                coffer_error *err);
 /* Adds a parameter with a given id; COFFER_E_DUPLICATE when the id has another name. */
-COFFER_API coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id,
-                                                          const char *name, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint16_t id, const char *name,
+                                                   coffer_error *err);
 /* Begins the next sequence. source : may be NULL. */
-COFFER_API coffer_status coffer_mscan_writer_begin_sequence(coffer_mscan_writer *writer, const char *source,
-                                                            coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_begin_sequence(coffer_mscan_writer *writer, const char *source,
+                                                     coffer_error *err);
 /* The same for a text that may contain NULs. */
-COFFER_API coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer,
-                                                                const char *source, size_t source_len,
-                                                                coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer, const char *source,
+                                                         size_t source_len, coffer_error *err);
 /* Adds records of the current sequence. token_idx counts from the sequence's first token. */
-COFFER_API coffer_status coffer_mscan_writer_put_records(coffer_mscan_writer *writer,
-                                                         const coffer_mscan_record *records, size_t count,
-                                                         coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_put_records(coffer_mscan_writer *writer,
+                                                  const coffer_mscan_record *records, size_t count,
+                                                  coffer_error *err);
 /* Adds records of sequences that were ended or copied from metadata_json, in any order. token_idx is global.
  * Not inside a sequence. */
-COFFER_API coffer_status coffer_mscan_writer_put_global(coffer_mscan_writer *writer,
-                                                        const coffer_mscan_record *records, size_t count,
-                                                        coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_put_global(coffer_mscan_writer *writer,
+                                                 const coffer_mscan_record *records, size_t count,
+                                                 coffer_error *err);
 /* Ends the sequence. num_tokens must be larger than every token_idx written into it. */
-COFFER_API coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
-                                                          coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint64_t num_tokens,
+                                                   coffer_error *err);
 /* Makes everything durable and visible. Frees the writer, also on failure; then the old file is unchanged,
  * and a new one does not exist. One exception: when only the last step fails, the sync of the folder, the new
  * file is in place, and a power failure may still restore the old one. */
-COFFER_API coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err);
 /* Frees the writer without committing. */
 COFFER_API void coffer_mscan_writer_discard(coffer_mscan_writer *writer);
 

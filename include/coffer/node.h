@@ -31,7 +31,7 @@ typedef enum coffer_unit {
 typedef struct coffer_node coffer_node;
 
 /* A new tree: a map without a name. Its children are freed with it. */
-COFFER_API coffer_status coffer_node_new(coffer_node **out, coffer_error *err);
+COFFER_API_STATUS coffer_node_new(coffer_node **out, coffer_error *err);
 COFFER_API void coffer_node_free(coffer_node *root);
 
 /* ---- Building ---- */
@@ -56,7 +56,7 @@ COFFER_API void coffer_node_add_printf(coffer_node *parent, const char *name, co
 COFFER_API void coffer_node_add_copy(coffer_node *parent, const char *name, const coffer_node *node);
 
 /* COFFER_E_NO_MEMORY when the tree of `node` is incomplete. */
-COFFER_API coffer_status coffer_node_status(const coffer_node *node, coffer_error *err);
+COFFER_API_STATUS coffer_node_status(const coffer_node *node, coffer_error *err);
 
 /* Sorts the list `name` of a map; equal items keep their order. Does nothing when the map has no such list.
  */

@@ -75,8 +75,8 @@ COFFER_API const coffer_pycauset_value *coffer_pycauset_value_find(const coffer_
                                                                    const char *path);
 
 /* Adds the children of a MAP to out, a map of nodes; bytes become hexadecimal digits. */
-COFFER_API coffer_status coffer_pycauset_value_to_node(coffer_node *out, const coffer_pycauset_value *map,
-                                                       coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_value_to_node(coffer_node *out, const coffer_pycauset_value *map,
+                                                coffer_error *err);
 
 /* ---- Reading ---- */
 
@@ -124,11 +124,11 @@ typedef struct coffer_pycauset_info {
  * other slot. The handle keeps the state it was opened with, even after later commits. COFFER_E_CHANGED when
  * commits have overwritten the state of a source that was opened before them: open the source again.
  * Thread safety: after success all calls with a const handle may run concurrently. */
-COFFER_API coffer_status coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
-                                              const coffer_pycauset_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_open(coffer_pycauset **out, coffer_source *src,
+                                       const coffer_pycauset_open_opts *opts, coffer_error *err);
 /* Like coffer_pycauset_open; the handle owns its source. */
-COFFER_API coffer_status coffer_pycauset_open_path(coffer_pycauset **out, const char *path,
-                                                   const coffer_pycauset_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_open_path(coffer_pycauset **out, const char *path,
+                                            const coffer_pycauset_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_pycauset_close(coffer_pycauset *matrix);
 /* Both are borrowed from the handle. */
 COFFER_API const coffer_pycauset_info *coffer_pycauset_get_info(const coffer_pycauset *matrix);
@@ -157,13 +157,13 @@ typedef struct coffer_pycauset_view {
 
 COFFER_API void coffer_pycauset_view_init(coffer_pycauset_view *view, uint32_t struct_size);
 
-COFFER_API coffer_status coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_pycauset *matrix,
-                                                  coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_pycauset *matrix,
+                                           coffer_error *err);
 
 /* One element through the view, real and imaginary part (each may be NULL). Integers beyond 2^53 lose digits
  * here; coffer_pycauset_read_tile returns them exactly. */
-COFFER_API coffer_status coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix,
-                                             uint64_t row, uint64_t col, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_get(double *real, double *imag, const coffer_pycauset *matrix, uint64_t row,
+                                      uint64_t col, coffer_error *err);
 
 typedef struct coffer_pycauset_tile {
     uint32_t struct_size;
@@ -181,13 +181,12 @@ COFFER_API void coffer_pycauset_tile_init(coffer_pycauset_tile *tile, uint32_t s
 /* Values of a tile through the view (transposed, conjugated, times scalar), row by row as `dtype`
  * (COFFER_DTYPE_NONE = value_dtype). out_stride : bytes from row to row of out; 0 = no gap.
  * Touches only the bytes it needs. */
-COFFER_API coffer_status coffer_pycauset_read_tile(void *out, size_t out_stride,
-                                                   const coffer_pycauset *matrix,
-                                                   const coffer_pycauset_tile *tile, coffer_dtype dtype,
-                                                   coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_read_tile(void *out, size_t out_stride, const coffer_pycauset *matrix,
+                                            const coffer_pycauset_tile *tile, coffer_dtype dtype,
+                                            coffer_error *err);
 /* Whole rows [first, first + count), without a gap. */
-COFFER_API coffer_status coffer_pycauset_read_rows(void *out, const coffer_pycauset *matrix, uint64_t first,
-                                                   uint64_t count, coffer_dtype dtype, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_read_rows(void *out, const coffer_pycauset *matrix, uint64_t first,
+                                            uint64_t count, coffer_dtype dtype, coffer_error *err);
 
 /* ---- Statistics ---- */
 
@@ -216,8 +215,8 @@ typedef struct coffer_pycauset_summary {
 typedef struct coffer_pycauset_stats coffer_pycauset_stats;
 
 /* One pass over the payload. The result does not depend on the number of threads. */
-COFFER_API coffer_status coffer_pycauset_stats_new(coffer_pycauset_stats **out, const coffer_pycauset *matrix,
-                                                   const coffer_pycauset_stats_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_stats_new(coffer_pycauset_stats **out, const coffer_pycauset *matrix,
+                                            const coffer_pycauset_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_pycauset_stats_free(coffer_pycauset_stats *stats);
 /* Borrowed from the handle. */
 COFFER_API const coffer_pycauset_summary *coffer_pycauset_stats_total(const coffer_pycauset_stats *stats);
@@ -225,10 +224,9 @@ COFFER_API const coffer_pycauset_summary *coffer_pycauset_stats_total(const coff
 /* Reduces the matrix to grid_rows × grid_cols equal cells: each is the mean of the real parts (magnitudes
  * when complex). A matrix with fewer rows or columns gets one cell for each. Cells without a finite value are
  * NaN. */
-COFFER_API coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint64_t grid_cols,
-                                                    const coffer_pycauset *matrix,
-                                                    const coffer_pycauset_stats_opts *opts,
-                                                    coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_downsample(double *cells, uint64_t grid_rows, uint64_t grid_cols,
+                                             const coffer_pycauset *matrix,
+                                             const coffer_pycauset_stats_opts *opts, coffer_error *err);
 
 /* ---- Changes to metadata ---- */
 
@@ -240,35 +238,32 @@ COFFER_API coffer_status coffer_pycauset_downsample(double *cells, uint64_t grid
  * because the payload does not change. */
 typedef struct coffer_pycauset_changes coffer_pycauset_changes;
 
-COFFER_API coffer_status coffer_pycauset_changes_new(coffer_pycauset_changes **out, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_new(coffer_pycauset_changes **out, coffer_error *err);
 COFFER_API void coffer_pycauset_changes_free(coffer_pycauset_changes *changes);
-COFFER_API coffer_status coffer_pycauset_changes_set_bool(coffer_pycauset_changes *changes, const char *path,
-                                                          bool value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_changes_set_i64(coffer_pycauset_changes *changes, const char *path,
-                                                         int64_t value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_changes_set_u64(coffer_pycauset_changes *changes, const char *path,
-                                                         uint64_t value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_changes_set_f64(coffer_pycauset_changes *changes, const char *path,
-                                                         double value, coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_changes_set_string(coffer_pycauset_changes *changes,
-                                                            const char *path, const char *text, size_t len,
-                                                            coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_changes_set_bytes(coffer_pycauset_changes *changes, const char *path,
-                                                           const void *bytes, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_bool(coffer_pycauset_changes *changes, const char *path,
+                                                   bool value, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_i64(coffer_pycauset_changes *changes, const char *path,
+                                                  int64_t value, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_u64(coffer_pycauset_changes *changes, const char *path,
+                                                  uint64_t value, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_f64(coffer_pycauset_changes *changes, const char *path,
+                                                  double value, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_string(coffer_pycauset_changes *changes, const char *path,
+                                                     const char *text, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_bytes(coffer_pycauset_changes *changes, const char *path,
+                                                    const void *bytes, size_t len, coffer_error *err);
 /* A JSON document: objects become maps, arrays become arrays; null is refused. */
-COFFER_API coffer_status coffer_pycauset_changes_set_json(coffer_pycauset_changes *changes, const char *path,
-                                                          const char *json, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_json(coffer_pycauset_changes *changes, const char *path,
+                                                   const char *json, size_t len, coffer_error *err);
 /* A cached value, with the signature that payload and view have at the commit. */
-COFFER_API coffer_status coffer_pycauset_changes_set_cached(coffer_pycauset_changes *changes,
-                                                            const char *name, double value,
-                                                            coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_cached(coffer_pycauset_changes *changes, const char *name,
+                                                     double value, coffer_error *err);
 /* The commit fails with COFFER_E_NOT_FOUND when the path does not exist. */
-COFFER_API coffer_status coffer_pycauset_changes_delete(coffer_pycauset_changes *changes, const char *path,
-                                                        coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_delete(coffer_pycauset_changes *changes, const char *path,
+                                                 coffer_error *err);
 /* Computes CRC-32 checksums of the payload, one per MiB, at the commit and stores them in the metadata. Other
  * programs ignore them; a full check verifies them. */
-COFFER_API coffer_status coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes,
-                                                               coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes, coffer_error *err);
 
 typedef struct coffer_pycauset_editor_opts {
     uint32_t struct_size;
@@ -287,14 +282,12 @@ COFFER_API void coffer_pycauset_editor_opts_init(coffer_pycauset_editor_opts *op
  * are never blocked: they see the old state or the new one. */
 typedef struct coffer_pycauset_editor coffer_pycauset_editor;
 
-COFFER_API coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const char *path,
-                                                     const coffer_pycauset_editor_opts *opts,
-                                                     coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_editor_open(coffer_pycauset_editor **out, const char *path,
+                                              const coffer_pycauset_editor_opts *opts, coffer_error *err);
 /* Applies all changes in one commit and returns the new generation (may be NULL). When a change cannot be
  * applied, nothing is written. After a failed write or sync the editor refuses further commits. */
-COFFER_API coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
-                                                       const coffer_pycauset_changes *changes,
-                                                       coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
+                                                const coffer_pycauset_changes *changes, coffer_error *err);
 /* Metadata as of the last commit; borrowed until the next. */
 COFFER_API const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycauset_editor *editor);
 COFFER_API void coffer_pycauset_editor_close(coffer_pycauset_editor *editor);
@@ -327,12 +320,11 @@ typedef struct coffer_pycauset_generation {
 } coffer_pycauset_generation;
 
 /* src : not used after the call. */
-COFFER_API coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer_source *src,
-                                                      const coffer_pycauset_history_opts *opts,
-                                                      coffer_error *err);
-COFFER_API coffer_status coffer_pycauset_history_open_path(coffer_pycauset_history **out, const char *path,
-                                                           const coffer_pycauset_history_opts *opts,
-                                                           coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_history_open(coffer_pycauset_history **out, coffer_source *src,
+                                               const coffer_pycauset_history_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_history_open_path(coffer_pycauset_history **out, const char *path,
+                                                    const coffer_pycauset_history_opts *opts,
+                                                    coffer_error *err);
 COFFER_API void coffer_pycauset_history_close(coffer_pycauset_history *history);
 COFFER_API size_t coffer_pycauset_history_count(const coffer_pycauset_history *history);
 /* Borrowed from the handle; NULL past the end. */
@@ -340,8 +332,8 @@ COFFER_API const coffer_pycauset_generation *coffer_pycauset_history_at(
     const coffer_pycauset_history *history, size_t index);
 /* The differences between two trees: out gets a list "changes" of maps {path, change: added|removed|changed,
  * old, new}. before may be NULL. */
-COFFER_API coffer_status coffer_pycauset_value_diff(coffer_node *out, const coffer_pycauset_value *before,
-                                                    const coffer_pycauset_value *after, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_value_diff(coffer_node *out, const coffer_pycauset_value *before,
+                                             const coffer_pycauset_value *after, coffer_error *err);
 
 /* ---- Writing ---- */
 
@@ -383,29 +375,27 @@ COFFER_API void coffer_pycauset_writer_opts_init(coffer_pycauset_writer_opts *op
 typedef struct coffer_pycauset_writer coffer_pycauset_writer;
 
 /* Streams a matrix into a new file that gets its name at commit. Uses memory for a few rows only. */
-COFFER_API coffer_status coffer_pycauset_writer_create(coffer_pycauset_writer **out, const char *path,
-                                                       const coffer_pycauset_shape *shape,
-                                                       const coffer_pycauset_writer_opts *opts,
-                                                       coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_writer_create(coffer_pycauset_writer **out, const char *path,
+                                                const coffer_pycauset_shape *shape,
+                                                const coffer_pycauset_writer_opts *opts, coffer_error *err);
 /* The next rows, as stored, each with all its columns, without a gap; BIT as BOOL bytes, complex as pairs. In
  * a triangular matrix the part that is not stored must be zero, else COFFER_E_INVALID_ARGUMENT; in a
  * symmetric one it is the mirror image and is not read. */
-COFFER_API coffer_status coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
-                                                         uint64_t count, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_writer_put_rows(coffer_pycauset_writer *writer, const void *rows,
+                                                  uint64_t count, coffer_error *err);
 /* Metadata in addition to the shape; at most once before commit. changes : borrowed for the call. */
-COFFER_API coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer,
-                                                             const coffer_pycauset_changes *changes,
-                                                             coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer,
+                                                      const coffer_pycauset_changes *changes,
+                                                      coffer_error *err);
 /* All rows must have been written. Frees the writer, also on failure. */
-COFFER_API coffer_status coffer_pycauset_writer_commit(coffer_pycauset_writer *writer, coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_writer_commit(coffer_pycauset_writer *writer, coffer_error *err);
 COFFER_API void coffer_pycauset_writer_discard(coffer_pycauset_writer *writer);
 
 /* Writes a block matrix in one call: copies existing files into PATH.blocks and creates PATH, which names
  * them. children : block_rows × block_cols paths, row by row. */
-COFFER_API coffer_status coffer_pycauset_write_blocks(const char *path, const char *const *children,
-                                                      uint64_t block_rows, uint64_t block_cols,
-                                                      const coffer_pycauset_writer_opts *opts,
-                                                      coffer_error *err);
+COFFER_API_STATUS coffer_pycauset_write_blocks(const char *path, const char *const *children,
+                                               uint64_t block_rows, uint64_t block_cols,
+                                               const coffer_pycauset_writer_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

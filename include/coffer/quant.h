@@ -28,12 +28,11 @@ COFFER_API void coffer_quant_tensor_init(coffer_quant_tensor *out, uint32_t stru
 
 /* Payload size for the type and shape of a tensor; ignores its payload and size. COFFER_E_BAD_VALUE when the
  * type is not a quantized one, COFFER_E_SIZE_MISMATCH when the size does not fit into 64 bits. */
-COFFER_API coffer_status coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor,
-                                           coffer_error *err);
+COFFER_API_STATUS coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor, coffer_error *err);
 
 /* Decodes rows [first, first + count) to F32, F16 or BF16; the same bits on every processor. */
-COFFER_API coffer_status coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant_tensor *tensor,
-                                             uint64_t first, uint64_t count, coffer_error *err);
+COFFER_API_STATUS coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant_tensor *tensor,
+                                      uint64_t first, uint64_t count, coffer_error *err);
 
 typedef enum coffer_quant_method {
     COFFER_QUANT_FIT = 0, /* small squared error, by search */
@@ -56,9 +55,8 @@ COFFER_API void coffer_quant_encode_opts_init(coffer_quant_encode_opts *out, uin
 
 /* Encodes rows × cols numbers into a payload of q8 q4 k6 k4 k3 or k2. payload : coffer_quant_size bytes, all
  * written. COFFER_E_BAD_VALUE, with row and column, for a number that is not finite. */
-COFFER_API coffer_status coffer_quant_encode(void *payload, const coffer_quant_tensor *tensor,
-                                             const float *values, const coffer_quant_encode_opts *opts,
-                                             coffer_error *err);
+COFFER_API_STATUS coffer_quant_encode(void *payload, const coffer_quant_tensor *tensor, const float *values,
+                                      const coffer_quant_encode_opts *opts, coffer_error *err);
 
 /* ---- Products ---- */
 
@@ -78,19 +76,18 @@ typedef struct coffer_quant_workers_opts {
 COFFER_API void coffer_quant_workers_opts_init(coffer_quant_workers_opts *out, uint32_t struct_size);
 
 /* opts : NULL for defaults. */
-COFFER_API coffer_status coffer_quant_workers_new(coffer_quant_workers **out,
-                                                  const coffer_quant_workers_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_quant_workers_new(coffer_quant_workers **out, const coffer_quant_workers_opts *opts,
+                                           coffer_error *err);
 COFFER_API void coffer_quant_workers_free(coffer_quant_workers *workers);
 
 /* y = W·x, directly from the payload. y : rows numbers. x : cols numbers. workers : NULL = use only the
  * calling thread. Sums are float32: the error of a product of n columns is at most (n / 8 + 16) · 2^-24
  * · Σ|w·x|. */
-COFFER_API coffer_status coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
-                                             coffer_quant_workers *workers, coffer_error *err);
+COFFER_API_STATUS coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
+                                      coffer_quant_workers *workers, coffer_error *err);
 /* The same for up to 32 vectors, stored one after the other in x; y[row · columns + column]. */
-COFFER_API coffer_status coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
-                                             uint32_t columns, coffer_quant_workers *workers,
-                                             coffer_error *err);
+COFFER_API_STATUS coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
+                                      uint32_t columns, coffer_quant_workers *workers, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -71,14 +71,14 @@ COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uin
  * out_path : ignored in a dry run.     opts : NULL for defaults, which copy everything.
  * Keeps a few rows per thread in memory. The same input and options give the same bytes. A number that is not
  * finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
-COFFER_API coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
-                                             const coffer_mcf_quantize_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
+                                      const coffer_mcf_quantize_opts *opts, coffer_error *err);
 
 /* Compares a quantized model with its original, and adds a finding for every tensor whose error is larger
  * than the file records. path : a model.     original : any file or folder of tensors.     opts : NULL for
  * defaults. */
-COFFER_API coffer_status coffer_mcf_quantize_check(coffer_report *out, const char *path, const char *original,
-                                                   const coffer_mcf_work_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_quantize_check(coffer_report *out, const char *path, const char *original,
+                                            const coffer_mcf_work_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

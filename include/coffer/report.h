@@ -19,7 +19,7 @@ typedef struct coffer_finding {
 typedef struct coffer_report coffer_report;
 
 /* max_findings : later ones are counted, not kept; 0 = the default of coffer_limits. */
-COFFER_API coffer_status coffer_report_new(coffer_report **out, size_t max_findings, coffer_error *err);
+COFFER_API_STATUS coffer_report_new(coffer_report **out, size_t max_findings, coffer_error *err);
 COFFER_API void coffer_report_free(coffer_report *report);
 COFFER_API size_t coffer_report_count(const coffer_report *report); /* findings kept */
 COFFER_API const coffer_finding *coffer_report_at(const coffer_report *report,

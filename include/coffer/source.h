@@ -43,12 +43,12 @@ COFFER_API void coffer_source_opts_init(coffer_source_opts *opts, uint32_t struc
  * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that
  * serves only mappings of this library and passes every other signal on: a file that is truncated while it is
  * mapped gives COFFER_E_CHANGED instead of killing the process. */
-COFFER_API coffer_status coffer_source_open(coffer_source **out, const char *path,
-                                            const coffer_source_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_source_open(coffer_source **out, const char *path, const coffer_source_opts *opts,
+                                     coffer_error *err);
 
 /* data : borrowed, must outlive the source. */
-COFFER_API coffer_status coffer_source_from_memory(coffer_source **out, const void *data, size_t size,
-                                                   coffer_error *err);
+COFFER_API_STATUS coffer_source_from_memory(coffer_source **out, const void *data, size_t size,
+                                            coffer_error *err);
 
 /* A source of the caller's own (HTTP ranges, an archive member …). */
 typedef struct coffer_source_ops {
@@ -71,8 +71,8 @@ COFFER_API void coffer_source_ops_init(coffer_source_ops *ops, uint32_t struct_s
 
 /* name : copied, for messages. context : passed to every call; `close` is not called when this function
  * fails. */
-COFFER_API coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *ops, void *context,
-                                           uint64_t size, const char *name, coffer_error *err);
+COFFER_API_STATUS coffer_source_new(coffer_source **out, const coffer_source_ops *ops, void *context,
+                                    uint64_t size, const char *name, coffer_error *err);
 
 COFFER_API void coffer_source_close(coffer_source *src);
 
@@ -83,15 +83,15 @@ COFFER_API const char *coffer_source_name(const coffer_source *src);
 COFFER_API bool coffer_source_interrupted_update(const coffer_source *src);
 
 /* Reads exactly len bytes; a range past the end is COFFER_E_OUT_OF_BOUNDS, and out is then untouched. */
-COFFER_API coffer_status coffer_source_read_at(void *out, coffer_source *src, uint64_t offset, size_t len,
-                                               coffer_error *err);
+COFFER_API_STATUS coffer_source_read_at(void *out, coffer_source *src, uint64_t offset, size_t len,
+                                        coffer_error *err);
 
 /* Borrowed bytes until close, or NULL (not mapped, or the range is past the end): then use read_at.
  * After using a view, call coffer_source_intact before trusting results that were computed from it. */
 COFFER_API const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len);
 
 /* COFFER_E_CHANGED when the file was truncated while it was mapped: views may have shown zeros. */
-COFFER_API coffer_status coffer_source_intact(coffer_source *src, coffer_error *err);
+COFFER_API_STATUS coffer_source_intact(coffer_source *src, coffer_error *err);
 
 /* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the
  * handler of a program that is about to die by a signal. */
@@ -99,7 +99,7 @@ COFFER_API void coffer_remove_temporaries(void);
 
 /* Rolls back an interrupted in-place update of `path`: the file then has the bytes it had before. COFFER_OK
  * also when there was nothing to do; *done is true when an update was rolled back (may be NULL). */
-COFFER_API coffer_status coffer_roll_back(bool *done, const char *path, coffer_error *err);
+COFFER_API_STATUS coffer_roll_back(bool *done, const char *path, coffer_error *err);
 
 COFFER_END_DECLS
 

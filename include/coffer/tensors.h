@@ -45,11 +45,11 @@ typedef struct coffer_tensor {
  * src : borrowed, must outlive the set.     opts : NULL for defaults.
  * out : owned by the caller, free with coffer_tensors_close(); untouched on failure.
  * Thread safety: after success, all calls that take a const set may run concurrently. */
-COFFER_API coffer_status coffer_tensors_open(coffer_tensors **out, coffer_source *src,
-                                             const coffer_tensors_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_tensors_open(coffer_tensors **out, coffer_source *src,
+                                      const coffer_tensors_open_opts *opts, coffer_error *err);
 /* The same by path, of a file or a folder; the set owns its sources. */
-COFFER_API coffer_status coffer_tensors_open_path(coffer_tensors **out, const char *path,
-                                                  const coffer_tensors_open_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_tensors_open_path(coffer_tensors **out, const char *path,
+                                           const coffer_tensors_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_tensors_close(coffer_tensors *set);
 
 COFFER_API const char *coffer_tensors_kind(const coffer_tensors *set);  /* "safetensors", "gguf", "mcf" … */
@@ -68,28 +68,25 @@ COFFER_API size_t coffer_tensors_find(const coffer_tensors *set, const char *nam
 COFFER_API const char *coffer_tensor_dtype_name(const coffer_tensor *tensor);
 
 /* Adds the numbers of tensors and parameters, the totals by type and the metadata to `out`, a map. */
-COFFER_API coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *set,
-                                                 coffer_error *err);
+COFFER_API_STATUS coffer_tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err);
 /* Adds the metadata of the file to `out`, a map: safetensors __metadata__, GGUF keys, ModelInfo. */
-COFFER_API coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set,
-                                                 coffer_error *err);
+COFFER_API_STATUS coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err);
 /* Adds the list "entries" to `out`: name, dtype, shape, offset and size of each tensor, and its file when
  * there are several. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set,
-                                             const coffer_list_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *set,
+                                      const coffer_list_opts *opts, coffer_error *err);
 /* Opening a set has checked its structure. With opts->full, reads every payload too and adds a finding for
  * each that cannot be read. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
-                                              const coffer_check_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
+                                       const coffer_check_opts *opts, coffer_error *err);
 
 /* Reads payload bytes [begin, begin + len). */
-COFFER_API coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor,
-                                             uint64_t begin, size_t len, coffer_error *err);
+COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
+                                      size_t len, coffer_error *err);
 /* Reads elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …); quantized ones are decoded. The
  * range of a quantized tensor must consist of whole rows. */
-COFFER_API coffer_status coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
-                                                size_t tensor, uint64_t first, uint64_t count,
-                                                coffer_error *err);
+COFFER_API_STATUS coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
+                                         size_t tensor, uint64_t first, uint64_t count, coffer_error *err);
 
 /* ---- Statistics ---- */
 
@@ -122,8 +119,8 @@ COFFER_API void coffer_tensors_stats_opts_init(coffer_tensors_stats_opts *out, u
 
 /* Computes the statistics of the selected tensors. Reads every payload twice: histogram and outliers need
  * the results of the first pass. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_tensors_stats_new(coffer_tensors_stats **out, const coffer_tensors *set,
-                                                  const coffer_tensors_stats_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_tensors_stats_new(coffer_tensors_stats **out, const coffer_tensors *set,
+                                           const coffer_tensors_stats_opts *opts, coffer_error *err);
 COFFER_API void coffer_tensors_stats_free(coffer_tensors_stats *stats);
 COFFER_API size_t coffer_tensors_stats_count(const coffer_tensors_stats *stats);
 /* In the order of the set; NULL past the end. */
@@ -150,9 +147,8 @@ COFFER_API void coffer_tensors_diff_opts_init(coffer_tensors_diff_opts *out, uin
 
 /* Compares the names, shapes, types, metadata and values of two sets. Adds "equal" and the differences to
  * `out`, for each tensor max_abs, rmse, snr_db and cosine. opts : NULL for defaults. */
-COFFER_API coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a,
-                                             const coffer_tensors *b, const coffer_tensors_diff_opts *opts,
-                                             coffer_error *err);
+COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
+                                      const coffer_tensors_diff_opts *opts, coffer_error *err);
 
 /* ---- Packing ---- */
 
@@ -180,8 +176,8 @@ COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t st
 
 /* Packs folders and files into one MCF file: tensors, config, tokenizer, ModelInfo. opts : NULL for
  * defaults. */
-COFFER_API coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, size_t input_count,
-                                         const coffer_mcf_pack_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mcf_pack(const char *out_path, const char *const *inputs, size_t input_count,
+                                  const coffer_mcf_pack_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -3,9 +3,9 @@
 
 /* CMake, the command and the packages read the version from here. */
 #define COFFER_VERSION_MAJOR 0
-#define COFFER_VERSION_MINOR 1
+#define COFFER_VERSION_MINOR 2
 #define COFFER_VERSION_PATCH 0
-#define COFFER_VERSION_STRING "0.1.0"
+#define COFFER_VERSION_STRING "0.2.0"
 
 /* For comparisons: 100 for 0.1.0, 10203 for 1.2.3. */
 #define COFFER_VERSION_NUMBER \

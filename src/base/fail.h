@@ -11,6 +11,13 @@ static inline bool coffer__is_about_file(coffer_status status)
     return status < 0 && status > COFFER_E_IO && status != COFFER_E_KEY_NEEDED;
 }
 
+/* For a call whose failure changes nothing: `coffer__ignore(coffer_mldf_writer_drop_partial(path, NULL));`.
+ */
+static inline void coffer__ignore(coffer_status status)
+{
+    (void)status;
+}
+
 /* Fills err (may be NULL) and returns the status, so that a failing line reads `return coffer__fail(err, …)`.
  * The subject is the input. A text that does not fit is cut at a character boundary and ends in "…". Control
  * characters become '?'. The arguments may point into err->text, but then coffer__fail_prefix is the better

@@ -400,6 +400,6 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
     bool empty = opened && work.writer && coffer_mldf_writer_sample(work.writer) == 0;
     packing_free(&work);
     if (status && resumable && empty)
-        coffer_mldf_writer_drop_partial(out_path, NULL);
+        coffer__ignore(coffer_mldf_writer_drop_partial(out_path, NULL));
     return status;
 }

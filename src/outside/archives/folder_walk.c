@@ -49,8 +49,8 @@ static coffer_status add_file(walk *work, const char *folder, const char *name, 
 {
     coffer__folder_list *list = work->list;
     if (list->count >= work->limits->entries)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "more than %" PRIu64 " files in the folder",
-                            work->limits->entries);
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "more than %" PRIu64 " files in the folder", work->limits->entries);
     coffer_status status =
         coffer__array_reserve_one(&list->files, &list->capacity, list->count, sizeof *list->files, err);
     if (status)
@@ -104,8 +104,7 @@ static coffer_status list_folder(walk *work, const char *folder, coffer_error *e
     coffer__buffer_printf(&path, "%s/%s", work->root, folder);
     void *open_folder = path.failed ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
     if (!open_folder)
-        status = path.failed ? coffer__fail_no_memory(err, strlen(folder))
-                             : fail_listing(folder, errno, err);
+        status = path.failed ? coffer__fail_no_memory(err, strlen(folder)) : fail_listing(folder, errno, err);
     while (!status) {
         unsigned char type = DT_UNKNOWN;
         const char *name = coffer__os_next_name(open_folder, &type);

@@ -200,8 +200,7 @@ static void every_code_has_a_name_of_its_own(void **state)
     size_t count = 0;
     for (int code = 0; code > -64; code--) {
         const char *name = coffer_status_name(code);
-        bool is_code =
-            code >= COFFER_E_UNDECODABLE || (code <= COFFER_E_IO && code >= COFFER_E_CHANGED);
+        bool is_code = code >= COFFER_E_UNDECODABLE || (code <= COFFER_E_IO && code >= COFFER_E_CHANGED);
         assert_int_equal(strcmp(name, "unknown") != 0, is_code);
         for (size_t i = 0; is_code && i < count; i++)
             assert_string_not_equal(name, seen[i]);

@@ -39,7 +39,8 @@ static void a_file_that_ends_too_early_has_changed(void **state)
     assert_int_equal(coffer__file_open(&fd, path, O_RDONLY, 0, NULL), COFFER_OK);
     assert_int_equal(coffer__file_read_at(fd, bytes, 10, 0, "short", &err), COFFER_E_CHANGED);
     assert_int_equal(err.offset, 4);
-    assert_string_equal(err.text, "short: ends at 4, 6 bytes before the end of the range that existed when it was opened");
+    assert_string_equal(
+        err.text, "short: ends at 4, 6 bytes before the end of the range that existed when it was opened");
     coffer__file_close(fd);
 }
 

@@ -191,7 +191,7 @@ void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts 
     options.limits = opts->limits;
     if (coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
         coffer_mlyze_open(&trace, src, &options, NULL) == COFFER_OK)
-        coffer_mlyze_load_index(&count, trace, NULL, NULL); /* writes index_path */
+        coffer__ignore(coffer_mlyze_load_index(&count, trace, NULL, NULL)); /* writes index_path */
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     coffer__free(name);
