@@ -11,7 +11,7 @@ static void word(FILE *out, const cli_option *option, const void *context)
     fprintf(out, " --%s", option->name);
 }
 
-/* What may follow an option that takes a value. */
+/* Completes the value of an option. */
 static void value_case(FILE *out, const cli_option *option, const void *context)
 {
     const cli_verb *verb = context;

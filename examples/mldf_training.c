@@ -1,6 +1,6 @@
 /* Writes a training set of small pictures and trains on it: every epoch in an order of its own, dealt to two
  * processes, read in batches straight into the arrays that the model works on. Then it stops in the middle of
- * an epoch and goes on from a number.
+ * an epoch and resumes from a number.
  *
  *   cc mldf_training.c $(pkg-config --cflags --libs coffer) && ./a.out train.mldf */
 #include <coffer/coffer.h>
@@ -161,7 +161,7 @@ static coffer_status run(const coffer_mldf *set, coffer_error *err)
         status = train(&right, &models[0], batch, &order[0], EPOCHS, half, 2 * half, err);
     if (status == COFFER_OK)
         status = train(&again, &stopped, batch, &order[0], EPOCHS, half, 2 * half, err);
-    printf("stopped at position %llu, gone on: %s\n", (unsigned long long)half,
+    printf("stopped at position %llu, resumed: %s\n", (unsigned long long)half,
            memcmp(&stopped, &models[0], sizeof stopped) == 0 ? "the same weights" : "OTHER WEIGHTS");
 out:
     coffer_mldf_batch_free(batch);

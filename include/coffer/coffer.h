@@ -33,7 +33,7 @@ COFFER_API int coffer_version_number(void); /* as COFFER_VERSION_NUMBER */
 /* The best instruction set that the processor has: "generic", "avx2", "avx512" or "neon". The environment
  * variable COFFER_CPU asks for one of them, and is not heeded where the processor does not have it. */
 COFFER_API const char *coffer_cpu(void);
-/* What the library in use consists of, for bug reports: "version", "compiler", "cpu", "libraries", and each
+/* Describes the library in use, for bug reports: "version", "compiler", "cpu", "libraries", and each
  * of its "modules" with "found" and either the "library" it uses or the "problem". Loads every module. out :
  * owned by the caller, free with coffer_node_free(). */
 COFFER_API_STATUS coffer_about(coffer_node **out, coffer_error *err);

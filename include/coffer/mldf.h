@@ -441,7 +441,7 @@ COFFER_API_STATUS coffer_mldf_writer_resume(coffer_mldf_writer **out, const char
  * set. */
 COFFER_API void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark);
 COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
-/* Removes the files that an interrupted resumable writer of `path` left. COFFER_OK also when there are none.
+/* Removes the files that an interrupted resumable writer of `path` left. COFFER_OK also without such files.
  */
 COFFER_API_STATUS coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);
 /* Opens a set to append samples. Takes the write lock and rolls back an interrupted update. Readers see the

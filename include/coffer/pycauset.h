@@ -207,7 +207,7 @@ COFFER_API void coffer_pycauset_stats_opts_init(coffer_pycauset_stats_opts *opts
 typedef struct coffer_pycauset_summary {
     uint64_t elements, nonzero, nans, infinities;
     double density;             /* nonzero / elements; 0 when the matrix is empty */
-    double min, max, mean, std; /* of the finite values; NaN when there are none */
+    double min, max, mean, std; /* of the finite values; NaN without finite values */
     double frobenius;           /* of the finite values */
     bool complex_values;
 } coffer_pycauset_summary;
@@ -315,7 +315,7 @@ typedef struct coffer_pycauset_generation {
     bool active;
     char slot; /* 'A' or 'B' when a slot names it now, else 0 */
     uint64_t offset, length;
-    const char *date; /* from provenance; NULL when there is none */
+    const char *date; /* from provenance; NULL: not recorded */
     const coffer_pycauset_value *metadata;
 } coffer_pycauset_generation;
 
