@@ -81,7 +81,8 @@ static coffer_mlyze_events read_bytes(const uint8_t *bytes, size_t len, coffer_e
     uint64_t count = 0;
     assert_int_equal(coffer_mlyze_event_count(&count, trace, NULL), COFFER_OK);
     assert_int_equal(count, all.count);
-    assert_int_equal(coffer_mlyze_damage(trace, damage), damage->status);
+    coffer_status status = coffer_mlyze_damage(trace, damage);
+    assert_int_equal(status, damage->status);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     return all;
