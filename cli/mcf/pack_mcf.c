@@ -1,6 +1,5 @@
 /* pack, into a model container. */
 #include "base/memory.h"
-#include "base/report.h"
 #include "mcf/mcf_verbs.h"
 #include "term.h"
 
@@ -102,11 +101,11 @@ static int report(const pack_job *job)
     if (status) {
         result = cli_fail(job->output, &err, NULL);
     } else if (cli_has(job->args, "json")) {
-        coffer__node_text(root, "file", job->output);
-        coffer__node_text(root, "format", "mcf");
-        coffer__node_u64(root, "size", coffer_source_size(src), COFFER_UNIT_BYTES);
-        coffer__node_u64(root, "tensors", coffer_mcf_tensor_count(model), COFFER_UNIT_NONE);
-        coffer__node_u64(root, "sections", coffer_mcf_section_count(model), COFFER_UNIT_NONE);
+        coffer_node_add_text(root, "file", job->output);
+        coffer_node_add_text(root, "format", "mcf");
+        coffer_node_add_u64(root, "size", coffer_source_size(src), COFFER_UNIT_BYTES);
+        coffer_node_add_u64(root, "tensors", coffer_mcf_tensor_count(model), COFFER_UNIT_NONE);
+        coffer_node_add_u64(root, "sections", coffer_mcf_section_count(model), COFFER_UNIT_NONE);
         result = cli_print_json(stdout, root);
     } else {
         term_text tensors, sections, size;

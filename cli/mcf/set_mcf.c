@@ -1,7 +1,6 @@
 /* set, for model containers: sections and what ModelInfo says, all changes of one command in one commit. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "mcf/mcf_verbs.h"
 #include "term.h"
 
@@ -166,11 +165,11 @@ static int report(const set_job *job, uint64_t before)
     }
     if (coffer_node_new(&root, &err))
         return cli_fail(job->path, &err, NULL);
-    coffer__node_text(root, "file", job->path);
-    coffer__node_text(root, "format", "mcf");
-    coffer__node_u64(root, "changes", job->changes, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "size_before", before, COFFER_UNIT_BYTES);
-    coffer__node_u64(root, "size_after", after, COFFER_UNIT_BYTES);
+    coffer_node_add_text(root, "file", job->path);
+    coffer_node_add_text(root, "format", "mcf");
+    coffer_node_add_u64(root, "changes", job->changes, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "size_before", before, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "size_after", after, COFFER_UNIT_BYTES);
     int result = cli_print_json(stdout, root);
     coffer_node_free(root);
     return result;

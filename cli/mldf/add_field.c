@@ -2,7 +2,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_input.h"
 #include "outside/arrays/npy.h"
@@ -215,10 +214,10 @@ static int report(const field_job *job)
     }
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(path, &err, NULL);
-    coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", "mldf");
-    coffer__node_u64(root, "changes", 1, COFFER_UNIT_NONE);
-    coffer__node_text(root, "field", job->name);
+    coffer_node_add_text(root, "file", path);
+    coffer_node_add_text(root, "format", "mldf");
+    coffer_node_add_u64(root, "changes", 1, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "field", job->name);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

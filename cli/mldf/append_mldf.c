@@ -1,7 +1,6 @@
 /* append, for training sets: the samples of another set, or of anything that 'pack' makes one of. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "io/os.h"
 #include "io/temporary.h"
 #include "mldf/class_map.h"
@@ -264,10 +263,10 @@ static int report(const append_job *job)
     }
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(job->path, &err, NULL);
-    coffer__node_text(root, "file", job->path);
-    coffer__node_text(root, "format", "mldf");
-    coffer__node_u64(root, "samples_added", more, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "samples", before + more, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "file", job->path);
+    coffer_node_add_text(root, "format", "mldf");
+    coffer_node_add_u64(root, "samples_added", more, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "samples", before + more, COFFER_UNIT_NONE);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

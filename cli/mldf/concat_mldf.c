@@ -1,6 +1,5 @@
 /* concat, for training sets. */
 #include "base/memory.h"
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/set_report.h"
 #include "term.h"

@@ -1,5 +1,4 @@
 /* delete, for training sets. */
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
 #include "term.h"
@@ -26,10 +25,10 @@ static int report(const cli_args *args, uint64_t deleted, uint64_t left)
     }
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(path, &err, NULL);
-    coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", "mldf");
-    coffer__node_u64(root, "deleted", deleted, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "samples", left, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "file", path);
+    coffer_node_add_text(root, "format", "mldf");
+    coffer_node_add_u64(root, "deleted", deleted, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "samples", left, COFFER_UNIT_NONE);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "io/os.h"
 #include "io/sink.h"
 #include "outside/arrays/npy.h"

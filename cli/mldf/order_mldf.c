@@ -1,6 +1,5 @@
 /* order, for training sets: the numbers of the samples in the order a training run reads them. */
 #include "base/memory.h"
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 
 #include <inttypes.h>
@@ -80,13 +79,14 @@ static int print_json(const char *path, const order_job *job)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
-        coffer__node_u64(root, "samples", job->samples, COFFER_UNIT_NONE);
-        coffer__node_u64(root, "length", job->length, COFFER_UNIT_NONE);
-        coffer__node_u64(root, "from", job->from, COFFER_UNIT_NONE);
-        coffer_node *list = coffer__node_list(root, "order");
+        coffer_node_add_u64(root, "samples", job->samples, COFFER_UNIT_NONE);
+        coffer_node_add_u64(root, "length", job->length, COFFER_UNIT_NONE);
+        coffer_node_add_u64(root, "from", job->from, COFFER_UNIT_NONE);
+        coffer_node *list = coffer_node_add_list(root, "order");
         for (uint64_t i = job->from; i < job->end; i++)
-            coffer__node_u64(list, NULL, coffer_mldf_order_at(&job->order, job->epoch, i), COFFER_UNIT_NONE);
-        status = coffer__node_status(root, &err);
+            coffer_node_add_u64(list, NULL, coffer_mldf_order_at(&job->order, job->epoch, i),
+                                COFFER_UNIT_NONE);
+        status = coffer_node_status(root, &err);
     }
     int result = status ? cli_fail(path, &err, NULL) : cli_print_json(stdout, root);
     coffer_node_free(root);

@@ -2,7 +2,6 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/set_report.h"
 #include "term.h"
@@ -214,31 +213,32 @@ static void add_rest(coffer_node *root, const coffer_node *packed)
 {
     static const char *const names[] = { "classes", "skipped", "resumed" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        coffer__node_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
-                         COFFER_UNIT_NONE);
+        coffer_node_add_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
+                            COFFER_UNIT_NONE);
     const coffer_node *kept = coffer_node_find(packed, "kept_as_text");
     if (kept)
-        coffer__node_text(root, "kept_as_text", coffer_node_get_text(kept, NULL));
+        coffer_node_add_text(root, "kept_as_text", coffer_node_get_text(kept, NULL));
     const coffer_node *left_out = coffer_node_find(packed, "left_out");
     if (!left_out)
         return;
-    coffer_node *list = coffer__node_list(root, "left_out");
+    coffer_node *list = coffer_node_add_list(root, "left_out");
     for (const coffer_node *node = coffer_node_first(left_out); node; node = coffer_node_next(node)) {
-        coffer_node *map = coffer__node_map(list, NULL);
+        coffer_node *map = coffer_node_add_map(list, NULL);
         for (const coffer_node *member = coffer_node_first(node); member; member = coffer_node_next(member))
-            coffer__node_text(map, coffer_node_get_name(member), coffer_node_get_text(member, NULL));
+            coffer_node_add_text(map, coffer_node_get_name(member), coffer_node_get_text(member, NULL));
     }
 }
 
 static void describe(coffer_node *root, const pack_job *job, const coffer_node *packed)
 {
-    coffer__node_text(root, "file", job->output);
-    coffer__node_text(root, "format", "mldf");
-    coffer__node_u64(root, "size", coffer_node_get_u64(coffer_node_find(packed, "size")), COFFER_UNIT_BYTES);
-    coffer__node_u64(root, "samples", coffer_node_get_u64(coffer_node_find(packed, "samples")),
-                     COFFER_UNIT_NONE);
-    coffer__node_u64(root, "fields", coffer_node_get_u64(coffer_node_find(packed, "fields")),
-                     COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "file", job->output);
+    coffer_node_add_text(root, "format", "mldf");
+    coffer_node_add_u64(root, "size", coffer_node_get_u64(coffer_node_find(packed, "size")),
+                        COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "samples", coffer_node_get_u64(coffer_node_find(packed, "samples")),
+                        COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "fields", coffer_node_get_u64(coffer_node_find(packed, "fields")),
+                        COFFER_UNIT_NONE);
 }
 
 static int report(const pack_job *job, const coffer_node *packed)

@@ -1,6 +1,6 @@
 #include "mldf/sample_table.h"
+#include "base/fail.h"
 
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "term.h"
 

@@ -1,7 +1,6 @@
 /* set, for training sets: single values, all of one command in one commit, or a new field. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "mldf/add_field.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_input.h"
@@ -156,9 +155,9 @@ static int report(const set_job *job)
     }
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(path, &err, NULL);
-    coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", "mldf");
-    coffer__node_u64(root, "changes", job->count, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "file", path);
+    coffer_node_add_text(root, "format", "mldf");
+    coffer_node_add_u64(root, "changes", job->count, COFFER_UNIT_NONE);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

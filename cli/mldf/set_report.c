@@ -1,6 +1,5 @@
 #include "mldf/set_report.h"
 
-#include "base/report.h"
 #include "term.h"
 
 coffer_status mldf_describe_set(coffer_node *out, const char *path, coffer_error *err)
@@ -11,11 +10,11 @@ coffer_status mldf_describe_set(coffer_node *out, const char *path, coffer_error
     if (!status)
         status = coffer_mldf_open(&set, src, NULL, err);
     if (!status) {
-        coffer__node_text(out, "file", path);
-        coffer__node_text(out, "format", "mldf");
-        coffer__node_u64(out, "size", coffer_source_size(src), COFFER_UNIT_BYTES);
-        coffer__node_u64(out, "samples", coffer_mldf_sample_count(set), COFFER_UNIT_NONE);
-        coffer__node_u64(out, "fields", coffer_mldf_field_count(set), COFFER_UNIT_NONE);
+        coffer_node_add_text(out, "file", path);
+        coffer_node_add_text(out, "format", "mldf");
+        coffer_node_add_u64(out, "size", coffer_source_size(src), COFFER_UNIT_BYTES);
+        coffer_node_add_u64(out, "samples", coffer_mldf_sample_count(set), COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "fields", coffer_mldf_field_count(set), COFFER_UNIT_NONE);
     }
     coffer_mldf_close(set);
     coffer_source_close(src);
@@ -43,7 +42,7 @@ int mldf_report_set(const char *path, bool json)
     if (!status)
         status = mldf_describe_set(root, path, &err);
     if (!status)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     if (status)
         result = cli_fail(path, &err, NULL);
     else if (json)

@@ -1,7 +1,6 @@
 /* sheet, for training sets: random samples as a picture, with their labels. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
 #include "mldf/sheet_tile.h"

@@ -1,6 +1,5 @@
 /* stats, for training sets: sizes and numbers of each field, how often labels and sizes of pictures occur. */
 #include "base/fail.h"
-#include "base/report.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
 #include "mldf/sample_value.h"
@@ -81,18 +80,18 @@ static void add_number(coffer_node *map, const char *name, double value)
 {
     const double exact = 9007199254740992.0; /* 2^53: doubles have every whole number up to it */
     if (value == floor(value) && fabs(value) <= exact)
-        coffer__node_i64(map, name, (int64_t)value, COFFER_UNIT_NONE);
+        coffer_node_add_i64(map, name, (int64_t)value, COFFER_UNIT_NONE);
     else
-        coffer__node_f64(map, name, value, COFFER_UNIT_NONE);
+        coffer_node_add_f64(map, name, value, COFFER_UNIT_NONE);
 }
 
 static void add_span(coffer_node *parent, const char *name, const coffer_mldf_range *values)
 {
     if (values->count == 0)
         return;
-    coffer_node *map = coffer__node_map(parent, name);
+    coffer_node *map = coffer_node_add_map(parent, name);
     add_number(map, "min", values->min);
-    coffer__node_f64(map, "mean", mean(values), COFFER_UNIT_NONE);
+    coffer_node_add_f64(map, "mean", mean(values), COFFER_UNIT_NONE);
     add_number(map, "max", values->max);
     add_number(map, "sum", values->sum);
 }
@@ -104,27 +103,27 @@ static void add_values(coffer_node *parent, const stats_view *view, const coffer
     if (stats->values_counted == 0)
         return;
     if (stats->values_overflowed) {
-        coffer__node_null(parent, "distinct");
+        coffer_node_add_null(parent, "distinct");
         return;
     }
-    coffer__node_u64(parent, "distinct", stats->values_counted, COFFER_UNIT_NONE);
+    coffer_node_add_u64(parent, "distinct", stats->values_counted, COFFER_UNIT_NONE);
     coffer__buffer name = COFFER__BUFFER_INIT;
-    coffer_node *list = coffer__node_list(parent, pictures ? "picture_sizes"
-                                                  : sounds ? "sample_rates"
-                                                           : "counts");
+    coffer_node *list = coffer_node_add_list(parent, pictures ? "picture_sizes"
+                                                     : sounds ? "sample_rates"
+                                                              : "counts");
     for (size_t i = 0; i < values_shown(view, stats); i++) {
-        coffer_node *map = coffer__node_map(list, NULL);
+        coffer_node *map = coffer_node_add_map(list, NULL);
         coffer_mldf_value_count value = value_at(view, stats, i);
         if (pictures) {
-            coffer__node_u64(map, "width", value.width, COFFER_UNIT_NONE);
-            coffer__node_u64(map, "height", value.height, COFFER_UNIT_NONE);
+            coffer_node_add_u64(map, "width", value.width, COFFER_UNIT_NONE);
+            coffer_node_add_u64(map, "height", value.height, COFFER_UNIT_NONE);
         } else {
-            coffer__node_i64(map, "value", value.value, COFFER_UNIT_NONE);
+            coffer_node_add_i64(map, "value", value.value, COFFER_UNIT_NONE);
         }
-        coffer__node_u64(map, "count", value.count, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "count", value.count, COFFER_UNIT_NONE);
         const char *class_name = class_of(&name, view, stats, &value);
         if (class_name)
-            coffer__node_text_len(map, "class", class_name, name.len);
+            coffer_node_add_text_len(map, "class", class_name, name.len);
     }
     coffer__buffer_free(&name);
 }
@@ -132,13 +131,13 @@ static void add_values(coffer_node *parent, const stats_view *view, const coffer
 static void add_field(coffer_node *list, const stats_view *view, const coffer_mldf_field_stats *stats)
 {
     sample_type_text type;
-    coffer_node *map = coffer__node_map(list, NULL);
-    coffer__node_text(map, "name", stats->field->name);
-    coffer__node_text(map, "type", sample_type_name(type, stats->field));
-    coffer__node_u64(map, "present", stats->present, COFFER_UNIT_NONE);
-    coffer__node_u64(map, "absent", stats->absent, COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(list, NULL);
+    coffer_node_add_text(map, "name", stats->field->name);
+    coffer_node_add_text(map, "type", sample_type_name(type, stats->field));
+    coffer_node_add_u64(map, "present", stats->present, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "absent", stats->absent, COFFER_UNIT_NONE);
     if (stats->not_finite)
-        coffer__node_u64(map, "not_finite", stats->not_finite, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "not_finite", stats->not_finite, COFFER_UNIT_NONE);
     add_span(map, "bytes", &stats->bytes);
     add_span(map, "numbers", &stats->scalars);
     add_span(map, "width", &stats->widths);
@@ -157,15 +156,15 @@ static int print_nodes(const stats_view *view)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
-        coffer__node_u64(root, "samples", coffer_mldf_sample_count(view->set), COFFER_UNIT_NONE);
-        coffer__node_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(root, "shared_bytes", payload_bytes - stored_bytes, COFFER_UNIT_BYTES);
-        coffer_node *list = coffer__node_list(root, "fields");
+        coffer_node_add_u64(root, "samples", coffer_mldf_sample_count(view->set), COFFER_UNIT_NONE);
+        coffer_node_add_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(root, "shared_bytes", payload_bytes - stored_bytes, COFFER_UNIT_BYTES);
+        coffer_node *list = coffer_node_add_list(root, "fields");
         for (size_t i = 0; i < coffer_mldf_field_count(view->set); i++)
             if (is_shown(view, i))
                 add_field(list, view, coffer_mldf_stats_field_at(view->stats, i));
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     }
     int result;
     if (status)

@@ -1,6 +1,5 @@
 /* diff for traces: stacks and phases that grew or shrank. */
 #include "base/memory.h"
-#include "base/report.h"
 #include "mlyze_verbs.h"
 #include "term.h"
 #include "trace_query.h"
@@ -107,12 +106,12 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     term_progress_start(&bar, "comparing", "events");
     opts.progress = &bar.progress;
     if (!status) {
-        coffer__node_text(root, "file_a", path[0]);
-        coffer__node_text(root, "file_b", path[1]);
+        coffer_node_add_text(root, "file_a", path[0]);
+        coffer_node_add_text(root, "file_b", path[1]);
         status = coffer_mlyze_diff(root, a, b, &opts, &err);
     }
     if (!status)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     term_progress_end(&bar);
     int result = CLI_OK;
     if (status)

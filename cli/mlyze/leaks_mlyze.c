@@ -1,5 +1,4 @@
 /* leaks for traces: blocks that were never freed, and stacks that grow. */
-#include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
 #include "term.h"
@@ -39,10 +38,10 @@ static void print_heading(const stack_answer *answer, FILE *out)
 static void add_facts(coffer_node *root, const stack_answer *answer)
 {
     const stack_report *report = &answer->report;
-    coffer__node_u64(root, "live_bytes_at_end", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
-    coffer__node_u64(root, "live_allocs_at_end", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "leaked_bytes", report->shown.bytes, COFFER_UNIT_BYTES);
-    coffer__node_u64(root, "leaked_allocs", report->shown.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "live_bytes_at_end", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "live_allocs_at_end", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "leaked_bytes", report->shown.bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "leaked_allocs", report->shown.count, COFFER_UNIT_NONE);
 }
 
 static int read_request(trace_query *request, const cli_args *args, const coffer_mlyze *trace)

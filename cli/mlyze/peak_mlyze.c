@@ -1,5 +1,4 @@
 /* peak for traces: live blocks at the high-water mark or at another moment. */
-#include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
 #include "term.h"
@@ -27,10 +26,10 @@ static void print_peak(const stack_answer *answer, FILE *out)
 static void add_peak(coffer_node *root, const stack_answer *answer)
 {
     const coffer_mlyze_totals *totals = answer->totals;
-    coffer__node_u64(root, "peak_bytes", totals->peak_bytes, COFFER_UNIT_BYTES);
-    coffer__node_u64(root, "peak_allocs", totals->peak_allocs, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "peak_event", totals->peak_event, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "peak_time_us", totals->peak_time_us, COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_u64(root, "peak_bytes", totals->peak_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "peak_allocs", totals->peak_allocs, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "peak_event", totals->peak_event, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "peak_time_us", totals->peak_time_us, COFFER_UNIT_MICROSECONDS);
 }
 
 static void print_moment(const stack_answer *answer, FILE *out)
@@ -45,9 +44,9 @@ static void print_moment(const stack_answer *answer, FILE *out)
 
 static void add_moment(coffer_node *root, const stack_answer *answer)
 {
-    coffer__node_u64(root, "at_event", answer->totals->events, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "live_bytes", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
-    coffer__node_u64(root, "live_allocs", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "at_event", answer->totals->events, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "live_bytes", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "live_allocs", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
 }
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)

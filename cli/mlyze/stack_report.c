@@ -2,7 +2,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "term.h"
 
 #include <inttypes.h>
@@ -162,25 +161,25 @@ static coffer_status print_stacks(const stack_report *report, FILE *out, coffer_
 static void add_stack(coffer_node *list, const stack_report *report, const coffer_mlyze_stack_row *row)
 {
     trace_amount amount = trace_amount_of(row, report->measure);
-    coffer_node *map = coffer__node_map(list, NULL);
-    coffer__node_u64(map, "id", row->id, COFFER_UNIT_OFFSET);
-    coffer__node_u64(map, "bytes", amount.bytes, COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "allocs", amount.count, COFFER_UNIT_NONE);
-    coffer__node_f64(map, "share", share_of(amount.bytes, report->shown.bytes) / 100, COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(list, NULL);
+    coffer_node_add_u64(map, "id", row->id, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "bytes", amount.bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "allocs", amount.count, COFFER_UNIT_NONE);
+    coffer_node_add_f64(map, "share", share_of(amount.bytes, report->shown.bytes) / 100, COFFER_UNIT_NONE);
     if (report->ages) {
-        coffer__node_u64(map, "oldest_us", row->oldest_us, COFFER_UNIT_MICROSECONDS);
-        coffer__node_u64(map, "newest_us", row->newest_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "oldest_us", row->oldest_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "newest_us", row->newest_us, COFFER_UNIT_MICROSECONDS);
     }
     if (report->growth) {
-        coffer__node_f64(map, "growth_bytes_per_s", row->growth_bytes_per_s, COFFER_UNIT_NONE);
-        coffer__node_f64(map, "growth_fit", row->growth_fit, COFFER_UNIT_NONE);
+        coffer_node_add_f64(map, "growth_bytes_per_s", row->growth_bytes_per_s, COFFER_UNIT_NONE);
+        coffer_node_add_f64(map, "growth_fit", row->growth_fit, COFFER_UNIT_NONE);
     }
     trace_add_frames(map, report->trace, row->stack);
 }
 
 static void add_stacks(coffer_node *root, const stack_report *report)
 {
-    coffer_node *list = coffer__node_list(root, "stacks");
+    coffer_node *list = coffer_node_add_list(root, "stacks");
     size_t shown = shown_of(report, report->row_count);
     for (size_t i = 0; i < shown; i++)
         add_stack(list, report, report->rows[i]);
@@ -295,13 +294,13 @@ static coffer_status add_places(coffer_node *root, const stack_report *report, c
     coffer_status status = list_places(&list, report, err);
     if (status)
         return status;
-    coffer_node *entries = coffer__node_list(root, places_title(report));
+    coffer_node *entries = coffer_node_add_list(root, places_title(report));
     for (size_t i = 0; i < shown_of(report, list.count); i++) {
-        coffer_node *map = coffer__node_map(entries, NULL);
-        coffer__node_text(map, "name", list.at[i].name);
-        coffer__node_u64(map, "bytes", list.at[i].own.bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(map, "allocs", list.at[i].own.count, COFFER_UNIT_NONE);
-        coffer__node_u64(map, "inclusive_bytes", list.at[i].inclusive_bytes, COFFER_UNIT_BYTES);
+        coffer_node *map = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text(map, "name", list.at[i].name);
+        coffer_node_add_u64(map, "bytes", list.at[i].own.bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "allocs", list.at[i].own.count, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "inclusive_bytes", list.at[i].inclusive_bytes, COFFER_UNIT_BYTES);
     }
     coffer__free(list.at);
     return COFFER_OK;
@@ -337,17 +336,17 @@ static int print_nodes(const stack_answer *answer, coffer_error *err)
     coffer_status status = coffer_node_new(&root, err);
     int result = CLI_OK;
     if (!status) {
-        coffer__node_text(root, "file", cli_operand(answer->args, 0));
-        coffer__node_text(root, "format", "mlyze");
+        coffer_node_add_text(root, "file", cli_operand(answer->args, 0));
+        coffer_node_add_text(root, "format", "mlyze");
         answer->add_facts(root, answer);
         if (answer->report.hidden && coffer_mlyze_suppressions_count(answer->report.hidden) > 0) {
-            coffer__node_u64(root, "suppressed_bytes", answer->report.suppressed.bytes, COFFER_UNIT_BYTES);
-            coffer__node_u64(root, "suppressed_allocs", answer->report.suppressed.count, COFFER_UNIT_NONE);
+            coffer_node_add_u64(root, "suppressed_bytes", answer->report.suppressed.bytes, COFFER_UNIT_BYTES);
+            coffer_node_add_u64(root, "suppressed_allocs", answer->report.suppressed.count, COFFER_UNIT_NONE);
         }
         status = stack_report_add(root, &answer->report, err);
     }
     if (!status)
-        status = coffer__node_status(root, err);
+        status = coffer_node_status(root, err);
     result = !status ? stack_report_print_nodes(&answer->report, root)
                      : cli_fail(cli_operand(answer->args, 0), err, NULL);
     coffer_node_free(root);

@@ -1,5 +1,4 @@
 /* stats for traces. */
-#include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stats_trace.h"
 #include "term.h"
@@ -33,7 +32,7 @@ static int show(const cli_args *args, stack_report *top)
     else if (!status)
         status = stats_trace_add(root, top, path, &err);
     if (!status)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     if (status)
         result = cli_fail(path, &err, NULL);
     else if (nodes)

@@ -1,5 +1,4 @@
 /* temporaries for traces: blocks that are freed soon after they were allocated. */
-#include "base/report.h"
 #include "mlyze_verbs.h"
 #include "stack_report.h"
 #include "term.h"
@@ -28,9 +27,9 @@ static void print_heading(const stack_answer *answer, FILE *out)
 static void add_facts(coffer_node *root, const stack_answer *answer)
 {
     const coffer_mlyze_totals *totals = answer->totals;
-    coffer__node_u64(root, "allocs", totals->allocs, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "temporary_allocs", totals->temporary_allocs, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "temporary_bytes", totals->temporary_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "allocs", totals->allocs, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "temporary_allocs", totals->temporary_allocs, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "temporary_bytes", totals->temporary_bytes, COFFER_UNIT_BYTES);
 }
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)

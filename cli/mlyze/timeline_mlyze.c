@@ -1,6 +1,5 @@
 /* timeline for traces: from the index where that is precise enough, else from the events. */
 #include "base/fail.h"
-#include "base/report.h"
 #include "draw/picture.h"
 #include "mlyze_verbs.h"
 #include "term.h"
@@ -100,7 +99,7 @@ static int show_nodes(const timeline_view *view)
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
         timeline_add(root, view);
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     }
     int result = !status ? cli_print_json(stdout, root) : cli_fail(view->path, &err, NULL);
     coffer_node_free(root);

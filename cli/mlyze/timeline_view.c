@@ -1,7 +1,5 @@
 #include "timeline_view.h"
 
-#include "base/report.h"
-
 #include <inttypes.h>
 
 static uint64_t rated_events(const timeline_view *view, const coffer_mlyze_point *point)
@@ -62,44 +60,44 @@ void timeline_put_csv(coffer__buffer *out, const timeline_view *view)
 
 static void add_points(coffer_node *root, const coffer_mlyze_timeline *timeline)
 {
-    coffer_node *list = coffer__node_list(root, "points");
+    coffer_node *list = coffer_node_add_list(root, "points");
     for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
         const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_u64(map, "time_us", point->time_us, COFFER_UNIT_MICROSECONDS);
-        coffer__node_u64(map, "live_bytes", point->live_bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(map, "high_bytes", point->high_bytes, COFFER_UNIT_BYTES);
-        coffer__node_u64(map, "live_allocs", point->live_allocs, COFFER_UNIT_NONE);
-        coffer__node_u64(map, "events", point->events, COFFER_UNIT_NONE);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_u64(map, "time_us", point->time_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "live_bytes", point->live_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "high_bytes", point->high_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "live_allocs", point->live_allocs, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "events", point->events, COFFER_UNIT_NONE);
         if (coffer_mlyze_timeline_is_exact(timeline)) {
-            coffer__node_u64(map, "allocs", point->allocs, COFFER_UNIT_NONE);
-            coffer__node_u64(map, "allocated_bytes", point->allocated_bytes, COFFER_UNIT_BYTES);
+            coffer_node_add_u64(map, "allocs", point->allocs, COFFER_UNIT_NONE);
+            coffer_node_add_u64(map, "allocated_bytes", point->allocated_bytes, COFFER_UNIT_BYTES);
         }
     }
 }
 
 static void add_marks(coffer_node *root, const timeline_view *view)
 {
-    coffer_node *list = coffer__node_list(root, "marks");
+    coffer_node *list = coffer_node_add_list(root, "marks");
     for (size_t i = 0; i < coffer_mlyze_timeline_mark_count(view->timeline); i++) {
         const coffer_mlyze_mark *mark = coffer_mlyze_timeline_mark_at(view->timeline, i);
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_text(map, "kind", mark->type == COFFER_MLYZE_GC ? "collection" : "marker");
-        coffer__node_text(map, "name", timeline_mark_name(view, mark));
-        coffer__node_u64(map, "event", mark->event, COFFER_UNIT_NONE);
-        coffer__node_u64(map, "time_us", mark->time_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "kind", mark->type == COFFER_MLYZE_GC ? "collection" : "marker");
+        coffer_node_add_text(map, "name", timeline_mark_name(view, mark));
+        coffer_node_add_u64(map, "event", mark->event, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "time_us", mark->time_us, COFFER_UNIT_MICROSECONDS);
     }
 }
 
 void timeline_add(coffer_node *root, const timeline_view *view)
 {
     const coffer_mlyze_timeline *timeline = view->timeline;
-    coffer__node_text(root, "file", view->path);
-    coffer__node_text(root, "format", "mlyze");
-    coffer__node_u64(root, "begin_us", coffer_mlyze_timeline_begin_us(timeline), COFFER_UNIT_MICROSECONDS);
-    coffer__node_u64(root, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
-    coffer__node_bool(root, "exact", coffer_mlyze_timeline_is_exact(timeline));
-    coffer__node_u64(root, "high_bytes", view->highest_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_text(root, "file", view->path);
+    coffer_node_add_text(root, "format", "mlyze");
+    coffer_node_add_u64(root, "begin_us", coffer_mlyze_timeline_begin_us(timeline), COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_u64(root, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_bool(root, "exact", coffer_mlyze_timeline_is_exact(timeline));
+    coffer_node_add_u64(root, "high_bytes", view->highest_bytes, COFFER_UNIT_BYTES);
     add_points(root, timeline);
     add_marks(root, view);
 }

@@ -1,7 +1,5 @@
 #include "trace_names.h"
 
-#include "base/report.h"
-
 #include <inttypes.h>
 
 static bool is_named(const char *name)
@@ -30,14 +28,14 @@ void trace_put_frame(coffer__buffer *out, const coffer_mlyze *trace, const coffe
 
 void trace_add_frames(coffer_node *parent, const coffer_mlyze *trace, size_t stack)
 {
-    coffer_node *list = coffer__node_list(parent, "frames");
+    coffer_node *list = coffer_node_add_list(parent, "frames");
     size_t depth = 0;
     const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, stack);
     for (size_t i = 0; i < depth; i++) {
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_text(map, "function", coffer_mlyze_function_name(trace, frames[i].func_id));
-        coffer__node_text(map, "file", coffer_mlyze_file_name(trace, frames[i].file_id));
-        coffer__node_u64(map, "line", frames[i].line, COFFER_UNIT_NONE);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "function", coffer_mlyze_function_name(trace, frames[i].func_id));
+        coffer_node_add_text(map, "file", coffer_mlyze_file_name(trace, frames[i].file_id));
+        coffer_node_add_u64(map, "line", frames[i].line, COFFER_UNIT_NONE);
     }
 }
 

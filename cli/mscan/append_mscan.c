@@ -1,7 +1,6 @@
 /* coffer append, for scans: the sequences of another scan, or of a table that can be converted into one. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "cli.h"
 #include "coffer/convert.h"
 #include "io/os.h"
@@ -225,11 +224,11 @@ static int print_json(const char *path, const coffer_mscan *new)
     coffer_node *root = NULL;
     if (coffer_node_new(&root, &err) != COFFER_OK)
         return cli_fail(path, &err, NULL);
-    coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", "mscan");
-    coffer__node_u64(root, "sequences_added", coffer_mscan_sequence_count(new), COFFER_UNIT_NONE);
-    coffer__node_u64(root, "records_added", coffer_mscan_record_count(new), COFFER_UNIT_NONE);
-    coffer__node_u64(root, "tokens_added", coffer_mscan_total_tokens(new), COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "file", path);
+    coffer_node_add_text(root, "format", "mscan");
+    coffer_node_add_u64(root, "sequences_added", coffer_mscan_sequence_count(new), COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "records_added", coffer_mscan_record_count(new), COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "tokens_added", coffer_mscan_total_tokens(new), COFFER_UNIT_NONE);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

@@ -1,7 +1,6 @@
 /* log, for matrices: all metadata blocks in the file, with the changes of each. */
 #include "base/buffer.h"
 #include "base/json_write.h"
-#include "base/report.h"
 #include "pycauset_verbs.h"
 #include "term.h"
 
@@ -30,18 +29,18 @@ static coffer_status add_generation(coffer_node *list, const coffer_pycauset_his
                                     coffer_error *err)
 {
     const coffer_pycauset_generation *state = coffer_pycauset_history_at(history, index);
-    coffer_node *map = coffer__node_map(list, NULL);
+    coffer_node *map = coffer_node_add_map(list, NULL);
     char slot[2] = { state->slot, '\0' };
     if (state->committed)
-        coffer__node_u64(map, "generation", state->generation, COFFER_UNIT_OFFSET);
+        coffer_node_add_u64(map, "generation", state->generation, COFFER_UNIT_OFFSET);
     else
-        coffer__node_null(map, "generation");
-    coffer__node_bool(map, "active", state->active);
-    coffer__node_bool(map, "committed", state->committed);
-    coffer__node_text(map, "slot", state->slot ? slot : NULL);
-    coffer__node_text(map, "date", state->date);
-    coffer__node_u64(map, "offset", state->offset, COFFER_UNIT_OFFSET);
-    coffer__node_u64(map, "length", state->length, COFFER_UNIT_BYTES);
+        coffer_node_add_null(map, "generation");
+    coffer_node_add_bool(map, "active", state->active);
+    coffer_node_add_bool(map, "committed", state->committed);
+    coffer_node_add_text(map, "slot", state->slot ? slot : NULL);
+    coffer_node_add_text(map, "date", state->date);
+    coffer_node_add_u64(map, "offset", state->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "length", state->length, COFFER_UNIT_BYTES);
     return coffer_pycauset_value_diff(map, before(history, index), state->metadata, err);
 }
 
@@ -50,12 +49,12 @@ static coffer_status gather(coffer_node *root, const cli_args *args, const coffe
 {
     coffer_status status = COFFER_OK;
     size_t count = coffer_pycauset_history_count(history);
-    coffer__node_text(root, "file", cli_operand(args, 0));
-    coffer__node_text(root, "format", "pycauset");
-    coffer_node *list = coffer__node_list(root, "generations");
+    coffer_node_add_text(root, "file", cli_operand(args, 0));
+    coffer_node_add_text(root, "format", "pycauset");
+    coffer_node *list = coffer_node_add_list(root, "generations");
     for (size_t i = count; !status && i-- > 0 && count - i <= max;)
         status = add_generation(list, history, i, err);
-    return status ? status : coffer__node_status(root, err);
+    return status ? status : coffer_node_status(root, err);
 }
 
 /* ---- Text ---- */

@@ -2,7 +2,6 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/report.h"
 #include "pycauset_verbs.h"
 #include "term.h"
 
@@ -272,10 +271,10 @@ static int report(const set_job *job, uint64_t generation)
     }
     if (coffer_node_new(&root, &err))
         return cli_fail(path, &err, NULL);
-    coffer__node_text(root, "file", path);
-    coffer__node_text(root, "format", "pycauset");
-    coffer__node_u64(root, "generation", generation, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "changes", job->count, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "file", path);
+    coffer_node_add_text(root, "format", "pycauset");
+    coffer_node_add_u64(root, "generation", generation, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "changes", job->count, COFFER_UNIT_NONE);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

@@ -1,5 +1,4 @@
 /* stats, for matrices: one pass over all values. */
-#include "base/report.h"
 #include "pycauset_verbs.h"
 #include "term.h"
 
@@ -18,35 +17,35 @@ static const cli_option options[] = {
 static void add_number(coffer_node *root, const char *name, double value, bool exists)
 {
     if (exists)
-        coffer__node_f64(root, name, value, COFFER_UNIT_NONE);
+        coffer_node_add_f64(root, name, value, COFFER_UNIT_NONE);
     else
-        coffer__node_null(root, name);
+        coffer_node_add_null(root, name);
 }
 
 static void add_shape(coffer_node *root, const coffer_pycauset *matrix)
 {
     const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
-    coffer__node_u64(root, "rows", info->rows, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "cols", info->cols, COFFER_UNIT_NONE);
-    coffer__node_text(root, "matrix_type", coffer_pycauset_type_name(info->type));
-    coffer__node_text(root, "data_type", coffer_pycauset_dtype_name(info->dtype));
+    coffer_node_add_u64(root, "rows", info->rows, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "cols", info->cols, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "matrix_type", coffer_pycauset_type_name(info->type));
+    coffer_node_add_text(root, "data_type", coffer_pycauset_dtype_name(info->dtype));
 }
 
 static void add_stats(coffer_node *root, const coffer_pycauset_summary *stats)
 {
     bool any = stats->elements > stats->nans + stats->infinities;
-    coffer__node_u64(root, "elements", stats->elements, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "nonzero", stats->nonzero, COFFER_UNIT_NONE);
-    coffer__node_f64(root, "density", stats->density, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "elements", stats->elements, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "nonzero", stats->nonzero, COFFER_UNIT_NONE);
+    coffer_node_add_f64(root, "density", stats->density, COFFER_UNIT_NONE);
     if (stats->complex_values)
-        coffer__node_text(root, "of", "magnitudes");
+        coffer_node_add_text(root, "of", "magnitudes");
     add_number(root, "min", stats->min, any);
     add_number(root, "max", stats->max, any);
     add_number(root, "mean", stats->mean, any);
     add_number(root, "std", stats->std, any);
-    coffer__node_f64(root, "frobenius", stats->frobenius, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "nans", stats->nans, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "infinities", stats->infinities, COFFER_UNIT_NONE);
+    coffer_node_add_f64(root, "frobenius", stats->frobenius, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "nans", stats->nans, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "infinities", stats->infinities, COFFER_UNIT_NONE);
 }
 
 static void print_text(const char *path, const coffer_pycauset *matrix, const coffer_node *root)
@@ -70,12 +69,12 @@ static int show(const cli_args *args, const coffer_pycauset *matrix, const coffe
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
         /* A table of one row. */
-        coffer_node *map = csv ? coffer__node_map(root, NULL) : root;
-        coffer__node_text(map, "file", path);
-        coffer__node_text(map, "format", "pycauset");
+        coffer_node *map = csv ? coffer_node_add_map(root, NULL) : root;
+        coffer_node_add_text(map, "file", path);
+        coffer_node_add_text(map, "format", "pycauset");
         add_shape(map, matrix);
         add_stats(map, stats);
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     }
     if (status)
         result = cli_fail(path, &err, NULL);

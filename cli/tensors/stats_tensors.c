@@ -1,7 +1,6 @@
 /* stats, for models: a line for each tensor. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "tensors/spark.h"
 #include "tensors/tensor_sets.h"
 #include "tensors/tensors_verbs.h"
@@ -104,32 +103,32 @@ static void sort_rows(stats_job *job)
 static void add_number(coffer_node *map, const char *name, double value)
 {
     if (isfinite(value))
-        coffer__node_f64(map, name, value, COFFER_UNIT_NONE);
+        coffer_node_add_f64(map, name, value, COFFER_UNIT_NONE);
     else
-        coffer__node_null(map, name);
+        coffer_node_add_null(map, name);
 }
 
 static void add_tensor(coffer_node *list, const stats_row *row)
 {
     const coffer_tensor_stats *stats = row->stats;
-    coffer_node *root = coffer__node_map(list, NULL);
-    coffer__node_text(root, "name", row->tensor->name);
-    coffer__node_text(root, "dtype", coffer_tensor_dtype_name(row->tensor));
-    coffer_node *shape = coffer__node_list(root, "shape");
+    coffer_node *root = coffer_node_add_map(list, NULL);
+    coffer_node_add_text(root, "name", row->tensor->name);
+    coffer_node_add_text(root, "dtype", coffer_tensor_dtype_name(row->tensor));
+    coffer_node *shape = coffer_node_add_list(root, "shape");
     for (uint32_t i = 0; i < row->tensor->rank; i++)
-        coffer__node_u64(shape, NULL, row->tensor->dims[i], COFFER_UNIT_NONE);
-    coffer__node_u64(root, "elements", stats->elements, COFFER_UNIT_NONE);
+        coffer_node_add_u64(shape, NULL, row->tensor->dims[i], COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "elements", stats->elements, COFFER_UNIT_NONE);
     add_number(root, "min", stats->min);
     add_number(root, "max", stats->max);
     add_number(root, "mean", stats->mean);
     add_number(root, "std", stats->std);
-    coffer__node_u64(root, "zeros", stats->zeros, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "nan", stats->nans, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "inf", stats->infinities, COFFER_UNIT_NONE);
-    coffer__node_u64(root, "outliers", stats->outliers, COFFER_UNIT_NONE);
-    coffer_node *histogram = coffer__node_list(root, "histogram");
+    coffer_node_add_u64(root, "zeros", stats->zeros, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "nan", stats->nans, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "inf", stats->infinities, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "outliers", stats->outliers, COFFER_UNIT_NONE);
+    coffer_node *histogram = coffer_node_add_list(root, "histogram");
     for (size_t i = 0; i < SPARK_BINS; i++)
-        coffer__node_u64(histogram, NULL, stats->histogram[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(histogram, NULL, stats->histogram[i], COFFER_UNIT_NONE);
 }
 
 static void add_value_cell(term_table *table, double value)
@@ -230,11 +229,11 @@ static int print_nodes(const stats_job *job, size_t shown)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
-    coffer_node *list = status ? NULL : coffer__node_list(root, "tensors");
+    coffer_node *list = status ? NULL : coffer_node_add_list(root, "tensors");
     for (size_t i = 0; i < shown && !status; i++)
         add_tensor(list, &job->rows[i]);
     if (!status)
-        status = coffer__node_status(root, &err);
+        status = coffer_node_status(root, &err);
     int result = status ? cli_fail(cli_operand(job->args, 0), &err, NULL) : CLI_OK;
     if (!result && cli_has(job->args, "csv"))
         result = cli_print_csv(stdout, list);

@@ -1,8 +1,8 @@
 /* Tensors in fewer bits. */
 #include "verbs.h"
 
+#include "base/fail.h"
 #include "base/memory.h"
-#include "base/report.h"
 #include "term.h"
 
 #include <math.h>
@@ -202,8 +202,8 @@ static int work(quantize_job *job)
     term_progress_start(&bar, job->opts.dry_run ? "measuring" : "quantizing", NULL);
     job->opts.progress = &bar.progress;
     if (status == COFFER_OK) {
-        coffer__node_text(root, "file", job->input);
-        coffer__node_text(root, "output", job->opts.dry_run ? NULL : job->output);
+        coffer_node_add_text(root, "file", job->input);
+        coffer_node_add_text(root, "output", job->opts.dry_run ? NULL : job->output);
         status = coffer_mcf_quantize(root, job->output, job->input, &job->opts, &err);
     }
     term_progress_end(&bar);

@@ -22,18 +22,4 @@ coffer_status coffer__report_status(const coffer_report *report, coffer_error *e
 coffer_node *coffer__node_hold(coffer_node *parent, const char *name);
 void coffer__node_set_bool(coffer_node *held, bool value); /* NULL allowed */
 
-/* Older names of the public builders. */
-#define coffer__node_map coffer_node_add_map
-#define coffer__node_list coffer_node_add_list
-#define coffer__node_null coffer_node_add_null
-#define coffer__node_bool coffer_node_add_bool
-#define coffer__node_u64 coffer_node_add_u64
-#define coffer__node_i64 coffer_node_add_i64
-#define coffer__node_f64 coffer_node_add_f64
-#define coffer__node_text coffer_node_add_text
-#define coffer__node_text_len coffer_node_add_text_len
-#define coffer__node_printf coffer_node_add_printf
-#define coffer__node_status coffer_node_status
-#define coffer__node_sort coffer_node_sort
-
 #endif

@@ -50,14 +50,14 @@ static coffer_status build_nodes(const char *folder, void *context, coffer_error
     coffer_status status = coffer_node_new(&root, err);
     if (status != COFFER_OK)
         return status;
-    coffer_node *list = coffer__node_list(root, "entries");
+    coffer_node *list = coffer_node_add_list(root, "entries");
     for (uint64_t i = 0; i < 200; i++) {
-        coffer_node *entry = coffer__node_map(list, NULL);
-        coffer__node_printf(entry, "name", "entry %d", (int)i);
-        coffer__node_text(entry, "text", "words");
-        coffer__node_u64(entry, "at", i, COFFER_UNIT_OFFSET);
+        coffer_node *entry = coffer_node_add_map(list, NULL);
+        coffer_node_add_printf(entry, "name", "entry %d", (int)i);
+        coffer_node_add_text(entry, "text", "words");
+        coffer_node_add_u64(entry, "at", i, COFFER_UNIT_OFFSET);
     }
-    status = coffer__node_status(root, err);
+    status = coffer_node_status(root, err);
     if (status == COFFER_OK)
         assert_int_equal(coffer_node_count(coffer_node_find(root, "entries")), 200);
     coffer_node_free(root);

@@ -209,7 +209,7 @@ static coffer_status fail_sample(const packing *work, const coffer__dataset_samp
                                  const coffer_error *why, coffer_error *err)
 {
     if (work->out)
-        coffer__node_text_len(work->out, "failed", (const char *)sample->name.data, sample->name.len);
+        coffer_node_add_text_len(work->out, "failed", (const char *)sample->name.data, sample->name.len);
     coffer__fail_copy(err, why);
     return coffer__fail_prefix(err, why->status, "%.*s", (int)sample->name.len,
                                (const char *)sample->name.data);
@@ -226,10 +226,10 @@ static void list_skipped(packing *work, const coffer__dataset_sample *sample)
 {
     if (work->skipped++ >= SKIPPED_LISTED)
         return;
-    coffer_node *entry = coffer__node_map(work->list, NULL);
-    coffer__node_text_len(entry, "sample", (const char *)sample->name.data, sample->name.len);
-    coffer__node_text(entry, "code", coffer_status_name(sample->failure.status));
-    coffer__node_text(entry, "text", sample->failure.text);
+    coffer_node *entry = coffer_node_add_map(work->list, NULL);
+    coffer_node_add_text_len(entry, "sample", (const char *)sample->name.data, sample->name.len);
+    coffer_node_add_text(entry, "code", coffer_status_name(sample->failure.status));
+    coffer_node_add_text(entry, "text", sample->failure.text);
 }
 
 static coffer_status write_batch(void *context, size_t slot, coffer_error *err)
@@ -345,20 +345,20 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
 static void describe(coffer_node *out, const packing *work)
 {
     const coffer__dataset_schema *schema = &work->input->schema;
-    coffer__node_u64(out, "samples", coffer_mldf_writer_sample(work->writer), COFFER_UNIT_NONE);
-    coffer__node_u64(out, "fields", schema->count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "classes", work->input->class_count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "skipped", work->skipped, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "samples", coffer_mldf_writer_sample(work->writer), COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "fields", schema->count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "classes", work->input->class_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "skipped", work->skipped, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
     if (work->input->kept_as_text)
-        coffer__node_text(out, "kept_as_text", work->input->kept_as_text);
+        coffer_node_add_text(out, "kept_as_text", work->input->kept_as_text);
 }
 
 static void describe_size(coffer_node *out, const char *path)
 {
     struct stat st;
     if (coffer__os_stat(path, &st) == 0)
-        coffer__node_u64(out, "size", (uint64_t)st.st_size, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(out, "size", (uint64_t)st.st_size, COFFER_UNIT_BYTES);
 }
 
 static coffer_status prepare(packing *work, coffer_error *err)
@@ -383,12 +383,12 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
     if (!status)
         status = open_writer(&work, out_path, resumable, err);
     bool opened = !status;
-    work.list = out && opts->keep_going ? coffer__node_list(out, "left_out") : NULL;
+    work.list = out && opts->keep_going ? coffer_node_add_list(out, "left_out") : NULL;
     if (!status)
         status = write_all(&work, err);
     if (!status && out) {
         describe(out, &work);
-        status = coffer__node_status(out, err);
+        status = coffer_node_status(out, err);
     }
     if (!status) {
         status = coffer_mldf_writer_commit(work.writer, err);

@@ -225,37 +225,37 @@ static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chos
                             const coffer__quantize_result *result)
 {
     const coffer_tensor *tensor = chosen->tensor;
-    coffer_node *node = coffer__node_map(list, NULL);
-    coffer__node_text(node, "name", tensor->name);
-    coffer__node_text(node, "from",
-                      tensor->dtype == COFFER_DTYPE_NONE ? tensor->type_name
-                                                         : coffer_dtype_name(tensor->dtype));
-    coffer__node_text(node, "type",
-                      chosen->dtype == COFFER_DTYPE_NONE ? tensor->type_name
-                                                         : coffer_dtype_name(chosen->dtype));
-    coffer__node_f64(node, "bits", bits_of(chosen->size, tensor->elements), COFFER_UNIT_NONE);
+    coffer_node *node = coffer_node_add_map(list, NULL);
+    coffer_node_add_text(node, "name", tensor->name);
+    coffer_node_add_text(node, "from",
+                         tensor->dtype == COFFER_DTYPE_NONE ? tensor->type_name
+                                                            : coffer_dtype_name(tensor->dtype));
+    coffer_node_add_text(node, "type",
+                         chosen->dtype == COFFER_DTYPE_NONE ? tensor->type_name
+                                                            : coffer_dtype_name(chosen->dtype));
+    coffer_node_add_f64(node, "bits", bits_of(chosen->size, tensor->elements), COFFER_UNIT_NONE);
     if (!chosen->quantize) {
-        coffer__node_null(node, "snr_db");
-        coffer__node_null(node, "max_error");
+        coffer_node_add_null(node, "snr_db");
+        coffer_node_add_null(node, "max_error");
         return;
     }
-    coffer__node_f64(node, "snr_db", coffer__comparison_snr(&result->error), COFFER_UNIT_NONE);
-    coffer__node_f64(node, "max_error", result->error.max_abs, COFFER_UNIT_NONE);
+    coffer_node_add_f64(node, "snr_db", coffer__comparison_snr(&result->error), COFFER_UNIT_NONE);
+    coffer_node_add_f64(node, "max_error", result->error.max_abs, COFFER_UNIT_NONE);
 }
 
 static void describe(coffer_node *out, const coffer__quantize_job *job, const coffer__selection *selection)
 {
     uint64_t elements = 0, quantized = 0;
-    coffer_node *list = coffer__node_list(out, "tensors");
+    coffer_node *list = coffer_node_add_list(out, "tensors");
     for (size_t i = 0; i < selection->count; i++) {
         describe_tensor(list, &selection->items[i], &job->results[i]);
         elements += selection->items[i].tensor->elements;
         quantized += selection->items[i].quantize;
     }
-    coffer__node_u64(out, "quantised", quantized, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "weights", elements, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
-    coffer__node_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "quantised", quantized, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "weights", elements, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);
 }
 
 coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
@@ -300,7 +300,7 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
                               : coffer__mcf_pack_write_chosen(out_path, &pack, &selection, err);
     if (!status && out) {
         describe(out, &job, &selection);
-        status = coffer__node_status(out, err);
+        status = coffer_node_status(out, err);
     }
 out:
     coffer__tensors_workers_free(job.workers);

@@ -84,19 +84,19 @@ static void describe_number(coffer_node *out, const char *name, coffer__cursor *
 {
     coffer__number number = coffer__gguf_number(cursor, type);
     if (type == COFFER__GGUF_BOOL)
-        coffer__node_bool(out, name, number.as.u64 != 0);
+        coffer_node_add_bool(out, name, number.as.u64 != 0);
     else if (number.kind == COFFER__NUMBER_F64)
-        coffer__node_f64(out, name, number.as.f64, COFFER_UNIT_NONE);
+        coffer_node_add_f64(out, name, number.as.f64, COFFER_UNIT_NONE);
     else if (number.kind == COFFER__NUMBER_I64)
-        coffer__node_i64(out, name, number.as.i64, COFFER_UNIT_NONE);
+        coffer_node_add_i64(out, name, number.as.i64, COFFER_UNIT_NONE);
     else
-        coffer__node_u64(out, name, number.as.u64, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, name, number.as.u64, COFFER_UNIT_NONE);
 }
 
 static void describe_items(coffer_node *out, const char *name, coffer__cursor *cursor,
                            const coffer__gguf_key *key)
 {
-    coffer_node *list = coffer__node_list(out, name);
+    coffer_node *list = coffer_node_add_list(out, name);
     for (uint64_t i = 0; i < key->count && !cursor->failed; i++) {
         if (key->item_type != COFFER__GGUF_STRING) {
             describe_number(list, NULL, cursor, key->item_type);
@@ -104,7 +104,7 @@ static void describe_items(coffer_node *out, const char *name, coffer__cursor *c
         }
         size_t len = (size_t)coffer__cursor_u64(cursor);
         const char *text = (const char *)coffer__cursor_bytes(cursor, len);
-        coffer__node_text_len(list, NULL, text ? text : "", text ? len : 0);
+        coffer_node_add_text_len(list, NULL, text ? text : "", text ? len : 0);
     }
 }
 
@@ -112,10 +112,10 @@ static void describe_items(coffer_node *out, const char *name, coffer__cursor *c
 static void describe_long(coffer_node *out, const char *name, const uint8_t *bytes, size_t len,
                           const coffer__gguf_key *key)
 {
-    coffer_node *map = coffer__node_map(out, name);
-    coffer__node_text(map, "items", coffer__gguf_value_name(key->item_type));
-    coffer__node_u64(map, "count", key->count, COFFER_UNIT_NONE);
-    coffer__node_printf(map, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
+    coffer_node *map = coffer_node_add_map(out, name);
+    coffer_node_add_text(map, "items", coffer__gguf_value_name(key->item_type));
+    coffer_node_add_u64(map, "count", key->count, COFFER_UNIT_NONE);
+    coffer_node_add_printf(map, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
 }
 
 static coffer_status describe_key(coffer_node *out, const coffer__gguf *gguf, const coffer__gguf_key *key,
@@ -128,7 +128,7 @@ static coffer_status describe_key(coffer_node *out, const coffer__gguf *gguf, co
         return status;
     coffer__cursor cursor = coffer__cursor_over(bytes, len, key->offset);
     if (key->type == COFFER__GGUF_STRING)
-        coffer__node_text_len(out, key->name, (const char *)bytes, len);
+        coffer_node_add_text_len(out, key->name, (const char *)bytes, len);
     else if (key->type != COFFER__GGUF_ARRAY)
         describe_number(out, key->name, &cursor, key->type);
     else if (key->count > SHOWN_ITEMS || key->item_type == COFFER__GGUF_ARRAY)

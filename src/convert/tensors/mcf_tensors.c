@@ -130,13 +130,13 @@ static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
 {
     switch (kv->type) {
     case COFFER_MCF_KV_U32:
-        coffer__node_u64(out, kv->key, kv->u32, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, kv->key, kv->u32, COFFER_UNIT_NONE);
         break;
     case COFFER_MCF_KV_F32:
-        coffer__node_f64(out, kv->key, (double)kv->f32, COFFER_UNIT_NONE);
+        coffer_node_add_f64(out, kv->key, (double)kv->f32, COFFER_UNIT_NONE);
         break;
     case COFFER_MCF_KV_STRING:
-        coffer__node_text_len(out, kv->key, kv->text, kv->text_len);
+        coffer_node_add_text_len(out, kv->key, kv->text, kv->text_len);
         break;
     }
 }
@@ -153,9 +153,9 @@ static coffer_status describe_files(coffer_node *out, const coffer_mcf *model, c
         status = coffer_mcf_read_section(&bytes, &len, model, type, err);
         if (status)
             break;
-        coffer_node *file = coffer__node_map(out, coffer_mcf_section_name(type));
-        coffer__node_u64(file, "size", len, COFFER_UNIT_BYTES);
-        coffer__node_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
+        coffer_node *file = coffer_node_add_map(out, coffer_mcf_section_name(type));
+        coffer_node_add_u64(file, "size", len, COFFER_UNIT_BYTES);
+        coffer_node_add_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
         coffer_free(bytes);
     }
     return status;
@@ -172,14 +172,14 @@ static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)
         { "head_count_kv", info->head_count_kv }, { "context_length", info->context_length },
         { "train_context", info->train_context },
     };
-    coffer__node_text(out, "model_name", info->model_name);
-    coffer__node_text(out, "base_model", info->base_model);
-    coffer__node_text(out, "arch", coffer_mcf_arch_name(info->arch));
+    coffer_node_add_text(out, "model_name", info->model_name);
+    coffer_node_add_text(out, "base_model", info->base_model);
+    coffer_node_add_text(out, "arch", coffer_mcf_arch_name(info->arch));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        coffer__node_u64(out, numbers[i].name, numbers[i].value, COFFER_UNIT_NONE);
-    coffer__node_text(out, "rope", coffer_mcf_rope_name(info->rope_type));
-    coffer__node_f64(out, "rope_freq_base", (double)info->rope_freq_base, COFFER_UNIT_NONE);
-    coffer__node_f64(out, "rope_scale", (double)info->rope_scale, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, numbers[i].name, numbers[i].value, COFFER_UNIT_NONE);
+    coffer_node_add_text(out, "rope", coffer_mcf_rope_name(info->rope_type));
+    coffer_node_add_f64(out, "rope_freq_base", (double)info->rope_freq_base, COFFER_UNIT_NONE);
+    coffer_node_add_f64(out, "rope_scale", (double)info->rope_scale, COFFER_UNIT_NONE);
     for (size_t i = 0; i < info->kv_count; i++)
         describe_kv(out, &info->kvs[i]);
 }

@@ -54,8 +54,8 @@ static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffe
     const coffer__safetensors_metadata *metadata = set->state;
     (void)err;
     for (size_t i = 0; i < metadata->count; i++)
-        coffer__node_text_len(out, metadata->items[i].key, metadata->items[i].text,
-                              metadata->items[i].text_len);
+        coffer_node_add_text_len(out, metadata->items[i].key, metadata->items[i].text,
+                                 metadata->items[i].text_len);
     return COFFER_OK;
 }
 

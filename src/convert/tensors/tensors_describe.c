@@ -68,11 +68,11 @@ static void add_types(coffer_node *list, const coffer_tensors *set)
         types[found].size += tensor->size;
     }
     for (size_t i = 0; i < count; i++) {
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_text(map, "dtype", types[i].name);
-        coffer__node_u64(map, "tensors", types[i].tensors, COFFER_UNIT_NONE);
-        coffer__node_u64(map, "parameters", types[i].parameters, COFFER_UNIT_NONE);
-        coffer__node_u64(map, "size", types[i].size, COFFER_UNIT_BYTES);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "dtype", types[i].name);
+        coffer_node_add_u64(map, "tensors", types[i].tensors, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "parameters", types[i].parameters, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "size", types[i].size, COFFER_UNIT_BYTES);
     }
 }
 
@@ -81,36 +81,36 @@ coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *se
     uint64_t elements = 0;
     for (size_t i = 0; i < set->count; i++)
         elements += set->entries[i].tensor.elements;
-    coffer__node_u64(out, "tensors", set->count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "parameters", elements, COFFER_UNIT_NONE);
-    add_types(coffer__node_list(out, "dtypes"), set);
-    return coffer_tensors_metadata(coffer__node_map(out, "metadata"), set, err);
+    coffer_node_add_u64(out, "tensors", set->count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "parameters", elements, COFFER_UNIT_NONE);
+    add_types(coffer_node_add_list(out, "dtypes"), set);
+    return coffer_tensors_metadata(coffer_node_add_map(out, "metadata"), set, err);
 }
 
 coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err)
 {
     coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
-    return status ? status : coffer__node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }
 
 /* ---- Listing ---- */
 
 static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_file)
 {
-    coffer_node *map = coffer__node_map(list, NULL);
-    coffer__node_text(map, "name", tensor->name);
-    coffer__node_text(map, "dtype", coffer_tensor_dtype_name(tensor));
-    coffer_node *shape = coffer__node_list(map, "shape");
+    coffer_node *map = coffer_node_add_map(list, NULL);
+    coffer_node_add_text(map, "name", tensor->name);
+    coffer_node_add_text(map, "dtype", coffer_tensor_dtype_name(tensor));
+    coffer_node *shape = coffer_node_add_list(map, "shape");
     for (uint32_t i = 0; i < tensor->rank; i++)
-        coffer__node_u64(shape, NULL, tensor->dims[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(shape, NULL, tensor->dims[i], COFFER_UNIT_NONE);
     if (tensor->offset == COFFER_OFFSET_NONE)
-        coffer__node_null(map, "offset");
+        coffer_node_add_null(map, "offset");
     else
-        coffer__node_u64(map, "offset", tensor->offset, COFFER_UNIT_OFFSET);
-    coffer__node_u64(map, "size", tensor->size, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "offset", tensor->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "size", tensor->size, COFFER_UNIT_BYTES);
     const char *slash = strrchr(tensor->file, '/');
     if (with_file)
-        coffer__node_text(map, "file", slash ? slash + 1 : tensor->file);
+        coffer_node_add_text(map, "file", slash ? slash + 1 : tensor->file);
 }
 
 coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, const coffer_list_opts *opts,
@@ -124,14 +124,14 @@ coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, c
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a %s has no list \"%s\"; it has tensors", coffer_tensors_title(set),
                             options.what);
-    coffer_node *list = coffer__node_list(out, "entries");
+    coffer_node *list = coffer_node_add_list(out, "entries");
     bool with_file = coffer_tensors_is_sharded(set);
     for (size_t i = 0; i < set->count; i++) {
         const coffer_tensor *tensor = &set->entries[i].tensor;
         if (!options.glob || coffer__glob_match(options.glob, tensor->name, strlen(tensor->name)))
             add_entry(list, tensor, with_file);
     }
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }
 
 /* ---- Checking ---- */

@@ -41,8 +41,8 @@ static coffer_node *add_to(diff_list *list, const diff_job *job, const char *nam
 {
     if (list->count++ >= job->opts.max_shown)
         return NULL;
-    coffer_node *out = coffer__node_map(list->shown, NULL);
-    coffer__node_text(out, "name", name);
+    coffer_node *out = coffer_node_add_map(list->shown, NULL);
+    coffer_node_add_text(out, "name", name);
     return out;
 }
 
@@ -73,10 +73,10 @@ static const coffer__tensors_pass comparison_pass = { sizeof(coffer__comparison)
 static void put_place(coffer_node *out, const char *name, const coffer_tensor *tensor, uint64_t index)
 {
     uint64_t rest = index, stride = tensor->elements;
-    coffer_node *list = coffer__node_list(out, name);
+    coffer_node *list = coffer_node_add_list(out, name);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         stride /= tensor->dims[i];
-        coffer__node_u64(list, NULL, rest / stride, COFFER_UNIT_NONE);
+        coffer_node_add_u64(list, NULL, rest / stride, COFFER_UNIT_NONE);
         rest %= stride;
     }
 }
@@ -84,12 +84,12 @@ static void put_place(coffer_node *out, const char *name, const coffer_tensor *t
 static void put_comparison(coffer_node *out, const coffer_tensor *tensor,
                            const coffer__comparison *comparison)
 {
-    coffer__node_u64(out, "differing", comparison->differing, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "elements", comparison->count, COFFER_UNIT_NONE);
-    coffer__node_f64(out, "max_abs", comparison->max_abs, COFFER_UNIT_NONE);
-    coffer__node_f64(out, "rmse", coffer__comparison_rmse(comparison), COFFER_UNIT_NONE);
-    coffer__node_f64(out, "snr_db", coffer__comparison_snr(comparison), COFFER_UNIT_NONE);
-    coffer__node_f64(out, "cosine", coffer__comparison_cosine(comparison), COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "differing", comparison->differing, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "elements", comparison->count, COFFER_UNIT_NONE);
+    coffer_node_add_f64(out, "max_abs", comparison->max_abs, COFFER_UNIT_NONE);
+    coffer_node_add_f64(out, "rmse", coffer__comparison_rmse(comparison), COFFER_UNIT_NONE);
+    coffer_node_add_f64(out, "snr_db", coffer__comparison_snr(comparison), COFFER_UNIT_NONE);
+    coffer_node_add_f64(out, "cosine", coffer__comparison_cosine(comparison), COFFER_UNIT_NONE);
     put_place(out, "max_at", tensor, comparison->max_at);
     put_place(out, "first", tensor, comparison->first);
 }
@@ -156,7 +156,7 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
     status = coffer__tensors_pass_run(&comparison, job->workers, &comparison_pass, &job->opts.tolerance,
                                       places, 2, &failure);
     if (status == COFFER_E_UNSUPPORTED) { /* the bytes differ; the values cannot be decoded */
-        coffer__node_text(add_to(&job->undecoded, job, a->name), "text", failure.text);
+        coffer_node_add_text(add_to(&job->undecoded, job, a->name), "text", failure.text);
         return COFFER_OK;
     }
     if (status) {
@@ -174,9 +174,9 @@ static coffer_status compare_values(diff_job *job, size_t index_a, size_t index_
 
 static void put_dims(coffer_node *out, const char *name, const coffer_tensor *tensor)
 {
-    coffer_node *list = coffer__node_list(out, name);
+    coffer_node *list = coffer_node_add_list(out, name);
     for (uint32_t i = 0; i < tensor->rank; i++)
-        coffer__node_u64(list, NULL, tensor->dims[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(list, NULL, tensor->dims[i], COFFER_UNIT_NONE);
 }
 
 static bool same_shape(const coffer_tensor *a, const coffer_tensor *b)
@@ -189,8 +189,8 @@ static coffer_status compare_pair(diff_job *job, size_t index_a, size_t index_b,
     const coffer_tensor *a = coffer_tensors_at(job->a, index_a), *b = coffer_tensors_at(job->b, index_b);
     if (!same_type(a, b)) {
         coffer_node *out = add_to(&job->types, job, a->name);
-        coffer__node_text(out, "a", coffer_tensor_dtype_name(a));
-        coffer__node_text(out, "b", coffer_tensor_dtype_name(b));
+        coffer_node_add_text(out, "a", coffer_tensor_dtype_name(a));
+        coffer_node_add_text(out, "b", coffer_tensor_dtype_name(b));
     }
     if (same_shape(a, b))
         return compare_values(job, index_a, index_b, err);
@@ -203,7 +203,7 @@ static coffer_status compare_pair(diff_job *job, size_t index_a, size_t index_b,
 static void put_only(diff_list *list, const diff_job *job, const coffer_tensor *tensor)
 {
     coffer_node *out = add_to(list, job, tensor->name);
-    coffer__node_text(out, "type", coffer_tensor_dtype_name(tensor));
+    coffer_node_add_text(out, "type", coffer_tensor_dtype_name(tensor));
     put_dims(out, "shape", tensor);
 }
 
@@ -259,20 +259,20 @@ static coffer_status compare_metadata(diff_job *job, coffer_error *err)
 
 static void put_summary(coffer_node *out, const diff_job *job)
 {
-    coffer__node_u64(out, "a", job->a->count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "b", job->b->count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "compared", job->compared, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "identical", job->identical, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "differing", job->values.count + job->undecoded.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "other_type", job->types.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "other_shape", job->shapes.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "only_in_a", job->only_a.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "only_in_b", job->only_b.count, COFFER_UNIT_NONE);
-    coffer__node_f64(out, "max_abs", job->max_abs, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "a", job->a->count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "b", job->b->count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "compared", job->compared, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "identical", job->identical, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "differing", job->values.count + job->undecoded.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "other_type", job->types.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "other_shape", job->shapes.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "only_in_a", job->only_a.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "only_in_b", job->only_b.count, COFFER_UNIT_NONE);
+    coffer_node_add_f64(out, "max_abs", job->max_abs, COFFER_UNIT_NONE);
     if (same_kind(job))
-        coffer__node_u64(out, "metadata_differences", job->metadata.count, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "metadata_differences", job->metadata.count, COFFER_UNIT_NONE);
     else
-        coffer__node_null(out, "metadata_differences");
+        coffer_node_add_null(out, "metadata_differences");
 }
 
 /* With a tolerance, a different type with the same values counts as equal: the caller compares a model with a
@@ -302,14 +302,14 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
     if (status)
         return status;
     coffer_node *equal = coffer__node_hold(out, "equal");
-    coffer_node *summary = coffer__node_map(out, "tensors");
+    coffer_node *summary = coffer_node_add_map(out, "tensors");
     job.metadata = coffer__node_changes_new(out, job.opts.max_shown);
-    job.only_a.shown = coffer__node_list(out, "only_in_a");
-    job.only_b.shown = coffer__node_list(out, "only_in_b");
-    job.shapes.shown = coffer__node_list(out, "shapes");
-    job.types.shown = coffer__node_list(out, "types");
-    job.values.shown = coffer__node_list(out, "values");
-    job.undecoded.shown = coffer__node_list(out, "not_decoded");
+    job.only_a.shown = coffer_node_add_list(out, "only_in_a");
+    job.only_b.shown = coffer_node_add_list(out, "only_in_b");
+    job.shapes.shown = coffer_node_add_list(out, "shapes");
+    job.types.shown = coffer_node_add_list(out, "types");
+    job.values.shown = coffer_node_add_list(out, "values");
+    job.undecoded.shown = coffer_node_add_list(out, "not_decoded");
     status = coffer__tensors_workers_new(&job.workers, job.opts.threads, job.opts.progress,
                                          bytes_of(a) + bytes_of(b), err);
     if (!status)
@@ -324,5 +324,5 @@ coffer_status coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, con
         return status;
     put_summary(summary, &job);
     coffer__node_set_bool(equal, is_equal(&job));
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }

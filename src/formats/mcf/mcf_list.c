@@ -11,14 +11,14 @@ static void list_quality(coffer_node *entry, const coffer_mcf *model, size_t ind
     const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(model, index);
     const coffer_mcf_quality *quality = coffer_mcf_quality_at(model, index);
     if (tensor->elements)
-        coffer__node_f64(entry, "bits", 8.0 * (double)tensor->size / (double)tensor->elements,
-                         COFFER_UNIT_NONE);
+        coffer_node_add_f64(entry, "bits", 8.0 * (double)tensor->size / (double)tensor->elements,
+                            COFFER_UNIT_NONE);
     else
-        coffer__node_null(entry, "bits");
+        coffer_node_add_null(entry, "bits");
     if (quality)
-        coffer__node_f64(entry, "snr_db", (double)quality->snr_db, COFFER_UNIT_NONE);
+        coffer_node_add_f64(entry, "snr_db", (double)quality->snr_db, COFFER_UNIT_NONE);
     else
-        coffer__node_null(entry, "snr_db");
+        coffer_node_add_null(entry, "snr_db");
 }
 
 static void list_tensors(coffer_node *entries, const coffer_mcf *model, const char *glob)
@@ -28,17 +28,17 @@ static void list_tensors(coffer_node *entries, const coffer_mcf *model, const ch
         coffer_node *entry, *shape;
         if (glob && !coffer__glob_match(glob, tensor->name, tensor->name_len))
             continue;
-        entry = coffer__node_map(entries, NULL);
-        coffer__node_text_len(entry, "name", tensor->name, tensor->name_len);
+        entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text_len(entry, "name", tensor->name, tensor->name_len);
         if (tensor->dtype == COFFER_DTYPE_NONE)
-            coffer__node_printf(entry, "dtype", "0x%" PRIx32, tensor->dtype_code);
+            coffer_node_add_printf(entry, "dtype", "0x%" PRIx32, tensor->dtype_code);
         else
-            coffer__node_text(entry, "dtype", coffer_dtype_name(tensor->dtype));
-        shape = coffer__node_list(entry, "shape");
+            coffer_node_add_text(entry, "dtype", coffer_dtype_name(tensor->dtype));
+        shape = coffer_node_add_list(entry, "shape");
         for (uint32_t d = 0; d < tensor->rank; d++)
-            coffer__node_u64(shape, NULL, tensor->dims[d], COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "offset", tensor->offset, COFFER_UNIT_OFFSET);
-        coffer__node_u64(entry, "size", tensor->size, COFFER_UNIT_BYTES);
+            coffer_node_add_u64(shape, NULL, tensor->dims[d], COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "offset", tensor->offset, COFFER_UNIT_OFFSET);
+        coffer_node_add_u64(entry, "size", tensor->size, COFFER_UNIT_BYTES);
         if (model->quality_of)
             list_quality(entry, model, i);
     }
@@ -52,12 +52,12 @@ static void list_sections(coffer_node *entries, const coffer_mcf *model, const c
         coffer_node *entry;
         if (glob && !coffer__glob_match(glob, label.text, strlen(label.text)))
             continue;
-        entry = coffer__node_map(entries, NULL);
-        coffer__node_text(entry, "name", label.text);
-        coffer__node_u64(entry, "type", section->type, COFFER_UNIT_FLAGS);
-        coffer__node_u64(entry, "version", section->version, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "offset", section->offset, COFFER_UNIT_OFFSET);
-        coffer__node_u64(entry, "size", section->size, COFFER_UNIT_BYTES);
+        entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text(entry, "name", label.text);
+        coffer_node_add_u64(entry, "type", section->type, COFFER_UNIT_FLAGS);
+        coffer_node_add_u64(entry, "version", section->version, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "offset", section->offset, COFFER_UNIT_OFFSET);
+        coffer_node_add_u64(entry, "size", section->size, COFFER_UNIT_BYTES);
     }
 }
 
@@ -68,14 +68,14 @@ static void list_keys(coffer_node *entries, const coffer_mcf_model_info *info, c
         coffer_node *entry;
         if (glob && !coffer__glob_match(glob, kv->key, strlen(kv->key)))
             continue;
-        entry = coffer__node_map(entries, NULL);
-        coffer__node_text(entry, "name", kv->key);
+        entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text(entry, "name", kv->key);
         if (kv->type == COFFER_MCF_KV_U32)
-            coffer__node_u64(entry, "value", kv->u32, COFFER_UNIT_NONE);
+            coffer_node_add_u64(entry, "value", kv->u32, COFFER_UNIT_NONE);
         else if (kv->type == COFFER_MCF_KV_F32)
-            coffer__node_f64(entry, "value", kv->f32, COFFER_UNIT_NONE);
+            coffer_node_add_f64(entry, "value", kv->f32, COFFER_UNIT_NONE);
         else
-            coffer__node_text_len(entry, "value", kv->text, kv->text_len);
+            coffer_node_add_text_len(entry, "value", kv->text, kv->text_len);
     }
 }
 
@@ -97,14 +97,14 @@ coffer_status coffer__mcf_list(coffer_node *out, coffer_source *src, const coffe
         status = coffer_mcf_get_model_info(&info, model, err);
     if (status)
         goto out;
-    coffer_node *entries = coffer__node_list(out, "entries");
+    coffer_node *entries = coffer_node_add_list(out, "entries");
     if (keys)
         list_keys(entries, info, opts->glob);
     else if (sections)
         list_sections(entries, model, opts->glob);
     else
         list_tensors(entries, model, opts->glob);
-    status = coffer__node_status(out, err);
+    status = coffer_node_status(out, err);
 out:
     coffer_mcf_close(model);
     return status;

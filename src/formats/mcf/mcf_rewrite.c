@@ -244,13 +244,13 @@ static coffer_status describe(coffer_node *out, const coffer_mcf *model, const c
     coffer_status status = coffer_source_open(&written, out_path, NULL, err);
     if (status)
         return status;
-    coffer__node_u64(out, "size_before", before, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "size_after", coffer_source_size(written), COFFER_UNIT_BYTES);
-    coffer__node_i64(out, "dropped", (int64_t)before - (int64_t)coffer_source_size(written),
-                     COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "tensors", model->index.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "size_before", before, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "size_after", coffer_source_size(written), COFFER_UNIT_BYTES);
+    coffer_node_add_i64(out, "dropped", (int64_t)before - (int64_t)coffer_source_size(written),
+                        COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "tensors", model->index.count, COFFER_UNIT_NONE);
     coffer_source_close(written);
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }
 
 coffer_status coffer__mcf_compact(coffer_node *out, const char *path, const char *out_path,

@@ -13,9 +13,9 @@ void coffer__mldf_put_type(coffer_node *parent, const char *name, uint16_t type)
 {
     const char *text = coffer_mldf_type_name(type);
     if (text)
-        coffer__node_text(parent, name, text);
+        coffer_node_add_text(parent, name, text);
     else
-        coffer__node_printf(parent, name, "%u", type);
+        coffer_node_add_printf(parent, name, "%u", type);
 }
 
 /* Bytes of the payloads that the table names. */
@@ -50,30 +50,30 @@ static coffer_status describe_parts(coffer_node *out, const coffer_mldf *set, co
     coffer_status status = read_table ? sum_payloads(&payloads, set, err) : COFFER_OK;
     if (status)
         return status;
-    coffer__node_u64(out, "payloads", set->table_count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "descriptor_bytes", descriptors, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "row_bytes", rows, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "table_bytes", table, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "payloads", set->table_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "descriptor_bytes", descriptors, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "row_bytes", rows, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "table_bytes", table, COFFER_UNIT_BYTES);
     if (!read_table) {
-        coffer__node_null(out, "payload_bytes");
-        coffer__node_null(out, "unused_bytes");
+        coffer_node_add_null(out, "payload_bytes");
+        coffer_node_add_null(out, "unused_bytes");
         return COFFER_OK;
     }
-    coffer__node_u64(out, "payload_bytes", payloads, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "unused_bytes",
-                     used > set->file_size || payloads > set->file_size - used
-                         ? 0
-                         : set->file_size - used - payloads,
-                     COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "payload_bytes", payloads, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "unused_bytes",
+                        used > set->file_size || payloads > set->file_size - used
+                            ? 0
+                            : set->file_size - used - payloads,
+                        COFFER_UNIT_BYTES);
     return COFFER_OK;
 }
 
 static void describe_schema(coffer_node *out, const coffer_mldf *set)
 {
-    coffer_node *list = coffer__node_list(out, "schema");
+    coffer_node *list = coffer_node_add_list(out, "schema");
     for (size_t i = 0; i < set->schema.count; i++) {
-        coffer_node *entry = coffer__node_map(list, NULL);
-        coffer__node_text(entry, "name", set->schema.fields[i].name);
+        coffer_node *entry = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(entry, "name", set->schema.fields[i].name);
         coffer__mldf_put_type(entry, "type", set->schema.fields[i].type);
     }
 }
@@ -89,22 +89,22 @@ coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const 
     if (status)
         return status;
     const coffer__mldf_header *header = &set->header;
-    coffer__node_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "fields", set->schema.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "descriptor_stride", set->schema.stride, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "flags", header->flags, COFFER_UNIT_FLAGS);
-    coffer__node_printf(out, "version", "%u.%u", header->major, header->minor);
-    coffer__node_bool(out, "compressed", (header->flags & COFFER_MLDF_COMPRESSED) != 0);
-    coffer__node_bool(out, "checksummed", (header->flags & COFFER_MLDF_CHECKSUMMED) != 0);
-    coffer__node_bool(out, "encrypted", (header->flags & COFFER_MLDF_ENCRYPTED) != 0);
-    coffer__node_u64(out, "page_size", header->page_size, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "fields", set->schema.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "descriptor_stride", set->schema.stride, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "flags", header->flags, COFFER_UNIT_FLAGS);
+    coffer_node_add_printf(out, "version", "%u.%u", header->major, header->minor);
+    coffer_node_add_bool(out, "compressed", (header->flags & COFFER_MLDF_COMPRESSED) != 0);
+    coffer_node_add_bool(out, "checksummed", (header->flags & COFFER_MLDF_CHECKSUMMED) != 0);
+    coffer_node_add_bool(out, "encrypted", (header->flags & COFFER_MLDF_ENCRYPTED) != 0);
+    coffer_node_add_u64(out, "page_size", header->page_size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
     status = describe_parts(out, set, err);
     describe_schema(out, set);
     if (coffer_source_interrupted_update(src))
-        coffer__node_text(out, "state", "interrupted update, old state shown");
+        coffer_node_add_text(out, "state", "interrupted update, old state shown");
     coffer_mldf_close(set);
-    return status ? status : coffer__node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }
 
 /* ---- Listing the fields ---- */
@@ -113,28 +113,28 @@ static void put_shape(coffer_node *entry, const coffer_mldf_field *field)
 {
     const coffer__mldf_type_info *info = coffer__mldf_type_info_of(field->type);
     if (!info || !info->has_array || field->dtype == COFFER_DTYPE_NONE) {
-        coffer__node_null(entry, "dtype");
-        coffer__node_null(entry, "shape");
+        coffer_node_add_null(entry, "dtype");
+        coffer_node_add_null(entry, "shape");
         return;
     }
-    coffer__node_text(entry, "dtype", coffer_dtype_name(field->dtype));
-    coffer_node *shape = coffer__node_list(entry, "shape");
+    coffer_node_add_text(entry, "dtype", coffer_dtype_name(field->dtype));
+    coffer_node *shape = coffer_node_add_list(entry, "shape");
     for (uint32_t d = 0; d < field->ndim; d++)
-        coffer__node_u64(shape, NULL, field->dims[d], COFFER_UNIT_NONE);
+        coffer_node_add_u64(shape, NULL, field->dims[d], COFFER_UNIT_NONE);
 }
 
 static void put_field(coffer_node *entries, const coffer_mldf_field *field)
 {
-    coffer_node *entry = coffer__node_map(entries, NULL);
-    coffer__node_text(entry, "name", field->name);
+    coffer_node *entry = coffer_node_add_map(entries, NULL);
+    coffer_node_add_text(entry, "name", field->name);
     coffer__mldf_put_type(entry, "type", field->type);
     put_shape(entry, field);
-    coffer__node_bool(entry, "optional", (field->flags & COFFER_MLDF_FIELD_OPTIONAL) != 0);
-    coffer__node_bool(entry, "zstd", (field->flags & COFFER_MLDF_FIELD_ZSTD) != 0);
-    coffer__node_bool(entry, "encrypted", (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0);
-    coffer__node_u64(entry, "dictionary", field->dictionary_size, COFFER_UNIT_BYTES);
-    coffer__node_u64(entry, "row_offset", field->row_offset, COFFER_UNIT_NONE);
-    coffer__node_u64(entry, "row_size", field->row_size, COFFER_UNIT_BYTES);
+    coffer_node_add_bool(entry, "optional", (field->flags & COFFER_MLDF_FIELD_OPTIONAL) != 0);
+    coffer_node_add_bool(entry, "zstd", (field->flags & COFFER_MLDF_FIELD_ZSTD) != 0);
+    coffer_node_add_bool(entry, "encrypted", (field->flags & COFFER_MLDF_FIELD_ENCRYPTED) != 0);
+    coffer_node_add_u64(entry, "dictionary", field->dictionary_size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(entry, "row_offset", field->row_offset, COFFER_UNIT_NONE);
+    coffer_node_add_u64(entry, "row_size", field->row_size, COFFER_UNIT_BYTES);
 }
 
 coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
@@ -150,12 +150,12 @@ coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coff
     status = coffer_mldf_open(&set, src, &open_options, err);
     if (status)
         return status;
-    coffer_node *entries = coffer__node_list(out, "entries");
+    coffer_node *entries = coffer_node_add_list(out, "entries");
     for (size_t i = 0; i < set->schema.count; i++) {
         const coffer_mldf_field *field = &set->schema.fields[i];
         if (!opts->glob || coffer__glob_match(opts->glob, field->name, strlen(field->name)))
             put_field(entries, field);
     }
     coffer_mldf_close(set);
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }

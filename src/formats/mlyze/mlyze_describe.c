@@ -51,15 +51,15 @@ static coffer_status describe_events(coffer_node *out, const coffer_mlyze *trace
     coffer_status status = take_census(&found, trace, all ? 0 : blocks - 1, blocks, err);
     if (status)
         return status;
-    coffer__node_u64(out, "duration_us", found.last_time, COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_u64(out, "duration_us", found.last_time, COFFER_UNIT_MICROSECONDS);
     if (!all)
         return COFFER_OK;
-    coffer__node_u64(out, "allocs", found.allocs, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "frees", found.frees, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "collections", found.collections, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "markers", found.markers, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "allocs", found.allocs, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "frees", found.frees, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "collections", found.collections, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "markers", found.markers, COFFER_UNIT_NONE);
     if (found.unknown > 0)
-        coffer__node_u64(out, "unknown_events", found.unknown, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "unknown_events", found.unknown, COFFER_UNIT_NONE);
     return COFFER_OK;
 }
 
@@ -82,30 +82,30 @@ static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
         if (is_table(value))
             continue;
         if (!map)
-            map = coffer__node_map(out, "metadata");
+            map = coffer_node_add_map(out, "metadata");
         switch (value->kind) {
         case COFFER__JSON_STRING:
         case COFFER__JSON_NUMBER:
-            coffer__node_text_len(map, value->key, value->as.string, value->string_len);
+            coffer_node_add_text_len(map, value->key, value->as.string, value->string_len);
             break;
         case COFFER__JSON_U64:
-            coffer__node_u64(map, value->key, value->as.u64, COFFER_UNIT_NONE);
+            coffer_node_add_u64(map, value->key, value->as.u64, COFFER_UNIT_NONE);
             break;
         case COFFER__JSON_I64:
-            coffer__node_i64(map, value->key, value->as.i64, COFFER_UNIT_NONE);
+            coffer_node_add_i64(map, value->key, value->as.i64, COFFER_UNIT_NONE);
             break;
         case COFFER__JSON_F64:
-            coffer__node_f64(map, value->key, value->as.f64, COFFER_UNIT_NONE);
+            coffer_node_add_f64(map, value->key, value->as.f64, COFFER_UNIT_NONE);
             break;
         case COFFER__JSON_BOOL:
-            coffer__node_bool(map, value->key, value->as.boolean);
+            coffer_node_add_bool(map, value->key, value->as.boolean);
             break;
         case COFFER__JSON_NULL:
-            coffer__node_null(map, value->key);
+            coffer_node_add_null(map, value->key);
             break;
         case COFFER__JSON_ARRAY:
         case COFFER__JSON_OBJECT:
-            coffer__node_printf(map, value->key, "%" PRIu64 " entries", (uint64_t)value->as.count);
+            coffer_node_add_printf(map, value->key, "%" PRIu64 " entries", (uint64_t)value->as.count);
             break;
         }
     }
@@ -113,23 +113,23 @@ static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
 
 static void describe_header(coffer_node *out, const coffer_mlyze *trace, uint64_t events)
 {
-    coffer__node_u64(out, "version", trace->header.version, COFFER_UNIT_NONE);
-    coffer__node_bool(out, "compressed", coffer_mlyze_compressed(trace));
-    coffer__node_bool(out, "checksums", coffer__mlyze_has_sums(&trace->header));
-    coffer__node_u64(out, "flags", trace->header.flags, COFFER_UNIT_FLAGS);
-    coffer__node_u64(out, "start_time_us", trace->header.start_time, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "events", events, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "version", trace->header.version, COFFER_UNIT_NONE);
+    coffer_node_add_bool(out, "compressed", coffer_mlyze_compressed(trace));
+    coffer_node_add_bool(out, "checksums", coffer__mlyze_has_sums(&trace->header));
+    coffer_node_add_u64(out, "flags", trace->header.flags, COFFER_UNIT_FLAGS);
+    coffer_node_add_u64(out, "start_time_us", trace->header.start_time, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "events", events, COFFER_UNIT_NONE);
 }
 
 static void describe_tables(coffer_node *out, const coffer_mlyze *trace)
 {
     const coffer__mlyze_metadata *metadata = &trace->metadata;
-    coffer__node_u64(out, "stacks", metadata->stacks.ids.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "files", metadata->files.ids.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "functions", metadata->functions.ids.count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "metadata_room", trace->header.metadata_len - metadata->text_len,
-                     COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "stacks", metadata->stacks.ids.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "files", metadata->files.ids.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "functions", metadata->functions.ids.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "metadata_room", trace->header.metadata_len - metadata->text_len,
+                        COFFER_UNIT_BYTES);
 }
 
 static coffer_status describe_all(coffer_node *out, const coffer_mlyze *trace, coffer_error *err)
@@ -148,20 +148,20 @@ static coffer_status describe_all(coffer_node *out, const coffer_mlyze *trace, c
     if (status)
         return status;
     describe_tables(out, trace);
-    coffer__node_u64(out, "events_offset", trace->area, COFFER_UNIT_OFFSET);
-    coffer__node_u64(out, "events_bytes", trace->area_end - trace->area, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "events_offset", trace->area, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(out, "events_bytes", trace->area_end - trace->area, COFFER_UNIT_BYTES);
     if (coffer_mlyze_compressed(trace)) {
-        coffer__node_u64(out, "blocks", blocks, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "blocks", blocks, COFFER_UNIT_NONE);
         for (size_t i = 0; i < blocks && blocks <= COUNTED_BLOCKS; i++)
             raw += coffer__mlyze_block_at(trace, i).raw_size;
         if (raw > 0)
-            coffer__node_u64(out, "raw_bytes", raw, COFFER_UNIT_BYTES);
+            coffer_node_add_u64(out, "raw_bytes", raw, COFFER_UNIT_BYTES);
     }
     describe_metadata(out, trace);
     if (profile)
-        coffer__node_text(out, "profile", profile);
+        coffer_node_add_text(out, "profile", profile);
     if (coffer_mlyze_damage(trace, &damage))
-        coffer__node_text(out, "damage", damage.text);
+        coffer_node_add_text(out, "damage", damage.text);
     return COFFER_OK;
 }
 
@@ -174,5 +174,5 @@ coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const
         return status;
     status = describe_all(out, trace, err);
     coffer_mlyze_close(trace);
-    return status ? status : coffer__node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }

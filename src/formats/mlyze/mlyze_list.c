@@ -19,9 +19,9 @@ static bool matches(const lister *list, const char *name, size_t len)
 static void add_name(coffer_node *entry, const char *key, const char *name, size_t len)
 {
     if (name)
-        coffer__node_text_len(entry, key, name, len);
+        coffer_node_add_text_len(entry, key, name, len);
     else
-        coffer__node_null(entry, key);
+        coffer_node_add_null(entry, key);
 }
 
 /* ---- From the metadata ---- */
@@ -42,12 +42,12 @@ static coffer_status list_stacks(const lister *list, coffer_error *err)
         }
         if (!matches(list, function, function_len))
             continue;
-        entry = coffer__node_map(list->entries, NULL);
-        coffer__node_u64(entry, "id", metadata->stacks.ids.items[i], COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "depth", depth, COFFER_UNIT_NONE);
+        entry = coffer_node_add_map(list->entries, NULL);
+        coffer_node_add_u64(entry, "id", metadata->stacks.ids.items[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "depth", depth, COFFER_UNIT_NONE);
         add_name(entry, "function", function, function_len);
         add_name(entry, "file", file, file_len);
-        coffer__node_u64(entry, "line", depth > 0 ? frame->line : 0, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "line", depth > 0 ? frame->line : 0, COFFER_UNIT_NONE);
     }
     return COFFER_OK;
 }
@@ -59,9 +59,9 @@ static void list_names(const lister *list, const coffer__mlyze_names *names)
         coffer_node *entry;
         if (!matches(list, name->as.string, name->string_len))
             continue;
-        entry = coffer__node_map(list->entries, NULL);
-        coffer__node_u64(entry, "id", names->ids.items[i], COFFER_UNIT_NONE);
-        coffer__node_text_len(entry, "name", name->as.string, name->string_len);
+        entry = coffer_node_add_map(list->entries, NULL);
+        coffer_node_add_u64(entry, "id", names->ids.items[i], COFFER_UNIT_NONE);
+        coffer_node_add_text_len(entry, "name", name->as.string, name->string_len);
     }
 }
 
@@ -87,14 +87,14 @@ static coffer_status list_blocks(const lister *list, coffer_error *err)
     coffer_status status = coffer_mlyze_block_count(&count, list->trace, err);
     for (size_t i = 0; !status && i < count; i++) {
         coffer__mlyze_block block = coffer__mlyze_block_at(list->trace, i);
-        coffer_node *entry = coffer__node_map(list->entries, NULL);
-        coffer__node_u64(entry, "block", i, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "offset", block.offset, COFFER_UNIT_OFFSET);
-        coffer__node_u64(entry, "first_event", block.first_event, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "events", block.event_count, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "time_us", block.time, COFFER_UNIT_MICROSECONDS);
-        coffer__node_u64(entry, "raw_bytes", block.raw_size, COFFER_UNIT_BYTES);
-        coffer__node_u64(entry, "stored_bytes", block.stored_size, COFFER_UNIT_BYTES);
+        coffer_node *entry = coffer_node_add_map(list->entries, NULL);
+        coffer_node_add_u64(entry, "block", i, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "offset", block.offset, COFFER_UNIT_OFFSET);
+        coffer_node_add_u64(entry, "first_event", block.first_event, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "events", block.event_count, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "time_us", block.time, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(entry, "raw_bytes", block.raw_size, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(entry, "stored_bytes", block.stored_size, COFFER_UNIT_BYTES);
     }
     return status;
 }
@@ -130,10 +130,10 @@ static void visit_markers(void *context, const coffer_mlyze_events *events)
         name = coffer__mlyze_name(&list->trace->metadata.functions, events->id[i], &len);
         if (!matches(list, name, len))
             continue;
-        entry = coffer__node_map(list->entries, NULL);
-        coffer__node_u64(entry, "event", events->first + i, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "time_us", events->time[i], COFFER_UNIT_MICROSECONDS);
-        coffer__node_u64(entry, "id", events->id[i], COFFER_UNIT_NONE);
+        entry = coffer_node_add_map(list->entries, NULL);
+        coffer_node_add_u64(entry, "event", events->first + i, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "time_us", events->time[i], COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(entry, "id", events->id[i], COFFER_UNIT_NONE);
         add_name(entry, "name", name, len);
     }
 }
@@ -176,11 +176,11 @@ static void list_thread(const lister *list, uint16_t thread, const thread_tally 
         name = coffer__mlyze_name(&metadata->threads, thread, &len);
     if ((!tally->seen && !name) || !matches(list, name, len))
         return;
-    entry = coffer__node_map(list->entries, NULL);
-    coffer__node_u64(entry, "thread", thread, COFFER_UNIT_NONE);
+    entry = coffer_node_add_map(list->entries, NULL);
+    coffer_node_add_u64(entry, "thread", thread, COFFER_UNIT_NONE);
     add_name(entry, "name", name, len);
-    coffer__node_u64(entry, "allocs", tally->allocs, COFFER_UNIT_NONE);
-    coffer__node_u64(entry, "allocated_bytes", tally->bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(entry, "allocs", tally->allocs, COFFER_UNIT_NONE);
+    coffer_node_add_u64(entry, "allocated_bytes", tally->bytes, COFFER_UNIT_BYTES);
 }
 
 static coffer_status list_threads(const lister *list, coffer_error *err)
@@ -225,8 +225,8 @@ coffer_status coffer__mlyze_list(coffer_node *out, coffer_source *src, const cof
     if (status)
         return status;
     list.trace = trace;
-    list.entries = coffer__node_list(out, "entries");
+    list.entries = coffer_node_add_list(out, "entries");
     status = kind->run(&list, err);
     coffer_mlyze_close(trace);
-    return status ? status : coffer__node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }

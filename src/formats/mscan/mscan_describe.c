@@ -18,16 +18,17 @@ static void describe_scales(coffer_node *out, const char *name, const coffer__ms
 {
     switch (scales->scope) {
     case COFFER_MSCAN_SCALE_FILE:
-        coffer__node_printf(out, name, "value = %g + %g * raw", scales->common.offset, scales->common.scale);
+        coffer_node_add_printf(out, name, "value = %g + %g * raw", scales->common.offset,
+                               scales->common.scale);
         break;
     case COFFER_MSCAN_SCALE_PARAM:
-        coffer__node_text(out, name, "value = offset + scale * raw, with a scale for each parameter");
+        coffer_node_add_text(out, name, "value = offset + scale * raw, with a scale for each parameter");
         break;
     case COFFER_MSCAN_SCALE_SEQUENCE:
-        coffer__node_text(out, name, "value = offset + scale * raw, with a scale for each sequence");
+        coffer_node_add_text(out, name, "value = offset + scale * raw, with a scale for each sequence");
         break;
     case COFFER_MSCAN_SCALE_UNKNOWN:
-        coffer__node_text(out, name, "raw integers: the file does not say how values were quantized");
+        coffer_node_add_text(out, name, "raw integers: the file does not say how values were quantized");
         break;
     }
 }
@@ -51,8 +52,8 @@ static void describe_other_keys(const subject *of)
         if (is_known_key(value))
             continue;
         if (!list)
-            list = coffer__node_list(of->out, "other_keys");
-        coffer__node_text_len(list, NULL, value->key, value->key_len);
+            list = coffer_node_add_list(of->out, "other_keys");
+        coffer_node_add_text_len(list, NULL, value->key, value->key_len);
     }
 }
 
@@ -73,15 +74,16 @@ static void describe_state(const subject *of, const coffer_source *src)
 {
     const char *writer = guess_writer(of);
     if (writer)
-        coffer__node_text(of->out, "writer", writer);
+        coffer_node_add_text(of->out, "writer", writer);
     if (of->area.lost > 0)
-        coffer__node_printf(of->out, "damage", "header says %lu records; %s: %" PRIu64,
-                            (unsigned long)of->header.record_count,
-                            of->area.overwritten_head ? "overwritten by metadata" : "missing", of->area.lost);
+        coffer_node_add_printf(of->out, "damage", "header says %lu records; %s: %" PRIu64,
+                               (unsigned long)of->header.record_count,
+                               of->area.overwritten_head ? "overwritten by metadata" : "missing",
+                               of->area.lost);
     else if (of->area.trailing > 0)
-        coffer__node_u64(of->out, "trailing_bytes", of->area.trailing, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(of->out, "trailing_bytes", of->area.trailing, COFFER_UNIT_BYTES);
     if (coffer_source_interrupted_update(src))
-        coffer__node_text(of->out, "state", "interrupted update, old state shown");
+        coffer_node_add_text(of->out, "state", "interrupted update, old state shown");
 }
 
 static void describe_all(const subject *of, const coffer_source *src)
@@ -90,20 +92,20 @@ static void describe_all(const subject *of, const coffer_source *src)
     const coffer__json_value *version = coffer__json_find(metadata->root, "format_version");
     uint64_t metadata_end = COFFER__MSCAN_HEADER_SIZE + metadata->text_len, block_size;
 
-    coffer__node_u64(of->out, "records", of->area.count, COFFER_UNIT_NONE);
-    coffer__node_u64(of->out, "total_tokens", metadata->total_tokens, COFFER_UNIT_NONE);
-    coffer__node_u64(of->out, "sequences", metadata->sequence_count, COFFER_UNIT_NONE);
-    coffer__node_u64(of->out, "params", metadata->param_count, COFFER_UNIT_NONE);
-    coffer__node_text_len(of->out, "model_name", metadata->model_name, metadata->model_name_len);
+    coffer_node_add_u64(of->out, "records", of->area.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(of->out, "total_tokens", metadata->total_tokens, COFFER_UNIT_NONE);
+    coffer_node_add_u64(of->out, "sequences", metadata->sequence_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(of->out, "params", metadata->param_count, COFFER_UNIT_NONE);
+    coffer_node_add_text_len(of->out, "model_name", metadata->model_name, metadata->model_name_len);
     if (version && version->kind == COFFER__JSON_STRING)
-        coffer__node_text_len(of->out, "format_version", version->as.string, version->string_len);
-    coffer__node_u64(of->out, "records_offset", of->area.start, COFFER_UNIT_OFFSET);
-    coffer__node_u64(of->out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
-    coffer__node_u64(of->out, "metadata_room", of->header.header_len - metadata_end, COFFER_UNIT_BYTES);
+        coffer_node_add_text_len(of->out, "format_version", version->as.string, version->string_len);
+    coffer_node_add_u64(of->out, "records_offset", of->area.start, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(of->out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(of->out, "metadata_room", of->header.header_len - metadata_end, COFFER_UNIT_BYTES);
     describe_scales(of->out, "activation", &metadata->scales[COFFER_MSCAN_ACTIVATION]);
     describe_scales(of->out, "grad_norm", &metadata->scales[COFFER_MSCAN_GRAD_NORM]);
     if (coffer__json_u64(&block_size, coffer__json_find(metadata->root, "block_size")))
-        coffer__node_u64(of->out, "block_size", block_size, COFFER_UNIT_NONE);
+        coffer_node_add_u64(of->out, "block_size", block_size, COFFER_UNIT_NONE);
     describe_other_keys(of);
     describe_state(of, src);
 }
@@ -120,7 +122,7 @@ coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const
     status = coffer__mscan_locate_records(&of.area, src, &of.header, &of.metadata, err);
     if (!status) {
         describe_all(&of, src);
-        status = coffer__node_status(out, err);
+        status = coffer_node_status(out, err);
     }
     coffer__mscan_metadata_free(&of.metadata);
     return status;

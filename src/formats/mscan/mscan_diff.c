@@ -11,9 +11,9 @@ static void put_values(coffer_node *map, const char *const names[2], const uint1
 {
     for (unsigned metric = 0; metric < 2; metric++) {
         if (values)
-            coffer__node_u64(map, names[metric], values[metric], COFFER_UNIT_NONE);
+            coffer_node_add_u64(map, names[metric], values[metric], COFFER_UNIT_NONE);
         else
-            coffer__node_null(map, names[metric]);
+            coffer_node_add_null(map, names[metric]);
     }
 }
 
@@ -26,14 +26,14 @@ static void put_difference(coffer_node *list, const coffer__mscan_comparison *cm
     const coffer_mscan *named_by =
         what->kind == COFFER__MSCAN_DIFF_PARAM_ONLY_IN_B ? cmp->b.scan : cmp->a.scan;
     const char *name = coffer_mscan_param_name(named_by, what->param);
-    coffer_node *map = coffer__node_map(list, NULL);
-    coffer__node_text(map, "kind", kinds[what->kind]);
-    coffer__node_u64(map, "token", what->token, COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(list, NULL);
+    coffer_node_add_text(map, "kind", kinds[what->kind]);
+    coffer_node_add_u64(map, "token", what->token, COFFER_UNIT_NONE);
     if (name)
-        coffer__node_text(map, "param", name);
+        coffer_node_add_text(map, "param", name);
     else
-        coffer__node_printf(map, "param", "param %u", what->param);
-    coffer__node_u64(map, "block", what->block, COFFER_UNIT_NONE);
+        coffer_node_add_printf(map, "param", "param %u", what->param);
+    coffer_node_add_u64(map, "block", what->block, COFFER_UNIT_NONE);
     put_values(map, names_a, what->kind >= COFFER__MSCAN_DIFF_ONLY_IN_B ? NULL : what->value[0]);
     put_values(map, names_b, what->kind == COFFER__MSCAN_DIFF_ONLY_IN_A ? NULL : what->value[1]);
 }
@@ -42,30 +42,30 @@ static void put_metric(coffer_node *out, const char *name, const coffer__mscan_c
                        unsigned metric)
 {
     uint64_t pairs = cmp->equal + cmp->changed;
-    coffer_node *map = coffer__node_map(out, name);
-    coffer__node_u64(map, "changed", cmp->differing[metric], COFFER_UNIT_NONE);
-    coffer__node_u64(map, "max_difference", cmp->largest[metric], COFFER_UNIT_NONE);
-    coffer__node_f64(map, "mean_difference", pairs ? (double)cmp->sum[metric] / (double)pairs : 0.0,
-                     COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(out, name);
+    coffer_node_add_u64(map, "changed", cmp->differing[metric], COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "max_difference", cmp->largest[metric], COFFER_UNIT_NONE);
+    coffer_node_add_f64(map, "mean_difference", pairs ? (double)cmp->sum[metric] / (double)pairs : 0.0,
+                        COFFER_UNIT_NONE);
 }
 
 static void put_result(coffer_node *out, const coffer__mscan_comparison *cmp,
                        const coffer__node_changes *changes)
 {
     bool same_records_all = cmp->changed + cmp->only_in_a + cmp->only_in_b == 0;
-    coffer__node_bool(out, "equal", same_records_all && changes->count == 0);
-    coffer__node_u64(out, "metadata_differences", changes->count, COFFER_UNIT_NONE);
-    coffer_node *records = coffer__node_map(out, "records");
-    coffer__node_u64(records, "a", cmp->a.scan->record_count, COFFER_UNIT_NONE);
-    coffer__node_u64(records, "b", cmp->b.scan->record_count, COFFER_UNIT_NONE);
-    coffer__node_u64(records, "equal", cmp->equal, COFFER_UNIT_NONE);
-    coffer__node_u64(records, "changed", cmp->changed, COFFER_UNIT_NONE);
-    coffer__node_u64(records, "only_in_a", cmp->only_in_a, COFFER_UNIT_NONE);
-    coffer__node_u64(records, "only_in_b", cmp->only_in_b, COFFER_UNIT_NONE);
+    coffer_node_add_bool(out, "equal", same_records_all && changes->count == 0);
+    coffer_node_add_u64(out, "metadata_differences", changes->count, COFFER_UNIT_NONE);
+    coffer_node *records = coffer_node_add_map(out, "records");
+    coffer_node_add_u64(records, "a", cmp->a.scan->record_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(records, "b", cmp->b.scan->record_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(records, "equal", cmp->equal, COFFER_UNIT_NONE);
+    coffer_node_add_u64(records, "changed", cmp->changed, COFFER_UNIT_NONE);
+    coffer_node_add_u64(records, "only_in_a", cmp->only_in_a, COFFER_UNIT_NONE);
+    coffer_node_add_u64(records, "only_in_b", cmp->only_in_b, COFFER_UNIT_NONE);
     put_metric(out, "activation", cmp, COFFER_MSCAN_ACTIVATION);
     put_metric(out, "grad_norm", cmp, COFFER_MSCAN_GRAD_NORM);
     coffer_node_add_copy(out, "metadata", changes->list);
-    coffer_node *list = coffer__node_list(out, "differences");
+    coffer_node *list = coffer_node_add_list(out, "differences");
     for (size_t i = 0; i < cmp->shown_count; i++)
         put_difference(list, cmp, &cmp->shown[i]);
 }
@@ -116,7 +116,7 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     if (status)
         goto out;
     put_result(out, &cmp, &changes);
-    status = coffer__node_status(out, err);
+    status = coffer_node_status(out, err);
 out:
     comparison_free(&cmp);
     coffer_node_free(found);

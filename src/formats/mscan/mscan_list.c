@@ -53,15 +53,15 @@ static coffer_status list_sequences(coffer_node *entries, const coffer_mscan *sc
         coffer_node *entry;
         if (!matches(glob, sequence->source, sequence->source_len))
             continue;
-        entry = coffer__node_map(entries, NULL);
-        coffer__node_u64(entry, "sequence_id", sequence->sequence_id, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "num_tokens", sequence->num_tokens, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "first_token", sequence->first_token, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "records", counts[i], COFFER_UNIT_NONE);
+        entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_u64(entry, "sequence_id", sequence->sequence_id, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "num_tokens", sequence->num_tokens, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "first_token", sequence->first_token, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "records", counts[i], COFFER_UNIT_NONE);
         if (sequence->source)
-            coffer__node_text_len(entry, "source", sequence->source, sequence->source_len);
+            coffer_node_add_text_len(entry, "source", sequence->source, sequence->source_len);
         else
-            coffer__node_null(entry, "source");
+            coffer_node_add_null(entry, "source");
     }
     coffer__free(counts);
     return status;
@@ -74,9 +74,9 @@ static void list_params(coffer_node *entries, const coffer_mscan *scan, const ch
         coffer_node *entry;
         if (!matches(glob, param->name, param->name_len))
             continue;
-        entry = coffer__node_map(entries, NULL);
-        coffer__node_u64(entry, "id", param->id, COFFER_UNIT_NONE);
-        coffer__node_text_len(entry, "name", param->name, param->name_len);
+        entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_u64(entry, "id", param->id, COFFER_UNIT_NONE);
+        coffer_node_add_text_len(entry, "name", param->name, param->name_len);
     }
 }
 
@@ -96,11 +96,11 @@ coffer_status coffer__mscan_list(coffer_node *out, coffer_source *src, const cof
     status = coffer_mscan_open(&scan, src, &open_options, err);
     if (status)
         return status;
-    coffer_node *entries = coffer__node_list(out, "entries");
+    coffer_node *entries = coffer_node_add_list(out, "entries");
     if (params)
         list_params(entries, scan, opts->glob);
     else
         status = list_sequences(entries, scan, opts->glob, err);
     coffer_mscan_close(scan);
-    return status ? status : coffer__node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }

@@ -111,11 +111,11 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
     if (!status)
         status = write_output(&work, out_path, err);
     if (!status) {
-        coffer__node_u64(out, "size_before", coffer_source_size(work.source), COFFER_UNIT_BYTES);
-        coffer__node_u64(out, "size_after", work.new_size, COFFER_UNIT_BYTES);
-        coffer__node_u64(out, "blocks_dropped", work.blocks > 0 ? work.blocks - 1 : 0, COFFER_UNIT_NONE);
-        coffer__node_u64(out, "generation", work.matrix->info.generation, COFFER_UNIT_NONE);
-        status = coffer__node_status(out, err);
+        coffer_node_add_u64(out, "size_before", coffer_source_size(work.source), COFFER_UNIT_BYTES);
+        coffer_node_add_u64(out, "size_after", work.new_size, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(out, "blocks_dropped", work.blocks > 0 ? work.blocks - 1 : 0, COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "generation", work.matrix->info.generation, COFFER_UNIT_NONE);
+        status = coffer_node_status(out, err);
     }
     coffer_pycauset_close(work.matrix);
     coffer_source_close(work.source);

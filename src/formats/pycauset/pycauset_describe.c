@@ -6,11 +6,11 @@
 static void describe_stale(coffer_node *out, const coffer_pycauset *matrix)
 {
     const coffer_pycauset_value *cached = coffer__pycauset_get_key(matrix->metadata.root, "cached");
-    coffer_node *stale = coffer__node_list(out, "stale");
+    coffer_node *stale = coffer_node_add_list(out, "stale");
     for (size_t i = 0; cached && cached->kind == COFFER_PYCAUSET_MAP && i < cached->count; i++) {
         const coffer_pycauset_value *entry = &cached->as.children[i];
         if (!coffer__pycauset_is_fresh(entry, matrix->metadata.root, matrix->view_signature))
-            coffer__node_text_len(stale, NULL, entry->key, entry->key_len);
+            coffer_node_add_text_len(stale, NULL, entry->key, entry->key_len);
     }
 }
 
@@ -19,7 +19,7 @@ static void describe_cached(coffer_node *out, const coffer_pycauset *matrix)
     const coffer_pycauset_value *cached = coffer__pycauset_get_key(matrix->metadata.root, "cached");
     if (!cached || cached->kind != COFFER_PYCAUSET_MAP)
         return;
-    coffer_node *map = coffer__node_map(out, "cached");
+    coffer_node *map = coffer_node_add_map(out, "cached");
     for (size_t i = 0; i < cached->count; i++) {
         const coffer_pycauset_value *entry = &cached->as.children[i];
         if (coffer__pycauset_is_fresh(entry, matrix->metadata.root, matrix->view_signature))
@@ -29,49 +29,49 @@ static void describe_cached(coffer_node *out, const coffer_pycauset *matrix)
 
 static void describe_view(coffer_node *out, const coffer_pycauset_info *info)
 {
-    coffer_node *view = coffer__node_map(out, "view");
-    coffer__node_bool(view, "transposed", info->transposed);
-    coffer__node_bool(view, "conjugated", info->conjugated);
-    coffer__node_f64(view, "scalar_real", info->scalar_real, COFFER_UNIT_NONE);
-    coffer__node_f64(view, "scalar_imag", info->scalar_imag, COFFER_UNIT_NONE);
+    coffer_node *view = coffer_node_add_map(out, "view");
+    coffer_node_add_bool(view, "transposed", info->transposed);
+    coffer_node_add_bool(view, "conjugated", info->conjugated);
+    coffer_node_add_f64(view, "scalar_real", info->scalar_real, COFFER_UNIT_NONE);
+    coffer_node_add_f64(view, "scalar_imag", info->scalar_imag, COFFER_UNIT_NONE);
 }
 
 static void describe_payload(coffer_node *out, const coffer_pycauset *matrix)
 {
     const coffer_pycauset_info *info = &matrix->info;
-    coffer__node_text(out, "layout", coffer_pycauset_layout_name(info->layout));
+    coffer_node_add_text(out, "layout", coffer_pycauset_layout_name(info->layout));
     if (info->type == COFFER_PYCAUSET_TRIANGULAR_FLOAT || info->type == COFFER_PYCAUSET_TRIANGULAR_INTEGER)
-        coffer__node_bool(out, "has_diagonal", info->has_diagonal);
+        coffer_node_add_bool(out, "has_diagonal", info->has_diagonal);
     if (info->type == COFFER_PYCAUSET_UNIT_VECTOR)
-        coffer__node_u64(out, "unit_index", info->unit_index, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "payload_offset", info->payload_offset, COFFER_UNIT_OFFSET);
-    coffer__node_u64(out, "payload_bytes", info->payload_needed, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(out, "unit_index", info->unit_index, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "payload_offset", info->payload_offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(out, "payload_bytes", info->payload_needed, COFFER_UNIT_BYTES);
     if (info->payload_length != info->payload_needed)
-        coffer__node_u64(out, "payload_length", info->payload_length, COFFER_UNIT_BYTES);
-    coffer__node_bool(out, "checksums",
-                      coffer__pycauset_get_key(matrix->metadata.root, COFFER__PYCAUSET_CHECKSUMS_KEY) !=
-                          NULL);
+        coffer_node_add_u64(out, "payload_length", info->payload_length, COFFER_UNIT_BYTES);
+    coffer_node_add_bool(out, "checksums",
+                         coffer__pycauset_get_key(matrix->metadata.root, COFFER__PYCAUSET_CHECKSUMS_KEY) !=
+                             NULL);
 }
 
 static void describe_slot(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src,
                           int which)
 {
     const coffer__pycauset_slot *slot = &header->slots[which];
-    coffer_node *map = coffer__node_map(out, which == 0 ? "A" : "B");
+    coffer_node *map = coffer_node_add_map(out, which == 0 ? "A" : "B");
     coffer_error why = COFFER_ERROR_INIT;
     bool valid = coffer__pycauset_explain_slot(header, which, coffer_source_size(src), &why) == COFFER_OK;
-    coffer__node_bool(map, "valid", valid);
-    coffer__node_bool(map, "active", which == header->active);
+    coffer_node_add_bool(map, "valid", valid);
+    coffer_node_add_bool(map, "active", which == header->active);
     if (!valid)
-        coffer__node_text(map, "why", why.text);
-    coffer__node_u64(map, "generation", slot->generation, COFFER_UNIT_NONE);
-    coffer__node_u64(map, "metadata_offset", slot->metadata_offset, COFFER_UNIT_OFFSET);
-    coffer__node_u64(map, "metadata_length", slot->metadata_length, COFFER_UNIT_BYTES);
+        coffer_node_add_text(map, "why", why.text);
+    coffer_node_add_u64(map, "generation", slot->generation, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "metadata_offset", slot->metadata_offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "metadata_length", slot->metadata_length, COFFER_UNIT_BYTES);
 }
 
 static void describe_slots(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src)
 {
-    coffer_node *slots = coffer__node_map(out, "slots");
+    coffer_node *slots = coffer_node_add_map(out, "slots");
     describe_slot(slots, header, src, 0);
     describe_slot(slots, header, src, 1);
 }
@@ -123,7 +123,7 @@ static void describe_metadata(coffer_node *out, const coffer_pycauset *matrix)
         if (is_told_elsewhere(root->as.children[i].key))
             continue;
         if (!others)
-            others = coffer__node_map(out, "other");
+            others = coffer_node_add_map(out, "other");
         coffer__pycauset_to_node(others, root->as.children[i].key, &root->as.children[i]);
     }
 }
@@ -149,21 +149,21 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     if (status)
         return status;
     const coffer_pycauset_info *info = &matrix->info;
-    coffer__node_u64(out, "rows", info->rows, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "cols", info->cols, COFFER_UNIT_NONE);
-    coffer__node_text(out, "element_type",
-                      info->dtype == COFFER_DTYPE_NONE ? "mixed" : coffer_dtype_name(info->dtype));
-    coffer__node_text(out, "data_type", coffer_pycauset_dtype_name(info->dtype));
-    coffer__node_text(out, "matrix_type", coffer_pycauset_type_name(info->type));
-    coffer__node_printf(out, "active_slot", "%c", info->active_slot);
-    coffer__node_u64(out, "generation", info->generation, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "rows", info->rows, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "cols", info->cols, COFFER_UNIT_NONE);
+    coffer_node_add_text(out, "element_type",
+                         info->dtype == COFFER_DTYPE_NONE ? "mixed" : coffer_dtype_name(info->dtype));
+    coffer_node_add_text(out, "data_type", coffer_pycauset_dtype_name(info->dtype));
+    coffer_node_add_text(out, "matrix_type", coffer_pycauset_type_name(info->type));
+    coffer_node_add_printf(out, "active_slot", "%c", info->active_slot);
+    coffer_node_add_u64(out, "generation", info->generation, COFFER_UNIT_NONE);
     describe_stale(out, matrix);
     describe_payload(out, matrix);
     describe_view(out, info);
-    coffer__node_u64(out, "metadata_bytes", matrix->metadata_length, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "dead_bytes", dead_bytes(matrix), COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "metadata_bytes", matrix->metadata_length, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "dead_bytes", dead_bytes(matrix), COFFER_UNIT_BYTES);
     describe_slots(out, &matrix->header, src);
     describe_metadata(out, matrix);
     coffer_pycauset_close(matrix);
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }

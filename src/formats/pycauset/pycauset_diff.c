@@ -93,16 +93,16 @@ static void put_value(coffer_node *map, const char *name, const uint8_t *at, cof
     } value;
     if (dtype == COFFER_DTYPE_U64) {
         coffer__elements_convert(&value.u64, COFFER_DTYPE_U64, at, dtype, 1);
-        coffer__node_u64(map, name, value.u64, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, name, value.u64, COFFER_UNIT_NONE);
     } else if (coffer_dtype_is_integer(dtype) || dtype == COFFER_DTYPE_BOOL) {
         coffer__elements_convert(&value.i64, COFFER_DTYPE_I64, at, dtype, 1);
-        coffer__node_i64(map, name, value.i64, COFFER_UNIT_NONE);
+        coffer_node_add_i64(map, name, value.i64, COFFER_UNIT_NONE);
     } else {
         coffer__elements_convert(value.pair, COFFER_DTYPE_C128, at, dtype, 1);
         if (coffer_dtype_is_complex(dtype))
-            coffer__node_printf(map, name, "%.17g%+.17gi", value.pair[0], value.pair[1]);
+            coffer_node_add_printf(map, name, "%.17g%+.17gi", value.pair[0], value.pair[1]);
         else
-            coffer__node_f64(map, name, value.pair[0], COFFER_UNIT_NONE);
+            coffer_node_add_f64(map, name, value.pair[0], COFFER_UNIT_NONE);
     }
 }
 
@@ -119,9 +119,9 @@ static void list_tile(coffer_node *list, uint64_t *left, const value_job *job,
         coffer__comparison_add(&one, 0, a, a_type, b, b_type, 1, job->tolerance);
         if (one.differing == 0)
             continue;
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_u64(map, "row", tile->row + i / tile->cols, COFFER_UNIT_NONE);
-        coffer__node_u64(map, "col", tile->col + i % tile->cols, COFFER_UNIT_NONE);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_u64(map, "row", tile->row + i / tile->cols, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "col", tile->col + i % tile->cols, COFFER_UNIT_NONE);
         put_value(map, "a", a, a_type);
         put_value(map, "b", b, b_type);
         (*left)--;
@@ -151,22 +151,22 @@ static coffer_status list_differences(coffer_node *list, const value_job *job, u
 static void put_place(coffer_node *out, const char *name, uint64_t index, uint64_t cols, bool known)
 {
     if (!known) {
-        coffer__node_null(out, name);
+        coffer_node_add_null(out, name);
         return;
     }
-    coffer_node *map = coffer__node_map(out, name);
-    coffer__node_u64(map, "row", index / cols, COFFER_UNIT_NONE);
-    coffer__node_u64(map, "col", index % cols, COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(out, name);
+    coffer_node_add_u64(map, "row", index / cols, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "col", index % cols, COFFER_UNIT_NONE);
 }
 
 static void put_values(coffer_node *out, const coffer__comparison *all, uint64_t cols)
 {
-    coffer_node *map = coffer__node_map(out, "values");
-    coffer__node_u64(map, "compared", all->count, COFFER_UNIT_NONE);
-    coffer__node_u64(map, "differing", all->differing, COFFER_UNIT_NONE);
-    coffer__node_f64(map, "max_abs", all->max_abs, COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(out, "values");
+    coffer_node_add_u64(map, "compared", all->count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "differing", all->differing, COFFER_UNIT_NONE);
+    coffer_node_add_f64(map, "max_abs", all->max_abs, COFFER_UNIT_NONE);
     put_place(map, "max_at", all->max_at, cols, all->max_abs > 0);
-    coffer__node_f64(map, "rmse", coffer__comparison_rmse(all), COFFER_UNIT_NONE);
+    coffer_node_add_f64(map, "rmse", coffer__comparison_rmse(all), COFFER_UNIT_NONE);
     put_place(map, "first", all->first, cols, all->differing > 0);
 }
 
@@ -174,16 +174,16 @@ static void put_both(coffer_node *map, const char *name, uint64_t a, uint64_t b)
 {
     char key[32];
     snprintf(key, sizeof key, "%s_a", name);
-    coffer__node_u64(map, key, a, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, key, a, COFFER_UNIT_NONE);
     snprintf(key, sizeof key, "%s_b", name);
-    coffer__node_u64(map, key, b, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, key, b, COFFER_UNIT_NONE);
 }
 
 static void put_shapes(coffer_node *out, const coffer_pycauset_info *a, const coffer_pycauset_info *b,
                        bool same)
 {
-    coffer_node *map = coffer__node_map(out, "shape");
-    coffer__node_bool(map, "equal", same);
+    coffer_node *map = coffer_node_add_map(out, "shape");
+    coffer_node_add_bool(map, "equal", same);
     put_both(map, "rows", a->rows, b->rows);
     put_both(map, "cols", a->cols, b->cols);
 }
@@ -191,12 +191,12 @@ static void put_shapes(coffer_node *out, const coffer_pycauset_info *a, const co
 static void put_types(coffer_node *out, const coffer_pycauset_info *a, const coffer_pycauset_info *b,
                       bool same)
 {
-    coffer_node *map = coffer__node_map(out, "type");
-    coffer__node_bool(map, "equal", same);
-    coffer__node_text(map, "matrix_type_a", coffer_pycauset_type_name(a->type));
-    coffer__node_text(map, "matrix_type_b", coffer_pycauset_type_name(b->type));
-    coffer__node_text(map, "data_type_a", coffer_pycauset_dtype_name(a->dtype));
-    coffer__node_text(map, "data_type_b", coffer_pycauset_dtype_name(b->dtype));
+    coffer_node *map = coffer_node_add_map(out, "type");
+    coffer_node_add_bool(map, "equal", same);
+    coffer_node_add_text(map, "matrix_type_a", coffer_pycauset_type_name(a->type));
+    coffer_node_add_text(map, "matrix_type_b", coffer_pycauset_type_name(b->type));
+    coffer_node_add_text(map, "data_type_a", coffer_pycauset_dtype_name(a->dtype));
+    coffer_node_add_text(map, "data_type_b", coffer_pycauset_dtype_name(b->dtype));
 }
 
 /* ---- Metadata ---- */
@@ -228,7 +228,7 @@ static void put_metadata(coffer_node *out, const coffer_pycauset *matrix)
             coffer__pycauset_to_node(out, value->key, value);
             continue;
         }
-        coffer_node *cached = coffer__node_map(out, "cached");
+        coffer_node *cached = coffer_node_add_map(out, "cached");
         for (uint32_t j = 0; j < value->count; j++) {
             const coffer_pycauset_value *entry = &value->as.children[j];
             if (coffer__pycauset_is_fresh(entry, root, matrix->view_signature))
@@ -253,9 +253,9 @@ static coffer_status compare_metadata(metadata_pair *out, const coffer_pycauset 
         return status;
     put_metadata(out->a, a);
     put_metadata(out->b, b);
-    status = coffer__node_status(out->a, err);
+    status = coffer_node_status(out->a, err);
     if (!status)
-        status = coffer__node_status(out->b, err);
+        status = coffer_node_status(out->b, err);
     coffer__node_changes changes = { .list = NULL };
     if (!status)
         status = coffer__node_diff(&changes, "", out->a, out->b, err);
@@ -302,26 +302,26 @@ static coffer_status compare_values(matrix_diff *diff, coffer_error *err)
 static coffer_status put_diff(coffer_node *out, const matrix_diff *diff, coffer_error *err)
 {
     const coffer_pycauset_info *a = &diff->values.a->info, *b = &diff->values.b->info;
-    coffer__node_bool(out, "equal",
-                      diff->same_shape && diff->same_type && diff->all.differing == 0 &&
-                          diff->metadata.changes == 0);
+    coffer_node_add_bool(out, "equal",
+                         diff->same_shape && diff->same_type && diff->all.differing == 0 &&
+                             diff->metadata.changes == 0);
     put_shapes(out, a, b, diff->same_shape);
     put_types(out, a, b, diff->same_type);
     if (diff->same_shape)
         put_values(out, &diff->all, diff->values.cols);
     else
-        coffer__node_null(out, "values");
-    coffer__node_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
+        coffer_node_add_null(out, "values");
+    coffer_node_add_u64(out, "metadata_differences", diff->metadata.changes, COFFER_UNIT_NONE);
     coffer__node_changes changes = coffer__node_changes_new(out, diff->opts->max_shown);
     coffer_status status = coffer__node_diff(&changes, "", diff->metadata.a, diff->metadata.b, err);
     if (status)
         return status;
     if (diff->same_shape)
-        status = list_differences(coffer__node_list(out, "differences"), &diff->values, diff->units,
+        status = list_differences(coffer_node_add_list(out, "differences"), &diff->values, diff->units,
                                   diff->opts->max_shown, err);
     else
-        coffer__node_null(out, "differences"); /* not none: nobody looked */
-    return status ? status : coffer__node_status(out, err);
+        coffer_node_add_null(out, "differences"); /* not none: nobody looked */
+    return status ? status : coffer_node_status(out, err);
 }
 
 static coffer_status compare(coffer_node *out, const coffer_pycauset *a, const coffer_pycauset *b,

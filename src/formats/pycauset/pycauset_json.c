@@ -96,8 +96,8 @@ static void bytes_to_node(coffer_node *parent, const char *name, const coffer_py
         char pair[2] = { digits[byte >> 4], digits[byte & 15] };
         coffer__buffer_append(&text, pair, 2);
     }
-    coffer__node_text_len(parent, name, text.failed ? "" : (const char *)text.data,
-                          text.failed ? 0 : text.len);
+    coffer_node_add_text_len(parent, name, text.failed ? "" : (const char *)text.data,
+                             text.failed ? 0 : text.len);
     coffer__buffer_free(&text);
 }
 
@@ -106,32 +106,32 @@ void coffer__pycauset_to_node(coffer_node *parent, const char *name, const coffe
     coffer_node *list;
     switch (coffer_pycauset_value_kind(value)) {
     case COFFER_PYCAUSET_BOOL:
-        coffer__node_bool(parent, name, value->as.boolean);
+        coffer_node_add_bool(parent, name, value->as.boolean);
         break;
     case COFFER_PYCAUSET_I64:
-        coffer__node_i64(parent, name, value->as.i64, COFFER_UNIT_NONE);
+        coffer_node_add_i64(parent, name, value->as.i64, COFFER_UNIT_NONE);
         break;
     case COFFER_PYCAUSET_U64:
-        coffer__node_u64(parent, name, value->as.u64, COFFER_UNIT_NONE);
+        coffer_node_add_u64(parent, name, value->as.u64, COFFER_UNIT_NONE);
         break;
     case COFFER_PYCAUSET_F64:
-        coffer__node_f64(parent, name, value->as.f64, COFFER_UNIT_NONE);
+        coffer_node_add_f64(parent, name, value->as.f64, COFFER_UNIT_NONE);
         break;
     case COFFER_PYCAUSET_STRING:
-        coffer__node_text_len(parent, name, value->as.text, value->count);
+        coffer_node_add_text_len(parent, name, value->as.text, value->count);
         break;
     case COFFER_PYCAUSET_BYTES:
         bytes_to_node(parent, name, value);
         break;
     case COFFER_PYCAUSET_ARRAY:
     case COFFER_PYCAUSET_MAP:
-        list = value->kind == COFFER_PYCAUSET_MAP ? coffer__node_map(parent, name)
-                                                  : coffer__node_list(parent, name);
+        list = value->kind == COFFER_PYCAUSET_MAP ? coffer_node_add_map(parent, name)
+                                                  : coffer_node_add_list(parent, name);
         for (uint32_t i = 0; i < value->count; i++)
             coffer__pycauset_to_node(list, value->as.children[i].key, &value->as.children[i]);
         break;
     default:
-        coffer__node_null(parent, name);
+        coffer_node_add_null(parent, name);
     }
 }
 
@@ -142,5 +142,5 @@ coffer_status coffer_pycauset_value_to_node(coffer_node *out, const coffer_pycau
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "the value is not a map");
     for (uint32_t i = 0; i < map->count; i++)
         coffer__pycauset_to_node(out, map->as.children[i].key, &map->as.children[i]);
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }

@@ -26,9 +26,9 @@ static void list_values(coffer_node *entries, const coffer_pycauset_value *map, 
         if (value->kind == COFFER_PYCAUSET_MAP && value->count > 0) {
             list_values(entries, value, path, glob);
         } else if (matches(glob, text, path->len)) {
-            coffer_node *entry = coffer__node_map(entries, NULL);
-            coffer__node_text_len(entry, "path", text, path->len);
-            coffer__node_text(entry, "kind", kind_names[value->kind]);
+            coffer_node *entry = coffer_node_add_map(entries, NULL);
+            coffer_node_add_text_len(entry, "path", text, path->len);
+            coffer_node_add_text(entry, "kind", kind_names[value->kind]);
             coffer__pycauset_to_node(entry, "value", value);
         }
         path->len = back;
@@ -64,13 +64,13 @@ static coffer_status list_generations(coffer_node *entries, coffer_source *src, 
         return status;
     for (size_t i = 0; i < coffer_pycauset_history_count(history); i++) {
         const coffer_pycauset_generation *facts = coffer_pycauset_history_at(history, i);
-        coffer_node *entry = coffer__node_map(entries, NULL);
-        coffer__node_u64(entry, "generation", facts->generation, COFFER_UNIT_NONE);
-        coffer__node_bool(entry, "committed", facts->committed);
-        coffer__node_bool(entry, "active", facts->active);
-        coffer__node_u64(entry, "offset", facts->offset, COFFER_UNIT_OFFSET);
-        coffer__node_u64(entry, "length", facts->length, COFFER_UNIT_BYTES);
-        coffer__node_text(entry, "date", facts->date);
+        coffer_node *entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_u64(entry, "generation", facts->generation, COFFER_UNIT_NONE);
+        coffer_node_add_bool(entry, "committed", facts->committed);
+        coffer_node_add_bool(entry, "active", facts->active);
+        coffer_node_add_u64(entry, "offset", facts->offset, COFFER_UNIT_OFFSET);
+        coffer_node_add_u64(entry, "length", facts->length, COFFER_UNIT_BYTES);
+        coffer_node_add_text(entry, "date", facts->date);
     }
     coffer_pycauset_history_close(history);
     return COFFER_OK;
@@ -85,9 +85,9 @@ static void list_block_row(coffer_node *entries, const coffer_pycauset_value *ro
         const char *name = coffer_pycauset_value_text(coffer__pycauset_get_key(child, "path"), &len);
         if (!matches(glob, name ? name : "", len))
             continue;
-        coffer_node *entry = coffer__node_map(entries, NULL);
-        coffer__node_u64(entry, "block_row", index, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "block_col", i, COFFER_UNIT_NONE);
+        coffer_node *entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_u64(entry, "block_row", index, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "block_col", i, COFFER_UNIT_NONE);
         coffer__pycauset_to_node(entry, "path", coffer__pycauset_get_key(child, "path"));
         coffer__pycauset_to_node(entry, "payload_uuid", coffer__pycauset_get_key(child, "payload_uuid"));
     }
@@ -124,8 +124,8 @@ coffer_status coffer__pycauset_list(coffer_node *out, coffer_source *src, const 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         if (strcmp(what, lists[i].name) != 0)
             continue;
-        coffer_status status = lists[i].list(coffer__node_list(out, "entries"), src, opts, err);
-        return status ? status : coffer__node_status(out, err);
+        coffer_status status = lists[i].list(coffer_node_add_list(out, "entries"), src, opts, err);
+        return status ? status : coffer_node_status(out, err);
     }
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                         "a matrix lists metadata, generations or blocks, not \"%s\"", what);

@@ -18,9 +18,9 @@ static size_t push_index(comparison *diff, size_t index)
 
 static void note(comparison *diff, const coffer_pycauset_value *before, const coffer_pycauset_value *after)
 {
-    coffer_node *entry = coffer__node_map(diff->changes, NULL);
-    coffer__node_text_len(entry, "path", coffer__buffer_text(&diff->path), diff->path.len);
-    coffer__node_text(entry, "change", !before ? "added" : !after ? "removed" : "changed");
+    coffer_node *entry = coffer_node_add_map(diff->changes, NULL);
+    coffer_node_add_text_len(entry, "path", coffer__buffer_text(&diff->path), diff->path.len);
+    coffer_node_add_text(entry, "change", !before ? "added" : !after ? "removed" : "changed");
     coffer__pycauset_to_node(entry, "old", before);
     coffer__pycauset_to_node(entry, "new", after);
 }
@@ -76,10 +76,10 @@ coffer_status coffer_pycauset_value_diff(coffer_node *out, const coffer_pycauset
                                          const coffer_pycauset_value *after, coffer_error *err)
 {
     static const coffer_pycauset_value nothing = { .kind = COFFER_PYCAUSET_MAP };
-    comparison diff = { coffer__node_list(out, "changes"), COFFER__BUFFER_INIT };
+    comparison diff = { coffer_node_add_list(out, "changes"), COFFER__BUFFER_INIT };
     compare(&diff, before ? before : &nothing, after ? after : &nothing);
     coffer_status status =
-        diff.path.failed ? coffer__fail_no_memory(err, diff.path.len) : coffer__node_status(out, err);
+        diff.path.failed ? coffer__fail_no_memory(err, diff.path.len) : coffer_node_status(out, err);
     coffer__buffer_free(&diff.path);
     return status;
 }

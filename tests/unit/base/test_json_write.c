@@ -182,15 +182,15 @@ static void nodes_are_written_with_their_names(void **state)
     coffer_node *root;
     page p;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer__node_text_len(root, "text", "a\0b", 3);
-    coffer__node_u64(root, "u", 7, COFFER_UNIT_BYTES);
-    coffer__node_i64(root, "i", -7, COFFER_UNIT_NONE);
-    coffer__node_f64(root, "f", 2, COFFER_UNIT_NONE);
-    coffer__node_bool(root, "b", false);
-    coffer__node_null(root, "n");
-    coffer_node *list = coffer__node_list(root, "list");
-    coffer__node_u64(list, NULL, 1, COFFER_UNIT_NONE);
-    coffer__node_u64(coffer__node_map(list, NULL), "x", 2, COFFER_UNIT_NONE);
+    coffer_node_add_text_len(root, "text", "a\0b", 3);
+    coffer_node_add_u64(root, "u", 7, COFFER_UNIT_BYTES);
+    coffer_node_add_i64(root, "i", -7, COFFER_UNIT_NONE);
+    coffer_node_add_f64(root, "f", 2, COFFER_UNIT_NONE);
+    coffer_node_add_bool(root, "b", false);
+    coffer_node_add_null(root, "n");
+    coffer_node *list = coffer_node_add_list(root, "list");
+    coffer_node_add_u64(list, NULL, 1, COFFER_UNIT_NONE);
+    coffer_node_add_u64(coffer_node_add_map(list, NULL), "x", 2, COFFER_UNIT_NONE);
     coffer__json_write_node(&new_page(&p, 0)->writer, root);
     expect(
         &p,
@@ -240,7 +240,7 @@ static void a_full_buffer_stops_a_copy(void **state)
     page p;
     assert_int_equal(coffer__json_parse(&json, "[1,2,[3,{\"k\":4}]]", 17, 0, NULL, NULL), COFFER_OK);
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer__node_text(coffer__node_map(root, "deep"), "text", "words");
+    coffer_node_add_text(coffer_node_add_map(root, "deep"), "text", "words");
     for (size_t max = 0; max < 17; max++) {
         new_page(&p, 0)->buffer.max = max;
         coffer__json_write_value(&p.writer, coffer__json_root(json));

@@ -20,14 +20,14 @@ static coffer_node *sorted(size_t count)
     coffer_node *root = NULL;
     uint32_t random = 1;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer__node_u64(root, "before", 1, COFFER_UNIT_NONE);
-    coffer_node *list = coffer__node_list(root, "list");
+    coffer_node_add_u64(root, "before", 1, COFFER_UNIT_NONE);
+    coffer_node *list = coffer_node_add_list(root, "list");
     for (size_t i = 0; i < count; i++) {
         random = random * 1103515245 + 12345;
-        coffer__node_u64(list, NULL, (random >> 16) % 50 * 10 + i % 10, COFFER_UNIT_NONE);
+        coffer_node_add_u64(list, NULL, (random >> 16) % 50 * 10 + i % 10, COFFER_UNIT_NONE);
     }
-    coffer__node_sort(root, "list", by_tens, NULL);
-    coffer__node_u64(list, NULL, 1000, COFFER_UNIT_NONE);
+    coffer_node_sort(root, "list", by_tens, NULL);
+    coffer_node_add_u64(list, NULL, 1000, COFFER_UNIT_NONE);
     return root;
 }
 
@@ -53,10 +53,10 @@ static void equal_items_stay_in_the_order_they_had(void **state)
     coffer_node *root = NULL;
     (void)state;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer_node *list = coffer__node_list(root, "list");
+    coffer_node *list = coffer_node_add_list(root, "list");
     for (size_t i = 0; i < 6; i++)
-        coffer__node_u64(list, NULL, given[i], COFFER_UNIT_NONE);
-    coffer__node_sort(root, "list", by_tens, NULL);
+        coffer_node_add_u64(list, NULL, given[i], COFFER_UNIT_NONE);
+    coffer_node_sort(root, "list", by_tens, NULL);
     const coffer_node *item = coffer_node_first(list);
     for (size_t i = 0; i < 6; i++, item = coffer_node_next(item))
         assert_int_equal(coffer_node_get_u64(item), wanted[i]);
@@ -67,8 +67,8 @@ static void sorting_a_missing_list_does_nothing(void **state)
 {
     coffer_node *root = sorted(3);
     (void)state;
-    coffer__node_sort(root, "nothing", by_tens, NULL);
-    coffer__node_sort(root, "before", by_tens, NULL);
+    coffer_node_sort(root, "nothing", by_tens, NULL);
+    coffer_node_sort(root, "before", by_tens, NULL);
     assert_int_equal(coffer_node_count(root), 2);
     coffer_node_free(root);
 }

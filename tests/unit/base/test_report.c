@@ -101,7 +101,7 @@ static void a_new_root_is_an_empty_map(void **state)
     assert_int_equal(coffer_node_count(root), 0);
     assert_null(coffer_node_first(root));
     assert_null(coffer_node_next(root));
-    assert_int_equal(coffer__node_status(root, NULL), COFFER_OK);
+    assert_int_equal(coffer_node_status(root, NULL), COFFER_OK);
     coffer_node_free(root);
     coffer_node_free(NULL);
 }
@@ -112,15 +112,15 @@ static void every_kind_reads_back(void **state)
     coffer_node *root;
     size_t len;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer__node_bool(root, "bool", true);
-    coffer__node_u64(root, "u64", UINT64_MAX, COFFER_UNIT_BYTES);
-    coffer__node_i64(root, "i64", -5, COFFER_UNIT_MICROSECONDS);
-    coffer__node_f64(root, "f64", 0.5, COFFER_UNIT_NONE);
-    coffer__node_text(root, "text", "words");
-    coffer__node_text_len(root, "nul", "a\0b", 3);
-    coffer__node_printf(root, "printf", "%s %d", "v", 9);
-    coffer__node_null(root, "null");
-    coffer__node_text(root, "no text", NULL);
+    coffer_node_add_bool(root, "bool", true);
+    coffer_node_add_u64(root, "u64", UINT64_MAX, COFFER_UNIT_BYTES);
+    coffer_node_add_i64(root, "i64", -5, COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_f64(root, "f64", 0.5, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "text", "words");
+    coffer_node_add_text_len(root, "nul", "a\0b", 3);
+    coffer_node_add_printf(root, "printf", "%s %d", "v", 9);
+    coffer_node_add_null(root, "null");
+    coffer_node_add_text(root, "no text", NULL);
     assert_int_equal(coffer_node_count(root), 9);
 
     assert_true(coffer_node_get_bool(coffer_node_find(root, "bool")));
@@ -148,7 +148,7 @@ static void asking_for_another_kind_gives_nothing(void **state)
     coffer_node *root;
     size_t len = 7;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer__node_text(root, "text", "words");
+    coffer_node_add_text(root, "text", "words");
     const coffer_node *text = coffer_node_first(root);
     assert_false(coffer_node_get_bool(text));
     assert_int_equal(coffer_node_get_u64(text), 0);
@@ -167,14 +167,14 @@ static void children_keep_their_order_at_every_level(void **state)
     coffer_node *root;
     char name[16];
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer_node *list = coffer__node_list(root, "entries");
+    coffer_node *list = coffer_node_add_list(root, "entries");
     for (unsigned i = 0; i < 3000; i++) {
-        coffer_node *entry = coffer__node_map(list, NULL);
+        coffer_node *entry = coffer_node_add_map(list, NULL);
         snprintf(name, sizeof name, "seq-%u", i);
-        coffer__node_text(entry, "id", name);
-        coffer__node_u64(entry, "at", i, COFFER_UNIT_OFFSET);
+        coffer_node_add_text(entry, "id", name);
+        coffer_node_add_u64(entry, "at", i, COFFER_UNIT_OFFSET);
     }
-    assert_int_equal(coffer__node_status(root, NULL), COFFER_OK);
+    assert_int_equal(coffer_node_status(root, NULL), COFFER_OK);
     assert_int_equal(coffer_node_get_kind(list), COFFER_NODE_LIST);
     assert_int_equal(coffer_node_count(list), 3000);
     uint64_t i = 0;
@@ -195,8 +195,8 @@ static void names_and_texts_are_copied_however_long(void **state)
     static char text[100000];
     memset(text, 'x', sizeof text - 1);
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer__node_text(root, text, text);
-    coffer__node_text(root, "after", "it");
+    coffer_node_add_text(root, text, text);
+    coffer_node_add_text(root, "after", "it");
     text[0] = 'y';
     const coffer_node *node = coffer_node_first(root);
     assert_int_equal(coffer_node_get_name(node)[0], 'x');
@@ -208,15 +208,15 @@ static void names_and_texts_are_copied_however_long(void **state)
 static void a_missing_parent_takes_anything(void **state)
 {
     (void)state;
-    assert_null(coffer__node_map(NULL, "x"));
-    assert_null(coffer__node_list(NULL, "x"));
-    coffer__node_bool(NULL, "x", true);
-    coffer__node_u64(NULL, "x", 1, COFFER_UNIT_NONE);
-    coffer__node_i64(NULL, "x", 1, COFFER_UNIT_NONE);
-    coffer__node_f64(NULL, "x", 1, COFFER_UNIT_NONE);
-    coffer__node_text(NULL, "x", "x");
-    coffer__node_printf(NULL, "x", "x");
-    coffer__node_null(NULL, "x");
+    assert_null(coffer_node_add_map(NULL, "x"));
+    assert_null(coffer_node_add_list(NULL, "x"));
+    coffer_node_add_bool(NULL, "x", true);
+    coffer_node_add_u64(NULL, "x", 1, COFFER_UNIT_NONE);
+    coffer_node_add_i64(NULL, "x", 1, COFFER_UNIT_NONE);
+    coffer_node_add_f64(NULL, "x", 1, COFFER_UNIT_NONE);
+    coffer_node_add_text(NULL, "x", "x");
+    coffer_node_add_printf(NULL, "x", "x");
+    coffer_node_add_null(NULL, "x");
 }
 
 static void a_failure_sticks_in_the_root(void **state)
@@ -225,13 +225,13 @@ static void a_failure_sticks_in_the_root(void **state)
     coffer_node *root;
     coffer_error err = COFFER_ERROR_INIT;
     assert_int_equal(coffer_node_new(&root, NULL), COFFER_OK);
-    coffer_node *list = coffer__node_list(root, "list");
-    coffer__node_text_len(list, NULL, "", SIZE_MAX - 1); /* more than there can be */
-    assert_int_equal(coffer__node_status(root, &err), COFFER_E_NO_MEMORY);
+    coffer_node *list = coffer_node_add_list(root, "list");
+    coffer_node_add_text_len(list, NULL, "", SIZE_MAX - 1); /* more than there can be */
+    assert_int_equal(coffer_node_status(root, &err), COFFER_E_NO_MEMORY);
     assert_int_equal(err.status, COFFER_E_NO_MEMORY);
-    coffer__node_u64(list, NULL, 1, COFFER_UNIT_NONE);
-    coffer__node_printf(list, NULL, "late");
-    assert_null(coffer__node_map(root, "late"));
+    coffer_node_add_u64(list, NULL, 1, COFFER_UNIT_NONE);
+    coffer_node_add_printf(list, NULL, "late");
+    assert_null(coffer_node_add_map(root, "late"));
     assert_int_equal(coffer_node_count(list), 0);
     assert_int_equal(coffer_node_count(root), 1);
     coffer_node_free(root);

@@ -15,21 +15,21 @@
 static void put_header(coffer_node *out, const coffer_mldf *set)
 {
     const coffer__mldf_header *header = &set->header;
-    coffer__node_u64(out, "version_minor", header->minor, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "flags", header->flags, COFFER_UNIT_FLAGS);
-    coffer__node_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "fields", header->fields, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "page_size", header->page_size, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "field_desc_ptr", header->descriptors, COFFER_UNIT_OFFSET);
-    coffer__node_u64(out, "metadata_ptr", header->metadata, COFFER_UNIT_OFFSET);
-    coffer__node_u64(out, "data_ptr", header->data, COFFER_UNIT_OFFSET);
-    coffer__node_u64(out, "alloc_table_ptr", header->table, COFFER_UNIT_OFFSET);
-    coffer__node_u64(out, "data_crc32", header->data_crc, COFFER_UNIT_FLAGS);
-    coffer__node_u64(out, "table_crc32", header->table_crc, COFFER_UNIT_FLAGS);
-    coffer__node_u64(out, "descriptor_stride", set->schema.stride, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "payloads", set->table_count, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "file_size", set->file_size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "version_minor", header->minor, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "flags", header->flags, COFFER_UNIT_FLAGS);
+    coffer_node_add_u64(out, "samples", header->samples, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "fields", header->fields, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "page_size", header->page_size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "field_desc_ptr", header->descriptors, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(out, "metadata_ptr", header->metadata, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(out, "data_ptr", header->data, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(out, "alloc_table_ptr", header->table, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(out, "data_crc32", header->data_crc, COFFER_UNIT_FLAGS);
+    coffer_node_add_u64(out, "table_crc32", header->table_crc, COFFER_UNIT_FLAGS);
+    coffer_node_add_u64(out, "descriptor_stride", set->schema.stride, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "payloads", set->table_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "file_size", set->file_size, COFFER_UNIT_BYTES);
 }
 
 /* "f32 [2, 3]" */
@@ -40,7 +40,7 @@ static void put_shape(coffer_node *out, const coffer_mldf_field *field)
     for (uint32_t d = 0; d < field->ndim; d++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%" PRIu64, d ? ", " : "", field->dims[d]);
     snprintf(text + len, sizeof text - (size_t)len, "]");
-    coffer__node_text(out, "shape", text);
+    coffer_node_add_text(out, "shape", text);
 }
 
 static void put_fields(coffer_node *out, const coffer__mldf_schema *schema)
@@ -48,11 +48,11 @@ static void put_fields(coffer_node *out, const coffer__mldf_schema *schema)
     for (size_t i = 0; i < schema->count; i++) {
         const coffer_mldf_field *field = &schema->fields[i];
         const char *type = coffer_mldf_type_name(field->type);
-        coffer_node *entry = coffer__node_map(out, field->name);
+        coffer_node *entry = coffer_node_add_map(out, field->name);
         if (type)
-            coffer__node_text(entry, "type", type);
+            coffer_node_add_text(entry, "type", type);
         else
-            coffer__node_u64(entry, "type", field->type, COFFER_UNIT_NONE);
+            coffer_node_add_u64(entry, "type", field->type, COFFER_UNIT_NONE);
         if (field->dtype != COFFER_DTYPE_NONE)
             put_shape(entry, field);
     }
@@ -66,21 +66,21 @@ static coffer_status compare_metadata(bool *same_fields, coffer_node *out,
     if (status)
         return status;
     for (int i = 0; i < 2; i++) {
-        fields[i] = coffer__node_map(root, i == 0 ? "fields_a" : "fields_b");
-        header[i] = coffer__node_map(root, i == 0 ? "header_a" : "header_b");
+        fields[i] = coffer_node_add_map(root, i == 0 ? "fields_a" : "fields_b");
+        header[i] = coffer_node_add_map(root, i == 0 ? "header_a" : "header_b");
         put_fields(fields[i], &comparison->set[i]->schema);
         put_header(header[i], comparison->set[i]);
     }
     coffer__node_changes changes = coffer__node_changes_new(out, comparison->opts->max_shown);
-    status = coffer__node_status(root, err);
+    status = coffer_node_status(root, err);
     if (!status)
         status = coffer__node_diff(&changes, "fields", fields[0], fields[1], err);
     *same_fields = changes.count == 0;
     if (!status)
         status = coffer__node_diff(&changes, "header", header[0], header[1], err);
-    coffer__node_u64(out, "metadata_differences", changes.count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "metadata_differences", changes.count, COFFER_UNIT_NONE);
     coffer_node_free(root);
-    return status ? status : coffer__node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }
 
 /* ---- Fields ---- */
@@ -109,23 +109,23 @@ static coffer_status pair_fields(coffer__mldf_comparison *comparison, coffer_err
 
 static bool put_pairs(coffer_node *out, const coffer__mldf_comparison *comparison)
 {
-    coffer_node *list = coffer__node_list(out, "values");
+    coffer_node *list = coffer_node_add_list(out, "values");
     bool equal = true;
     for (size_t i = 0; i < comparison->pair_count; i++) {
         const coffer__mldf_pair *pair = &comparison->pairs[i];
         const coffer_mldf_field *field = &comparison->set[0]->schema.fields[pair->field[0]];
-        coffer_node *entry = coffer__node_map(list, NULL);
-        coffer__node_text(entry, "field", field->name);
-        coffer__node_u64(entry, "compared", comparison->samples, COFFER_UNIT_NONE);
-        coffer__node_u64(entry, "differing", pair->differing, COFFER_UNIT_NONE);
+        coffer_node *entry = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(entry, "field", field->name);
+        coffer_node_add_u64(entry, "compared", comparison->samples, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "differing", pair->differing, COFFER_UNIT_NONE);
         if (pair->differing > 0)
-            coffer__node_u64(entry, "first_sample", pair->first, COFFER_UNIT_NONE);
+            coffer_node_add_u64(entry, "first_sample", pair->first, COFFER_UNIT_NONE);
         else
-            coffer__node_null(entry, "first_sample");
+            coffer_node_add_null(entry, "first_sample");
         if (pair->largest > 0)
-            coffer__node_f64(entry, "largest", pair->largest, COFFER_UNIT_NONE);
+            coffer_node_add_f64(entry, "largest", pair->largest, COFFER_UNIT_NONE);
         else
-            coffer__node_null(entry, "largest");
+            coffer_node_add_null(entry, "largest");
         equal = equal && pair->differing == 0;
     }
     return equal;
@@ -142,14 +142,14 @@ static coffer_status compare(coffer_node *out, coffer__mldf_comparison *comparis
         status = pair_fields(comparison, err);
     if (status)
         return status;
-    coffer__node_u64(out, "samples_a", a->header.samples, COFFER_UNIT_NONE);
-    coffer__node_u64(out, "samples_b", b->header.samples, COFFER_UNIT_NONE);
-    status = coffer__mldf_compare_values(comparison, coffer__node_list(out, "differences"), err);
+    coffer_node_add_u64(out, "samples_a", a->header.samples, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "samples_b", b->header.samples, COFFER_UNIT_NONE);
+    status = coffer__mldf_compare_values(comparison, coffer_node_add_list(out, "differences"), err);
     if (status)
         return status;
     bool same_values = put_pairs(out, comparison);
     coffer__node_set_bool(equal, same_fields && same_values && a->header.samples == b->header.samples);
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }
 
 coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_source *b,

@@ -162,33 +162,33 @@ static void put_side(coffer_node *entry, const char *name, const two_values *val
     bool text = (field->kind == COFFER_MLDF_ENTRY_TEXT && value->encoding == COFFER_MLDF_ENCODING_UTF8) ||
                 field->type == COFFER_MLDF_JSON;
     if (field->kind == COFFER_MLDF_ENTRY_INT)
-        coffer__node_i64(entry, name, value->i64, COFFER_UNIT_NONE);
+        coffer_node_add_i64(entry, name, value->i64, COFFER_UNIT_NONE);
     else if (field->kind == COFFER_MLDF_ENTRY_FLOAT)
-        coffer__node_f64(entry, name, value->f64, COFFER_UNIT_NONE);
+        coffer_node_add_f64(entry, name, value->f64, COFFER_UNIT_NONE);
     else if (!value->present)
-        coffer__node_null(entry, name);
+        coffer_node_add_null(entry, name);
     else if (text && bytes && size <= SHOWN && coffer__utf8_valid(bytes, size))
-        coffer__node_text_len(entry, name, (const char *)bytes, size);
+        coffer_node_add_text_len(entry, name, (const char *)bytes, size);
     else if (field->kind == COFFER_MLDF_ENTRY_IMAGE)
-        coffer__node_printf(entry, name, "%u×%u×%u, %lu bytes", value->width, value->height, value->channels,
-                            (unsigned long)value->size);
+        coffer_node_add_printf(entry, name, "%u×%u×%u, %lu bytes", value->width, value->height,
+                               value->channels, (unsigned long)value->size);
     else
-        coffer__node_printf(entry, name, "%lu bytes", (unsigned long)(bytes ? size : value->size));
+        coffer_node_add_printf(entry, name, "%lu bytes", (unsigned long)(bytes ? size : value->size));
 }
 
 static void list_difference(coffer_node *listed, const coffer__mldf_comparison *comparison,
                             const coffer__mldf_pair *pair, uint64_t sample, const two_values *values)
 {
     const coffer_mldf_field *field = &comparison->set[0]->schema.fields[pair->field[0]];
-    coffer_node *entry = coffer__node_map(listed, NULL);
-    coffer__node_u64(entry, "sample", sample, COFFER_UNIT_NONE);
-    coffer__node_text(entry, "field", field->name);
+    coffer_node *entry = coffer_node_add_map(listed, NULL);
+    coffer_node_add_u64(entry, "sample", sample, COFFER_UNIT_NONE);
+    coffer_node_add_text(entry, "field", field->name);
     put_side(entry, "a", values, 0, field);
     put_side(entry, "b", values, 1, field);
     if (values->bytes[0] && values->bytes[1])
-        coffer__node_u64(entry, "at", values->at, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "at", values->at, COFFER_UNIT_NONE);
     else
-        coffer__node_null(entry, "at");
+        coffer_node_add_null(entry, "at");
 }
 
 /* ---- A piece of samples ---- */

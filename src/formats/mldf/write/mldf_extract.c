@@ -253,12 +253,12 @@ static coffer_status describe_sizes(coffer_node *out, const coffer_mldf *set, co
     if (status)
         return status;
     after = coffer_source_size(written);
-    coffer__node_u64(out, "size_before", before, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "size_after", after, COFFER_UNIT_BYTES);
-    coffer__node_i64(out, "dropped", (int64_t)before - (int64_t)after, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "samples", set->header.samples, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "size_before", before, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "size_after", after, COFFER_UNIT_BYTES);
+    coffer_node_add_i64(out, "dropped", (int64_t)before - (int64_t)after, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "samples", set->header.samples, COFFER_UNIT_NONE);
     coffer_source_close(written);
-    return coffer__node_status(out, err);
+    return coffer_node_status(out, err);
 }
 
 coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const char *out_path,

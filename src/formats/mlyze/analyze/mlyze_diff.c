@@ -51,34 +51,34 @@ static void put_frames(coffer_node *map, const coffer__mlyze_comparison *cmp,
     const coffer_mlyze *trace = cmp->side[match->named_by].trace;
     size_t depth = 0;
     const coffer_mlyze_frame *frames = NULL;
-    coffer_node *list = coffer__node_list(map, "frames");
+    coffer_node *list = coffer_node_add_list(map, "frames");
     if (match->stack != SIZE_MAX)
         frames = coffer_mlyze_frames(&depth, trace, match->stack);
     if (depth == 0)
-        coffer__node_text(list, NULL, "?");
+        coffer_node_add_text(list, NULL, "?");
     for (size_t i = 0; i < depth; i++) {
         const char *function = coffer_mlyze_function_name(trace, frames[i].func_id);
         const char *file = coffer_mlyze_file_name(trace, frames[i].file_id);
         if (!function || !*function)
             function = "?";
         if (!file || !*file)
-            coffer__node_text(list, NULL, function);
+            coffer_node_add_text(list, NULL, function);
         else if (cmp->opts.lines)
-            coffer__node_printf(list, NULL, "%s (%s:%" PRIu64 ")", function, file, frames[i].line);
+            coffer_node_add_printf(list, NULL, "%s (%s:%" PRIu64 ")", function, file, frames[i].line);
         else
-            coffer__node_printf(list, NULL, "%s (%s)", function, file);
+            coffer_node_add_printf(list, NULL, "%s (%s)", function, file);
     }
 }
 
 static void put_match(coffer_node *list, const coffer__mlyze_comparison *cmp,
                       const coffer__mlyze_match *match)
 {
-    coffer_node *map = coffer__node_map(list, NULL);
-    coffer__node_i64(map, "change_bytes", change_of(match), COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "bytes_a", match->bytes[0], COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "bytes_b", match->bytes[1], COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "allocs_a", match->allocs[0], COFFER_UNIT_NONE);
-    coffer__node_u64(map, "allocs_b", match->allocs[1], COFFER_UNIT_NONE);
+    coffer_node *map = coffer_node_add_map(list, NULL);
+    coffer_node_add_i64(map, "change_bytes", change_of(match), COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "bytes_a", match->bytes[0], COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "bytes_b", match->bytes[1], COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "allocs_a", match->allocs[0], COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "allocs_b", match->allocs[1], COFFER_UNIT_NONE);
     put_frames(map, cmp, match);
 }
 
@@ -92,12 +92,12 @@ static bool put_lists(coffer_node *out, const coffer__mlyze_comparison *cmp, cof
                       size_t count)
 {
     static const char *const names[KINDS] = { "grew", "shrank", "new", "gone" };
-    coffer_node *lists[KINDS], *counts = coffer__node_map(out, "stacks");
+    coffer_node *lists[KINDS], *counts = coffer_node_add_map(out, "stacks");
     uint64_t totals[KINDS] = { 0 }, same = 0;
     if (count > 1)
         qsort(matches, count, sizeof *matches, by_change);
     for (int kind = 0; kind < KINDS; kind++)
-        lists[kind] = coffer__node_list(out, names[kind]);
+        lists[kind] = coffer_node_add_list(out, names[kind]);
     for (size_t i = 0; i < count; i++) {
         int kind = kind_of(&matches[i]);
         if (is_same(&matches[i]))
@@ -106,8 +106,8 @@ static bool put_lists(coffer_node *out, const coffer__mlyze_comparison *cmp, cof
             put_match(lists[kind], cmp, &matches[i]);
     }
     for (int kind = 0; kind < KINDS; kind++)
-        coffer__node_u64(counts, names[kind], totals[kind], COFFER_UNIT_NONE);
-    coffer__node_u64(counts, "same", same, COFFER_UNIT_NONE);
+        coffer_node_add_u64(counts, names[kind], totals[kind], COFFER_UNIT_NONE);
+    coffer_node_add_u64(counts, "same", same, COFFER_UNIT_NONE);
     return same == count;
 }
 
@@ -143,15 +143,15 @@ static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, con
 /* Returns whether they are equal, except for the duration. */
 static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
 {
-    coffer_node *list = coffer__node_list(out, "totals");
+    coffer_node *list = coffer_node_add_list(out, "totals");
     bool equal = true;
     for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
         uint64_t a = total_of(cmp, 0, &totals[i]), b = total_of(cmp, 1, &totals[i]);
-        coffer_node *map = coffer__node_map(list, NULL);
-        coffer__node_text(map, "name", totals[i].name);
-        coffer__node_u64(map, "a", a, totals[i].unit);
-        coffer__node_u64(map, "b", b, totals[i].unit);
-        coffer__node_i64(map, "change", (int64_t)(b - a), totals[i].unit);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "name", totals[i].name);
+        coffer_node_add_u64(map, "a", a, totals[i].unit);
+        coffer_node_add_u64(map, "b", b, totals[i].unit);
+        coffer_node_add_i64(map, "change", (int64_t)(b - a), totals[i].unit);
         equal &= a == b || totals[i].unit == COFFER_UNIT_MICROSECONDS;
     }
     return equal;
@@ -181,8 +181,8 @@ static void put_result(coffer_node *out, const coffer__mlyze_comparison *cmp, co
     static const char *const measures[] = { "peak", "live", "total", "temporary" };
     for (size_t i = 0; i < count; i++)
         change += (uint64_t)change_of(&matches[i]);
-    coffer__node_text(out, "measure", measures[cmp->opts.measure]);
-    coffer__node_i64(out, "grew_bytes", (int64_t)change, COFFER_UNIT_BYTES);
+    coffer_node_add_text(out, "measure", measures[cmp->opts.measure]);
+    coffer_node_add_i64(out, "grew_bytes", (int64_t)change, COFFER_UNIT_BYTES);
     bool same = put_totals(out, cmp);
     same &= put_lists(out, cmp, matches, count);
     coffer__node_set_bool(equal, same);
@@ -211,7 +211,7 @@ coffer_status coffer_mlyze_diff(coffer_node *out, const coffer_mlyze *a, const c
     if (!cmp.opts.no_markers)
         status = coffer__mlyze_put_phases(out, &cmp, err);
     if (!status)
-        status = coffer__node_status(out, err);
+        status = coffer_node_status(out, err);
 out:
     coffer__free(matches);
     coffer__mlyze_free_names(&cmp);

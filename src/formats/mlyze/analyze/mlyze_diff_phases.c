@@ -96,19 +96,19 @@ static coffer_mlyze_phase join_phases(const coffer__mlyze_comparison *cmp, unsig
 static void put_phase(coffer_node *list, const coffer__mlyze_comparison *cmp,
                       const coffer_mlyze_phase phase[2])
 {
-    coffer_node *map = coffer__node_map(list, NULL);
+    coffer_node *map = coffer_node_add_map(list, NULL);
     const char *name = coffer_mlyze_function_name(cmp->side[0].trace, phase[0].id);
-    coffer__node_text(map, "phase", phase[0].id == UINT64_MAX ? "" : name ? name : "?");
-    coffer__node_u64(map, "peak_a", phase[0].peak_bytes, COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "peak_b", phase[1].peak_bytes, COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "allocated_a", phase[0].allocated_bytes, COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "allocated_b", phase[1].allocated_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_text(map, "phase", phase[0].id == UINT64_MAX ? "" : name ? name : "?");
+    coffer_node_add_u64(map, "peak_a", phase[0].peak_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "peak_b", phase[1].peak_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "allocated_a", phase[0].allocated_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "allocated_b", phase[1].allocated_bytes, COFFER_UNIT_BYTES);
     for (unsigned side = 0; side < 2; side++)
-        coffer__node_i64(map, side ? "live_change_b" : "live_change_a",
-                         (int64_t)(phase[side].live_bytes_at_end - phase[side].live_bytes_at_begin),
-                         COFFER_UNIT_BYTES);
-    coffer__node_u64(map, "duration_a", phase[0].duration_us, COFFER_UNIT_MICROSECONDS);
-    coffer__node_u64(map, "duration_b", phase[1].duration_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_i64(map, side ? "live_change_b" : "live_change_a",
+                            (int64_t)(phase[side].live_bytes_at_end - phase[side].live_bytes_at_begin),
+                            COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "duration_a", phase[0].duration_us, COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_u64(map, "duration_b", phase[1].duration_us, COFFER_UNIT_MICROSECONDS);
 }
 
 coffer_status coffer__mlyze_put_phases(coffer_node *out, const coffer__mlyze_comparison *cmp,
@@ -119,7 +119,7 @@ coffer_status coffer__mlyze_put_phases(coffer_node *out, const coffer__mlyze_com
         return COFFER_OK;
     coffer_status status = pair_phases(&found, cmp, err);
     if (!status && found.count > 1) {
-        coffer_node *list = coffer__node_list(out, "phases");
+        coffer_node *list = coffer_node_add_list(out, "phases");
         for (size_t i = 0; i < found.count; i++) {
             coffer_mlyze_phase phase[2];
             for (unsigned side = 0; side < 2; side++)

@@ -41,12 +41,12 @@ static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const
         status = file_size(&size, written, err);
     if (status)
         return status;
-    coffer__node_u64(out, "size_before", coffer_source_size(trace->source), COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "size_after", size, COFFER_UNIT_BYTES);
-    coffer__node_u64(out, "events", events, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "size_before", coffer_source_size(trace->source), COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "size_after", size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "events", events, COFFER_UNIT_NONE);
     if (size > 0 && events > 0)
-        coffer__node_f64(out, "bytes_per_event", (double)size / (double)events, COFFER_UNIT_NONE);
-    return coffer__node_status(out, err);
+        coffer_node_add_f64(out, "bytes_per_event", (double)size / (double)events, COFFER_UNIT_NONE);
+    return coffer_node_status(out, err);
 }
 
 coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const char *out_path,
