@@ -26,7 +26,7 @@ static int run_row(cli_args *args, const cli_format_verb *row, coffer_source *sr
     int status = cli_bind(args, row);
     const char *path = cli_operand(args, 0), *output = status ? NULL : cli_value(args, "output");
     if (output && cli_same_file(output, path))
-        return cli_usage(args, "%s is read for it and cannot be the output too", path);
+        return cli_usage(args, "input and output are the same file: %s", path);
     return status ? status : row->run(args, src);
 }
 
@@ -47,9 +47,9 @@ static int run_by_format(cli_args *args)
     if (row)
         status = run_row(args, row, coffer_file_source(file));
     else
-        status = cli_usage(args, "%s is a %s file, and there is no '%s' for those; it works with %s%s", path,
+        status = cli_usage(args, "%s is a %s file; 'coffer %s' works with %s files%s", path,
                            coffer_file_kind(file), args->verb->name, kinds_of(known, args->verb),
-                           cli_file_can_be_converted(file) ? "; 'coffer convert' can make one of it" : "");
+                           cli_file_can_be_converted(file) ? ": convert it first with 'coffer convert'" : "");
     coffer_file_close(file);
     return status;
 }
@@ -66,7 +66,7 @@ static int run_by_output(cli_args *args)
             row = cli_find_format_verb(args->verb->name, coffer_format_name(format));
     }
     if (!row)
-        return cli_usage(args, "the last name says what to make, and '%s' does not; it can be %s", path,
+        return cli_usage(args, "cannot tell the output format from '%s'; known: %s", path,
                          kinds_of(known, args->verb));
     return run_row(args, row, NULL);
 }

@@ -160,7 +160,7 @@ static int plan(split_job *job)
     if (!cli_number(&every, job->args, "every", 0, 1, UINT64_MAX))
         return CLI_USAGE;
     if (!shares == !every)
-        return cli_usage(job->args, "say how: --parts train=0.9,val=0.1 or --every 10000");
+        return cli_usage(job->args, "requires --parts train=0.9,val=0.1 or --every 10000");
     if (job->samples == 0)
         return cli_usage(job->args, "%s has no samples to divide", cli_operand(job->args, 0));
     return shares ? plan_shares(job, shares) : plan_every(job, every);

@@ -86,7 +86,7 @@ static int run(const cli_args *args)
     if (cli_has(args, "list"))
         return cli_convert_list(args);
     if (!in || !out)
-        return cli_usage(args, "wants two files: what to convert, and what to make of it");
+        return cli_usage(args, "requires two files: the input and the output");
     if (strcmp(out, "-") == 0 && !to)
         return cli_usage(args, "standard output has no extension: --to says what to write");
     if (strcmp(out, "-") == 0 && term_is_terminal(stdout) && !coffer_convert_is_text(to))

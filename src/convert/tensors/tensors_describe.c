@@ -59,10 +59,10 @@ static void add_types(coffer_node *list, const coffer_tensors *set)
             found++;
         if (found == MAX_TYPES)
             found = MAX_TYPES - 1;
-        else if (found == count)
-            types[count++] = (type_total){
-                .name = count == MAX_TYPES - 1 ? "others" : coffer_tensor_dtype_name(tensor),
-            };
+        else if (found == count) {
+            const char *name = count == MAX_TYPES - 1 ? "others" : coffer_tensor_dtype_name(tensor);
+            types[count++] = (type_total){ .name = name };
+        }
         types[found].tensors++;
         types[found].parameters += tensor->elements;
         types[found].size += tensor->size;
