@@ -77,8 +77,9 @@ static int run(const cli_args *args, coffer_source *src)
         return result;
     job.sources = coffer__calloc(job.count, sizeof *job.sources);
     job.sets = coffer__calloc(job.count, sizeof *job.sets);
-    result = job.sources && job.sets ? open_inputs(&job) : cli_usage(args, "out of memory");
-    if (!result)
+    bool allocated = job.sources && job.sets;
+    result = allocated ? open_inputs(&job) : cli_usage(args, "out of memory");
+    if (!result && allocated)
         result = concat(&job);
     for (size_t i = 0; i < job.count; i++) {
         if (job.sets)

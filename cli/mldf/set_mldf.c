@@ -92,7 +92,8 @@ static int compare(const void *a, const void *b)
 
 static int sort_changes(set_job *job)
 {
-    qsort(job->changes, job->count, sizeof *job->changes, compare);
+    if (job->count > 1)
+        qsort(job->changes, job->count, sizeof *job->changes, compare);
     for (size_t i = 1; i < job->count; i++)
         if (compare(&job->changes[i - 1], &job->changes[i]) == 0)
             return cli_usage(job->args, "%" PRIu64 ".%s is set twice", job->changes[i].sample,

@@ -115,8 +115,9 @@ static int read_options(sheet_job *job)
     }
     if (job->count > samples)
         job->count = samples;
-    if (job->columns > tile_count(job))
-        job->columns = tile_count(job);
+    uint64_t tiles = tile_count(job);
+    if (tiles > 0 && job->columns > tiles)
+        job->columns = tiles;
     return CLI_OK;
 }
 

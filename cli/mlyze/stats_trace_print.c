@@ -75,12 +75,13 @@ static void print_bar(char out[3 * BAR_COLUMNS + 1], uint64_t part, uint64_t mos
 {
     static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     unsigned length = most ? (unsigned)((double)part / (double)most * columns * 8 + 0.5) : 0;
-    *out = '\0';
+    static const char full[] = "█";
     if (part && !length)
         length = 1;
-    for (unsigned i = 0; i < length / 8; i++)
-        strcat(out, "█");
-    strcat(out, eighths[length % 8]);
+    for (unsigned i = 0; i < length / 8; i++, out += sizeof full - 1)
+        memcpy(out, full, sizeof full - 1);
+    size_t rest = strlen(eighths[length % 8]);
+    memcpy(out, eighths[length % 8], rest + 1);
 }
 
 /* The width of a terminal that is left next to the numbers. */

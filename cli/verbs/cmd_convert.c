@@ -62,9 +62,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     const coffer_format *format;
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
     bool about_arguments = status == COFFER_E_INVALID_ARGUMENT;
-    if (err.system_error || (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
-        hint = NULL;
-    else if (status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED)
+    bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
+    if (err.system_error || about_key || (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
         hint = NULL;
     else if (status == COFFER_E_INVALID_ARGUMENT)
         hint = "'coffer convert --list KIND' shows the conversions of a kind and their options";

@@ -12,6 +12,10 @@
 #undef coffer__fail
 #undef coffer__fail_no_memory
 #undef coffer__fail_errno
+#undef coffer__fail_output
+#undef coffer__fail_other
+#undef coffer__fail_input
+#undef coffer__fail_prefix
 
 static const char ellipsis[] = "\xe2\x80\xa6";
 

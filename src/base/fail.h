@@ -54,6 +54,26 @@ static inline coffer_status coffer__never_ok(coffer_status status)
         __builtin_unreachable();
     return status;
 }
+/* And that the calls which change an error return the status they got. */
+static inline coffer_status coffer__known_output(coffer_error *err, coffer_status status)
+{
+    (void)coffer__fail_output(err, status);
+    return status;
+}
+static inline coffer_status coffer__known_other(coffer_error *err, coffer_status status, const char *name)
+{
+    (void)coffer__fail_other(err, status, name);
+    return status;
+}
+static inline coffer_status coffer__known_input(coffer_error *err, coffer_status status, const char *name)
+{
+    (void)coffer__fail_input(err, status, name);
+    return status;
+}
+#define coffer__fail_output(err, status) coffer__known_output(err, status)
+#define coffer__fail_other(err, status, name) coffer__known_other(err, status, name)
+#define coffer__fail_input(err, status, name) coffer__known_input(err, status, name)
+#define coffer__fail_prefix(err, status, ...) ((void)coffer__fail_prefix(err, status, __VA_ARGS__), (status))
 #define coffer__fail(...) coffer__never_ok(coffer__fail(__VA_ARGS__))
 #define coffer__fail_no_memory(...) coffer__never_ok(coffer__fail_no_memory(__VA_ARGS__))
 #define coffer__fail_errno(...) coffer__never_ok(coffer__fail_errno(__VA_ARGS__))

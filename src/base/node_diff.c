@@ -160,9 +160,9 @@ static coffer_status compare_maps(comparison *diff, const coffer_node *a, const 
         status = sort_members(&in_b, b, err);
     for (size_t i = 0, k = 0; !status && (i < a_count || k < b_count);) {
         int order = i == a_count ? 1 : k == b_count ? -1 : by_name(&in_a[i], &in_b[k]);
+        size_t before = push_name(&diff->path, order <= 0 ? in_a[i]->name : in_b[k]->name);
         const coffer_node *left = order <= 0 ? in_a[i++] : NULL;
         const coffer_node *right = order >= 0 ? in_b[k++] : NULL;
-        size_t before = push_name(&diff->path, left ? left->name : right->name);
         status = compare(diff, left, right, err);
         diff->path.len = before;
     }

@@ -82,11 +82,11 @@ static inline void coffer__init_struct(void *out, uint32_t out_size, const void 
 }
 
 /* Defines void TYPE_init(TYPE *, uint32_t struct_size), for callers that cannot use the _INIT macro. */
-#define COFFER__INIT_FUNCTION(type, init_macro)                            \
-    void type##_init(type *out, uint32_t struct_size)                      \
-    {                                                                      \
-        static const type defaults = init_macro;                           \
-        coffer__init_struct(out, struct_size, &defaults, sizeof defaults); \
+#define COFFER__INIT_FUNCTION(type, init_macro)                                                \
+    void type##_init(type *out, uint32_t struct_size) /* NOLINT(bugprone-macro-parentheses) */ \
+    {                                                                                          \
+        static const type defaults = init_macro;                                               \
+        coffer__init_struct(out, struct_size, &defaults, sizeof defaults);                     \
     }
 
 #endif

@@ -236,7 +236,7 @@ static coffer_status follow_links(char **out, const char *path, coffer_error *er
 
 coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err)
 {
-    char *resolved;
+    char *resolved = NULL;
     coffer_status status = follow_links(&resolved, path, err);
     if (status)
         return status;

@@ -143,7 +143,7 @@ static coffer_status open_regular(coffer_source **out, bool *settled, int fd, co
         status = coffer__fail_errno(err, "cannot examine", errno);
     else
         status = over_descriptor(&src, fd, (uint64_t)facts.file.st_size, name, opts->access, journal, err);
-    if (status) {
+    if (!src) {
         coffer__free(facts.path);
         coffer__journal_free(journal);
         return status;

@@ -122,7 +122,7 @@ static coffer_status load_tensors(coffer_mcf *model, coffer_error *err)
                                      .size = entry.size };
         if (entry.dims && !coffer__mcf_elements(&tensor.elements, entry.rank, entry.dims))
             tensor.elements = 0;
-        if (tensor.name_len > 0)
+        if (entry.name && tensor.name_len > 0)
             memcpy(name, entry.name, tensor.name_len);
         name[tensor.name_len] = 0;
         name += tensor.name_len + 1;

@@ -208,9 +208,11 @@ static coffer_status put_planes(coffer_pycauset_writer *writer, const uint8_t *p
 static coffer_status put_numbers(coffer_pycauset_writer *writer, const uint8_t *elements, size_t bytes,
                                  coffer_error *err)
 {
+    if (!COFFER__BIG_ENDIAN)
+        return coffer__pycauset_output_put(&writer->output, elements, bytes, err);
     coffer_dtype dtype = writer->info.dtype;
     size_t number = coffer_dtype_size(dtype) / (coffer_dtype_is_complex(dtype) ? 2 : 1);
-    if (!COFFER__BIG_ENDIAN || number < 2)
+    if (number < 2)
         return coffer__pycauset_output_put(&writer->output, elements, bytes, err);
     uint8_t swapped[PIECE];
     coffer_status status = COFFER_OK;

@@ -126,11 +126,13 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
                             descriptor->dictionary_offset, set->header.data, set->header.table);
     bytes = coffer__malloc(descriptor->dictionary_size);
     dictionary = coffer__calloc(1, sizeof *dictionary);
-    if (!bytes || !dictionary)
-        status = coffer__fail_no_memory(err, descriptor->dictionary_size);
-    else
-        status = coffer_source_read_at(bytes, set->source, descriptor->dictionary_offset,
-                                       descriptor->dictionary_size, err);
+    if (!bytes || !dictionary) {
+        coffer__free(bytes);
+        coffer__free(dictionary);
+        return coffer__fail_no_memory(err, descriptor->dictionary_size);
+    }
+    status = coffer_source_read_at(bytes, set->source, descriptor->dictionary_offset,
+                                   descriptor->dictionary_size, err);
     if (!status)
         dictionary->ready = ZSTD_createDDict(bytes, descriptor->dictionary_size);
     if (!status && !dictionary->ready)
