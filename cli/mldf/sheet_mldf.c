@@ -116,7 +116,9 @@ static int read_options(sheet_job *job)
     if (job->count > samples)
         job->count = samples;
     uint64_t tiles = tile_count(job);
-    if (tiles > 0 && job->columns > tiles)
+    if (tiles == 0)
+        return cli_usage(job->args, "%s has nothing to show", job->path);
+    if (job->columns > tiles)
         job->columns = tiles;
     return CLI_OK;
 }

@@ -221,10 +221,12 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
 coffer_status coffer__source_open_other(coffer_source **out, const char *path, const coffer_source_opts *opts,
                                         coffer_error *err)
 {
-    coffer_status status = coffer_source_open(out, path, opts, err);
-    if (status)
+    coffer_source *src = NULL;
+    coffer_status status = coffer_source_open(&src, path, opts, err);
+    if (!src)
         return coffer__fail_other(err, status, path);
-    (*out)->other = true;
+    src->other = true;
+    *out = src;
     return COFFER_OK;
 }
 
