@@ -239,6 +239,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     sample_reader reader = SAMPLE_READER_INIT(set, key->at != NULL);
     sheet_job job = { .args = args,
                       .set = set,
+                      .columns = 1,
                       .reader = &reader,
                       .path = cli_operand(args, 0),
                       .output = cli_value(args, "output") };
