@@ -205,7 +205,7 @@ coffer_status coffer_file_check(coffer_report *out, const coffer_file *file, con
         return coffer_format_check(out, file->format, file->src, &options, err);
     if (file->set)
         return coffer_tensors_check(out, file->set, &options, err);
-    status = file->outside->check(file->src, &options, &found);
+    status = file->outside->check(out, file->src, &options, &found);
     if (status)
         status = coffer__report_take(out, COFFER_ERROR, &found, err);
     return status ? status : coffer__report_status(out, err);

@@ -6,6 +6,7 @@
 #include "base/glob.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/outside_profiles.h"
 #include "outside/arrays/hdf5.h"
 #include "outside/arrays/mtx.h"
@@ -40,8 +41,10 @@ static coffer_status describe_mtx(coffer_node *out, coffer_source *src, const co
     return coffer_node_status(out, err);
 }
 
-static coffer_status check_mtx(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+static coffer_status check_mtx(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                               coffer_error *err)
 {
+    (void)out;
     enum { ENTRIES_A_STEP = 1 << 16 };
     const coffer_limits limits = coffer__limits(opts->limits);
     coffer__mtx mtx;
@@ -176,6 +179,7 @@ static coffer_status list_hdf5(coffer_node *out, coffer_source *src, const coffe
 }
 
 typedef struct hdf5_check {
+    coffer_report *report;
     const coffer_check_opts *opts;
     coffer_limits limits;
     uint64_t done, total; /* datasets */
@@ -188,9 +192,15 @@ static coffer_status read_dataset(void *context, hdf5_file *file, const char *na
     enum { PIECE_BYTES = 1 << 22 };
     hdf5_check *check = context;
     coffer_status status = step(check->opts->progress, check->done++, check->total, err);
-    if (status || !check->opts->full || !dataset->has_values || dataset->is_elsewhere ||
-        dataset->dimensions < 1 || dataset->dimensions > 2)
+    if (status || !check->opts->full || !dataset->has_values)
         return status;
+    if (dataset->is_elsewhere || dataset->dimensions < 1 || dataset->dimensions > 2) {
+        coffer__report_add(check->report, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "%s: values not read: %s", name,
+                           dataset->is_elsewhere ? "they are in another file"
+                                                 : "only one and two dimensions are supported");
+        return COFFER_OK;
+    }
     coffer_dtype dtype = dataset->is_wide ? COFFER_DTYPE_F64 : dataset->dtype;
     uint64_t rows = dataset->size[0], cols = dataset->size[1], size = coffer_dtype_size(dtype);
     if (dtype == COFFER_DTYPE_NONE || size == 0 || rows == 0 || cols == 0)
@@ -212,10 +222,11 @@ static coffer_status read_dataset(void *context, hdf5_file *file, const char *na
     return status;
 }
 
-static coffer_status check_hdf5(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+static coffer_status check_hdf5(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                coffer_error *err)
 {
     hdf5_file file;
-    hdf5_check check = { .opts = opts, .limits = coffer__limits(opts->limits) };
+    hdf5_check check = { .report = out, .opts = opts, .limits = coffer__limits(opts->limits) };
     coffer_status status = open_hdf5(&file, src, err);
     if (status)
         return status;

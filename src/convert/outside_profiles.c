@@ -114,8 +114,10 @@ coffer_status coffer__massif_describe(coffer_node *out, coffer_source *src, cons
     return status ? status : coffer_node_status(out, err);
 }
 
-coffer_status coffer__massif_check(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+coffer_status coffer__massif_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                   coffer_error *err)
 {
+    (void)out;
     massif_pass pass = { 0 };
     return read_massif(NULL, &pass, src, opts->limits, opts->progress, err);
 }
@@ -229,8 +231,10 @@ static coffer_status check_point(const dhat_file *file, const coffer__json_value
     return COFFER_OK;
 }
 
-coffer_status coffer__dhat_check(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+coffer_status coffer__dhat_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                 coffer_error *err)
 {
+    (void)out;
     dhat_file file;
     size_t number = 0;
     coffer_status status = open_dhat(&file, src, opts->limits, err);
@@ -391,8 +395,10 @@ coffer_status coffer__heaptrack_describe(coffer_node *out, coffer_source *src, c
     return status ? status : coffer_node_status(out, err);
 }
 
-coffer_status coffer__heaptrack_check(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+coffer_status coffer__heaptrack_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                      coffer_error *err)
 {
+    (void)out;
     heaptrack_counts counts = { .command = COFFER__BUFFER_INIT };
     coffer_status status = read_heaptrack(&counts, src, opts->limits, opts->progress, err);
     coffer__buffer_free(&counts.command);
@@ -453,8 +459,10 @@ coffer_status coffer__pprof_describe(coffer_node *out, coffer_source *src, const
     return coffer_node_status(out, err);
 }
 
-coffer_status coffer__pprof_check(coffer_source *src, const coffer_check_opts *opts, coffer_error *err)
+coffer_status coffer__pprof_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                  coffer_error *err)
 {
+    (void)out;
     pprof_file file;
     coffer_status status = open_pprof(&file, src, opts->limits, err);
     if (!status)
