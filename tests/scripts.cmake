@@ -12,6 +12,14 @@ foreach(script IN LISTS cli_tests)
     set_tests_properties(cli.${name} PROPERTIES TIMEOUT 120)
 endforeach()
 
+# tests/defects/ID.sh, in the same form: one for each defect of version 0.1, named after its line in the list.
+file(GLOB defect_tests CONFIGURE_DEPENDS defects/*.sh)
+foreach(script IN LISTS defect_tests)
+    get_filename_component(name ${script} NAME_WE)
+    add_test(NAME defect.${name} COMMAND ${scripts}/run-cli-test ${PROJECT_BINARY_DIR} ${script})
+    set_tests_properties(defect.${name} PROPERTIES TIMEOUT 120)
+endforeach()
+
 # Tests of code that runs on several threads: these run under the thread sanitizer.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS threaded.txt)
 file(STRINGS threaded.txt threaded)
