@@ -154,7 +154,7 @@ COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a,
 
 typedef struct coffer_mcf_pack_opts {
     uint32_t struct_size;
-    coffer_dtype cast; /* F16 or BF16: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
+    coffer_dtype cast; /* F16, BF16, F32: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude; /* globs on tensor names */
     size_t include_count, exclude_count;
     uint32_t align; /* as in coffer_mcf_writer_opts */
@@ -164,12 +164,13 @@ typedef struct coffer_mcf_pack_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
 } coffer_mcf_pack_opts;
 
 #define COFFER_MCF_PACK_OPTS_INIT                                                                           \
     {                                                                                                       \
         sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL                                                                                      \
+            NULL, NULL, NULL                                                                                \
     }
 
 COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);

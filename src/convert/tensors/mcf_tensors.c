@@ -177,7 +177,7 @@ static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)
     coffer_node_add_text(out, "arch", coffer_mcf_arch_name(info->arch));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         coffer_node_add_u64(out, numbers[i].name, numbers[i].value, COFFER_UNIT_NONE);
-    coffer_node_add_text(out, "rope", coffer_mcf_rope_name(info->rope_type));
+    coffer_node_add_text(out, "rope_type", coffer_mcf_rope_name(info->rope_type));
     coffer_node_add_f64(out, "rope_freq_base", (double)info->rope_freq_base, COFFER_UNIT_NONE);
     coffer_node_add_f64(out, "rope_scale", (double)info->rope_scale, COFFER_UNIT_NONE);
     for (size_t i = 0; i < info->kv_count; i++)

@@ -18,6 +18,8 @@
 #include "outside/text/number.h"
 
 #define COFFER__GGUF_MAX_RANK 4
+/* Bytes of a tensor name that ggml loads. */
+#define COFFER__GGUF_MAX_NAME 63
 /* Arrays may hold arrays, up to here. */
 #define COFFER__GGUF_MAX_DEPTH 8
 #define COFFER__GGUF_ALIGNMENT 32
