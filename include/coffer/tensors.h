@@ -80,6 +80,14 @@ COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *se
 COFFER_API_STATUS coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
                                        const coffer_check_opts *opts, coffer_error *err);
 
+/* Saves the complete tensors of a damaged safetensors or GGUF file to out_path, which appears complete or not
+ * at all. Of a folder or an index, the tensors of all shards go into one safetensors file. `out` gets an
+ * error for each lost tensor; the new file lists them too, and coffer_tensors_check reports them. opts : NULL
+ * for defaults; keep_tail, to_generation, copy and key are not used. COFFER_E_UNSUPPORTED for other kinds of
+ * files; an error when no tensor is complete. */
+COFFER_API_STATUS coffer_tensors_repair(coffer_report *out, const char *path, const char *out_path,
+                                        const coffer_repair_opts *opts, coffer_error *err);
+
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
                                       size_t len, coffer_error *err);

@@ -121,9 +121,9 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
-                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
-                                        coffer_error *err)
+static coffer_status open_set(coffer_tensors **out, const coffer__tensors_reader *reader, coffer_source *src,
+                              bool owned, coffer__tensors_salvage *salvage,
+                              const coffer_tensors_open_opts *opts, coffer_error *err)
 {
     coffer_tensors *set = coffer__calloc(1, sizeof *set);
     if (!set)
@@ -131,6 +131,7 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->reader = reader;
     set->limits = coffer__limits(opts->limits);
     set->access = opts->access;
+    set->salvage = salvage;
     coffer_status status = reader->open(set, src, err);
     if (!status)
         status = sort(set, err);
@@ -142,6 +143,20 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->opened = owned ? src : NULL;
     *out = set;
     return COFFER_OK;
+}
+
+coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
+                                        coffer_error *err)
+{
+    return open_set(out, reader, src, owned, NULL, opts, err);
+}
+
+coffer_status coffer__tensors_open_damaged(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                           coffer_source *src, coffer__tensors_salvage *salvage,
+                                           const coffer_tensors_open_opts *opts, coffer_error *err)
+{
+    return open_set(out, reader, src, false, salvage, opts, err);
 }
 
 void coffer_tensors_close(coffer_tensors *set)

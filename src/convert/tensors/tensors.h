@@ -50,7 +50,19 @@ struct coffer_tensors {
     size_t part_count, part_capacity;
     coffer__tensors_entry *entries; /* sorted by name once the set is open */
     size_t count, capacity;
+    struct coffer__tensors_salvage *salvage; /* of a damaged file that is repaired; else NULL */
 };
+
+/* The losses of a damaged file: tensors that are not complete are left out of the set. */
+typedef struct coffer__tensors_salvage {
+    coffer_report *report;
+    char **names; /* of lost tensors */
+    size_t count, capacity;
+} coffer__tensors_salvage;
+
+/* For readers: a part of the file cannot be used. name : of the tensor, or NULL. context : the set. */
+coffer_status coffer__tensors_lose(void *context, const char *name, const coffer_error *why,
+                                   coffer_error *err);
 
 /* ---- For readers, while they open ---- */
 
@@ -79,6 +91,24 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
                                         coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
                                         coffer_error *err);
 
+/* The same for a damaged file. salvage : gets what is lost. */
+coffer_status coffer__tensors_open_damaged(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                           coffer_source *src, coffer__tensors_salvage *salvage,
+                                           const coffer_tensors_open_opts *opts, coffer_error *err);
+/* Opens the file with the tensors of a folder, or a file, and finds its reader. COFFER_E_NOT_FOUND when the
+ * folder has none, COFFER_E_INVALID_ARGUMENT when it has several that do not belong together. */
+coffer_status coffer__tensors_open_source(coffer_source **src, const coffer__tensors_reader **reader,
+                                          const char *path, coffer_access access, coffer_error *err);
+/* The number of a shard and of all shards in "NAME-00002-of-00003.safetensors". stem_len : of NAME. */
+bool coffer__tensors_is_shard(const char *name, size_t *stem_len, unsigned *number, unsigned *total);
+
+/* The key that lists the tensors which a repair lost: a JSON list in the metadata of safetensors, an array of
+ * strings in GGUF. */
+#define COFFER__TENSORS_LOST_KEY "coffer.lost"
+/* The names under that key (coffer__free each and the array). None when the file was never repaired. */
+coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const coffer_tensors *set,
+                                              coffer_error *err);
+
 /* The reader for a kind of file; NULL when it has no tensors. */
 const coffer__tensors_reader *coffer__tensors_find_reader(const char *kind);
 
@@ -91,6 +121,8 @@ extern const coffer__tensors_reader coffer__tensors_mcf;
 extern const coffer__tensors_reader coffer__tensors_safetensors;
 /* src is model.safetensors.index.json; the shards are in the same folder. */
 extern const coffer__tensors_reader coffer__tensors_safetensors_index;
+/* src is the first of "NAME-00001-of-00003.safetensors", which have no index. */
+extern const coffer__tensors_reader coffer__tensors_safetensors_shards;
 extern const coffer__tensors_reader coffer__tensors_gguf;
 extern const coffer__tensors_reader coffer__tensors_npz;
 extern const coffer__tensors_reader coffer__tensors_npy;
