@@ -81,10 +81,20 @@ static int parse(pack_job *job)
     return CLI_OK;
 }
 
-/* With several inputs the text names the one at fault. */
+/* With several inputs the text names the one at fault. Shows the path that the user gave instead. */
 static int fail(const pack_job *job, const coffer_error *err)
 {
     bool named = job->input_count > 1 && err->subject == COFFER_SUBJECT_OTHER;
+    for (size_t i = 0; named && i < job->input_count; i++) {
+        const char *slash = strrchr(job->inputs[i], '/'), *name = slash ? slash + 1 : job->inputs[i];
+        size_t len = strlen(name);
+        coffer_error own = *err;
+        if (!len || strncmp(err->text, name, len) != 0 || strncmp(err->text + len, ": ", 2) != 0)
+            continue;
+        memmove(own.text, err->text + len + 2, strlen(err->text + len + 2) + 1);
+        own.subject = COFFER_SUBJECT_INPUT;
+        return cli_fail(job->inputs[i], &own, NULL);
+    }
     return cli_fail_between(named ? NULL : cli_operand(job->args, 0), job->output, err, NULL);
 }
 

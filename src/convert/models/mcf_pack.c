@@ -111,7 +111,8 @@ coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, s
     if (!status && input_count == 0)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "nothing to pack");
     for (size_t i = 0; !status && i < input_count; i++)
-        status = coffer__mcf_pack_add_input(&pack, inputs[i], err);
+        status = coffer__fail_input(err, coffer__mcf_pack_add_input(&pack, inputs[i], err),
+                                    input_count > 1 ? inputs[i] : NULL);
     if (!status && !pack.info.model_name)
         status = coffer__mcf_pack_name(&pack, inputs[0], false, err);
     if (!status)
