@@ -147,7 +147,10 @@ static coffer_status plan_tensor(export_tensor *out, gguf_job *export, coffer__c
     }
     bool small = must_be_f32(export, chosen);
     status = plan_elements(out, chosen, small ? COFFER_DTYPE_F32 : widened(chosen->dtype), err);
-    if (status || chosen->as_is)
+    /* A cast of plain floats is what the caller asked for. */
+    bool is_cast = export->settings.selection.cast && chosen->dtype == export->settings.selection.cast &&
+                   coffer_dtype_is_float(tensor->dtype);
+    if (status || chosen->as_is || is_cast)
         return status;
     const char *how = coffer_dtype_is_quantized(tensor->dtype) ? "decoded to"
                       : small                                  ? "with one dimension converted to"

@@ -48,13 +48,11 @@ void coffer__selection_note(coffer_report *notes, const coffer__selection *selec
     coffer__type_changes changes = { .count = 0 };
     for (size_t i = 0; notes && i < selection->count; i++) {
         const coffer__chosen_tensor *chosen = &selection->items[i];
-        bool plain = coffer_dtype_size(chosen->tensor->dtype) != 0;
-        if (chosen->as_is || chosen->quantize)
+        /* A cast of plain floats is what the caller asked for. */
+        if (chosen->as_is || chosen->quantize || coffer_dtype_size(chosen->tensor->dtype) != 0)
             continue;
         coffer__type_changes_add(&changes, chosen->tensor,
-                                 chosen->repack ? "stored exactly as"
-                                 : plain        ? "converted to"
-                                                : "decoded to",
+                                 chosen->repack ? "stored exactly as" : "decoded to",
                                  coffer_dtype_name(chosen->dtype), chosen->size);
     }
     coffer__type_changes_note(notes, &changes);

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/quantity.h"
 #include "base/report.h"
 #include "base/work.h"
 #include "convert/tensors/gguf_tensors.h"
@@ -231,6 +232,12 @@ coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set
 {
     coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    coffer__size_text size;
+    if (!status && !set->reader->has_checksums)
+        coffer__report_set_limits(out, "no checksums in this format");
+    else if (!status && !options.full)
+        coffer__report_set_limits(out, "structure only; --full verifies %s",
+                                  coffer__size_text_of(size, coffer_tensors_size(set)));
     if (!status)
         status = report_losses(out, set, err);
     if (status || !options.full)
