@@ -153,7 +153,8 @@ typedef struct coffer_tensors_diff_opts {
 
 COFFER_API void coffer_tensors_diff_opts_init(coffer_tensors_diff_opts *out, uint32_t struct_size);
 
-/* Compares the names, shapes, types, metadata and values of two sets. Adds "equal" and the differences to
+/* Compares the names, shapes, types, metadata and values of two sets, and the files of two models: those in a
+ * folder or an MCF file next to the tensors, JSON key by key. Adds "equal" and the differences to
  * `out`, for each tensor max_abs, rmse, snr_db and cosine. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
                                       const coffer_tensors_diff_opts *opts, coffer_error *err);

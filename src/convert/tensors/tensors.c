@@ -173,6 +173,7 @@ void coffer_tensors_close(coffer_tensors *set)
     for (size_t i = 0; i < set->count; i++)
         coffer__free(set->entries[i].memory);
     coffer__free(set->entries);
+    coffer__free(set->folder);
     coffer__free(set->parts);
     coffer__free(set);
 }

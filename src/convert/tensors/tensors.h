@@ -6,6 +6,12 @@
 
 #include "coffer/tensors.h"
 
+/* Names of files (coffer__tensors_files_free). */
+typedef struct coffer__tensors_files {
+    char **names;
+    size_t count, capacity;
+} coffer__tensors_files;
+
 /* One tensor of the set. */
 typedef struct coffer__tensors_entry {
     coffer_tensor tensor; /* its name and dims are in `memory` */
@@ -33,6 +39,11 @@ typedef struct coffer__tensors_reader {
                             uint64_t first, uint64_t count, coffer_error *err);
     /* Adds the metadata to `out`, a map. NULL: the kind has no metadata. Failures stick in the node. */
     coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+    /* The files that one file contains next to the tensors, and the bytes of one (coffer__free). NULL: it has
+     * none. */
+    coffer_status (*list_files)(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err);
+    coffer_status (*read_file)(uint8_t **out, size_t *len, const coffer_tensors *set, const char *name,
+                               coffer_error *err);
     void (*close)(void *state); /* NULL and a NULL state allowed */
 } coffer__tensors_reader;
 
@@ -51,6 +62,7 @@ struct coffer_tensors {
     size_t part_count, part_capacity;
     coffer__tensors_entry *entries; /* sorted by name once the set is open */
     size_t count, capacity;
+    char *folder;                            /* the path of a model that is a folder; else NULL */
     struct coffer__tensors_salvage *salvage; /* of a damaged file that is repaired; else NULL */
 };
 
@@ -109,6 +121,22 @@ bool coffer__tensors_is_shard(const char *name, size_t *stem_len, unsigned *numb
 /* The names under that key (coffer__free each and the array). None when the file was never repaired. */
 coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const coffer_tensors *set,
                                               coffer_error *err);
+
+/* ---- tensors_files.c: configuration, tokenizer and other files of the model ---- */
+
+coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char *name, coffer_error *err);
+void coffer__tensors_files_free(coffer__tensors_files *files); /* its names, not itself */
+/* True for a folder and a file that may contain files. */
+bool coffer__tensors_has_files(const coffer_tensors *set);
+/* In the order of their names, without weights. */
+coffer_status coffer__tensors_files_list(coffer__tensors_files *out, const coffer_tensors *set,
+                                         coffer_error *err);
+coffer_status coffer__tensors_file_read(uint8_t **out, size_t *len, const coffer_tensors *set,
+                                        const char *name, coffer_error *err);
+struct coffer__node_changes;
+/* Compares the files of two models: JSON key by key, others by their bytes. */
+coffer_status coffer__tensors_files_diff(struct coffer__node_changes *changes, const coffer_tensors *a,
+                                         const coffer_tensors *b, coffer_error *err);
 
 /* The reader for a kind of file; NULL when it has no tensors. */
 const coffer__tensors_reader *coffer__tensors_find_reader(const char *kind);

@@ -1,5 +1,6 @@
 /* Describing, listing and checking a set of tensors. */
 #include "base/array.h"
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/json.h"
@@ -12,6 +13,7 @@
 #include "convert/tensors/tensors.h"
 #include "outside/models/safetensors.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define CHECK_CHUNK ((size_t)1 << 20)
@@ -92,9 +94,31 @@ coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *se
     return coffer_tensors_metadata(coffer_node_add_map(out, "metadata"), set, err);
 }
 
+/* The files in the model by size and checksum. */
+static coffer_status describe_files(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    coffer__tensors_files files = { 0 };
+    coffer_status status = coffer__tensors_files_list(&files, set, err);
+    for (size_t i = 0; !status && i < files.count; i++) {
+        uint8_t *bytes = NULL;
+        size_t len = 0;
+        status = coffer__tensors_file_read(&bytes, &len, set, files.names[i], err);
+        if (status)
+            break;
+        coffer_node *file = coffer_node_add_map(out, files.names[i]);
+        coffer_node_add_u64(file, "size", len, COFFER_UNIT_BYTES);
+        coffer_node_add_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
+        coffer__free(bytes);
+    }
+    coffer__tensors_files_free(&files);
+    return status;
+}
+
 coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err)
 {
     coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
+    if (!status && set->reader->list_files)
+        status = describe_files(out, set, err);
     return status ? status : coffer_node_status(out, err);
 }
 

@@ -245,21 +245,35 @@ static bool same_kind(const diff_job *job)
     return strcmp(coffer_tensors_kind(job->a), coffer_tensors_kind(job->b)) == 0;
 }
 
+static bool compares_files(const diff_job *job)
+{
+    return coffer__tensors_has_files(job->a) && coffer__tensors_has_files(job->b);
+}
+
+static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
+    return status ? status : coffer_node_status(out, err);
+}
+
 /* Files of different kinds have different keys, so comparing their metadata is pointless. */
 static coffer_status compare_metadata(diff_job *job, coffer_error *err)
 {
     coffer_node *a = NULL, *b = NULL;
     if (!same_kind(job))
-        return COFFER_OK;
+        return compares_files(job) ? coffer__tensors_files_diff(&job->metadata, job->a, job->b, err)
+                                   : COFFER_OK;
     coffer_status status = coffer_node_new(&a, err);
     if (!status)
         status = coffer_node_new(&b, err);
     if (!status)
-        status = coffer_tensors_metadata(a, job->a, err);
+        status = describe(a, job->a, err);
     if (!status)
-        status = coffer_tensors_metadata(b, job->b, err);
+        status = describe(b, job->b, err);
     if (!status)
         status = coffer__node_diff(&job->metadata, "", a, b, err);
+    if (!status && compares_files(job))
+        status = coffer__tensors_files_diff(&job->metadata, job->a, job->b, err);
     coffer_node_free(a);
     coffer_node_free(b);
     return status;
@@ -279,7 +293,7 @@ static void put_summary(coffer_node *out, const diff_job *job)
     coffer_node_add_u64(out, "only_in_a", job->only_a.count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "only_in_b", job->only_b.count, COFFER_UNIT_NONE);
     coffer_node_add_f64(out, "max_abs", job->max_abs, COFFER_UNIT_NONE);
-    if (same_kind(job))
+    if (same_kind(job) || compares_files(job))
         coffer_node_add_u64(out, "metadata_differences", job->metadata.count, COFFER_UNIT_NONE);
     else
         coffer_node_add_null(out, "metadata_differences");

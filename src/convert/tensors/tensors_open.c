@@ -240,11 +240,20 @@ coffer_status coffer_tensors_open_path(coffer_tensors **out, const char *path,
     if (status)
         return status;
     const char *opened = coffer_source_name(src);
+    bool is_folder = strcmp(opened, path) != 0;
     status = coffer__tensors_open_with(out, reader, src, true, &options, err);
+    if (!status && is_folder) {
+        (*out)->folder = coffer__strdup(path);
+        if ((*out)->folder)
+            return COFFER_OK;
+        coffer_tensors_close(*out);
+        *out = NULL;
+        return coffer__fail_no_memory(err, strlen(path));
+    }
     if (!status)
         return COFFER_OK;
     /* The message names the file in a folder. */
-    if (strcmp(opened, path) != 0)
+    if (is_folder)
         coffer__fail_input(err, status, opened + coffer__file_folder_len(opened));
     coffer_source_close(src);
     return status;
