@@ -35,6 +35,7 @@ for type in k6 k4 k3 k2 int8; do
     types again.mcf | grep embd
 done
 run convert k4.mcf k4.safetensors
+run convert llama.gguf llama.safetensors
 run convert --json k4.mcf half.gguf --cast f16
 types half.gguf
 
