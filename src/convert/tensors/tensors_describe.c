@@ -252,7 +252,10 @@ static coffer_status add_name(char ***out, size_t *count, size_t *capacity, cons
     if (status)
         return status;
     (*out)[*count] = coffer__strndup(text, len);
-    return (*out)[(*count)++] ? COFFER_OK : coffer__fail_no_memory(err, len);
+    if (!(*out)[*count])
+        return coffer__fail_no_memory(err, len);
+    ++*count;
+    return COFFER_OK;
 }
 
 /* A value that is not a list of texts was not written by a repair. */
