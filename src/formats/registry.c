@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "formats/format.h"
+#include "io/inputs.h"
 
 static const coffer_format *const formats[] = {
     &coffer__mcf_format,   &coffer__mldf_format,     &coffer__mlyze_format,
@@ -188,7 +189,11 @@ coffer_status coffer_format_repair(coffer_report *out, const coffer_format *form
     if (options.copy && !format->repairs_from_copy)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "%s does not support repair from a copy", format->name);
-    return format->repair(out, src, out_path, &options, err);
+    coffer__inputs_scope scope;
+    coffer__inputs_enter(&scope, src);
+    status = format->repair(out, src, out_path, &options, err);
+    coffer__inputs_leave(&scope);
+    return status;
 }
 
 /* ---- Calls on any file ---- */
@@ -272,6 +277,8 @@ coffer_status coffer_compact(coffer_node *out, const char *path, const char *out
     if (!format->compact)
         return fail_unsupported(format, "dead bytes to drop", err);
     options.overwrite = options.overwrite || !out_path;
+    if (!out_path)
+        coffer__inputs_allow(path);
     return format->compact(out, path, out_path, &options, err);
 }
 
@@ -288,5 +295,7 @@ coffer_status coffer_compress(coffer_node *out, const char *path, const char *ou
     if (!format->compress)
         return fail_unsupported(format, "compressed form of its own", err);
     options.overwrite = options.overwrite || !out_path;
+    if (!out_path)
+        coffer__inputs_allow(path);
     return format->compress(out, path, out_path, &options, err);
 }

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/journal.h"
 #include "io/lock.h"
 #include "io/os.h"
@@ -84,9 +85,12 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
         sink->owns_fd = true;
         return coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
     }
-    if (exists && sink->opts.exclusive)
-        return fail_exists(err);
-    coffer_status status = coffer__file_resolve(&sink->path, path, err);
+    coffer_status status =
+        exists && !sink->opts.rewrites ? coffer__inputs_check_output(&replaced, err) : COFFER_OK;
+    if (!status && exists && sink->opts.exclusive)
+        status = fail_exists(err);
+    if (!status)
+        status = coffer__file_resolve(&sink->path, path, err);
     if (status)
         return status;
     sink->owns_fd = true;
@@ -159,10 +163,19 @@ static int rename_exclusively(const char *from, const char *to)
     return coffer__os_rename(from, to);
 }
 
+/* Once more before the name is taken: inputs may have been opened after the sink. */
+static coffer_status check_replaced(const coffer__sink *sink, coffer_error *err)
+{
+    struct stat replaced;
+    if (sink->opts.rewrites || coffer__os_stat(sink->path, &replaced) != 0)
+        return COFFER_OK;
+    return coffer__inputs_check_output(&replaced, err);
+}
+
 static coffer_status take_name(coffer__sink *sink, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
-    if (!sink->opts.no_sync)
+    coffer_status status = check_replaced(sink, err);
+    if (!status && !sink->opts.no_sync)
         status = coffer__file_sync(sink->fd, NULL, err);
     if (!status)
         status = coffer__journal_clear(sink->path, err);
