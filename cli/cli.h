@@ -132,6 +132,8 @@ int cli_fail(const char *path, const coffer_error *err, const char *hint);
 /* cli_fail for a verb that reads one file and writes another: err->subject decides which of them is named.
  * input : NULL when the text names the file; output : NULL for standard output. */
 int cli_fail_between(const char *input, const char *output, const coffer_error *err, const char *hint);
+/* "coffer: PATH: message" on stderr, for what does not stop the verb. path : may be NULL. */
+void cli_warn(const char *path, const char *format, ...) COFFER_PRINTF(2, 3);
 /* "coffer VERB: message" and "try 'coffer help VERB'"; gives CLI_USAGE. */
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
 /* Opens a file for a verb; on failure prints and gives the exit status, else 0. */

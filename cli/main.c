@@ -104,6 +104,8 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
     if (!status)
         status = cli_check_files(&args);
     if (!status)
+        cli_warn_versions(&args);
+    if (!status)
         status = verb->run ? verb->run(&args) : run_by_row(&args);
 out:
     cli_args_free(&args);
