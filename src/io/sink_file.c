@@ -94,6 +94,11 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (status)
         return status;
     sink->owns_fd = true;
+    if (exists && !sink->opts.partial && coffer__temporary_take(&replaced)) {
+        sink->is_direct = true;
+        status = coffer__file_open(&sink->fd, sink->path, O_RDWR, 0, err);
+        return status ? status : coffer__file_truncate(sink->fd, 0, NULL, err);
+    }
     status = sink->opts.partial ? open_partial(sink, err)
                                 : coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
     if (!status && exists)
@@ -125,6 +130,8 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
     if (sink->kind != SINK_FILE)
         return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                                      "not a file that can be locked"));
+    if (sink->is_direct) /* by temporary.c */
+        return COFFER_OK;
     do
         result = coffer__os_lock(sink->fd);
     while (result != 0 && errno == EINTR);
@@ -177,8 +184,9 @@ static coffer_status take_name(coffer__sink *sink, coffer_error *err)
     coffer_status status = check_replaced(sink, err);
     if (!status && !sink->opts.no_sync)
         status = coffer__file_sync(sink->fd, NULL, err);
-    if (!status)
-        status = coffer__journal_clear(sink->path, err);
+    if (status || sink->is_direct)
+        return status;
+    status = coffer__journal_clear(sink->path, err);
     if (status)
         return status;
     int result = sink->opts.exclusive ? rename_exclusively(sink->temporary, sink->path)

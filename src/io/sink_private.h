@@ -16,6 +16,7 @@ struct coffer__sink {
     char *path; /* with symbolic links resolved */
     char *temporary;
     bool keeps_temporary;
+    bool is_direct; /* the path is a temporary file of this process: no second one, no rename */
     coffer__buffer *memory;
     size_t memory_start; /* length of the caller's buffer before */
     uint64_t written;    /* bytes that have left the buffer */
