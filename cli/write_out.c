@@ -9,14 +9,9 @@
 /* Text of a file on a terminal keeps its lines and nothing that could do more than show. */
 static int show(const char *text, size_t len)
 {
-    const char *end = text + len;
-    while (text < end) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        term_print_text(stdout, text, (size_t)((stop ? stop : end) - text), 0);
-        text = stop ? stop + 1 : end;
-        if (stop || text == end)
-            putchar('\n');
-    }
+    term_put_safe(stdout, text, len);
+    if (len > 0 && text[len - 1] != '\n')
+        putchar('\n');
     return CLI_OK;
 }
 

@@ -33,17 +33,23 @@ typedef struct module_slot {
     const char *library; /* to install */
     const coffer__module *const *linked;
     const coffer__module *_Atomic loaded;
-    bool is_program; /* coffer-NAME instead of coffer-NAME.so */
-    char *_Atomic program;
 } module_slot;
 
 static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_JPEG] = { "jpeg", "JPEG", "libjpeg-turbo", &coffer_module_jpeg, NULL },
     [COFFER__MODULE_PNG] = { "png", "PNG", "libpng", &coffer_module_png, NULL },
     [COFFER__MODULE_SOUND] = { "sound", "WAV and FLAC", "libsndfile", &coffer_module_sound, NULL },
-    [COFFER__MODULE_HDF5] = { "hdf5", "HDF5", "libhdf5", &coffer_module_hdf5, NULL, .is_program = true },
+    [COFFER__MODULE_HDF5] = { "hdf5", "HDF5", "libhdf5", &coffer_module_hdf5, NULL },
     [COFFER__MODULE_DRAW] = { "draw", "drawing", "cairo", &coffer_module_draw, NULL },
 };
+
+/* Paths of the modules that are programs: coffer-NAME instead of coffer-NAME.so. */
+static char *_Atomic programs[COFFER__MODULE_COUNT];
+
+static bool is_program(const module_slot *slot)
+{
+    return slot == &slots[COFFER__MODULE_HDF5];
+}
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
@@ -77,7 +83,7 @@ static void try_file(module_search *search, const char *path)
     char symbol[40];
     if (access(path, F_OK) != 0)
         return;
-    if (slot->is_program) {
+    if (is_program(slot)) {
         try_program(search, path);
         return;
     }
@@ -109,7 +115,7 @@ static void try_folder(module_search *search, const char *folder, size_t len, co
         return;
     coffer__buffer_append(&path, folder, len);
     coffer__buffer_printf(&path, "/%s/coffer-%s%s", inner, search->slot->name,
-                          search->slot->is_program ? "" : ".so");
+                          is_program(search->slot) ? "" : ".so");
     if (!path.failed)
         try_file(search, coffer__buffer_text(&path));
     coffer__buffer_free(&path);
@@ -165,7 +171,7 @@ static void find(module_search *search, coffer_error *err)
         coffer__fail(&search->problem, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                      "%s: module coffer-%s%s not found; install it (it uses %s), or set "
                      "COFFER_MODULE_PATH to its folder",
-                     slot->subject, slot->name, slot->is_program ? "" : ".so", slot->library);
+                     slot->subject, slot->name, is_program(slot) ? "" : ".so", slot->library);
     if (err)
         *err = search->problem;
 }
@@ -208,17 +214,16 @@ const void *coffer__module_linked(coffer__module_id id)
 
 const char *coffer__module_program(coffer__module_id id, coffer_error *err)
 {
-    module_slot *slot = &slots[id];
-    char *program = atomic_load_explicit(&slot->program, memory_order_acquire);
+    char *program = atomic_load_explicit(&programs[id], memory_order_acquire);
     if (program)
         return program;
     pthread_mutex_lock(&loading);
-    program = atomic_load_explicit(&slot->program, memory_order_relaxed);
+    program = atomic_load_explicit(&programs[id], memory_order_relaxed);
     if (!program) {
-        module_search search = { .slot = slot, .problem = COFFER_ERROR_INIT };
+        module_search search = { .slot = &slots[id], .problem = COFFER_ERROR_INIT };
         find(&search, err);
         program = search.program;
-        atomic_store_explicit(&slot->program, program, memory_order_release);
+        atomic_store_explicit(&programs[id], program, memory_order_release);
     }
     pthread_mutex_unlock(&loading);
     return program;
@@ -226,7 +231,7 @@ const char *coffer__module_program(coffer__module_id id, coffer_error *err)
 
 const char *coffer__module_version(coffer__module_id id, coffer_error *err)
 {
-    if (slots[id].is_program && !slots[id].linked)
+    if (is_program(&slots[id]) && !slots[id].linked)
         return coffer__helper_version(id, err);
     const coffer__module *module = load(&slots[id], err);
     return module ? module->library_version() : NULL;

@@ -72,6 +72,7 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (strcmp(path, "-") == 0) {
         sink->kind = SINK_STREAM;
         sink->fd = STDOUT_FILENO;
+        sink->is_terminal = isatty(STDOUT_FILENO) == 1;
         return COFFER_OK;
     }
     struct stat replaced;
@@ -83,7 +84,9 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (exists && !S_ISREG(replaced.st_mode)) {
         sink->kind = SINK_STREAM;
         sink->owns_fd = true;
-        return coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
+        coffer_status opened = coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
+        sink->is_terminal = !opened && isatty(sink->fd);
+        return opened;
     }
     coffer_status status =
         exists && !sink->opts.rewrites ? coffer__inputs_check_output(&replaced, err) : COFFER_OK;
@@ -205,6 +208,8 @@ static coffer_status finish(coffer__sink *sink, coffer_error *err)
     coffer_status status = coffer__sink_flush(sink, err);
     if (!status && sink->kind == SINK_FILE)
         status = take_name(sink, err);
+    if (!status && sink->kind == SINK_STREAM)
+        status = coffer__sink_end_stream(sink, err);
     return coffer__fail_output(err, status);
 }
 
