@@ -76,6 +76,7 @@ static const cli_verb append = {
         "of IN is in it. The kinds of IN depend on the format of FILE.",
     .min_operands = 2,
     .max_operands = 2,
+    .writes = CLI_WRITES_FIRST,
     .group = CLI_GROUP_CHANGE,
 };
 
@@ -89,6 +90,7 @@ static const cli_verb pack = {
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
 };
 
@@ -127,6 +129,7 @@ static const cli_verb concat = {
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_SETS,
 };
 

@@ -11,6 +11,7 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "file to write: .svg, .html, or any other name for collapsed stacks" },
+    CLI_FORCE_OPTION,
     { "what", 0, "WHAT", TRACE_WHAT_CHOICES,
       "bytes to draw (live at the peak, never freed, all allocations, freed at once)", "peak" },
     { "at", 0, "MOMENT", NULL, "draw what was live at a moment: a time (1.5s), an event number or a marker" },
@@ -82,7 +83,7 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
         put(&text, &(flame_page){ tree, trace, title, (unsigned)width, opts.lines }, args);
         status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
     }
-    result = !status ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
+    result = !status ? cli_write_out(cli_value(args, "output"), cli_overwrites(), text.data, text.len)
                      : cli_fail(cli_operand(args, 0), &err, NULL);
     coffer__buffer_free(&text);
     coffer_mlyze_tree_free(tree);

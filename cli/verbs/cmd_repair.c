@@ -94,9 +94,6 @@ static int choose_output(repair_job *job)
     const char *given = cli_value(job->args, "output");
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
-    if (given && cli_same_file(given, job->path))
-        return cli_usage(job->args, "%s is the input itself; --in-place replaces it and keeps the original",
-                         given);
     job->output = given ? coffer__strdup(given) : repaired_name(job->path);
     return job->output ? CLI_OK : fail_no_memory(job->path);
 }

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "convert/convert.h"
 #include "convert/kinds.h"
+#include "io/inputs.h"
 
 #include <string.h>
 
@@ -271,5 +272,9 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     job.setting_count = options.setting_count;
     job.limits = coffer__limits(options.limits);
     job.progress = options.progress;
-    return conversion->run(&job, err);
+    coffer__inputs_scope scope;
+    coffer__inputs_enter(&scope, in);
+    status = conversion->run(&job, err);
+    coffer__inputs_leave(&scope);
+    return status;
 }

@@ -5,6 +5,7 @@
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/dataset_input.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 #include "outside/archives/folder_walk.h"
 
@@ -127,7 +128,10 @@ static coffer_status open_file(int *fd, const folder_input *input, const coffer_
     do {
         *fd = coffer__os_open_at(input->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno) : COFFER_OK;
+    if (*fd < 0)
+        return coffer__fail_errno(err, "cannot open", errno);
+    coffer__inputs_note(*fd);
+    return COFFER_OK;
 }
 
 /* Arrays have one type; dimensions in which they differ vary. Only their headers are read here. */

@@ -169,6 +169,7 @@ static coffer_status commit_aside(coffer_mscan_writer *writer, const coffer__buf
 {
     uint64_t old_room = writer->area - COFFER__MSCAN_HEADER_SIZE;
     uint64_t room = coffer__mscan_default_room(json->len);
+    const coffer__sink_opts opts = { .rewrites = true };
     coffer__sink *sink = NULL;
     coffer_status status;
     uint32_t area;
@@ -177,7 +178,7 @@ static coffer_status commit_aside(coffer_mscan_writer *writer, const coffer__buf
     if (2 * old_room > json->len + room)
         room = 2 * old_room - json->len;
     if ((status = coffer__mscan_place_records(&area, json->len, room, err)) ||
-        (status = coffer__sink_create(&sink, writer->path, NULL, err)) ||
+        (status = coffer__sink_create(&sink, writer->path, &opts, err)) ||
         (status = coffer__sink_lock(sink, err)) ||
         (status = coffer__mscan_write_front(sink, area, writer->record_count, json, err)) ||
         (status = copy_records(sink, writer, err)) ||

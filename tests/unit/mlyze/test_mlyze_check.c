@@ -65,7 +65,7 @@ static void nonzero_reserved_bytes_of_the_header_are_reported(void **state)
     trace_sample(&t, 0, 5, 0);
     t.file.data[200] = 1;
     t.file.data[COFFER__MLYZE_VERSION_AT] = 2;
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_NOTE, "bytes 48 to 255");
+    assert_finds(&t, 2, COFFER_E_RESERVED_NOT_ZERO, COFFER_NOTE, "bytes 48 to 255");
     trace_sample(&t, 0, 5, 0);
     t.file.data[COFFER__MLYZE_HEADER_CRC_AT] = 1;
     assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "the header has checksums");
