@@ -31,7 +31,7 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     if (clean) {
         MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
         MUST(coffer_mcf_content_hash(hash, model,
-                                     &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL },
+                                     &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
                                      NULL) == COFFER_OK);
         coffer_mcf_close(model);
     }
@@ -87,7 +87,7 @@ static void try_edit(const char *path, const coffer_limits *limits, const uint8_
          COFFER_OK);
     MAY_FAIL(coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL));
     MAY_FAIL(coffer_mcf_editor_set_checksums(
-        editor, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, NULL));
+        editor, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, NULL));
     MUST(coffer_mcf_editor_commit(editor, NULL) == COFFER_OK);
     coffer_mcf_editor_close(editor);
     MUST(is_clean(path, limits, after));

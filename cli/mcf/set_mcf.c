@@ -14,6 +14,9 @@ static const cli_option options[] = {
     { "uint", 0, NULL, NULL, "the next kv.KEY=VALUE is an integer from 0 to 4294967295" },
     { "float", 0, NULL, NULL, "the next kv.KEY=VALUE is a floating-point number" },
     { "checksum", 0, NULL, NULL, "add or recompute the checksums for 'check --full'; reads every tensor" },
+    { "damaged", 0, "MODE", "stop|keep",
+      "with --checksum, tensors whose old checksum is wrong: stop, or keep them and record the damage",
+      "stop" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, changes, size_before, size_after" },
     { 0 },
 };
@@ -100,6 +103,7 @@ static int add_checksums(set_job *job)
     job->changes++;
     term_progress_start(&bar, "summing", NULL);
     opts.progress = &bar.progress;
+    opts.allow_damaged = cli_choice(job->args, "damaged", 0) == 1;
     coffer_status status = coffer_mcf_editor_set_checksums(job->editor, &opts, &err);
     term_progress_end(&bar);
     return !status ? CLI_OK : cli_fail(job->path, &err, NULL);

@@ -19,11 +19,12 @@ typedef struct coffer_tensors_open_opts {
     uint32_t struct_size;
     const coffer_limits *limits;
     coffer_access access; /* for files that are opened by path */
+    bool allow_damaged;   /* read payloads whose checksum is wrong instead of COFFER_E_BAD_CHECKSUM */
 } coffer_tensors_open_opts;
 
-#define COFFER_TENSORS_OPEN_OPTS_INIT                              \
-    {                                                              \
-        sizeof(coffer_tensors_open_opts), NULL, COFFER_ACCESS_AUTO \
+#define COFFER_TENSORS_OPEN_OPTS_INIT                                     \
+    {                                                                     \
+        sizeof(coffer_tensors_open_opts), NULL, COFFER_ACCESS_AUTO, false \
     }
 
 COFFER_API void coffer_tensors_open_opts_init(coffer_tensors_open_opts *out, uint32_t struct_size);
@@ -164,12 +165,15 @@ typedef struct coffer_mcf_pack_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    /* Copy tensors of an MCF file whose checksum is wrong, and record the damage in the output; otherwise
+     * COFFER_E_BAD_CHECKSUM. */
+    bool allow_damaged;
 } coffer_mcf_pack_opts;
 
 #define COFFER_MCF_PACK_OPTS_INIT                                                                           \
     {                                                                                                       \
         sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL                                                                                      \
+            NULL, NULL, false                                                                               \
     }
 
 COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);

@@ -157,7 +157,8 @@ static bool is_made_anew(uint32_t type)
 {
     return type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO ||
            type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
-           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY;
+           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY || type == COFFER_MCF_DIRECTORY_COPY ||
+           type == COFFER_MCF_DAMAGE;
 }
 
 /* Sections of types that the pack already has are skipped. */
@@ -238,6 +239,7 @@ coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *pat
     opts.limits = &pack->limits;
     /* Pages of a mapping would count as our memory. */
     opts.access = COFFER_ACCESS_READ;
+    opts.allow_damaged = pack->opts.allow_damaged;
     status = coffer_tensors_open_path(&set, path, &opts, err);
     if (!status)
         status = coffer__mcf_pack_add_set(pack, set, err);

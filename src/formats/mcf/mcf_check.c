@@ -96,7 +96,9 @@ static coffer_status check_directory(coffer__mcf_checker *check, bool *readable,
     if (!*readable)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->section_count = check->header.section_count;
-    status = check_types(check, check->sections, check->section_count, err);
+    status = coffer__mcf_check_copy(check, err);
+    if (!status)
+        status = check_types(check, check->sections, check->section_count, err);
     return status ? status : check_sections(check, err);
 }
 

@@ -16,6 +16,7 @@ const coffer_format coffer__mcf_format = {
     .magic = (const uint8_t *)COFFER__MCF_MAGIC,
     .magic_len = COFFER__MCF_MAGIC_SIZE,
     .has_hash = true,
+    .repairs_from_copy = true,
     .holds_tensors = true,
     .lists = lists,
     .probe = probe,
