@@ -40,7 +40,8 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     return clean;
 }
 
-/* Errors in sections that are copied unchanged remain: then the file must only open. */
+/* Errors in sections that are copied unchanged remain, and damage is recorded: the file must open, and its
+ * bytes can be read. */
 static void try_repair(const fuzz_input *input, const char *path)
 {
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
@@ -52,7 +53,9 @@ static void try_repair(const fuzz_input *input, const char *path)
     MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
     if (coffer_repair(report, input->source, path, &opts, NULL) == COFFER_OK) {
         MUST(coffer_source_open(&src, path, NULL, NULL) == COFFER_OK);
-        MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
+        coffer_mcf_open_opts open_opts = COFFER_MCF_OPEN_OPTS_INIT;
+        open_opts.allow_damaged = true;
+        MUST(coffer_mcf_open(&model, src, &open_opts, NULL) == COFFER_OK);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
             coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             uint8_t byte;

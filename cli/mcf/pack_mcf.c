@@ -136,7 +136,7 @@ static int run(const cli_args *args, coffer_source *src)
         job.opts.progress = &bar.progress;
         coffer_status status = coffer_mcf_pack(job.output, job.inputs, job.input_count, &job.opts, &err);
         term_progress_end(&bar);
-        result = !status ? report(&job) : fail(&job, &err);
+        result = !status ? cli_worse(report(&job), cli_report_damage(job.output)) : fail(&job, &err);
     }
     coffer__free(job.inputs);
     coffer__free(job.include.at);

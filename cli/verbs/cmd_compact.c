@@ -1,6 +1,8 @@
 /* Dropping what nothing refers to any more. */
 #include "verbs.h"
 
+#include "mcf/mcf_verbs.h"
+
 #include "term.h"
 
 #include <string.h>
@@ -79,7 +81,7 @@ static int run(const cli_args *args)
     else
         print_for_people(output ? output : path, root);
     coffer_node_free(root);
-    return result;
+    return status ? result : cli_worse(result, cli_report_damage(output ? output : path));
 }
 
 static const cli_option options[] = {

@@ -1,6 +1,8 @@
 /* Tensors in fewer bits. */
 #include "verbs.h"
 
+#include "mcf/mcf_verbs.h"
+
 #include "base/fail.h"
 #include "base/memory.h"
 #include "term.h"
@@ -218,7 +220,7 @@ static int work(quantize_job *job)
     else
         print_for_people(job, root);
     coffer_node_free(root);
-    return result;
+    return status || job->opts.dry_run ? result : cli_worse(result, cli_report_damage(job->output));
 }
 
 static int run(const cli_args *args)

@@ -240,7 +240,7 @@ static coffer_status check_damage(const coffer__mcf_checker *check, const coffer
     else
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, offset,
                            "%s %s: %" PRIu64 " bytes from %" PRIu64
-                           " on come from a damaged file and could not be verified",
+                           " on were saved from a damaged file and could not be verified",
                            kind, damage->name, damage->size, damage->begin);
     return COFFER_OK;
 }

@@ -197,12 +197,13 @@ coffer_status coffer__mcf_check_known_damage(const coffer_mcf *model, size_t ten
         if (!is_about(damage, &model->tensors[tensor]) || !overlaps(damage, begin, len))
             continue;
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, model->tensors[tensor].offset + damage->begin,
-                            "tensor %s: bytes %" PRIu64 "..%" PRIu64 " %s",
+                            "tensor %s: bytes %" PRIu64 "..%" PRIu64
+                            " %s; 'coffer set FILE --delete Damage' accepts them",
                             coffer__mcf_entry_name(&model->index, tensor).text, damage->begin,
                             damage->begin + damage->size,
                             damage->reason == COFFER_MCF_DAMAGE_CHECKSUM
                                 ? "are known to be damaged"
-                                : "come from a damaged file and could not be verified");
+                                : "were saved from a damaged file and could not be verified");
     }
     return COFFER_OK;
 }

@@ -355,8 +355,11 @@ static coffer_status read_header(coffer__mcf_rescue *work, coffer_error *err)
     coffer_status status = coffer__mcf_read_header(&work->model->header, work->source, &cause);
     if (!status)
         return COFFER_OK;
-    if (coffer__mcf_copy_load(&copy, work->source, COFFER__MCF_COPY_PLACE, &work->model->limits, NULL))
-        return coffer__fail_copy(err, &cause);
+    coffer_error other = COFFER_ERROR_INIT;
+    coffer_status copied =
+        coffer__mcf_copy_load(&copy, work->source, COFFER__MCF_COPY_PLACE, &work->model->limits, &other);
+    if (copied)
+        return coffer__fail_copy(err, coffer__is_about_file(copied) ? &cause : &other);
     coffer__report_add(work->report, status, COFFER_WARNING, cause.offset,
                        "%s; the header is taken from its copy", cause.text);
     work->model->header = copy.header;
@@ -396,7 +399,7 @@ static coffer_status rescue_all(coffer__mcf_rescue *work, const char *path, coff
 coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                  const coffer_repair_opts *opts, coffer_error *err)
 {
-    coffer__mcf_rescue work = { .report = out, .source = src, .opts = opts };
+    coffer__mcf_rescue work = { .report = out, .source = src, .opts = opts, .failure = COFFER_ERROR_INIT };
     coffer_status status;
     work.model = coffer__calloc(1, sizeof *work.model);
     if (!work.model)

@@ -23,6 +23,47 @@ void coffer__mcf_rescue_free(coffer__mcf_rescue *work)
     coffer_mcf_close(work->model);
 }
 
+/* ---- Ranges ---- */
+
+static coffer_status crc_of(uint32_t *out, coffer_source *src, uint64_t offset, uint64_t size,
+                            coffer_error *err)
+{
+    uint8_t *piece = coffer__malloc(COFFER__MCF_CHUNK);
+    coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, COFFER__MCF_CHUNK);
+    uint32_t crc = 0;
+    for (uint64_t done = 0; !status && done < size;) {
+        size_t n = size - done < COFFER__MCF_CHUNK ? (size_t)(size - done) : COFFER__MCF_CHUNK;
+        status = coffer_source_read_at(piece, src, offset + done, n, err);
+        if (!status)
+            crc = coffer__crc32(crc, piece, n);
+        done += n;
+    }
+    coffer__free(piece);
+    *out = crc;
+    return status;
+}
+
+/* True when the bytes are in the source and have the CRC-32. A failure to read them ends the repair later. */
+static bool has_crc(coffer__mcf_rescue *work, coffer_source *src, uint64_t offset, uint64_t size,
+                    uint32_t expected)
+{
+    uint32_t crc = 0;
+    if (work->failure.status || !coffer__range_fits(offset, size, coffer_source_size(src)))
+        return false;
+    return !crc_of(&crc, src, offset, size, &work->failure) && crc == expected;
+}
+
+static bool range_matches(coffer__mcf_rescue *work, coffer_source *src, uint64_t offset,
+                          const coffer__mcf_range *range)
+{
+    for (size_t i = 0; i < coffer__chunk_count(range->size); i++) {
+        if (!has_crc(work, src, offset + i * COFFER__MCF_CHUNK, coffer__chunk_len(range->size, i),
+                     work->sums.sums[range->first_sum + i]))
+            return false;
+    }
+    return true;
+}
+
 /* ---- Checksums and copy ---- */
 
 static bool belongs(const coffer__mcf_rescue *work, const coffer__mcf_sums *sums)
@@ -40,8 +81,13 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
     const coffer_mcf_section *listed = coffer_mcf_find_section(work->model, COFFER_MCF_CHECKSUMS);
     const coffer_limits *limits = &work->model->limits;
     coffer_mcf_section section = { 0 };
+    coffer_error cause = COFFER_ERROR_INIT;
     coffer_status status = COFFER_OK;
-    work->has_sums = listed && !coffer__mcf_sums_load(&work->sums, work->source, listed, limits, NULL);
+    if (listed)
+        status = coffer__mcf_sums_load(&work->sums, work->source, listed, limits, &cause);
+    if (status && !coffer__is_about_file(status))
+        return coffer__fail_copy(err, &cause);
+    work->has_sums = listed && !status;
     if (work->has_sums) {
         section = *listed;
     } else {
@@ -71,11 +117,27 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
     return COFFER_OK;
 }
 
+/* Sections that bytes inserted or removed before them have moved. */
+static void relocate_sections(coffer__mcf_rescue *work)
+{
+    for (size_t i = 0; i < work->model->section_count; i++) {
+        coffer_mcf_section *section = &work->model->sections[i];
+        const coffer__mcf_range *range = coffer__mcf_sums_find(&work->sums, section->offset);
+        uint64_t moved = section->offset + (uint64_t)work->shift;
+        if (range && range->offset == section->offset && range->size == section->size &&
+            !range_matches(work, work->source, section->offset, range) &&
+            range_matches(work, work->source, moved, range))
+            section->offset = moved;
+    }
+}
+
 coffer_status coffer__mcf_gather_evidence(coffer__mcf_rescue *work, coffer_error *err)
 {
     coffer_mcf_open_opts options = COFFER_MCF_OPEN_OPTS_INIT;
     coffer_error cause = COFFER_ERROR_INIT;
     coffer_status status = find_sums(work, err);
+    if (!status && work->has_shift)
+        relocate_sections(work);
     if (status || !work->opts->copy)
         return status;
     options.limits = &work->model->limits;
@@ -86,33 +148,7 @@ coffer_status coffer__mcf_gather_evidence(coffer__mcf_rescue *work, coffer_error
     return coffer__fail(err, status, COFFER_OFFSET_NONE, "the copy cannot be read: %s", cause.text);
 }
 
-/* ---- Ranges ---- */
-
-static coffer_status crc_of(uint32_t *out, coffer_source *src, uint64_t offset, uint64_t size,
-                            coffer_error *err)
-{
-    uint8_t *piece = coffer__malloc(COFFER__MCF_CHUNK);
-    coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, COFFER__MCF_CHUNK);
-    uint32_t crc = 0;
-    for (uint64_t done = 0; !status && done < size;) {
-        size_t n = size - done < COFFER__MCF_CHUNK ? (size_t)(size - done) : COFFER__MCF_CHUNK;
-        status = coffer_source_read_at(piece, src, offset + done, n, err);
-        if (!status)
-            crc = coffer__crc32(crc, piece, n);
-        done += n;
-    }
-    coffer__free(piece);
-    *out = crc;
-    return status;
-}
-
-/* True when the bytes are in the source and have the CRC-32. */
-static bool has_crc(coffer_source *src, uint64_t offset, uint64_t size, uint32_t expected)
-{
-    uint32_t crc = 0;
-    return coffer__range_fits(offset, size, coffer_source_size(src)) &&
-           !crc_of(&crc, src, offset, size, NULL) && crc == expected;
-}
+/* ---- Collecting ---- */
 
 static coffer_status add_damage(coffer__mcf_rescue *work, const coffer_mcf_damage *damage, coffer_error *err)
 {
@@ -152,17 +188,28 @@ static const coffer_mcf_tensor *in_copy(size_t *index, const coffer__mcf_rescue 
     return tensor;
 }
 
+static bool is_verified_in_copy(coffer__mcf_rescue *work, size_t tensor, uint64_t begin, uint64_t size)
+{
+    coffer_error cause = COFFER_ERROR_INIT;
+    if (!work->copy->verifier || work->failure.status)
+        return false;
+    coffer_status status = coffer_mcf_verify(work->copy, tensor, begin, size, &cause);
+    if (status && !coffer__is_about_file(status))
+        work->failure = cause;
+    return !status;
+}
+
 /* Verified by the checksums of the damaged file where it has them, else by those of the copy. */
-static bool is_intact_in_copy(const coffer__mcf_rescue *work, const coffer__mcf_entry *entry,
+static bool is_intact_in_copy(coffer__mcf_rescue *work, const coffer__mcf_entry *entry,
                               const coffer_mcf_tensor *tensor, size_t index)
 {
     const coffer__mcf_range *range = work->has_sums && work->sums.version > 1
                                          ? coffer__mcf_sums_find(&work->sums, entry->offset)
                                          : NULL;
     if (!range || range->offset != entry->offset || range->size != entry->size)
-        return work->copy->verifier && !coffer_mcf_verify(work->copy, index, 0, entry->size, NULL);
+        return is_verified_in_copy(work, index, 0, entry->size);
     for (size_t i = 0; i < coffer__chunk_count(entry->size); i++) {
-        if (!has_crc(work->copy->source, tensor->offset + i * COFFER__MCF_CHUNK,
+        if (!has_crc(work, work->copy->source, tensor->offset + i * COFFER__MCF_CHUNK,
                      coffer__chunk_len(entry->size, i), work->sums.sums[range->first_sum + i]))
             return false;
     }
@@ -179,7 +226,9 @@ bool coffer__mcf_take_from_copy(coffer__mcf_rescue *work, size_t tensor)
     if (!work->from_copy)
         work->from_copy = coffer__calloc(count, sizeof *work->from_copy);
     coffer__mcf_patch patch = { tensor, 0, entry.size, work->copy->source, from->offset };
-    if (!work->from_copy || add_patch(work, patch, NULL))
+    if (!work->from_copy)
+        coffer__fail_no_memory(&work->failure, count);
+    if (!work->from_copy || add_patch(work, patch, &work->failure))
         return false;
     work->from_copy[tensor] = true;
     coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, entry.offset,
@@ -199,12 +248,12 @@ static coffer_status rescue_bytes(coffer__mcf_rescue *work, size_t tensor, uint6
     const coffer_mcf_tensor *copy = in_copy(&index, work, &entry);
     coffer__mcf_name name = coffer__mcf_entry_name(&work->model->index, tensor);
     uint64_t moved = entry.offset + begin + (uint64_t)work->shift;
-    if (expected && has_crc(work->source, entry.offset + begin, size, *expected))
+    if (expected && has_crc(work, work->source, entry.offset + begin, size, *expected))
         return COFFER_OK;
-    if (expected && work->has_shift && has_crc(work->source, moved, size, *expected))
+    if (expected && work->has_shift && has_crc(work, work->source, moved, size, *expected))
         return add_patch(work, (coffer__mcf_patch){ tensor, begin, size, work->source, moved }, err);
-    if (copy && (expected ? has_crc(work->copy->source, copy->offset + begin, size, *expected)
-                          : work->copy->verifier && !coffer_mcf_verify(work->copy, index, begin, size, NULL))) {
+    if (copy && (expected ? has_crc(work, work->copy->source, copy->offset + begin, size, *expected)
+                          : is_verified_in_copy(work, index, begin, size))) {
         coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, entry.offset + begin,
                            "tensor %s: %" PRIu64 " damaged bytes are taken from the copy", name.text, size);
         return add_patch(
@@ -241,7 +290,7 @@ static coffer_status verify_tensor(coffer__mcf_rescue *work, size_t tensor, coff
         uint64_t chunk_end = start + size;
         uint64_t last = chunk_end < end ? chunk_end : end;
         bool whole = at == start && last == chunk_end;
-        if (!has_crc(work->source, start, size, work->sums.sums[sum]))
+        if (!has_crc(work, work->source, start, size, work->sums.sums[sum]))
             status = rescue_bytes(work, tensor, at - entry.offset, last - at,
                                   whole ? &work->sums.sums[sum] : NULL, err);
         at = last;
@@ -271,17 +320,6 @@ static coffer_status verify_tensors(coffer__mcf_rescue *work, coffer_error *err)
 }
 
 /* ---- Sections ---- */
-
-static bool range_matches(const coffer__mcf_rescue *work, coffer_source *src, uint64_t offset,
-                          const coffer__mcf_range *range)
-{
-    for (size_t i = 0; i < coffer__chunk_count(range->size); i++) {
-        if (!has_crc(src, offset + i * COFFER__MCF_CHUNK, coffer__chunk_len(range->size, i),
-                     work->sums.sums[range->first_sum + i]))
-            return false;
-    }
-    return true;
-}
 
 static coffer_status add_moved(coffer__mcf_rescue *work, coffer__mcf_moved moved, coffer_error *err)
 {
@@ -326,18 +364,12 @@ static coffer_status verify_section(coffer__mcf_rescue *work, const coffer_mcf_s
     if (!range || range->offset != section->offset || range->size != section->size ||
         range_matches(work, work->source, section->offset, range))
         return COFFER_OK;
-    uint64_t moved = section->offset + (uint64_t)work->shift;
-    if (!is_rebuilt(section->type)) {
-        if (work->has_shift && range_matches(work, work->source, moved, range))
-            return add_moved(work, (coffer__mcf_moved){ section->type, work->source, moved }, err);
-        if (copy && copy->size == section->size &&
-            range_matches(work, work->copy->source, copy->offset, range)) {
-            coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, section->offset,
-                               "%s is damaged; it is taken from the copy",
-                               coffer__mcf_section_label(section->type).text);
-            return add_moved(work, (coffer__mcf_moved){ section->type, work->copy->source, copy->offset },
-                             err);
-        }
+    if (!is_rebuilt(section->type) && copy && copy->size == section->size &&
+        range_matches(work, work->copy->source, copy->offset, range)) {
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, section->offset,
+                           "%s is damaged; it is taken from the copy",
+                           coffer__mcf_section_label(section->type).text);
+        return add_moved(work, (coffer__mcf_moved){ section->type, work->copy->source, copy->offset }, err);
     }
     return record_section(work, section, range, err);
 }
@@ -386,5 +418,7 @@ coffer_status coffer__mcf_verify_rescued(coffer__mcf_rescue *work, coffer_error 
     if (!status && known)
         status = coffer__mcf_damages_load(&work->model->damages, work->source, known, &work->model->limits,
                                           err);
-    return status ? status : keep_known_damage(work, err);
+    if (!status)
+        status = keep_known_damage(work, err);
+    return !status && work->failure.status ? coffer__fail_copy(err, &work->failure) : status;
 }
