@@ -147,7 +147,6 @@ static coffer_status is_zero(bool *out, coffer_source *src, uint64_t begin, uint
 static coffer_status add_gaps(coffer__mcf_sums *sums, const coffer_mcf_editor *editor, coffer_error *err)
 {
     coffer_source *src = coffer__update_source(editor->update);
-    const coffer_mcf_section *copy = coffer_mcf_find_section(editor->model, COFFER_MCF_DIRECTORY_COPY);
     uint64_t at = COFFER__MCF_HEADER_SIZE, size = coffer_source_size(src);
     size_t count = sums->range_count;
     coffer_status status = COFFER_OK;
@@ -156,8 +155,6 @@ static coffer_status add_gaps(coffer__mcf_sums *sums, const coffer_mcf_editor *e
     for (size_t i = 0; !status && i <= count; i++) {
         uint64_t end = i < count ? sums->ranges[i].offset : size;
         bool zero = true;
-        if (copy && copy->offset == at && end > at)
-            at = copy->offset + copy->size;
         if (at < end)
             status = is_zero(&zero, src, at, end, err);
         if (!status && !zero)
@@ -176,10 +173,18 @@ static coffer_status new_ranges(coffer__mcf_sums *sums, const coffer_mcf_editor 
                                       editor->payloads.ranges[i].size, err);
     for (size_t i = 0; !status && i < editor->model->section_count; i++) {
         const coffer_mcf_section *section = &editor->model->sections[i];
-        if (section->type != COFFER_MCF_TENSOR_DATA && section->type != COFFER_MCF_DIRECTORY_COPY)
+        if (section->type != COFFER_MCF_TENSOR_DATA)
             status = coffer__mcf_sums_add(sums, section->offset, section->size, err);
     }
-    return status ? status : add_gaps(sums, editor, err);
+    if (!status)
+        status = add_gaps(sums, editor, err);
+    /* The edit overwrites the copy of the directory, and adds its range. */
+    const coffer_mcf_section *copy = coffer_mcf_find_section(editor->model, COFFER_MCF_DIRECTORY_COPY);
+    for (size_t i = 0; !status && copy && i < sums->range_count; i++) {
+        if (sums->ranges[i].offset == copy->offset)
+            sums->ranges[i] = sums->ranges[--sums->range_count];
+    }
+    return status;
 }
 
 /* The parts that the edit overwrites are left out: the header and the copy of the directory. */
