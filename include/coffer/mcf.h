@@ -230,6 +230,33 @@ COFFER_API const coffer_mcf_damage *coffer_mcf_damage_at(const coffer_mcf *model
 COFFER_API_STATUS coffer_mcf_tensor_damage(coffer_mcf_damage **out, size_t *count, const coffer_mcf *model,
                                            size_t tensor, coffer_error *err);
 
+/* ---- Other files of the model's folder ---- */
+
+typedef enum coffer_mcf_file_kind {
+    COFFER_MCF_FILE_WHOLE = 0, /* the bytes of the file */
+    /* Everything before the tensors of a safetensors file; the tensors are in the model under their names. */
+    COFFER_MCF_FILE_SAFETENSORS_HEAD = 1
+} coffer_mcf_file_kind;
+
+/* Belongs to the handle; may get members at its end. */
+typedef struct coffer_mcf_file {
+    const char *name; /* relative path with "/", NUL-terminated, UTF-8; it cannot lead out of a folder */
+    uint64_t size;
+    coffer_mcf_file_kind kind;
+} coffer_mcf_file;
+
+/* Sorted by name. The files that are sections of their own (config.json, tokenizer.json …) are not in this
+ * list, unless their bytes differ from the section. Decoded on first use. */
+COFFER_API_STATUS coffer_mcf_get_files(const coffer_mcf_file **out, size_t *count, const coffer_mcf *model,
+                                       coffer_error *err);
+/* Reads a file of that list into new memory (coffer_free) and adds a NUL. COFFER_E_MISSING for an unknown
+ * name. */
+COFFER_API_STATUS coffer_mcf_read_file(uint8_t **out, size_t *len, const coffer_mcf *model, const char *name,
+                                       coffer_error *err);
+/* True for a name that a model may store: a relative path without empty, "." or ".." parts, backslashes,
+ * colons and control characters, valid UTF-8, at most 1024 bytes. */
+COFFER_API bool coffer_mcf_file_name_is_safe(const char *name);
+
 /* ---- ModelInfo ---- */
 
 typedef enum coffer_mcf_arch {
@@ -338,6 +365,12 @@ COFFER_API_STATUS coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint3
 COFFER_API_STATUS coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer,
                                                    const coffer_mcf_model_info *info, coffer_error *err);
 
+/* Adds a file of the model's folder. Call it before the first tensor. COFFER_E_UNSAFE_PATH for a name that is
+ * not safe, COFFER_E_DUPLICATE for one that was added before. */
+COFFER_API_STATUS coffer_mcf_writer_add_file(coffer_mcf_writer *writer, const char *name,
+                                             coffer_mcf_file_kind kind, const void *bytes, size_t len,
+                                             coffer_error *err);
+
 /* Reserves room for the index before the payloads: all complete tensors of a partial download can then be
  * recovered. Call it before the first tensor. An index that needs more room is written after the payloads. */
 COFFER_API_STATUS coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
@@ -423,6 +456,10 @@ COFFER_API_STATUS coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, ui
 COFFER_API_STATUS coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field,
                                                    const char *text, coffer_mcf_kv_type type,
                                                    coffer_error *err);
+/* Adds, replaces or, with bytes == NULL, removes a file of the model's folder. A name of a section (config.json)
+ * is refused: use coffer_mcf_editor_set_section. */
+COFFER_API_STATUS coffer_mcf_editor_set_file(coffer_mcf_editor *editor, const char *name, const void *bytes,
+                                             size_t len, coffer_error *err);
 /* Adds or recomputes the Checksums section; reads every payload. Existing checksums are verified first:
  * COFFER_E_BAD_CHECKSUM when one is wrong. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const coffer_mcf_work_opts *opts,

@@ -359,6 +359,8 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
     if (!status)
         status = add_sections(writer, pack, err);
     if (!status)
+        status = coffer__mcf_pack_write_files(writer, pack, err);
+    if (!status)
         status = set_model_info(writer, pack, selection, err);
     if (!status)
         status = reserve_index(writer, selection, err);

@@ -130,7 +130,9 @@ coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t 
         coffer__free(copy);
         return status;
     }
-    return coffer__mcf_put_change(editor, (coffer__mcf_change){ type, version_of(editor, type), false, copy, len }, err);
+    status = coffer__mcf_put_change(
+        editor, (coffer__mcf_change){ type, version_of(editor, type), false, copy, len }, err);
+    return status ? status : coffer__mcf_forget_file(editor, coffer_mcf_section_name(type), err);
 }
 
 static bool has_section(const coffer_mcf_editor *editor, uint32_t type)

@@ -27,6 +27,9 @@ coffer__mcf_change *coffer__mcf_find_change(const coffer_mcf_editor *editor, uin
 /* added.bytes belong to the editor from now on, also on failure. */
 coffer_status coffer__mcf_put_change(coffer_mcf_editor *editor, coffer__mcf_change added, coffer_error *err);
 
+/* Removes the original of a section that is replaced from Files. name : may be NULL. (mcf_files.c) */
+coffer_status coffer__mcf_forget_file(coffer_mcf_editor *editor, const char *name, coffer_error *err);
+
 /* The checksums of the file after an edit (mcf_edit_sums.c). */
 
 /* Bytes that an edit writes. */

@@ -7,7 +7,7 @@ static bool probe(const uint8_t *head, size_t len)
     return len >= COFFER__MCF_MAGIC_SIZE && memcmp(head, COFFER__MCF_MAGIC, COFFER__MCF_MAGIC_SIZE) == 0;
 }
 
-static const char *const lists[] = { "tensors", "sections", "keys", NULL };
+static const char *const lists[] = { "tensors", "sections", "keys", "files", "quant", NULL };
 
 const coffer_format coffer__mcf_format = {
     .name = "mcf",

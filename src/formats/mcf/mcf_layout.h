@@ -64,10 +64,10 @@
  *   0   u32  version, 1                       4   u32  name: length
  *   4   u32  file count                       8   u32  section type; 0 = a tensor
  *   8   u64  size of the names                12  u32  reason: 1 wrong checksum, 2 unverified
- *   16  24 bytes for each file: u32 name      16  u64  first damaged byte, from the start of the payload
+ *   16  32 bytes for each file: u32 name      16  u64  first damaged byte, from the start of the payload
  *       offset, u32 name length, u64 offset   24  u64  number of bytes
- *       in the section, u64 size; sorted by   32  u32  CRC-32 of the bytes before the damage
- *       name                                  36  u32  CRC-32 of the damaged bytes
+ *       in the section, u64 size, u32 kind,   32  u32  CRC-32 of the bytes before the damage
+ *       u32 0; sorted by name                 36  u32  CRC-32 of the damaged bytes
  *       the names, then the files, each on
  *       a multiple of 8
  *
@@ -220,11 +220,13 @@
 #define COFFER__MCF_FILES_VERSION_AT 0
 #define COFFER__MCF_FILES_COUNT_AT 4
 #define COFFER__MCF_FILES_NAMES_SIZE_AT 8
-#define COFFER__MCF_FILES_ENTRY 24
+#define COFFER__MCF_FILES_ENTRY 32
 #define COFFER__MCF_FILES_NAME_AT 0
 #define COFFER__MCF_FILES_NAME_LEN_AT 4
 #define COFFER__MCF_FILES_OFFSET_AT 8
 #define COFFER__MCF_FILES_SIZE_AT 16
+#define COFFER__MCF_FILES_KIND_AT 24
+#define COFFER__MCF_FILES_RESERVED_AT 28
 
 #define COFFER__MCF_QUALITY_HEADER 16
 #define COFFER__MCF_QUALITY_VERSION_AT 0

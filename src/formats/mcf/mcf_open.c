@@ -225,6 +225,7 @@ void coffer_mcf_close(coffer_mcf *model)
     coffer__mcf_verifier_free(model->verifier);
     coffer__mcf_damages_free(&model->damages);
     coffer__free(model->has_damage);
+    coffer__mcf_public_files_free(atomic_load(&model->files));
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));
     coffer__free(model->qualities);

@@ -245,6 +245,38 @@ coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_m
                                             const char *field, const char *text, coffer_mcf_kv_type type,
                                             coffer_error *err);
 
+/* ---- Files (mcf_files.c) ---- */
+
+typedef struct coffer__mcf_file {
+    coffer_mcf_file file;  /* its name is in `name` */
+    char *name;
+    const uint8_t *bytes; /* in the section, or `own` */
+    uint8_t *own;         /* NULL = in the section */
+} coffer__mcf_file;
+
+typedef struct coffer__mcf_files {
+    uint8_t *section; /* NULL = none */
+    coffer__mcf_file *items;
+    size_t count, capacity;
+} coffer__mcf_files;
+
+/* bytes : the section, which the list owns from now on, also on failure. base : its offset in the file. */
+coffer_status coffer__mcf_files_decode(coffer__mcf_files *out, uint8_t *bytes, size_t len, uint64_t base,
+                                       coffer_error *err);
+void coffer__mcf_files_free(coffer__mcf_files *files);
+/* Adds or replaces a file; bytes are copied. */
+coffer_status coffer__mcf_files_put(coffer__mcf_files *files, const char *name, coffer_mcf_file_kind kind,
+                                    const void *bytes, size_t len, coffer_error *err);
+size_t coffer__mcf_files_find(const coffer__mcf_files *files, const char *name);
+void coffer__mcf_files_remove(coffer__mcf_files *files, size_t index);
+/* Appends the section. */
+coffer_status coffer__mcf_files_encode(struct coffer__buffer *out, coffer__mcf_files *files,
+                                       coffer_error *err);
+
+/* What coffer_mcf_get_files caches. */
+struct coffer__mcf_public_files;
+void coffer__mcf_public_files_free(struct coffer__mcf_public_files *files);
+
 /* ---- Sections of a model without a directory (mcf_search.c) ---- */
 
 /* Searches the beginning and the end of a file for a TensorIndex: 8-aligned, with plausible entries.
@@ -284,6 +316,7 @@ struct coffer_mcf {
     uint32_t *quality_of; /* by tensor: 1 + position in qualities, 0 = none; NULL without a QuantQuality */
     coffer_mcf_model_info *_Atomic model_info;
     coffer__mcf_verifier *verifier; /* NULL without checksums, and with stale ones */
+    struct coffer__mcf_public_files *_Atomic files;
     coffer__mcf_damages damages;
     uint8_t *has_damage; /* by tensor; NULL without recorded damage */
     bool allow_damaged;

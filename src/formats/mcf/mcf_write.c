@@ -82,6 +82,7 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer)
     coffer__table_free(&writer->by_name);
     coffer__table_free(&writer->by_sample);
     coffer__free(writer->chunks);
+    coffer__mcf_files_free(&writer->files);
     for (size_t i = 0; i < writer->damage_count; i++)
         coffer__free(writer->damages[i].name);
     coffer__free(writer->damages);
@@ -224,7 +225,9 @@ coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_
     if (writer->area_begun || writer->index_room > 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "reserve the index once, before the first tensor");
-    status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
+    status = coffer__mcf_write_files(writer, err);
+    if (!status)
+        status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
     if (status)
         return status;
     writer->index_at = coffer__sink_position(writer->sink);

@@ -393,8 +393,8 @@ coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err)
                                   .minor = COFFER__MCF_MINOR,
                                   .header_size = COFFER__MCF_HEADER_SIZE,
                                   .flags = writer->opts.flags | COFFER__MCF_FLAG_ALIGNED64 };
-    coffer_status status = COFFER_OK;
-    if (writer->tensor_count > 0)
+    coffer_status status = coffer__mcf_write_files(writer, err);
+    if (!status && writer->tensor_count > 0)
         status = end_area(writer, err);
     for (size_t i = 0; !status && i < writer->late_count; i++)
         status = put_section(writer, writer->late[i].type, writer->late[i].version, writer->late[i].bytes,

@@ -66,6 +66,7 @@ struct coffer_mcf_writer {
     coffer__mcf_chunk *chunks; /* of the payloads, in the order of the file */
     size_t chunk_count, chunk_capacity;
     size_t summed; /* this many chunks at the start have their sum */
+    coffer__mcf_files files; /* written before the first tensor */
     coffer_mcf_damage *damages;
     size_t damage_count, damage_capacity;
     uint8_t *scratch; /* SCRATCH for each thread */
@@ -98,6 +99,9 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer);
 /* A pool and its scratch memory. */
 coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *err);
 #define COFFER__MCF_SCRATCH ((size_t)256 << 10)
+
+/* Writes the Files section, once. (mcf_files.c) */
+coffer_status coffer__mcf_write_files(coffer_mcf_writer *writer, coffer_error *err);
 
 /* ---- mcf_write_sums.c ---- */
 
