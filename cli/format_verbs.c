@@ -20,7 +20,8 @@ const cli_format_verb *const cli_format_verbs[] = {
     &cli_mldf_set,         &cli_mldf_delete,       &cli_mldf_concat,
     &cli_mldf_split,       &cli_mlyze_stats,       &cli_mlyze_peak,
     &cli_mlyze_leaks,      &cli_mlyze_temporaries, &cli_mlyze_flame,
-    &cli_mlyze_timeline,   &cli_mlyze_diff,        NULL,
+    &cli_mlyze_timeline,   &cli_mlyze_diff,        &cli_mcf_unpack,
+    NULL,
 };
 
 bool cli_row_is_for(const cli_format_verb *row, const char *format)

@@ -80,6 +80,20 @@ static const cli_verb append = {
     .group = CLI_GROUP_CHANGE,
 };
 
+static const cli_verb unpack = {
+    .name = "unpack",
+    .usage = "FILE FOLDER",
+    .summary = "restore the folder that a model was packed from",
+    .description =
+        "Writes configuration, tokenizer, the other files and the weights of a model into FOLDER, which is "
+        "created when it does not exist. Weights are the same bytes as before when the model has their "
+        "safetensors headers and unconverted tensors; otherwise they become model.safetensors.\n"
+        "The exit status is 1 when a file is not byte for byte what was packed.",
+    .min_operands = 2,
+    .max_operands = 2,
+    .group = CLI_GROUP_CONVERT,
+};
+
 static const cli_verb pack = {
     .name = "pack",
     .usage = "IN… OUT",
@@ -256,6 +270,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_compress,
     &cli_verb_convert,
     &pack,
+    &unpack,
     &cli_verb_quantize,
     &head,
     &delete_verb,
@@ -284,7 +299,7 @@ static const struct {
     { "verify", "check" },   { "validate", "check" }, { "fsck", "check" },       { "test", "check" },
     { "cat", "get" },        { "extract", "get" },    { "dump", "get" },         { "export", "convert" },
     { "import", "convert" }, { "show", "info" },      { "inspect", "info" },     { "describe", "info" },
-    { "list", "ls" },        { "unpack", "get" },     { "merge", "concat" },     { "join", "concat" },
+    { "list", "ls" },        { "merge", "concat" },     { "join", "concat" },
     { "compare", "diff" },   { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },
     { "rm", "delete" },      { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },
     { "history", "log" },    { "shrink", "compact" }, { "create", "pack" },

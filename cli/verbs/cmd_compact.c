@@ -1,6 +1,8 @@
 /* Dropping what nothing refers to any more. */
 #include "verbs.h"
 
+#include "mcf/mcf_verbs.h"
+
 #include "term.h"
 
 #include <string.h>
@@ -39,13 +41,14 @@ static int step(void *context, uint64_t done, uint64_t total)
     return bar->progress.step(bar->progress.context, done, total) || cli_signal_waits();
 }
 
-static coffer_status compact(coffer_node *root, const char *path, const char *output, bool overwrite,
+static coffer_status compact(coffer_node *root, const char *path, const char *output, const cli_args *args,
                              coffer_error *err)
 {
     term_progress bar;
     coffer_progress progress = { sizeof progress, step, &bar };
     coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
-    opts.overwrite = overwrite;
+    opts.overwrite = cli_has(args, "force");
+    opts.allow_damaged = cli_choice(args, "damaged", 0) == 1;
     opts.progress = &progress;
     term_progress_start(&bar, "compacting", NULL);
     cli_hold_signals();
@@ -67,7 +70,7 @@ static int run(const cli_args *args)
         return cli_usage(args, "a file is compacted where it is: standard input cannot be");
     coffer_status status = begin_report(&root, path, output, &err);
     if (status == COFFER_OK)
-        status = compact(root, path, output, cli_has(args, "force"), &err);
+        status = compact(root, path, output, args, &err);
     if (status == COFFER_OK)
         status = coffer_node_status(root, &err);
     int result = CLI_OK;
@@ -78,12 +81,14 @@ static int run(const cli_args *args)
     else
         print_for_people(output ? output : path, root);
     coffer_node_free(root);
-    return result;
+    return status ? result : cli_worse(result, cli_report_damage(output ? output : path));
 }
 
 static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write to OUT and leave FILE unchanged" },
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
+    { "damaged", 0, "MODE", "stop|keep",
+      "data whose checksum is wrong: stop, or keep it and record the damage", "stop" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, what was dropped" },
     { 0 },
 };

@@ -179,6 +179,9 @@ static int repair_from(repair_job *job, coffer_source *src)
         status = check_result(job);
     if (!status && job->left && coffer_report_total(job->left, COFFER_ERROR) > 0)
         status = CLI_FINDINGS;
+    /* An error in the list of what was done: something was lost or could not be verified. */
+    if (!status && coffer_report_total(job->done, COFFER_ERROR) > 0)
+        status = CLI_FINDINGS;
     return status;
 }
 

@@ -204,11 +204,12 @@ typedef struct coffer_compact_opts {
     bool overwrite; /* replace out_path if it exists; else COFFER_E_EXISTS */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool allow_damaged; /* copy data whose checksum is wrong, and record that; else COFFER_E_BAD_CHECKSUM */
 } coffer_compact_opts;
 
-#define COFFER_COMPACT_OPTS_INIT                       \
-    {                                                  \
-        sizeof(coffer_compact_opts), false, NULL, NULL \
+#define COFFER_COMPACT_OPTS_INIT                              \
+    {                                                         \
+        sizeof(coffer_compact_opts), false, NULL, NULL, false \
     }
 
 COFFER_API void coffer_compact_opts_init(coffer_compact_opts *opts, uint32_t struct_size);

@@ -131,6 +131,7 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->reader = reader;
     set->limits = coffer__limits(opts->limits);
     set->access = opts->access;
+    set->allow_damaged = opts->allow_damaged;
     coffer_status status = reader->open(set, src, err);
     if (!status)
         status = sort(set, err);
@@ -210,6 +211,12 @@ coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tenso
                                                                            : set->parts[entry->part].src;
 }
 
+coffer_status coffer__tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
+                                     coffer_error *err)
+{
+    return set->reader->verify ? set->reader->verify(set, &set->entries[tensor], begin, len, err) : COFFER_OK;
+}
+
 /* ---- Reading ---- */
 
 static coffer_status check_range(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
@@ -234,6 +241,9 @@ static coffer_status read_bytes(void *out, const coffer_tensors *set, const coff
         return COFFER_OK;
     if (set->reader->read)
         return set->reader->read(out, set, entry, begin, len, err);
+    coffer_status status = set->reader->verify ? set->reader->verify(set, entry, begin, len, err) : COFFER_OK;
+    if (status)
+        return status;
     return coffer_source_read_at(out, set->parts[entry->part].src, entry->tensor.offset + begin, len, err);
 }
 
