@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, 
 
 from . import _arrays, _core
 from ._open import as_input, pickled
+from ._progress import Progress, callback
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 Sample = Mapping[str, Any]
 
-__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "infer_schema"]
+__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema"]
 
 _INT, _FLOAT = 1, 2  # coffer_mldf_entry_kind
 _MODE_RAW = 0
@@ -487,3 +488,10 @@ def delete(path: Path, samples: Any, *, key: Optional[bytes] = None) -> None:
     with Dataset(path, key=key) as dataset:
         gone = np.unique(dataset._samples(samples))
     _core.mldf_delete(os.fspath(path), gone, key)
+
+
+def concat(paths: "Sequence[Path]", out: Path, *, overwrite: bool = False, progress: Progress = None) -> None:
+    """Writes the samples of several sets with the same fields, one set after the other."""
+    sets = [Dataset(path) for path in paths]
+    with callback(progress, "concat") as step:
+        _core.mldf_concat(os.fspath(out), sets, overwrite, step)

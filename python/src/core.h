@@ -82,6 +82,8 @@ typedef struct core_source {
 
 /* Fails with TypeError unless it is a Source. Borrowed. */
 core_source *core_as_source(core_state *state, PyObject *object);
+/* The set of an open Mldf; NULL with an exception for anything else. */
+coffer_mldf *core_mldf_of(core_state *state, PyObject *object);
 /* Read-only bytes that keep `owner` alive. */
 PyObject *core_view(core_state *state, PyObject *owner, const void *data, size_t size);
 /* Writable bytes that the library allocated; they belong to the result, also when this fails. */

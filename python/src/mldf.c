@@ -101,6 +101,16 @@ static const coffer_mldf *open_set(PyObject *object)
     return self->set;
 }
 
+coffer_mldf *core_mldf_of(core_state *state, PyObject *object)
+{
+    int is = PyObject_IsInstance(object, (PyObject *)state->mldf_type);
+    if (is == 1)
+        return open_set(object) ? ((mldf_object *)object)->set : NULL;
+    if (is == 0)
+        PyErr_Format(PyExc_TypeError, "expected a Dataset, got %R", object);
+    return NULL;
+}
+
 static PyObject *mldf_close(PyObject *object, PyObject *unused)
 {
     (void)unused;

@@ -366,7 +366,39 @@ static PyObject *empty_writer(PyObject *module, PyObject *unused)
     return writer;
 }
 
+/* mldf_concat(out, sets, overwrite, progress) */
+static PyObject *concat(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_mldf_concat_opts opts = COFFER_MLDF_CONCAT_OPTS_INIT;
+    coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *out, *list, *callable;
+    int overwrite;
+    if (!PyArg_ParseTuple(args, "OO!pO", &out, &PyList_Type, &list, &overwrite, &callable))
+        return NULL;
+    size_t count = (size_t)PyList_Size(list);
+    coffer_mldf **sets = PyMem_Calloc(count + 1, sizeof(coffer_mldf *));
+    PyObject *path = sets ? core_path(out) : NULL;
+    for (size_t i = 0; path && i < count && !PyErr_Occurred(); i++)
+        sets[i] = core_mldf_of(state, PyList_GetItem(list, (Py_ssize_t)i));
+    if (path && !PyErr_Occurred()) {
+        write.overwrite = overwrite;
+        opts.write = &write;
+        opts.progress = core_progress_init(&progress, callable);
+        Py_BEGIN_ALLOW_THREADS status = coffer_mldf_concat(PyBytes_AsString(path), sets, count, &opts, &err);
+        Py_END_ALLOW_THREADS if (status)
+            core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
+    }
+    PyMem_Free(sets);
+    Py_XDECREF(path);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
+    { "mldf_concat", concat, METH_VARARGS, NULL },
     { "mldf_delete", delete_samples, METH_VARARGS, NULL },
     { "mldf_replace", replace_values, METH_VARARGS, NULL },
     { "mldf_empty_writer", empty_writer, METH_NOARGS, NULL },
