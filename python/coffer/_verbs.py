@@ -69,7 +69,7 @@ def info(path: Path, *, generation: int = 0, hash: bool = False, progress: Progr
 
 def ls(path: Path, what: Optional[str] = None, *, glob: Optional[str] = None) -> "list[dict[str, Any]]":
     """The entries of a file: tensors, fields, sequences. what : another list, as in `coffer ls --what`."""
-    return _core.list(os.fspath(path), what, glob)["entries"]
+    return list(_core.entries(os.fspath(path), what, glob)["entries"])
 
 
 def check(path: Path, *, full: bool = False, threads: int = 0, key: Optional[bytes] = None,
@@ -128,7 +128,7 @@ def convert(path: Path, out: Path, *, from_: Optional[str] = None, to: Optional[
 
 def conversions() -> "list[tuple[str, str]]":
     """The conversions there are, as pairs of kinds."""
-    return _core.conversions()
+    return list(_core.conversions())
 
 
 def compact(path: Path, out: Optional[Path] = None, *, overwrite: bool = False,

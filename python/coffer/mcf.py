@@ -280,25 +280,18 @@ def save_file(tensors: "Mapping[str, Any]", path: Path, metadata: "Optional[Mapp
     """
     target = os.fspath(path)
     if target.endswith(".safetensors"):
-        import tempfile
+        from ._safetensors import save
 
-        from ._verbs import convert
-
-        with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target)), prefix=".coffer-") as folder:
-            middle = os.path.join(folder, "model.mcf")
-            _write(tensors, middle, metadata, False)
-            convert(middle, target, overwrite=overwrite)
+        save({name: _stored(value) for name, value in tensors.items()}, target, metadata, overwrite)
         return
-    _write(tensors, target, metadata, overwrite)
-
-
-def _write(tensors: "Mapping[str, Any]", path: str, metadata: "Optional[Mapping[str, str]]", overwrite: bool) -> None:
-    writer = _core.McfWriter(path, overwrite, 0)
+    writer = _core.McfWriter(target, overwrite, 0)
     try:
         if metadata:
             writer.set_info(None, {str(key): str(value) for key, value in metadata.items()})
         for name, value in tensors.items():
             dtype, shape, data = _stored(value)
+            if dtype == "bool":
+                raise TypeError(f"{name}: an .mcf file has no type for bool; convert it to uint8, or save a .safetensors file")
             writer.add(name, dtype, shape, data)
         writer.commit()
     finally:

@@ -409,8 +409,7 @@ class Writer:
 
 def _full_schema(schema: "Union[Sequence[Mapping[str, Any]], Mapping[str, str]]") -> "List[Dict[str, Any]]":
     if isinstance(schema, Mapping):
-        return [{"name": name, "type": kind} if isinstance(kind, str) else {"name": name, **kind}
-                for name, kind in schema.items()]
+        return [{"name": name, "type": kind} for name, kind in schema.items()]
     return [dict(row) for row in schema]
 
 
@@ -435,7 +434,7 @@ def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: An
 def _put_array(writer: "_core.MldfWriter", index: int, value: Any) -> None:
     import numpy as np
 
-    dtype = _arrays.dtype_of(writer.fields()[index][3])
+    dtype = _arrays.dtype_of(writer.fields()[index][3] or "")
     array = np.ascontiguousarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     if array.dtype != dtype:
         raise TypeError(f"an array of {array.dtype}, expected {dtype}")

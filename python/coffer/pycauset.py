@@ -233,7 +233,7 @@ class Metadata(MutableMapping):  # type: ignore[type-arg]
         self[path]
         self._owner._edit([("delete", path, None)])
 
-    def update(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    def update(self, *args: Any, **kwargs: Any) -> None:
         """All changes in one commit."""
         self._owner._edit([_change(path, value) for path, value in dict(*args, **kwargs).items()])
 

@@ -89,7 +89,7 @@ def load_state_dict(module: torch.nn.Module, path: Path, *, strict: bool = True)
 
 # ---- Data sets ----
 
-class Dataset(torch.utils.data.Dataset):  # type: ignore[type-arg]
+class Dataset(torch.utils.data.Dataset):
     """A map-style data set over an mldf file. The file is opened in each worker; batches are read in one call.
 
     transform : called with each sample, a dict.
@@ -129,7 +129,7 @@ class Dataset(torch.utils.data.Dataset):  # type: ignore[type-arg]
         return state
 
 
-class BatchSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
+class BatchSampler(torch.utils.data.Sampler):
     """Batches of sample numbers in a shuffled order that can be stopped and resumed, also with another number of ranks.
 
     Order is a function of seed, epoch and position; workers and prefetching do not change it. state_dict() counts the
@@ -169,7 +169,7 @@ class BatchSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
             count = min(self.batch_size, left - first)
             if self.drop_last and count < self.batch_size:
                 break
-            whole = self._set.order(epoch=self.epoch, seed=self._facts["seed"], shuffle=self._facts["shuffle"],
+            whole = self._set.order(epoch=self.epoch, seed=self._facts["seed"], shuffle=bool(self._facts["shuffle"]),
                                     window_pages=self._facts["window_pages"], first=start + first * self.world,
                                     count=count * self.world)
             self._consumed = min(start + (first + count) * self.world, self._facts["samples"])

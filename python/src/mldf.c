@@ -236,6 +236,12 @@ static PyObject *whole_sample(PyObject *object, const coffer_mldf *set, uint64_t
     return map;
 }
 
+/* Arrays of NumPy have __index__ as well. */
+static bool is_number(PyObject *key)
+{
+    return PyLong_Check(key) || (PyIndex_Check(key) && !PySequence_Check(key));
+}
+
 static PyObject *mldf_subscript(PyObject *object, PyObject *key)
 {
     const coffer_mldf *set = open_set(object);
@@ -243,13 +249,13 @@ static PyObject *mldf_subscript(PyObject *object, PyObject *key)
     size_t field = 0;
     if (!set)
         return NULL;
-    if (PyTuple_Check(key) && PyTuple_Size(key) == 2 && PyIndex_Check(PyTuple_GetItem(key, 0))) {
+    if (PyTuple_Check(key) && PyTuple_Size(key) == 2 && is_number(PyTuple_GetItem(key, 0))) {
         if (!sample_index(&sample, set, PyTuple_GetItem(key, 0)) ||
             !field_index(&field, (mldf_object *)object, PyTuple_GetItem(key, 1)))
             return NULL;
         return field_value(object, set, sample, field);
     }
-    if (PyIndex_Check(key))
+    if (is_number(key))
         return sample_index(&sample, set, key) ? whole_sample(object, set, sample) : NULL;
     return PyObject_CallMethod(object, "_select", "(O)", key);
 }

@@ -70,7 +70,7 @@ static PyObject *describe(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS return node_result(state, status, &err, node, path);
 }
 
-static PyObject *list(PyObject *module, PyObject *args)
+static PyObject *entries(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
     coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
@@ -452,7 +452,7 @@ static PyObject *quantize(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     { "describe", describe, METH_VARARGS, NULL },
-    { "list", list, METH_VARARGS, NULL },
+    { "entries", entries, METH_VARARGS, NULL },
     { "check", check, METH_VARARGS, NULL },
     { "diff", diff, METH_VARARGS, NULL },
     { "repair", repair, METH_VARARGS, NULL },
