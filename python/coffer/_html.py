@@ -33,7 +33,7 @@ def _png(pixels: "np.ndarray[Any, Any]") -> str:
 
 
 def _colors(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Values as colors from dark blue through green to yellow; gray where there is none."""
+    """Values as colors from dark blue through green to yellow; gray where a value is missing."""
     import numpy as np
 
     stops = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], float)

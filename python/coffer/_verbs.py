@@ -86,7 +86,7 @@ def check(path: Path, *, full: bool = False, threads: int = 0, key: Optional[byt
 
 def diff(a: Path, b: Path, *, tolerance: float = 0.0, max_shown: int = 20, threads: int = 0,
          key: Optional[bytes] = None, progress: Progress = None) -> "dict[str, Any]":
-    """The differences of two files; result["equal"] says whether there are none."""
+    """The differences of two files; result["equal"] is True without any."""
     with callback(progress, "diff") as step:
         return _core.diff(os.fspath(a), os.fspath(b), tolerance, max_shown, threads, key, step)
 

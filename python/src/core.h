@@ -1,6 +1,6 @@
-/* What the files of the extension module share. Only the limited API of Python 3.11 and the public API of
- * Coffer are used. Objects of Coffer are owned like this: array -> View -> handle -> Source, so that memory
- * is released with the last of them, whatever was closed before. */
+/* Declarations that the files of the extension module share. Only the limited API of Python 3.11 and the
+ * public API of Coffer are used. Objects of Coffer are owned like this: array -> View -> handle -> Source, so
+ * that memory is released with the last of them, whatever was closed before. */
 #ifndef COFFER_PYTHON_CORE_H
 #define COFFER_PYTHON_CORE_H
 

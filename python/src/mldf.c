@@ -283,7 +283,7 @@ static PyObject *mldf_bytes(PyObject *object, PyObject *args)
     return value_bytes(object, ((mldf_object *)object)->set, sample, field);
 }
 
-/* What the row says of a value, as a dict; None when it is absent. */
+/* The entry of a value in its row, as a dict; None when it is absent. */
 static PyObject *mldf_entry(PyObject *object, PyObject *args)
 {
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;

@@ -396,7 +396,7 @@ static PyObject *mcf_sections(PyObject *object, PyObject *unused)
     return list;
 }
 
-/* The bytes of a section by type. Raises KeyError when there is none. */
+/* The bytes of a section by type. Raises KeyError when the file does not have it. */
 static PyObject *mcf_read_section(PyObject *object, PyObject *number)
 {
     mcf_object *self = (mcf_object *)object;

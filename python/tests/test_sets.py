@@ -54,9 +54,9 @@ def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):
     with pytest.raises(TypeError, match="label"):
         with coffer.mldf.create("x.mldf", {"label": "int", "text": "text"}) as writer:
             writer.add({"label": [], "text": "x"})
-    with pytest.raises(KeyError, match="colour"):
+    with pytest.raises(KeyError, match="color"):
         with coffer.mldf.create("x.mldf", {"label": "int"}) as writer:
-            writer.add({"colour": 3})
+            writer.add({"color": 3})
     assert list(folder.iterdir()) == []
 
 
