@@ -114,12 +114,14 @@ static PyObject *writer_add(PyObject *object, PyObject *args)
     tensor.name_len = (size_t)name_len;
     tensor.rank = (uint32_t)rank;
     tensor.dims = dims;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mcf_writer_begin_tensor(writer, &tensor, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_writer_begin_tensor(writer, &tensor, &err);
     if (!status)
         status = coffer_mcf_writer_write(writer, bytes.buf, (size_t)bytes.len, &err);
     if (!status)
         status = coffer_mcf_writer_end_tensor(writer, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
     return done(object, status, &err);
 }
 
@@ -151,8 +153,10 @@ static PyObject *writer_commit(PyObject *object, PyObject *unused)
     if (!writer)
         return NULL;
     self->writer = NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mcf_writer_commit(writer, &err);
-    Py_END_ALLOW_THREADS return done(object, status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_writer_commit(writer, &err);
+    Py_END_ALLOW_THREADS
+    return done(object, status, &err);
 }
 
 static PyObject *writer_discard(PyObject *object, PyObject *unused)

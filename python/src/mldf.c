@@ -70,9 +70,10 @@ static int mldf_init(PyObject *object, PyObject *args, PyObject *kwargs)
     self->source = Py_NewRef(input);
     opts.key = (const uint8_t *)key;
     opts.verify = verify;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_open(&self->set, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS if (status)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_open(&self->set, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status) {
         fail(object, &err);
         return -1;
     }
@@ -171,8 +172,10 @@ static PyObject *value_bytes(PyObject *object, const coffer_mldf *set, uint64_t 
         return core_view(core_state_of(object), object, data, size);
     coffer_bytes bytes = COFFER_BYTES_INIT;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_read(&bytes, &entry, set, sample, field, &err);
-    Py_END_ALLOW_THREADS PyObject *result = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_read(&bytes, &entry, set, sample, field, &err);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
     if (status)
         fail(object, &err);
     else if (!entry.present)
@@ -188,8 +191,10 @@ static PyObject *text_value(PyObject *object, const coffer_mldf *set, uint64_t s
     coffer_error err = COFFER_ERROR_INIT;
     coffer_bytes bytes = COFFER_BYTES_INIT;
     coffer_status status;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_get_text(&bytes, set, sample, field, &err);
-    Py_END_ALLOW_THREADS PyObject *result = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_get_text(&bytes, set, sample, field, &err);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
     if (!status)
         result = PyUnicode_DecodeUTF8((const char *)bytes.data, (Py_ssize_t)bytes.size, NULL);
     else if (status == COFFER_E_MISSING)
@@ -317,9 +322,10 @@ static PyObject *mldf_array(PyObject *object, PyObject *args)
         return NULL;
     const coffer_mldf *set = ((mldf_object *)object)->set;
     const coffer_mldf_field *described = coffer_mldf_field_at(set, field);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_get_array(&bytes, dims, set, sample, field, &err);
-    Py_END_ALLOW_THREADS if (status)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_get_array(&bytes, dims, set, sample, field, &err);
+    Py_END_ALLOW_THREADS
+    if (status) {
         coffer_free(bytes.data);
         if (status == COFFER_E_MISSING)
             Py_RETURN_NONE;
@@ -345,8 +351,11 @@ static PyObject *mldf_tokens(PyObject *object, PyObject *args)
     if (!parse_place(&sample, &field, object, args))
         return NULL;
     const coffer_mldf *set = ((mldf_object *)object)->set;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_get_tokens(&bytes, set, sample, field, &err);
-    Py_END_ALLOW_THREADS if (!status) return core_block(core_state_of(object), bytes.data, bytes.size);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_get_tokens(&bytes, set, sample, field, &err);
+    Py_END_ALLOW_THREADS
+    if (!status)
+        return core_block(core_state_of(object), bytes.data, bytes.size);
     coffer_free(bytes.data);
     if (status == COFFER_E_MISSING)
         Py_RETURN_NONE;
@@ -393,14 +402,15 @@ static PyObject *mldf_decode_image(PyObject *object, PyObject *args)
     opts.channels = channels;
     opts.min_width = width;
     opts.min_height = height;
-    Py_BEGIN_ALLOW_THREADS status =
-        coffer_image_decode(&pixels, decoder, bytes.buf, (size_t)bytes.len, &opts, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_image_decode(&pixels, decoder, bytes.buf, (size_t)bytes.len, &opts, &err);
     if (!status && width && height && (pixels.width != width || pixels.height != height)) {
         status = coffer_pixels_resize(&scaled, &pixels, width, height, &err);
         coffer_free(pixels.data);
         pixels = scaled;
     }
-    Py_END_ALLOW_THREADS return_decoder(self, decoder);
+    Py_END_ALLOW_THREADS
+    return_decoder(self, decoder);
     PyBuffer_Release(&bytes);
     if (status) {
         coffer_free(pixels.data);
@@ -424,9 +434,11 @@ static PyObject *mldf_decode_audio(PyObject *object, PyObject *args)
         PyBuffer_Release(&bytes);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         coffer_audio_decode(out.buf, (size_t)out.len / sizeof(float), bytes.buf, (size_t)bytes.len, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
     PyBuffer_Release(&out);
     if (status)
         return fail(object, &err);
@@ -470,8 +482,10 @@ static PyObject *mldf_column(PyObject *object, PyObject *args)
     }
     if (core_writable(&out, target, count * 8))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_read_column(out.buf, set, field, first, count, NULL, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&out);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_read_column(out.buf, set, field, first, count, NULL, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&out);
     if (status)
         return fail(object, &err);
     Py_RETURN_NONE;
@@ -637,10 +651,11 @@ static PyObject *batch_size(PyObject *object, PyObject *args)
         PyBuffer_Release(&samples);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        coffer_mldf_batch_size(&size, self->batch, samples.buf, (size_t)samples.len / sizeof(uint64_t),
-                               (size_t)field, &err);
-    Py_END_ALLOW_THREADS self->busy = false;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_batch_size(&size, self->batch, samples.buf, (size_t)samples.len / sizeof(uint64_t),
+                                    (size_t)field, &err);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
     PyBuffer_Release(&samples);
     return status ? fail(self->set, &err) : PyLong_FromUnsignedLongLong(size);
 }
@@ -712,9 +727,10 @@ static PyObject *batch_read(PyObject *object, PyObject *args)
     for (Py_ssize_t i = 0; good && i < PyList_Size(items); i++)
         good = take_target(targets, PyList_GetItem(items, i), count);
     if (good && begin_use(self)) {
-        Py_BEGIN_ALLOW_THREADS status =
-            coffer_mldf_batch_read(self->batch, samples.buf, count, targets->list, targets->count, &err);
-        Py_END_ALLOW_THREADS self->busy = false;
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mldf_batch_read(self->batch, samples.buf, count, targets->list, targets->count, &err);
+        Py_END_ALLOW_THREADS
+        self->busy = false;
         if (status)
             fail(self->set, &err);
     }
@@ -779,12 +795,14 @@ static PyObject *order(PyObject *module, PyObject *args)
                      (unsigned long long)length);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS char *at = out.buf;
+    Py_BEGIN_ALLOW_THREADS
+    char *at = out.buf;
     for (size_t i = 0; i < count; i++, at += sizeof(uint64_t)) {
         uint64_t sample = coffer_mldf_order_at(&prepared, epoch, first + i);
         memcpy(at, &sample, sizeof sample);
     }
-    Py_END_ALLOW_THREADS PyBuffer_Release(&out);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&out);
     return PyLong_FromUnsignedLongLong(length);
 }
 

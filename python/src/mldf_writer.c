@@ -47,11 +47,12 @@ static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
     opts.overwrite = overwrite;
     opts.dedup = dedup;
     opts.key = (const uint8_t *)key;
-    Py_BEGIN_ALLOW_THREADS status =
-        schema ? coffer_mldf_writer_create_json(&self->writer, PyBytes_AsString(bytes), schema,
-                                                (size_t)schema_len, &opts, &err)
-               : coffer_mldf_writer_append_to(&self->writer, PyBytes_AsString(bytes), &opts, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = schema ? coffer_mldf_writer_create_json(&self->writer, PyBytes_AsString(bytes), schema,
+                                                     (size_t)schema_len, &opts, &err)
+                    : coffer_mldf_writer_append_to(&self->writer, PyBytes_AsString(bytes), &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
     if (status)
         fail(object, &err);
     return status ? -1 : 0;
@@ -127,10 +128,11 @@ static PyObject *writer_set_bytes(PyObject *object, PyObject *args)
         return NULL;
     }
     entry.present = true;
-    Py_BEGIN_ALLOW_THREADS status =
-        coffer_mldf_writer_set_bytes(writer, (size_t)field, bytes.buf, (size_t)bytes.len,
-                                     row == Py_None ? NULL : &entry, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_writer_set_bytes(writer, (size_t)field, bytes.buf, (size_t)bytes.len,
+                                          row == Py_None ? NULL : &entry, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
     return done(object, status, &err);
 }
 
@@ -156,9 +158,10 @@ static PyObject *writer_set_array(PyObject *object, PyObject *args)
         PyBuffer_Release(&bytes);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        coffer_mldf_writer_set_array(writer, (size_t)field, dims, bytes.buf, (size_t)bytes.len, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_writer_set_array(writer, (size_t)field, dims, bytes.buf, (size_t)bytes.len, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
     return done(object, status, &err);
 }
 
@@ -170,8 +173,10 @@ static PyObject *writer_end_sample(PyObject *object, PyObject *unused)
     (void)unused;
     if (!writer)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_writer_end_sample(writer, &err);
-    Py_END_ALLOW_THREADS return done(object, status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_writer_end_sample(writer, &err);
+    Py_END_ALLOW_THREADS
+    return done(object, status, &err);
 }
 
 static PyObject *writer_cancel_sample(PyObject *object, PyObject *unused)
@@ -194,8 +199,10 @@ static PyObject *writer_commit(PyObject *object, PyObject *unused)
     if (!writer)
         return NULL;
     self->writer = NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mldf_writer_commit(writer, &err);
-    Py_END_ALLOW_THREADS return done(object, status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mldf_writer_commit(writer, &err);
+    Py_END_ALLOW_THREADS
+    return done(object, status, &err);
 }
 
 static PyObject *writer_discard(PyObject *object, PyObject *unused)
@@ -288,10 +295,12 @@ static PyObject *delete_samples(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "a key has 32 bytes");
     if (!PyErr_Occurred()) {
         opts.key = (const uint8_t *)key;
-        Py_BEGIN_ALLOW_THREADS status =
-            coffer_mldf_update_delete(PyBytes_AsString(bytes), samples.buf,
-                                      (size_t)samples.len / sizeof(uint64_t), &opts, &err);
-        Py_END_ALLOW_THREADS if (status) core_raise(core_state_of_module(module), &err, path);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mldf_update_delete(PyBytes_AsString(bytes), samples.buf,
+                                           (size_t)samples.len / sizeof(uint64_t), &opts, &err);
+        Py_END_ALLOW_THREADS
+        if (status)
+            core_raise(core_state_of_module(module), &err, path);
     }
     Py_XDECREF(bytes);
     PyBuffer_Release(&samples);
@@ -342,10 +351,13 @@ static PyObject *replace_values(PyObject *module, PyObject *args)
         fill_context context = { function, (writer_object *)wrapper };
         opts.key = (const uint8_t *)key;
         opts.threads = 1;
-        Py_BEGIN_ALLOW_THREADS status =
+        Py_BEGIN_ALLOW_THREADS
+        status =
             coffer_mldf_update_replace(PyBytes_AsString(bytes), samples.buf, fields.buf,
                                        (size_t)samples.len / sizeof(uint64_t), fill, &context, &opts, &err);
-        Py_END_ALLOW_THREADS if (status) core_raise(core_state_of_module(module), &err, path);
+        Py_END_ALLOW_THREADS
+        if (status)
+            core_raise(core_state_of_module(module), &err, path);
     }
     Py_XDECREF(bytes);
     PyBuffer_Release(&samples);
@@ -388,8 +400,10 @@ static PyObject *concat(PyObject *module, PyObject *args)
         write.overwrite = overwrite;
         opts.write = &write;
         opts.progress = core_progress_init(&progress, callable);
-        Py_BEGIN_ALLOW_THREADS status = coffer_mldf_concat(PyBytes_AsString(path), sets, count, &opts, &err);
-        Py_END_ALLOW_THREADS if (status)
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mldf_concat(PyBytes_AsString(path), sets, count, &opts, &err);
+        Py_END_ALLOW_THREADS
+        if (status)
             core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
     }
     PyMem_Free(sets);

@@ -28,8 +28,11 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!source)
         return -1;
     self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_open(&self->trace, source->source, NULL, &err);
-    Py_END_ALLOW_THREADS if (status) fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_open(&self->trace, source->source, NULL, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        fail(object, &err);
     return status ? -1 : 0;
 }
 
@@ -70,8 +73,10 @@ static PyObject *trace_block_count(PyObject *object, PyObject *unused)
     (void)unused;
     if (!trace)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_block_count(&count, trace, &err);
-    Py_END_ALLOW_THREADS return status ? fail(object, &err) : PyLong_FromSize_t(count);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_block_count(&count, trace, &err);
+    Py_END_ALLOW_THREADS
+    return status ? fail(object, &err) : PyLong_FromSize_t(count);
 }
 
 /* block(index): (first, count, time, address, size, id, thread, type), the columns as bytes. */
@@ -84,8 +89,10 @@ static PyObject *trace_block(PyObject *object, PyObject *args)
     Py_ssize_t index;
     if (!trace || !PyArg_ParseTuple(args, "n", &index))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_read_block(&events, trace, (size_t)index, &err);
-    Py_END_ALLOW_THREADS PyObject *result = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_read_block(&events, trace, (size_t)index, &err);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
     if (status) {
         fail(object, &err);
     } else {
@@ -110,8 +117,10 @@ static PyObject *trace_moment(PyObject *object, PyObject *args)
     uint64_t event = 0;
     if (!trace || !PyArg_ParseTuple(args, "s", &text))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_find_moment(&event, trace, text, &err);
-    Py_END_ALLOW_THREADS return status ? fail(object, &err) : PyLong_FromUnsignedLongLong(event);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_find_moment(&event, trace, text, &err);
+    Py_END_ALLOW_THREADS
+    return status ? fail(object, &err) : PyLong_FromUnsignedLongLong(event);
 }
 
 /* ---- Stacks ---- */
@@ -286,8 +295,11 @@ static PyObject *trace_stats(PyObject *object, PyObject *args)
     opts.begin = begin;
     opts.end = end;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_stats_new(&stats, trace, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_stats_new(&stats, trace, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     PyObject *totals = totals_dict(coffer_mlyze_stats_totals(stats));
     PyObject *rows = totals ? stack_rows(stats) : NULL;
     PyObject *tree = NULL;
@@ -322,8 +334,11 @@ static PyObject *trace_timeline(PyObject *object, PyObject *args)
     opts.end_us = end;
     opts.exact = exact;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_timeline_new(&timeline, trace, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_timeline_new(&timeline, trace, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     size_t count = coffer_mlyze_timeline_count(timeline);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * COLUMNS * sizeof(uint64_t)));
     for (size_t i = 0; bytes && i < count; i++) {
@@ -358,8 +373,10 @@ static PyObject *trace_diff(PyObject *object, PyObject *args)
     opts.measure = (coffer_mlyze_measure)measure;
     opts.max_shown = shown;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_diff(node, a, b, &opts, &err);
-    Py_END_ALLOW_THREADS PyObject *result = status ? fail(object, &err) : core_from_node(node);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_diff(node, a, b, &opts, &err);
+    Py_END_ALLOW_THREADS
+    PyObject *result = status ? fail(object, &err) : core_from_node(node);
     coffer_node_free(node);
     return result;
 }
@@ -373,8 +390,10 @@ static PyObject *trace_event_count(PyObject *object, PyObject *unused)
     (void)unused;
     if (!trace)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mlyze_event_count(&count, trace, &err);
-    Py_END_ALLOW_THREADS return status ? fail(object, &err) : PyLong_FromUnsignedLongLong(count);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mlyze_event_count(&count, trace, &err);
+    Py_END_ALLOW_THREADS
+    return status ? fail(object, &err) : PyLong_FromUnsignedLongLong(count);
 }
 
 static PyObject *trace_start(PyObject *object, void *unused)

@@ -28,8 +28,11 @@ static int scan_init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!source)
         return -1;
     self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_open(&self->scan, source->source, NULL, &err);
-    Py_END_ALLOW_THREADS if (status) fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_open(&self->scan, source->source, NULL, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        fail(object, &err);
     return status ? -1 : 0;
 }
 
@@ -81,8 +84,10 @@ static PyObject *scan_records(PyObject *object, PyObject *args)
     coffer_mscan_record *records = PyMem_Malloc((size_t)count * sizeof *records + 1);
     if (!records)
         return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_read(records, scan, first, count, &err);
-    Py_END_ALLOW_THREADS _Static_assert(sizeof *records == RECORD_BYTES, "records are packed");
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_read(records, scan, first, count, &err);
+    Py_END_ALLOW_THREADS
+    _Static_assert(sizeof *records == RECORD_BYTES, "records are packed");
     PyObject *result =
         status ? fail(object, &err)
                : PyBytes_FromStringAndSize((const char *)records, (Py_ssize_t)(count * RECORD_BYTES));
@@ -209,8 +214,11 @@ static PyObject *scan_stats(PyObject *object, PyObject *args)
     opts.token_end = end;
     opts.sequence = sequence < 0 ? COFFER_INDEX_NONE : (size_t)sequence;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_stats_new(&stats, scan, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_stats_new(&stats, scan, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     size_t rows = coffer_mscan_stats_count(stats);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * STATS_COLUMNS * sizeof(double)));
     double *columns = bytes ? PyMem_Malloc(rows * STATS_COLUMNS * sizeof(double) + 1) : NULL;
@@ -249,8 +257,11 @@ static PyObject *scan_scores(PyObject *object, PyObject *args)
     opts.token_begin = begin;
     opts.token_end = end;
     opts.sequence = sequence < 0 ? COFFER_INDEX_NONE : (size_t)sequence;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_scores_new(&scores, scan, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_scores_new(&scores, scan, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     size_t rows = coffer_mscan_scores_count(scores);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * COLUMNS * sizeof(double)));
     for (size_t i = 0; bytes && i < rows; i++) {
@@ -289,8 +300,11 @@ static PyObject *scan_grid(PyObject *object, PyObject *args)
     opts.row_begin = row_range[0];
     opts.row_end = row_range[1];
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     PyObject *result =
         Py_BuildValue("(IIKKKKy#)", grid->height, grid->width, (unsigned long long)grid->token_begin,
                       (unsigned long long)grid->token_end, (unsigned long long)grid->row_begin,
@@ -395,10 +409,11 @@ static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
     opts.overwrite = overwrite;
     opts.activation = given[0] == Py_None ? NULL : &scales[0];
     opts.grad_norm = given[1] == Py_None ? NULL : &scales[1];
-    Py_BEGIN_ALLOW_THREADS status =
-        append ? coffer_mscan_writer_append_to(&self->writer, PyBytes_AsString(bytes), NULL, &err)
-               : coffer_mscan_writer_create(&self->writer, PyBytes_AsString(bytes), &opts, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = append ? coffer_mscan_writer_append_to(&self->writer, PyBytes_AsString(bytes), NULL, &err)
+                    : coffer_mscan_writer_create(&self->writer, PyBytes_AsString(bytes), &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
     if (status)
         core_raise(core_state_of(object), &err, self->path);
     return status ? -1 : 0;
@@ -468,8 +483,10 @@ static PyObject *writer_put_records(PyObject *object, PyObject *args)
     PyBuffer_Release(&bytes);
     if (!records)
         return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_writer_put_records(writer, records, count, &err);
-    Py_END_ALLOW_THREADS PyMem_Free(records);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_writer_put_records(writer, records, count, &err);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(records);
     return written(object, status, &err);
 }
 
@@ -493,8 +510,10 @@ static PyObject *writer_commit(PyObject *object, PyObject *unused)
     if (!writer)
         return NULL;
     self->writer = NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_mscan_writer_commit(writer, &err);
-    Py_END_ALLOW_THREADS return written(object, status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_writer_commit(writer, &err);
+    Py_END_ALLOW_THREADS
+    return written(object, status, &err);
 }
 
 static PyObject *writer_discard(PyObject *object, PyObject *unused)

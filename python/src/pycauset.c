@@ -38,8 +38,11 @@ static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
         return -1;
     self->source = Py_NewRef(input);
     opts.generation = generation;
-    Py_BEGIN_ALLOW_THREADS status = coffer_pycauset_open(&self->matrix, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_open(&self->matrix, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        fail(object, &err);
     return status ? -1 : 0;
 }
 
@@ -136,8 +139,10 @@ static PyObject *matrix_read(PyObject *object, PyObject *args)
     tile.rows = rows;
     tile.col = col;
     tile.cols = cols;
-    Py_BEGIN_ALLOW_THREADS status = coffer_pycauset_read_tile(out.buf, 0, matrix, &tile, dtype, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&out);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_read_tile(out.buf, 0, matrix, &tile, dtype, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&out);
     if (status)
         return fail(object, &err);
     Py_RETURN_NONE;
@@ -210,8 +215,11 @@ static PyObject *matrix_history(PyObject *object, PyObject *unused)
     if (!matrix)
         return NULL;
     coffer_source *src = ((core_source *)((matrix_object *)object)->source)->source;
-    Py_BEGIN_ALLOW_THREADS status = coffer_pycauset_history_open(&history, src, NULL, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_history_open(&history, src, NULL, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < coffer_pycauset_history_count(history); i++) {
         const coffer_pycauset_generation *row = coffer_pycauset_history_at(history, i);
@@ -240,8 +248,11 @@ static PyObject *matrix_stats(PyObject *object, PyObject *args)
     if (!matrix || !PyArg_ParseTuple(args, "IO", &opts.threads, &callable))
         return NULL;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_pycauset_stats_new(&stats, matrix, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return fail(object, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_stats_new(&stats, matrix, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
     const coffer_pycauset_summary *total = coffer_pycauset_stats_total(stats);
     PyObject *result = Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d}", "elements", (unsigned long long)total->elements,
@@ -264,8 +275,10 @@ static PyObject *matrix_downsample(PyObject *object, PyObject *args)
     if (!matrix || !PyArg_ParseTuple(args, "OII", &target, &rows, &cols) ||
         core_writable(&out, target, (uint64_t)rows * cols * sizeof(double)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_pycauset_downsample(out.buf, rows, cols, matrix, NULL, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&out);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_downsample(out.buf, rows, cols, matrix, NULL, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&out);
     if (status)
         return fail(object, &err);
     Py_RETURN_NONE;
@@ -362,13 +375,14 @@ static PyObject *edit(PyObject *module, PyObject *args)
     PyObject *bytes = core_path(path);
     coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
     if (changes) {
-        Py_BEGIN_ALLOW_THREADS status =
-            coffer_pycauset_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_pycauset_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
         if (!status)
             status = coffer_pycauset_editor_commit(&generation, editor, changes, &err);
         if (editor)
             coffer_pycauset_editor_close(editor);
-        Py_END_ALLOW_THREADS coffer_pycauset_changes_free(changes);
+        Py_END_ALLOW_THREADS
+        coffer_pycauset_changes_free(changes);
         if (status)
             core_raise(state, &err, path);
     }
@@ -407,8 +421,8 @@ static PyObject *write_matrix(PyObject *module, PyObject *args)
         shape.has_diagonal = diagonal;
         opts.overwrite = overwrite;
         opts.checksums = true;
-        Py_BEGIN_ALLOW_THREADS status =
-            coffer_pycauset_writer_create(&writer, PyBytes_AsString(bytes), &shape, &opts, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_pycauset_writer_create(&writer, PyBytes_AsString(bytes), &shape, &opts, &err);
         if (!status)
             status = coffer_pycauset_writer_set_metadata(writer, changes, &err);
         if (!status)
@@ -417,7 +431,9 @@ static PyObject *write_matrix(PyObject *module, PyObject *args)
             status = coffer_pycauset_writer_commit(writer, &err);
         else if (writer)
             coffer_pycauset_writer_discard(writer);
-        Py_END_ALLOW_THREADS if (status) core_raise(state, &err, path);
+        Py_END_ALLOW_THREADS
+        if (status)
+            core_raise(state, &err, path);
     }
     coffer_pycauset_changes_free(changes);
     Py_XDECREF(bytes);

@@ -88,8 +88,10 @@ static int open_path(core_source *self, PyObject *path, const coffer_source_opts
     if (!bytes)
         return -1;
     self->path = PyUnicode_DecodeFSDefault(PyBytes_AsString(bytes));
-    Py_BEGIN_ALLOW_THREADS status = coffer_source_open(&self->source, PyBytes_AsString(bytes), opts, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_source_open(&self->source, PyBytes_AsString(bytes), opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
     if (status)
         core_raise(core_state_of((PyObject *)self), &err, self->path);
     return status ? -1 : 0;
@@ -202,9 +204,10 @@ static PyObject *source_identify(PyObject *object, PyObject *unused)
     const char *kind = NULL;
     coffer_status status;
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS status = coffer_convert_kind(&kind, self->source, &err);
-    Py_END_ALLOW_THREADS return status ? core_raise(core_state_of(object), &err, self->path)
-                                       : PyUnicode_FromString(kind);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_convert_kind(&kind, self->source, &err);
+    Py_END_ALLOW_THREADS
+    return status ? core_raise(core_state_of(object), &err, self->path) : PyUnicode_FromString(kind);
 }
 
 static PyMethodDef source_methods[] = {

@@ -32,16 +32,18 @@ static int tensors_init(PyObject *object, PyObject *args, PyObject *kwargs)
         if (!bytes)
             return -1;
         self->path = Py_NewRef(input);
-        Py_BEGIN_ALLOW_THREADS status =
-            coffer_tensors_open_path(&self->set, PyBytes_AsString(bytes), &opts, &err);
-        Py_END_ALLOW_THREADS Py_DECREF(bytes);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_open_path(&self->set, PyBytes_AsString(bytes), &opts, &err);
+        Py_END_ALLOW_THREADS
+        Py_DECREF(bytes);
     } else {
         core_source *source = core_as_source(state, input);
         if (!source)
             return -1;
         self->source = Py_NewRef(input);
         self->path = Py_XNewRef(source->path);
-        Py_BEGIN_ALLOW_THREADS status = coffer_tensors_open(&self->set, source->source, &opts, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_open(&self->set, source->source, &opts, &err);
         Py_END_ALLOW_THREADS
     }
     if (status)
@@ -167,9 +169,10 @@ static PyObject *tensors_read(PyObject *object, PyObject *args)
     unsigned long long begin;
     if (!set || !PyArg_ParseTuple(args, "nOK", &index, &out, &begin) || core_writable(&buffer, out, 0))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        coffer_tensors_read(buffer.buf, set, (size_t)index, begin, (size_t)buffer.len, &err);
-    Py_END_ALLOW_THREADS return finish(object, status, &err, &buffer);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_read(buffer.buf, set, (size_t)index, begin, (size_t)buffer.len, &err);
+    Py_END_ALLOW_THREADS
+    return finish(object, status, &err, &buffer);
 }
 
 /* read_as(index, out, type, first, count): elements, converted or decoded. */
@@ -195,9 +198,10 @@ static PyObject *tensors_read_as(PyObject *object, PyObject *args)
     }
     if (core_writable(&buffer, out, count * size))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        coffer_tensors_read_as(buffer.buf, dtype, set, (size_t)index, first, count, &err);
-    Py_END_ALLOW_THREADS return finish(object, status, &err, &buffer);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_read_as(buffer.buf, dtype, set, (size_t)index, first, count, &err);
+    Py_END_ALLOW_THREADS
+    return finish(object, status, &err, &buffer);
 }
 
 static PyObject *tree(PyObject *object,
@@ -209,10 +213,11 @@ static PyObject *tree(PyObject *object,
     coffer_node *node = set ? core_node_new() : NULL;
     if (!node)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = fill(node, set, &err);
-    Py_END_ALLOW_THREADS PyObject *result =
-        status ? core_raise(core_state_of(object), &err, ((tensors_object *)object)->path)
-               : core_from_node(node);
+    Py_BEGIN_ALLOW_THREADS
+    status = fill(node, set, &err);
+    Py_END_ALLOW_THREADS
+    PyObject *result = status ? core_raise(core_state_of(object), &err, ((tensors_object *)object)->path)
+                              : core_from_node(node);
     coffer_node_free(node);
     return result;
 }
@@ -259,9 +264,11 @@ static PyObject *tensors_stats(PyObject *object, PyObject *args)
     if (!set || !PyArg_ParseTuple(args, "zzIO", &opts.include, &opts.exclude, &opts.threads, &callable))
         return NULL;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_tensors_stats_new(&stats, set, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) return core_raise(core_state_of(object), &err,
-                                                       ((tensors_object *)object)->path);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_stats_new(&stats, set, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, ((tensors_object *)object)->path);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < coffer_tensors_stats_count(stats); i++) {
         const coffer_tensor_stats *row = coffer_tensors_stats_at(stats, i);
@@ -364,8 +371,11 @@ static int mcf_init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!source)
         return -1;
     self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS status = coffer_mcf_open(&self->model, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS if (status) core_raise(state, &err, source->path);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_open(&self->model, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        core_raise(state, &err, source->path);
     return status ? -1 : 0;
 }
 
@@ -411,9 +421,11 @@ static PyObject *mcf_read_section(PyObject *object, PyObject *number)
         PyErr_SetObject(PyExc_KeyError, number);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = coffer_mcf_read_section(&bytes, &len, self->model, (uint32_t)type, &err);
-    Py_END_ALLOW_THREADS if (status) return core_raise(core_state_of(object), &err,
-                                                       ((core_source *)self->source)->path);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_read_section(&bytes, &len, self->model, (uint32_t)type, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
     PyObject *result = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)len);
     coffer_free(bytes);
     return result;

@@ -14,8 +14,10 @@ static coffer_file *open_file(core_state *state, PyObject *path)
     PyObject *bytes = core_path(path);
     if (!bytes)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = coffer_file_open(&file, PyBytes_AsString(bytes), &err);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_open(&file, PyBytes_AsString(bytes), &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
     if (status)
         core_raise(state, &err, path);
     return file;
@@ -65,9 +67,11 @@ static PyObject *describe(PyObject *module, PyObject *args)
     coffer_node_add_text(node, "format", coffer_file_kind(file));
     coffer_node_add_text(node, "title", coffer_file_title(file));
     coffer_node_add_u64(node, "size", coffer_file_size(file), COFFER_UNIT_BYTES);
-    Py_BEGIN_ALLOW_THREADS status = coffer_file_describe(node, file, &opts, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_describe(node, file, &opts, &err);
     coffer_file_close(file);
-    Py_END_ALLOW_THREADS return node_result(state, status, &err, node, path);
+    Py_END_ALLOW_THREADS
+    return node_result(state, status, &err, node, path);
 }
 
 static PyObject *entries(PyObject *module, PyObject *args)
@@ -85,9 +89,11 @@ static PyObject *entries(PyObject *module, PyObject *args)
         coffer_file_close(file);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = coffer_file_list(node, file, &opts, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_list(node, file, &opts, &err);
     coffer_file_close(file);
-    Py_END_ALLOW_THREADS return node_result(state, status, &err, node, path);
+    Py_END_ALLOW_THREADS
+    return node_result(state, status, &err, node, path);
 }
 
 /* A key of 32 bytes, or None. */
@@ -145,9 +151,11 @@ static PyObject *check(PyObject *module, PyObject *args)
     opts.full = full;
     opts.progress = core_progress_init(&progress, callable);
     const char *kind = coffer_file_kind(file);
-    Py_BEGIN_ALLOW_THREADS status = coffer_file_check(report, file, &opts, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_check(report, file, &opts, &err);
     coffer_file_close(file);
-    Py_END_ALLOW_THREADS PyObject *result = report_result(state, status, &err, report, path);
+    Py_END_ALLOW_THREADS
+    PyObject *result = report_result(state, status, &err, report, path);
     return result ? Py_BuildValue("(zN)", kind, result) : NULL;
 }
 
@@ -170,7 +178,8 @@ static PyObject *diff(PyObject *module, PyObject *args)
     if (node) {
         opts.max_shown = shown;
         opts.progress = core_progress_init(&progress, callable);
-        Py_BEGIN_ALLOW_THREADS status = coffer_file_diff(node, a, b, &opts, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_file_diff(node, a, b, &opts, &err);
         Py_END_ALLOW_THREADS
     }
     coffer_file_close(a);
@@ -213,10 +222,11 @@ static PyObject *repair(PyObject *module, PyObject *args)
     opts.overwrite = overwrite;
     opts.copy = from ? from->source : NULL;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status =
-        path ? coffer_repair(report, source->source, PyBytes_AsString(path), &opts, &err)
-             : coffer_repair_in_place(report, left, &original, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS Py_XDECREF(path);
+    Py_BEGIN_ALLOW_THREADS
+    status = path ? coffer_repair(report, source->source, PyBytes_AsString(path), &opts, &err)
+                  : coffer_repair_in_place(report, left, &original, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(path);
     PyObject *found = report_result(state, status, &err, report, source->path);
     PyObject *rest = found ? core_from_report(left) : NULL;
     PyObject *result = rest ? Py_BuildValue("(NNz)", found, rest, original) : NULL;
@@ -273,8 +283,10 @@ static PyObject *convert(PyObject *module, PyObject *args)
     opts.settings = list;
     opts.overwrite = overwrite;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status = coffer_convert(source->source, PyBytes_AsString(path), &opts, &err);
-    Py_END_ALLOW_THREADS PyMem_Free(list);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_convert(source->source, PyBytes_AsString(path), &opts, &err);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(list);
     Py_DECREF(path);
     if (status)
         return core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : source->path);
@@ -333,9 +345,11 @@ static PyObject *compact(PyObject *module, PyObject *args)
     }
     opts.overwrite = overwrite;
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         coffer_compact(node, PyBytes_AsString(path), target ? PyBytes_AsString(target) : NULL, &opts, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(path);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
     Py_XDECREF(target);
     return node_result(state, status, &err, node,
                        err.subject == COFFER_SUBJECT_OUTPUT && out != Py_None ? out : in);
@@ -385,8 +399,10 @@ static PyObject *pack_model(PyObject *module, PyObject *args)
         opts.overwrite = overwrite;
         opts.progress = core_progress_init(&progress, callable);
         size_t count = (size_t)PyList_Size(keep);
-        Py_BEGIN_ALLOW_THREADS status = coffer_mcf_pack(PyBytes_AsString(path), list, count, &opts, &err);
-        Py_END_ALLOW_THREADS if (status)
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mcf_pack(PyBytes_AsString(path), list, count, &opts, &err);
+        Py_END_ALLOW_THREADS
+        if (status)
             core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
     }
     PyMem_Free(list);
@@ -439,10 +455,10 @@ static PyObject *quantize(PyObject *module, PyObject *args)
         opts.overwrite = overwrite;
         opts.dry_run = dry_run;
         opts.progress = core_progress_init(&progress, callable);
-        Py_BEGIN_ALLOW_THREADS status =
-            coffer_mcf_quantize(node, PyBytes_AsString(to), PyBytes_AsString(from), &opts, &err);
-        Py_END_ALLOW_THREADS result =
-            node_result(state, status, &err, node, err.subject == COFFER_SUBJECT_OUTPUT ? out : in);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mcf_quantize(node, PyBytes_AsString(to), PyBytes_AsString(from), &opts, &err);
+        Py_END_ALLOW_THREADS
+        result = node_result(state, status, &err, node, err.subject == COFFER_SUBJECT_OUTPUT ? out : in);
     }
     PyMem_Free(list);
     Py_XDECREF(from);
