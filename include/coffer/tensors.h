@@ -84,6 +84,11 @@ COFFER_API_STATUS coffer_tensors_check(coffer_report *out, const coffer_tensors 
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
                                       size_t len, coffer_error *err);
+/* The payload itself where the file stores it plainly and is mapped or in memory, else NULL. Call
+ * coffer_tensors_intact after use. */
+COFFER_API const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor);
+/* COFFER_E_CHANGED when one of the files was truncated while it was mapped: views may have shown zeros. */
+COFFER_API_STATUS coffer_tensors_intact(const coffer_tensors *set, coffer_error *err);
 /* Reads elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …); quantized ones are decoded. The
  * range of a quantized tensor must consist of whole rows. */
 COFFER_API_STATUS coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
