@@ -81,6 +81,14 @@ COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *se
 COFFER_API_STATUS coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
                                        const coffer_check_opts *opts, coffer_error *err);
 
+/* Saves the complete tensors of a damaged safetensors or GGUF file to out_path, which appears complete or not
+ * at all. Of a folder or an index, the tensors of all shards go into one safetensors file. `out` gets an
+ * error for each lost tensor; the new file lists them too, and coffer_tensors_check reports them. opts : NULL
+ * for defaults; keep_tail, to_generation, copy and key are not used. COFFER_E_UNSUPPORTED for other kinds of
+ * files; an error when no tensor is complete. */
+COFFER_API_STATUS coffer_tensors_repair(coffer_report *out, const char *path, const char *out_path,
+                                        const coffer_repair_opts *opts, coffer_error *err);
+
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
                                       size_t len, coffer_error *err);
@@ -151,7 +159,8 @@ typedef struct coffer_tensors_diff_opts {
 
 COFFER_API void coffer_tensors_diff_opts_init(coffer_tensors_diff_opts *out, uint32_t struct_size);
 
-/* Compares the names, shapes, types, metadata and values of two sets. Adds "equal" and the differences to
+/* Compares the names, shapes, types, metadata and values of two sets, and the files of two models: those in a
+ * folder or an MCF file next to the tensors, JSON key by key. Adds "equal" and the differences to
  * `out`, for each tensor max_abs, rmse, snr_db and cosine. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
                                       const coffer_tensors_diff_opts *opts, coffer_error *err);
@@ -160,7 +169,7 @@ COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a,
 
 typedef struct coffer_mcf_pack_opts {
     uint32_t struct_size;
-    coffer_dtype cast; /* F16 or BF16: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
+    coffer_dtype cast; /* F16, BF16, F32: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude; /* globs on tensor names */
     size_t include_count, exclude_count;
     uint32_t align; /* as in coffer_mcf_writer_opts */
@@ -179,12 +188,13 @@ typedef struct coffer_mcf_pack_opts {
     uint64_t max_file_bytes; /* larger files of a folder are left out; 0 = 64 MiB */
     /* NULL, or a map that gets "files": found, packed, and left_out, a list of name, size and reason. */
     coffer_node *report;
+    coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
 } coffer_mcf_pack_opts;
 
 #define COFFER_MCF_PACK_OPTS_INIT                                                                           \
     {                                                                                                       \
         sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL, false, false, 0, NULL                                                               \
+            NULL, NULL, false, false, 0, NULL, NULL                                                         \
     }
 
 COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);

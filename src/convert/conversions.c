@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "base/report.h"
 #include "convert/convert.h"
 #include "convert/kinds.h"
 #include "io/inputs.h"
@@ -272,9 +273,10 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     job.setting_count = options.setting_count;
     job.limits = coffer__limits(options.limits);
     job.progress = options.progress;
+    job.notes = options.notes;
     coffer__inputs_scope scope;
     coffer__inputs_enter(&scope, in);
     status = conversion->run(&job, err);
     coffer__inputs_leave(&scope);
-    return status;
+    return !status && job.notes ? coffer__report_status(job.notes, err) : status;
 }
