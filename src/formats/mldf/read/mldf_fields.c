@@ -217,6 +217,8 @@ static uint32_t find_stride(const raw_fields *raw)
     bool rows_follow = next == header->metadata && next != header->data;
     if (header->fields == 0)
         return COFFER__MLDF_STRIDE;
+    if ((uint64_t)header->fields * COFFER__MLDF_STRIDE > raw->len)
+        return COFFER__MLDF_STRIDE_TUTORIAL;
     if (ours.whole != tutorial.whole)
         return ours.whole > tutorial.whole ? COFFER__MLDF_STRIDE : COFFER__MLDF_STRIDE_TUTORIAL;
     if (ours.odd != tutorial.odd)
