@@ -33,6 +33,10 @@ coffer_status coffer__mldf_check_descriptors(const coffer__mldf_header *header, 
                                              coffer_error *err);
 coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_t row_size,
                                       uint64_t file_size, coffer_error *err);
+/* COFFER_E_LIMIT for a row that is larger than the file or the memory allowed: in a set without samples
+ * nothing else bounds it. */
+coffer_status coffer__mldf_bound_row(uint32_t row_size, const coffer__mldf_header *header, uint64_t file_size,
+                                     const coffer_limits *limits, coffer_error *err);
 coffer_status coffer__mldf_check_data(const coffer__mldf_header *header, uint64_t file_size,
                                       coffer_error *err);
 coffer_status coffer__mldf_check_table(const coffer__mldf_header *header, uint64_t file_size,

@@ -106,6 +106,9 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
     }
     coffer_report_free(mistakes);
     if (!status)
+        status =
+            coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size, &set->limits, err);
+    if (!status)
         status = coffer__mldf_settle_fields(set, err);
     if (status)
         return status;
@@ -129,8 +132,14 @@ static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_e
     options.overwrite = work->opts->overwrite;
     options.limits = &work->set.limits;
     options.key = work->opts->key;
-    return coffer__mldf_start_copy(&work->writer, path, &work->set, NULL, work->set.schema.count, &options,
-                                   err);
+    coffer_status status =
+        coffer__mldf_start_copy(&work->writer, path, &work->set, NULL, work->set.schema.count, &options, err);
+    if (status != COFFER_E_INVALID_ARGUMENT)
+        return status;
+    /* The argument is not the caller's: the file has such fields. */
+    if (err)
+        err->status = COFFER_E_BAD_VALUE;
+    return coffer__fail_prefix(err, COFFER_E_BAD_VALUE, "the field descriptors are damaged");
 }
 
 /* Payloads that the table knows and no sample of the result has. */
@@ -167,7 +176,10 @@ static void tell_end(coffer__mldf_rescue *work)
     if (work->lost == 0 && work->fetched == 0 && work->unverified == 0 && work->restored == 0 &&
         work->values_lost == 0 && work->table_in_order)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, COFFER__MLDF_HEADER_AT,
-                           "every sample is intact; header, tables and checksums are rewritten");
+                           "no sample is damaged; header, tables and checksums are rewritten");
+    if (work->keeps_numbers)
+        coffer__report_add(work->report, COFFER_E_KEY_NEEDED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "encrypted values were compared with their checksums alone: no key was given");
     offer_payloads(work);
     char from_copy[48] = "";
     if (work->opts->copy)

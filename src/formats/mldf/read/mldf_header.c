@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#define ROW_SIZE_ANYWAY ((uint32_t)1 << 20) /* harmless in a file of any size */
+
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE])
 {
     return (coffer__mldf_header){
@@ -91,6 +93,20 @@ coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_
                             "the rows of %" PRIu64 " samples, %lu bytes each, at %" PRIu64
                             " do not fit: file has %" PRIu64,
                             header->samples, (unsigned long)row_size, header->metadata, file_size);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_bound_row(uint32_t row_size, const coffer__mldf_header *header, uint64_t file_size,
+                                     const coffer_limits *limits, coffer_error *err)
+{
+    if (row_size > limits->memory_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, header->descriptors,
+                            "the fields make a row of %lu bytes, the limit is %" PRIu64,
+                            (unsigned long)row_size, limits->memory_bytes);
+    if (row_size > file_size && row_size > ROW_SIZE_ANYWAY)
+        return coffer__fail(err, COFFER_E_LIMIT, header->descriptors,
+                            "the fields make a row of %lu bytes, the whole file has %" PRIu64,
+                            (unsigned long)row_size, file_size);
     return COFFER_OK;
 }
 

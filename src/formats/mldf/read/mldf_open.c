@@ -25,6 +25,9 @@ static coffer_status load_parts(coffer_mldf *set, coffer_error *err)
         status = coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, NULL, err);
     if (!status)
         status = coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, err);
+    if (!status)
+        status =
+            coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size, &set->limits, err);
     if (status)
         return status;
     set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
