@@ -463,12 +463,13 @@ typedef struct coffer_mldf_writer_opts {
     bool borrow; /* do not copy the bytes of values: they stay valid until flush, commit or discard */
     coffer_mldf_resume_check resume_check; /* NULL = samples of the interrupted writer are kept unseen */
     void *resume_context;
+    bool no_partial; /* coffer_mldf_pack: nothing is left to resume when it fails or is interrupted */
 } coffer_mldf_writer_opts;
 
 #define COFFER_MLDF_WRITER_OPTS_INIT                                                                      \
     {                                                                                                     \
         sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL, false, \
-            NULL, NULL                                                                                    \
+            NULL, NULL, false                                                                             \
     }
 
 COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint32_t struct_size);
