@@ -278,7 +278,8 @@ static coffer_status folder_load(coffer__dataset_sample *sample, const coffer__d
     int fd = -1;
     coffer_status status = open_file(&fd, input, file, err);
     if (!status)
-        status = coffer__folder_read_file(&value->own, fd, input->limits.memory_bytes, file->path, err);
+        status =
+            coffer__dataset_read_file(&value->own, sample, fd, input->limits.memory_bytes, file->path, err);
     coffer__file_close(fd);
     value->form = COFFER__DATASET_FILE;
     value->bytes = value->own.data;

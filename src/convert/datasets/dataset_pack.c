@@ -302,7 +302,7 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
     status = open_input(&work, err);
     if (!status) {
         fingerprint(&work);
-        status = coffer__dataset_write(out, work.input, out_path, &work.opts, true, err);
+        status = coffer__dataset_write(out, work.input, out_path, &work.opts, !work.write.no_partial, err);
     }
     if (!status)
         status = intact(&work, err);
