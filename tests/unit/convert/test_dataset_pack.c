@@ -610,7 +610,7 @@ static void a_manifest_brings_the_files_that_it_names(void **state)
     assert_int_equal(int_of(1, "n"), -2);
     assert_true(float_of(0, "w") == 0.5 && float_of(1, "w") == 3);
     assert_text(0, "t", "one.png");
-    assert_text(0, "o", "{\"k\":[1]}");
+    assert_text(0, "o", "{\"k\": [1]}");
     assert_false(entry_of(1, "o").present);
     close_result();
 
