@@ -80,11 +80,12 @@ typedef struct coffer_check_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     const uint8_t *key; /* 32 bytes: with `full`, encrypted payloads are decrypted and checked; NULL = not */
+    bool decode;        /* coffer_file_check: decode the pictures and sounds of a training set */
 } coffer_check_opts;
 
-#define COFFER_CHECK_OPTS_INIT                                \
-    {                                                         \
-        sizeof(coffer_check_opts), false, 0, NULL, NULL, NULL \
+#define COFFER_CHECK_OPTS_INIT                                       \
+    {                                                                \
+        sizeof(coffer_check_opts), false, 0, NULL, NULL, NULL, false \
     }
 
 typedef struct coffer_describe_opts {
