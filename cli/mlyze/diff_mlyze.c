@@ -14,6 +14,7 @@ static const cli_option options[] = {
     { "lines", 0, NULL, NULL, "match frames by line too, not by function and file alone" },
     { "no-markers", 0, NULL, NULL, "do not compare phases when both traces have the same markers" },
     { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
+    TRACE_ORDER_OPTION,
     { 0 },
 };
 
@@ -137,11 +138,11 @@ static int run_on(const cli_args *args, const coffer_mlyze *a)
     const char *path = cli_operand(args, 1);
     int result = cli_open(&src, path);
     if (result == CLI_OK)
-        result = mlyze_open_trace(&b, &index, path, src);
+        result = mlyze_open_trace(&b, &index, args, path, src);
     if (result == CLI_OK) {
         result = compare(args, a, b);
-        if (result <= CLI_FINDINGS && mlyze_tell_damage(path, b) != CLI_OK)
-            result = CLI_FAILED;
+        if (result <= CLI_FINDINGS)
+            result = cli_worse(result, mlyze_tell_damage(path, b));
         coffer_mlyze_close(b);
     }
     coffer__free(index);

@@ -17,7 +17,8 @@ extern const cli_format_verb cli_mlyze_diff;
 int mlyze_with_trace(const cli_args *args, coffer_source *src,
                      int (*work)(const cli_args *args, const coffer_mlyze *trace));
 /* Only opens it: 0, or the exit status after a message. index : coffer__free() it after closing. */
-int mlyze_open_trace(coffer_mlyze **out, char **index, const char *path, coffer_source *src);
+int mlyze_open_trace(coffer_mlyze **out, char **index, const cli_args *args, const char *path,
+                     coffer_source *src);
 /* CLI_FINDINGS after a warning when not all of the trace could be read, else 0. */
 int mlyze_tell_damage(const char *path, const coffer_mlyze *trace);
 

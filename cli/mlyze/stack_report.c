@@ -339,6 +339,7 @@ static int print_nodes(const stack_answer *answer, coffer_error *err)
         coffer_node_add_text(root, "file", cli_operand(answer->args, 0));
         coffer_node_add_text(root, "format", "mlyze");
         answer->add_facts(root, answer);
+        trace_add_lost(root, answer->report.trace);
         if (answer->report.hidden && coffer_mlyze_suppressions_count(answer->report.hidden) > 0) {
             coffer_node_add_u64(root, "suppressed_bytes", answer->report.suppressed.bytes, COFFER_UNIT_BYTES);
             coffer_node_add_u64(root, "suppressed_allocs", answer->report.suppressed.count, COFFER_UNIT_NONE);

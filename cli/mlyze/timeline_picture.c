@@ -34,7 +34,7 @@ static double high_of(const timeline_view *view, const coffer_mlyze_point *point
 static double blocks_of(const timeline_view *view, const coffer_mlyze_point *point)
 {
     (void)view;
-    return (double)point->live_allocs;
+    return (double)point->high_allocs;
 }
 
 static void draw_area(picture *canvas, picture_box plot, const timeline_view *view, point_value *value,

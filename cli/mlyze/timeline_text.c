@@ -60,7 +60,7 @@ static double rate_at(const timeline_view *view, size_t point)
 
 static double blocks_at(const timeline_view *view, size_t point)
 {
-    return (double)coffer_mlyze_timeline_at(view->timeline, point)->live_allocs;
+    return (double)coffer_mlyze_timeline_at(view->timeline, point)->high_allocs;
 }
 
 static size_t column_of(const coffer_mlyze_timeline *timeline, uint64_t time)

@@ -44,3 +44,20 @@ trace_amount trace_amount_of(const coffer_mlyze_stack_row *row, coffer_mlyze_mea
     return (trace_amount){ coffer_mlyze_stack_row_bytes(row, measure),
                            coffer_mlyze_stack_row_allocs(row, measure) };
 }
+
+void trace_add_lost(coffer_node *root, const coffer_mlyze *trace)
+{
+    coffer_error damage = COFFER_ERROR_INIT, repaired = COFFER_ERROR_INIT;
+    uint64_t blocks = 0, events = 0;
+    coffer_mlyze_lost(&blocks, &events, trace);
+    coffer_status damaged = coffer_mlyze_damage(trace, &damage);
+    coffer_status was_repaired = coffer_mlyze_repaired(trace, &repaired);
+    bool complete = !damaged && !was_repaired && blocks == 0;
+    coffer_node_add_bool(root, "complete", complete);
+    if (complete)
+        return;
+    coffer_node_add_u64(root, "lost_blocks", blocks, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "lost_events", events, COFFER_UNIT_NONE);
+    if (damaged || was_repaired)
+        coffer_node_add_text(root, "damage", damaged ? damage.text : repaired.text);
+}

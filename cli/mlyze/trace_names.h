@@ -12,6 +12,10 @@ void trace_put_frame(coffer__buffer *out, const coffer_mlyze *trace, const coffe
 /* A list "frames" of maps function, file and line, innermost first. stack : may be COFFER_INDEX_NONE. */
 void trace_add_frames(coffer_node *parent, const coffer_mlyze *trace, size_t stack);
 
+/* "complete", and what is missing otherwise: "lost_blocks", "lost_events" and "damage". After the answer was
+ * computed. */
+void trace_add_lost(coffer_node *root, const coffer_mlyze *trace);
+
 /* The numbers of a stack under a measure. */
 typedef struct trace_amount {
     uint64_t bytes, count;

@@ -13,11 +13,21 @@ extern const cli_old_spelling trace_what_old[];
         "window", 'w', "A..B", NULL,                                                        \
             "only events between two moments: times (1.5s, 20ms), event numbers or markers" \
     }
-#define TRACE_WORK_OPTIONS                                                                                 \
-    { "memory-limit", 0, "SIZE", NULL, "memory for the table of live blocks; the rest is spilled to disk", \
-      "1GiB" },                                                                                            \
-    {                                                                                                      \
-        "threads", 0, "N", NULL, "number of threads", "one per core"                                       \
+#define TRACE_ORDER_OPTION                                                                        \
+    {                                                                                             \
+        "stack-order", 0, "ORDER", "outermost-first|innermost-first",                             \
+            "order of frames in a trace that does not say it, such as a plain one of Coffer 0.1", \
+            "outermost-first"                                                                     \
+    }
+#define TRACE_WORK_OPTIONS                                                                    \
+    TRACE_ORDER_OPTION, { "memory-limit",                                                     \
+                          0,                                                                  \
+                          "SIZE",                                                             \
+                          NULL,                                                               \
+                          "memory for the table of live blocks; the rest is spilled to disk", \
+                          "1GiB" },                                                           \
+    {                                                                                         \
+        "threads", 0, "N", NULL, "number of threads", "one per core"                          \
     }
 
 typedef struct trace_query {

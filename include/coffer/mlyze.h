@@ -31,6 +31,14 @@ typedef enum coffer_mlyze_type {
 
 typedef struct coffer_mlyze coffer_mlyze;
 
+/* The order in which the metadata of a file lists the frames of a stack. The functions of this header always
+ * give and take the innermost frame first. */
+typedef enum coffer_mlyze_order {
+    COFFER_MLYZE_ORDER_AUTO = 0,
+    COFFER_MLYZE_ORDER_OUTERMOST_FIRST = 1,
+    COFFER_MLYZE_ORDER_INNERMOST_FIRST = 2
+} coffer_mlyze_order;
+
 typedef struct coffer_mlyze_open_opts {
     uint32_t struct_size;
     /* The index file to load, and to write after the index had to be built; failing to write it is not an
@@ -38,11 +46,13 @@ typedef struct coffer_mlyze_open_opts {
      * memory when it is needed. */
     const char *index_path;
     const coffer_limits *limits;
+    coffer_mlyze_order stack_order; /* for files that do not say it; AUTO = as described at
+                                     * coffer_mlyze_stack_order */
 } coffer_mlyze_open_opts;
 
-#define COFFER_MLYZE_OPEN_OPTS_INIT                \
-    {                                              \
-        sizeof(coffer_mlyze_open_opts), NULL, NULL \
+#define COFFER_MLYZE_OPEN_OPTS_INIT                                         \
+    {                                                                       \
+        sizeof(coffer_mlyze_open_opts), NULL, NULL, COFFER_MLYZE_ORDER_AUTO \
     }
 COFFER_API void coffer_mlyze_open_opts_init(coffer_mlyze_open_opts *opts, uint32_t struct_size);
 
@@ -78,13 +88,18 @@ typedef struct coffer_mlyze_frame {
     uint64_t file_id, line, func_id;
 } coffer_mlyze_frame;
 
+/* The order of frames in the file: what its key "stack_order" says; else outermost first, except in
+ * compressed files of Coffer 0.1, which wrote the innermost frame first. *known (may be NULL) is false for a
+ * plain file that Coffer 0.1 may have written: nothing in it tells. */
+COFFER_API coffer_mlyze_order coffer_mlyze_stack_order(const coffer_mlyze *trace, bool *known);
 COFFER_API size_t coffer_mlyze_stack_count(const coffer_mlyze *trace);
 /* COFFER_MLYZE_NO_STACK past the end. */
 #define COFFER_MLYZE_NO_STACK UINT64_MAX
 COFFER_API uint64_t coffer_mlyze_stack_id(const coffer_mlyze *trace, size_t index);
 /* Index of the stack with that id, or COFFER_INDEX_NONE. O(1). */
 COFFER_API size_t coffer_mlyze_find_stack(const coffer_mlyze *trace, uint64_t id);
-/* The frames of a stack, innermost first; NULL and *depth 0 past the end. Borrowed. */
+/* The frames of a stack, innermost first whatever the order in the file; NULL and *depth 0 past the end.
+ * Borrowed. */
 COFFER_API const coffer_mlyze_frame *coffer_mlyze_frames(size_t *depth, const coffer_mlyze *trace,
                                                          size_t index);
 /* Writes the name of a frame as text: "grab", or with `place` "grab (grow.c:9)". A function without a name is
@@ -164,12 +179,19 @@ COFFER_API_STATUS coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *tr
  * it)". Everything before that offset is readable. */
 COFFER_API_STATUS coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err);
 
+/* The damaged blocks that calls with this handle have skipped so far, and the number of events in them. Zero
+ * after a pass over the whole trace means that every block was read. */
+COFFER_API void coffer_mlyze_lost(uint64_t *blocks, uint64_t *events, const coffer_mlyze *trace);
+/* COFFER_OK, or an error that says what an earlier repair of this file lost or could not verify. */
+COFFER_API_STATUS coffer_mlyze_repaired(const coffer_mlyze *trace, coffer_error *err);
+
 /* The index: how much was live at the start of each block. Loaded from index_path, or built by one pass over
  * the events. */
 typedef struct coffer_mlyze_index_entry {
     uint64_t offset, first_event, time;
     uint64_t live_bytes, live_allocs; /* before the block's first event */
     uint64_t high_bytes;              /* high-water mark inside the block */
+    uint64_t high_allocs;             /* most allocations live inside it */
 } coffer_mlyze_index_entry;
 
 typedef struct coffer_mlyze_index_opts {
@@ -261,6 +283,7 @@ typedef struct coffer_mlyze_totals {
     uint64_t temporary_allocs, temporary_bytes;
     uint64_t collected_objects, collected_bytes, peak_rss_bytes;
     uint64_t lost_events; /* in damaged blocks that were skipped */
+    uint64_t lost_blocks;
 } coffer_mlyze_totals;
 
 /* The allocations of one stack. stack : index, or COFFER_INDEX_NONE for an id that the metadata does not list
@@ -476,6 +499,7 @@ typedef struct coffer_mlyze_point {
     uint64_t high_bytes;              /* highest inside it */
     uint64_t events;
     uint64_t allocs, allocated_bytes; /* 0 when the timeline is not exact */
+    uint64_t high_allocs;             /* most blocks live inside it */
 } coffer_mlyze_point;
 
 /* Live memory over time, in points of equal width. */

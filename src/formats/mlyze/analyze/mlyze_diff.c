@@ -130,6 +130,7 @@ static const total totals[] = {
     { "temporary_bytes", offsetof(coffer_mlyze_totals, temporary_bytes), COFFER_UNIT_BYTES },
     { "temporary_allocs", offsetof(coffer_mlyze_totals, temporary_allocs), COFFER_UNIT_NONE },
     { "duration_us", offsetof(coffer_mlyze_totals, duration_us), COFFER_UNIT_MICROSECONDS },
+    { "lost_events", offsetof(coffer_mlyze_totals, lost_events), COFFER_UNIT_NONE },
 };
 
 static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, const total *which)
@@ -147,6 +148,8 @@ static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
     bool equal = true;
     for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
         uint64_t a = total_of(cmp, 0, &totals[i]), b = total_of(cmp, 1, &totals[i]);
+        if (totals[i].offset == offsetof(coffer_mlyze_totals, lost_events) && a == 0 && b == 0)
+            continue;
         coffer_node *map = coffer_node_add_map(list, NULL);
         coffer_node_add_text(map, "name", totals[i].name);
         coffer_node_add_u64(map, "a", a, totals[i].unit);
