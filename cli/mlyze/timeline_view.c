@@ -21,6 +21,9 @@ double timeline_rate(const timeline_view *view, const coffer_mlyze_point *point)
 
 const char *timeline_rate_name(const timeline_view *view)
 {
+    if (trace_unit(view->trace))
+        return coffer_mlyze_timeline_is_exact(view->timeline) ? "allocations per million"
+                                                              : "events per million";
     return coffer_mlyze_timeline_is_exact(view->timeline) ? "allocations/s" : "events/s";
 }
 

@@ -66,6 +66,57 @@ COFFER_API_STATUS coffer_mlyze_open_path(coffer_mlyze **out, const char *path,
                                          const coffer_mlyze_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mlyze_close(coffer_mlyze *trace);
 
+/* ---- Recordings and profiles of other programs ---- */
+
+typedef struct coffer_mlyze_profile_opts {
+    uint32_t struct_size;
+    const char *kind; /* "heaptrack", "massif", "dhat", "pprof" or "collapsed"; NULL = by content and name */
+    bool partial;     /* read a truncated recording as far as it goes */
+    bool merge;       /* a profile of more than max_events: let each event represent several blocks; bytes
+                       * stay exact, counts do not. Otherwise COFFER_E_LIMIT */
+    uint64_t max_events;
+    coffer_mlyze_order stack_order; /* of a trace; see coffer_mlyze_open_opts */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_mlyze_profile_opts;
+
+#define COFFER_MLYZE_MAX_EVENTS (UINT64_C(1) << 22)
+#define COFFER_MLYZE_PROFILE_OPTS_INIT                                                  \
+    {                                                                                   \
+        sizeof(coffer_mlyze_profile_opts), NULL, false, false, COFFER_MLYZE_MAX_EVENTS, \
+            COFFER_MLYZE_ORDER_AUTO, NULL, NULL                                         \
+    }
+COFFER_API void coffer_mlyze_profile_opts_init(coffer_mlyze_profile_opts *opts, uint32_t struct_size);
+
+/* Opens a recording or profile of another program, also one compressed with gzip or zstd, as a trace that
+ * every function of this header reads. It is converted into a temporary file in $TMPDIR or /tmp, which
+ * disappears with the handle. src : borrowed during the call. A trace (also compressed) is opened too.
+ * Profiles have sums instead of events: their events are made up to match, and coffer_mlyze_source_of says
+ * which answers come from the profile. */
+COFFER_API_STATUS coffer_mlyze_open_profile(coffer_mlyze **out, coffer_source *src,
+                                            const coffer_mlyze_profile_opts *opts, coffer_error *err);
+
+/* The file of another program that a trace was made of, as its metadata says it. */
+typedef struct coffer_mlyze_source_info {
+    uint32_t struct_size;
+    const char *format;        /* "massif"; NULL = it is no such trace */
+    bool synthetic;            /* the events are made up to match the sums of a profile */
+    const char *time_unit;     /* "instructions", "bytes"; NULL = times are microseconds */
+    bool has_total;            /* the profile knows all allocations */
+    bool has_peak;             /* it knows what was live at the peak */
+    bool has_leaks;            /* it knows what was never freed */
+    bool has_order;            /* it knows single events: lifetimes, temporaries, growth */
+    uint64_t blocks_per_event; /* over 1: events represent several blocks, at most so many on average */
+} coffer_mlyze_source_info;
+
+#define COFFER_MLYZE_SOURCE_INFO_INIT                                                      \
+    {                                                                                      \
+        sizeof(coffer_mlyze_source_info), NULL, false, NULL, false, false, false, false, 1 \
+    }
+COFFER_API void coffer_mlyze_source_info_init(coffer_mlyze_source_info *info, uint32_t struct_size);
+COFFER_API_STATUS coffer_mlyze_source_of(coffer_mlyze_source_info *out, const coffer_mlyze *trace,
+                                         coffer_error *err);
+
 COFFER_API uint32_t coffer_mlyze_version(const coffer_mlyze *trace);
 COFFER_API uint32_t coffer_mlyze_flags(const coffer_mlyze *trace);
 COFFER_API uint64_t coffer_mlyze_start_time(const coffer_mlyze *trace); /* µs since the epoch */
