@@ -99,7 +99,7 @@ COFFER_API_STATUS coffer_mlyze_open_profile(coffer_mlyze **out, coffer_source *s
 /* The file of another program that a trace was made of, as its metadata says it. */
 typedef struct coffer_mlyze_source_info {
     uint32_t struct_size;
-    const char *format;        /* "massif"; NULL = it is no such trace */
+    const char *format;        /* "massif"; NULL = the trace was not made of one */
     bool synthetic;            /* the events are made up to match the sums of a profile */
     const char *time_unit;     /* "instructions", "bytes"; NULL = times are microseconds */
     bool has_total;            /* the profile knows all allocations */

@@ -64,7 +64,7 @@ static void more_blocks_than_the_limit_are_put_together(void **state)
                        "\"eb\":4096,\"ebk\":1000,\"fs\":[1,2]}"));
     assert_int_equal(profile_convert(&err, &limits, "many.dhat", "many.mlyze", NULL), COFFER_E_LIMIT);
     assert_non_null(strstr(err.text, "\"max-events\" raises that, \"merge\" makes fewer"));
-    /* So many events would be needed to keep the peak. */
+    /* Keeping the peak would take that number of events. */
     assert_int_equal(profile_convert(&err, &limits, "many.dhat", "many.mlyze", "merge", NULL, NULL),
                      COFFER_E_LIMIT);
     assert_non_null(strstr(err.text, " times the bytes of its peak"));
