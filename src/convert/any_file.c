@@ -7,9 +7,11 @@
 #include "coffer/convert.h"
 #include "coffer/dataset.h"
 #include "coffer/file.h"
+#include "convert/kinds.h"
 #include "convert/outside_files.h"
 #include "convert/tensors/tensors.h"
 #include "io/os.h"
+#include "outside/archives/unpack.h"
 
 #include <string.h>
 
@@ -60,6 +62,20 @@ static coffer_status open_folder(coffer_file *file, coffer_error *err)
     return COFFER_OK;
 }
 
+/* One of the library's formats inside a gzip or zstd stream: its plain bytes are used from here on. */
+static void open_packed(coffer_file *file, const char *kind)
+{
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    coffer_source *plain = NULL;
+    file->kind = kind;
+    file->unknown = (coffer_error)COFFER_ERROR_INIT;
+    if (coffer__unpack_to_source(&plain, file->src, &limits, &file->unknown))
+        return;
+    coffer_source_close(file->src);
+    file->src = plain;
+    file->format = coffer_format_by_name(kind);
+}
+
 /* For a damaged model, its own error says more than the one that lists the known formats. */
 static void look_outside(coffer_file *file)
 {
@@ -73,6 +89,10 @@ static void look_outside(coffer_file *file)
     }
     if (coffer_convert_kind(&kind, file->src, NULL) != COFFER_OK)
         kind = NULL;
+    if (kind && coffer__kind_is_packed_format(kind, file->src)) {
+        open_packed(file, kind);
+        return;
+    }
     if (!is_unknown(status)) {
         file->kind = kind;
         file->unknown = err;
