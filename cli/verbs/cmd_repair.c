@@ -180,8 +180,9 @@ static int repair_from(repair_job *job, coffer_source *src)
         status = write_repaired(job, src);
     if (!status && !job->in_place)
         status = check_result(job);
-    if (!status && job->left && coffer_report_total(job->left, COFFER_ERROR) > 0)
-        status = CLI_FINDINGS;
+    if (!status && ((job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) ||
+                    (job->to == 0 && needs_repair(job->done))))
+        status = CLI_FINDINGS; /* something was lost, or could not be verified */
     return status;
 }
 
@@ -384,7 +385,8 @@ const cli_verb cli_verb_repair = {
                    "name. A file that is "
                    "only halfway through an interrupted update is rolled back where it is. Of a recording "
                    "that was killed, the parts it left become the file.\n"
-                   "The exit status is 0 when the result is clean, 1 when errors are left in it, 3 when "
+                   "The exit status is 0 when nothing was lost, 1 when something was lost or could not be "
+                   "verified, 3 when "
                    "nothing could be saved.",
     .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
                 "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"
