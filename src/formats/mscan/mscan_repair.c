@@ -333,7 +333,7 @@ static coffer_status settle_records(rescue *work, coffer_error *err)
     return COFFER_OK;
 }
 
-/* ---- What could be verified ---- */
+/* ---- Verification ---- */
 
 static void report_marks(rescue *work)
 {
