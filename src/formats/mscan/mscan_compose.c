@@ -137,7 +137,7 @@ static void write_marks(coffer__json_writer *json, const coffer__mscan_draft *dr
 static bool is_rewritten(const coffer__json_value *value)
 {
     return has_key(value, COFFER__MSCAN_SUMS_KEY) || has_key(value, COFFER__MSCAN_SEAL_KEY) ||
-           has_key(value, COFFER__MSCAN_DAMAGE_KEY);
+           has_key(value, COFFER__MSCAN_DAMAGE_KEY) || has_key(value, COFFER__MSCAN_TABLE_KEY);
 }
 
 coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_draft *draft, coffer_error *err)

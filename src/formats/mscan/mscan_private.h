@@ -17,6 +17,13 @@ typedef enum coffer__mscan_order {
 
 typedef struct coffer__mscan_verifier coffer__mscan_verifier; /* mscan_sums.h */
 
+/* Layers by which records can be grouped. The last one is "other". */
+typedef struct coffer__mscan_layer_list {
+    size_t count;
+    char (*names)[24];
+    uint32_t *of_param; /* by index of the parameter: index of its layer */
+} coffer__mscan_layer_list;
+
 struct coffer_mscan {
     coffer_source *source;
     coffer_source *own_source; /* the same when coffer_mscan_open_path opened it, else NULL */
@@ -25,7 +32,8 @@ struct coffer_mscan {
     uint64_t record_count;
     coffer__mscan_metadata metadata;
     coffer__mscan_verifier *verifier; /* NULL without checksums of the records */
-    atomic_int order;                 /* coffer__mscan_order of token_idx, determined on the first request */
+    coffer__mscan_layer_list layers;
+    atomic_int order; /* coffer__mscan_order of token_idx, determined on the first request */
 };
 
 typedef struct coffer__mscan_header {

@@ -1,3 +1,4 @@
+#include "formats/mscan/mscan_layers.h"
 #include "formats/mscan/mscan_sums.h"
 
 #include "base/checked.h"
@@ -119,6 +120,8 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
         scan->record_count = whole;
     status = coffer__mscan_verifier_new(&scan->verifier, src, scan->record_area, scan->record_count,
                                         &scan->metadata, false, err);
+    if (!status)
+        status = coffer__mscan_find_layers(scan, err);
 out:
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
@@ -137,6 +140,8 @@ void coffer_mscan_close(coffer_mscan *scan)
     if (!scan)
         return;
     coffer__mscan_verifier_free(scan->verifier);
+    coffer__free(scan->layers.names);
+    coffer__free(scan->layers.of_param);
     coffer__mscan_metadata_free(&scan->metadata);
     coffer_source_close(scan->own_source);
     coffer__free(scan);
@@ -175,6 +180,8 @@ coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, s
     }
     scan->limits = coffer__limits(options.limits);
     status = coffer__mscan_metadata_load(&scan->metadata, text, len, 0, &scan->limits, NULL, err);
+    if (!status)
+        status = coffer__mscan_find_layers(scan, err);
     if (!status)
         status = coffer_source_from_memory(&scan->own_source, "", 0, err);
     if (status) {

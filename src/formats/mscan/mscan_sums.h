@@ -12,6 +12,7 @@
 #define COFFER__MSCAN_SUMS_KEY "checksums"
 #define COFFER__MSCAN_SEAL_KEY "front_crc32"
 #define COFFER__MSCAN_DAMAGE_KEY "damage"
+#define COFFER__MSCAN_TABLE_KEY "table_units" /* of metadata next to a table, never in a scan */
 
 /* ---- The seal ---- */
 
