@@ -26,7 +26,15 @@ static const cli_verb stats = {
     .name = "stats",
     .usage = "FILE",
     .summary = "compute sums, means and extremes of the values in a file",
-    .description = "What is counted, and how it can be grouped, depends on the format of FILE.",
+    .description =
+        "What is counted, and how it can be grouped, depends on the format of FILE.\n"
+        "For a scan, values are in real units if it has a scale, else the stored integers (0 to 65535). "
+        "saturated counts values of 65535, the largest integer the file can store: the writer may have cut "
+        "off larger ones. A z-score says how many standard deviations a value is above the mean of all "
+        "values, or with --scope layer of those of its layer. sps (surprise) is the z-score of the "
+        "activation minus that of the gradient norm, averaged over the records of a line; integral is its "
+        "sum. dsc is sps by parameter: it is large for a parameter that is active but no longer learns. The "
+        "layer follows from the name, such as model.layers.7.mlp.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_LOOK,
