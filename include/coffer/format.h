@@ -150,11 +150,12 @@ typedef struct coffer_repair_opts {
     const coffer_progress *progress;
     coffer_source *copy; /* a second copy of the file, to replace lost parts from; borrowed; NULL = none */
     const uint8_t *key;  /* 32 bytes, for encrypted payloads; NULL = none */
+    bool in_place;       /* the output will take the name of the input; set by coffer_repair_in_place */
 } coffer_repair_opts;
 
-#define COFFER_REPAIR_OPTS_INIT                                             \
-    {                                                                       \
-        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL, NULL, NULL \
+#define COFFER_REPAIR_OPTS_INIT                                                    \
+    {                                                                              \
+        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL, NULL, NULL, false \
     }
 
 COFFER_API void coffer_repair_opts_init(coffer_repair_opts *opts, uint32_t struct_size);
@@ -184,11 +185,12 @@ typedef struct coffer_compact_opts {
     bool overwrite; /* replace out_path if it exists; else COFFER_E_EXISTS */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    uint64_t keep; /* number of states to keep, of formats with a history; 0 = the newest only */
 } coffer_compact_opts;
 
-#define COFFER_COMPACT_OPTS_INIT                       \
-    {                                                  \
-        sizeof(coffer_compact_opts), false, NULL, NULL \
+#define COFFER_COMPACT_OPTS_INIT                          \
+    {                                                     \
+        sizeof(coffer_compact_opts), false, NULL, NULL, 0 \
     }
 
 COFFER_API void coffer_compact_opts_init(coffer_compact_opts *opts, uint32_t struct_size);

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "base/report.h"
 #include "convert/convert.h"
 #include "convert/kinds.h"
 
@@ -271,5 +272,7 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     job.setting_count = options.setting_count;
     job.limits = coffer__limits(options.limits);
     job.progress = options.progress;
-    return conversion->run(&job, err);
+    job.notes = options.notes;
+    status = conversion->run(&job, err);
+    return !status && job.notes ? coffer__report_status(job.notes, err) : status;
 }
