@@ -62,7 +62,7 @@ static void add_elements(coffer_node *map, const coffer_pycauset_value *elements
     }
 }
 
-/* What the commit says of itself is shown apart from what it changed. */
+/* Keys that describe the commit are shown apart from its changes. */
 static bool is_own_key(const char *path)
 {
     static const char *const keys[] = { "commit", "element_changes", "payload_checksums" };

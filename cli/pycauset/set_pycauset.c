@@ -368,7 +368,7 @@ static int fail(const set_job *job, const coffer_error *err)
     return CLI_USAGE;
 }
 
-/* A view that the program pycauset does not understand is said to be one. */
+/* Warns of a view that the program pycauset does not understand. */
 static void warn_misread(const char *path)
 {
     coffer_pycauset *matrix = NULL;

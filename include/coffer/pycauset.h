@@ -295,7 +295,7 @@ typedef struct coffer_pycauset_editor_opts {
     uint32_t struct_size;
     coffer_durability durability;
     const coffer_limits *limits;
-    /* What the history says of the commits: texts in UTF-8, or NULL, and seconds since 1970, or 0. */
+    /* Shown by the history of the file: texts in UTF-8, or NULL, and seconds since 1970, or 0. */
     const char *message, *author;
     int64_t time;
 } coffer_pycauset_editor_opts;

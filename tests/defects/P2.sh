@@ -1,4 +1,4 @@
-# What pycauset 0.6 misreads is said when it is written and by check; --portable avoids it.
+# convert and check warn of files that pycauset 0.6 misreads; --portable avoids them.
 printf '1,2\n2,3\n' >s.csv
 printf '0,2\n0,0\n' >t.csv
 coffer convert s.csv s.pycauset --type symmetric --dtype i64

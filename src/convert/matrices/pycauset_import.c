@@ -32,6 +32,7 @@ const coffer_convert_option coffer__pycauset_from_npy_options[] = {
 
 const coffer_convert_option coffer__pycauset_from_npz_options[] = {
     { "member", "NAME", "name of the array in the archive" },
+    { "max-size", "SIZE", "largest size of an array that is much smaller in the archive", NULL, "4G" },
     { "rows", "N", "number of rows of the matrix" },
     { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,

@@ -4,7 +4,7 @@
 
 #include "convert/matrices/pycauset_input.h"
 
-/* What is known of a matrix before it is written. */
+/* Describes a matrix before it is written. */
 void coffer__pycauset_info_of_shape(coffer_pycauset_info *out, const coffer_pycauset_shape *shape);
 /* Chooses the shape of the file from the settings "type", "diagonal", "dtype" and "portable" and from the
  * input. */

@@ -269,7 +269,7 @@ static void check_cached(const checker *check)
     }
 }
 
-/* What other programs, and this one, cannot read. */
+/* Reports kinds that other programs, or this one, cannot read. */
 static void check_type(const checker *check)
 {
     const coffer_pycauset_info *info = &check->matrix->info;

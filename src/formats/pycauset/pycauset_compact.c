@@ -46,7 +46,7 @@ static void choose_states(job *work)
     }
 }
 
-/* Every byte of a file that is written anew has a checksum. */
+/* Every byte of the new file has a checksum. */
 static coffer_status add_checksums(job *work, coffer_error *err)
 {
     coffer__pycauset_patches none = { .items = NULL };

@@ -261,7 +261,7 @@ static coffer_status compose(coffer__pycauset_next *next, const coffer_pycauset_
     return status;
 }
 
-/* ---- What describes the commit ---- */
+/* ---- Keys that describe the commit ---- */
 
 static void format_time(char out[32], int64_t seconds)
 {

@@ -330,7 +330,7 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
 
 /* ---- Output ---- */
 
-/* What the copy will show: COFFER_OK and NULL when it cannot be opened, which a check reports. */
+/* Verifies the payload and copies the children. A file that still cannot be opened has neither. */
 static coffer_status check_state(rescue *work, const char *out_path, coffer_error *err)
 {
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;

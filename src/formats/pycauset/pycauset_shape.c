@@ -127,7 +127,7 @@ coffer_pycauset_layout coffer__pycauset_layout_of(coffer_pycauset_type type)
     return COFFER_PYCAUSET_LAYOUT_NONE;
 }
 
-/* ---- What the first program makes of them ---- */
+/* ---- How the first program reads them ---- */
 
 /* Seen with pycauset 0.6.1: these classes have one element type, and are read with it whatever data_type is.
  */
