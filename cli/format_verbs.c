@@ -12,7 +12,7 @@
 const cli_format_verb *const cli_format_verbs[] = {
     &cli_mscan_get,        &cli_mscan_append,      &cli_mscan_stats,
     &cli_mscan_heatmap,    &cli_mscan_replay,      &cli_pycauset_get,
-    &cli_pycauset_set,     &cli_pycauset_log,      &cli_pycauset_stats,
+    &cli_pycauset_set,     &cli_pycauset_revert, &cli_pycauset_log,      &cli_pycauset_stats,
     &cli_pycauset_heatmap, &cli_tensors_get,       &cli_tensors_stats,
     &cli_mcf_pack,         &cli_mcf_set,           &cli_mldf_head,
     &cli_mldf_get,         &cli_mldf_stats,        &cli_mldf_sheet,

@@ -56,7 +56,7 @@ static const cli_verb log_verb = {
     .summary = "list the earlier states of a file",
     .description =
         "Lists the older states that are still in the file, and what changed from one to the next. "
-        "'coffer info --generation N' shows one of them, 'coffer repair --to N' restores it.",
+        "'coffer info --generation N' shows one of them, 'coffer revert FILE N' restores it.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_LOOK,
@@ -72,6 +72,18 @@ static const cli_verb set = {
         "format of FILE.",
     .min_operands = 1,
     .max_operands = SIZE_MAX,
+    .group = CLI_GROUP_CHANGE,
+};
+
+static const cli_verb revert = {
+    .name = "revert",
+    .usage = "FILE [GENERATION]",
+    .summary = "make an older state of a file the newest one",
+    .description =
+        "Restores the metadata of an older generation, and the elements that were changed since, as a new "
+        "generation: nothing is deleted, and the revert can be reverted. 'coffer log' lists the generations.",
+    .min_operands = 1,
+    .max_operands = 2,
     .group = CLI_GROUP_CHANGE,
 };
 
@@ -273,6 +285,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_check,
     &cli_verb_repair,
     &set,
+    &revert,
     &append,
     &cli_verb_compact,
     &cli_verb_compress,
@@ -310,7 +323,8 @@ static const struct {
     { "list", "ls" },        { "merge", "concat" },     { "join", "concat" },
     { "compare", "diff" },   { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },
     { "rm", "delete" },      { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },
-    { "history", "log" },    { "shrink", "compact" }, { "create", "pack" },
+    { "history", "log" },    { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" },
+    { "shrink", "compact" }, { "create", "pack" },
 };
 
 const cli_verb *cli_find_verb(const char *name)

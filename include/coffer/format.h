@@ -171,11 +171,12 @@ typedef struct coffer_repair_opts {
     const coffer_progress *progress;
     coffer_source *copy; /* a second copy of the file, to replace lost parts from; borrowed; NULL = none */
     const uint8_t *key;  /* 32 bytes, for encrypted payloads; NULL = none */
+    bool in_place;       /* the output will take the name of the input; set by coffer_repair_in_place */
 } coffer_repair_opts;
 
-#define COFFER_REPAIR_OPTS_INIT                                             \
-    {                                                                       \
-        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL, NULL, NULL \
+#define COFFER_REPAIR_OPTS_INIT                                                    \
+    {                                                                              \
+        sizeof(coffer_repair_opts), false, false, 0, NULL, NULL, NULL, NULL, false \
     }
 
 COFFER_API void coffer_repair_opts_init(coffer_repair_opts *opts, uint32_t struct_size);
@@ -206,11 +207,12 @@ typedef struct coffer_compact_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     bool allow_damaged; /* copy data whose checksum is wrong, and record that; else COFFER_E_BAD_CHECKSUM */
+    uint64_t keep; /* number of states to keep, of formats with a history; 0 = the newest only */
 } coffer_compact_opts;
 
-#define COFFER_COMPACT_OPTS_INIT                              \
-    {                                                         \
-        sizeof(coffer_compact_opts), false, NULL, NULL, false \
+#define COFFER_COMPACT_OPTS_INIT                          \
+    {                                                     \
+        sizeof(coffer_compact_opts), false, NULL, NULL, false, 0 \
     }
 
 COFFER_API void coffer_compact_opts_init(coffer_compact_opts *opts, uint32_t struct_size);
