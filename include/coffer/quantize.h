@@ -55,6 +55,7 @@ typedef struct coffer_mcf_quantize_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool allow_damaged; /* as in coffer_mcf_pack_opts */
     /* q* and k*: no scales below the normal range of float16, which the first program reads as 0; costs
      * accuracy where all weights of a block are tiny. */
     bool portable_scales;
@@ -63,7 +64,7 @@ typedef struct coffer_mcf_quantize_opts {
 #define COFFER_MCF_QUANTIZE_OPTS_INIT                                                                      \
     {                                                                                                      \
         sizeof(coffer_mcf_quantize_opts), NULL, 0, NULL, NULL, 0, 0, COFFER_QUANT_FIT, false, false, NULL, \
-            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false                     \
+            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false, false              \
     }
 
 COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uint32_t struct_size);

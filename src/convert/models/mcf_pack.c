@@ -39,6 +39,7 @@ void coffer__mcf_pack_free(coffer__mcf_pack *pack)
         coffer__free(pack->resources[i].path);
         coffer__free(pack->resources[i].bytes);
     }
+    coffer__mcf_pack_free_files(pack);
     coffer__free(pack->sets);
     coffer__free(pack->resources);
     coffer__free(pack->chat_template);
@@ -117,6 +118,8 @@ coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, s
         status = coffer__mcf_pack_name(&pack, inputs[0], false, err);
     if (!status)
         status = coffer__mcf_pack_write(out_path, &pack, err);
+    if (!status && pack.opts.report)
+        coffer__mcf_pack_report(pack.opts.report, &pack);
     coffer__mcf_pack_free(&pack);
     return status;
 }

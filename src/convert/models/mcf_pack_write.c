@@ -219,6 +219,28 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_str
     return status;
 }
 
+/* Damage of the source stays known: of copied bytes where it is, of converted ones as a whole. */
+static coffer_status record_damage(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
+                                   coffer_error *err)
+{
+    const coffer_mcf *model = coffer__mcf_model_of(chosen->set);
+    coffer_mcf_damage *damages = NULL, whole = COFFER_MCF_DAMAGE_INIT;
+    size_t count = 0;
+    if (!model)
+        return COFFER_OK;
+    size_t index = coffer__tensors_entry_at(chosen->set, chosen->index)->index;
+    coffer_status status = coffer_mcf_tensor_damage(&damages, &count, model, index, err);
+    whole.name = chosen->tensor->name;
+    whole.name_len = strlen(whole.name);
+    whole.size = UINT64_MAX;
+    for (size_t i = 0; !status && chosen->as_is && i < count; i++)
+        status = coffer_mcf_writer_add_damage(writer, &damages[i], err);
+    if (!status && !chosen->as_is && count)
+        status = coffer_mcf_writer_add_damage(writer, &whole, err);
+    coffer__free(damages);
+    return status;
+}
+
 static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
                                   coffer_error *err)
 {
@@ -292,6 +314,10 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         const coffer__chosen_tensor *chosen = &selection->items[i];
         coffer_source *src = chosen->as_is ? coffer__tensors_source_at(chosen->set, chosen->index) : NULL;
         status = begin_tensor(writer, chosen, err);
+        if (!status && pack->opts.allow_damaged)
+            status = record_damage(writer, chosen, err);
+        if (!status && src)
+            status = coffer__tensors_verify(chosen->set, chosen->index, 0, chosen->tensor->size, err);
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
         else if (!status && chosen->quantize)
@@ -351,6 +377,8 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
         status = coffer_mcf_writer_create(&writer, out_path, &opts, err);
     if (!status)
         status = add_sections(writer, pack, err);
+    if (!status)
+        status = coffer__mcf_pack_write_files(writer, pack, err);
     if (!status)
         status = set_model_info(writer, pack, selection, err);
     if (!status)

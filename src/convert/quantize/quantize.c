@@ -88,6 +88,7 @@ static coffer_mcf_pack_opts pack_options(const coffer_mcf_quantize_opts *opts)
     pack.threads = opts->threads;
     pack.limits = opts->limits;
     pack.progress = opts->progress;
+    pack.allow_damaged = opts->allow_damaged;
     return pack;
 }
 

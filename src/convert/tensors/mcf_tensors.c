@@ -79,6 +79,7 @@ static coffer_status open_model(coffer_tensors *set, coffer_source *src, coffer_
     coffer_mcf *model = NULL;
     coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;
     opts.limits = &set->limits;
+    opts.allow_damaged = set->allow_damaged;
     coffer_status status = coffer__tensors_add_part(set, src, false, err);
     if (!status)
         status = coffer_mcf_open(&model, src, &opts, err);
@@ -123,6 +124,12 @@ static coffer_status decode(float *out, const coffer_tensors *set, const coffer_
     if (entry->tensor.rank > 2)
         return decode_dense(out, set, entry, first, count, err);
     return coffer_mcf_read_rows_f32(out, set->state, entry->index, first / row, count / row, err);
+}
+
+static coffer_status verify(const coffer_tensors *set, const coffer__tensors_entry *entry, uint64_t begin,
+                            uint64_t len, coffer_error *err)
+{
+    return coffer_mcf_verify(set->state, entry->index, begin, len, err);
 }
 
 static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
@@ -200,6 +207,7 @@ const coffer__tensors_reader coffer__tensors_mcf = {
     .shown_kind = "mcf",
     .title = "MCF model",
     .open = open_model,
+    .verify = verify,
     .decode = decode,
     .describe = describe,
     .list_files = list_files,

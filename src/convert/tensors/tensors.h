@@ -31,6 +31,10 @@ typedef struct coffer__tensors_reader {
     /* Reads payload bytes; the range has been checked. NULL: they are in the part, at the tensor's offset. */
     coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                           uint64_t begin, size_t len, coffer_error *err);
+    /* Compares payload bytes with the checksums of the file; NULL: the kind has none. The range has been
+     * checked. */
+    coffer_status (*verify)(const coffer_tensors *set, const coffer__tensors_entry *entry, uint64_t begin,
+                            uint64_t len, coffer_error *err);
     /* `decode` knows types that have no number of ours, too. */
     bool decodes_others;
     /* Elements [first, first + count) of a tensor whose type is not plain, as float32. first and count are
@@ -61,6 +65,7 @@ struct coffer_tensors {
     void *state; /* the reader's */
     coffer_limits limits;
     coffer_access access;  /* for files that the reader opens */
+    bool allow_damaged;    /* payloads with a wrong checksum are read, not refused */
     coffer_source *opened; /* closed with the set; may be NULL */
     coffer__tensors_part *parts;
     size_t part_count, part_capacity;
@@ -99,7 +104,11 @@ coffer_status coffer__tensors_elements(uint64_t *out, uint32_t rank, const uint6
 const coffer__tensors_entry *coffer__tensors_entry_at(const coffer_tensors *set, size_t tensor);
 /* True when a tensor of a packed type can be decoded. */
 bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor);
-/* The file that contains the payload, at tensor->offset; NULL when the payload is not stored plainly. */
+/* Verifies bytes that are about to be read through coffer__tensors_source_at. */
+coffer_status coffer__tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
+                                     coffer_error *err);
+/* The file that contains the payload, at tensor->offset; NULL when the payload is not stored plainly. Call
+ * coffer__tensors_verify before using the bytes. */
 coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tensor);
 
 /* Opens by a reader that the caller has chosen. opts : all members there. owned : src is closed with the set,

@@ -261,6 +261,9 @@ static coffer_status write_payload(tensor_export *export, coffer__sink *sink,
     int fd = src ? coffer__source_descriptor(src) : -1;
     if (fd < 0)
         return coffer__tensors_stream_run(export->stream, chosen, put, sink, err);
+    coffer_status status = coffer__tensors_verify(chosen->set, chosen->index, 0, chosen->tensor->size, err);
+    if (status)
+        return status;
     return copy_payload(export, sink, chosen->tensor, fd, err);
 }
 
