@@ -149,12 +149,33 @@ static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
 
 /* ---- Files ---- */
 
+/* A file whose bytes differ from its section is in both lists. */
+static bool is_stored(const coffer_mcf *model, const char *name)
+{
+    const coffer_mcf_file *files = NULL;
+    size_t count = 0;
+    if (coffer_mcf_get_files(&files, &count, model, NULL))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (files[i].kind == COFFER_MCF_FILE_WHOLE && strcmp(files[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static coffer_status list_files(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
+    const coffer_mcf_file *files = NULL;
+    size_t count = 0;
+    coffer_status status = coffer_mcf_get_files(&files, &count, set->state, err);
+    for (size_t i = 0; !status && i < count; i++) {
+        if (files[i].kind == COFFER_MCF_FILE_WHOLE)
+            status = coffer__tensors_files_add(out, files[i].name, err);
+    }
     for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
-        if (coffer_mcf_find_section(set->state, type))
-            status = coffer__tensors_files_add(out, coffer_mcf_section_name(type), err);
+        const char *name = coffer_mcf_section_name(type);
+        if (coffer_mcf_find_section(set->state, type) && !is_stored(set->state, name))
+            status = coffer__tensors_files_add(out, name, err);
     }
     return status;
 }
@@ -162,7 +183,9 @@ static coffer_status list_files(coffer__tensors_files *out, const coffer_tensors
 static coffer_status read_file(uint8_t **out, size_t *len, const coffer_tensors *set, const char *name,
                                coffer_error *err)
 {
-    return coffer_mcf_read_section(out, len, set->state, coffer_mcf_section_by_name(name), err);
+    return is_stored(set->state, name)
+               ? coffer_mcf_read_file(out, len, set->state, name, err)
+               : coffer_mcf_read_section(out, len, set->state, coffer_mcf_section_by_name(name), err);
 }
 
 static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)

@@ -53,7 +53,6 @@ static bool has_extension(const char *name, const char *extension)
     return len > extension_len && strcmp(name + len - extension_len, extension) == 0;
 }
 
-/* Weights in other forms are not files next to the tensors. */
 static bool is_weights(const char *name)
 {
     static const char *const extensions[] = {
@@ -73,26 +72,59 @@ static coffer_status join(coffer__buffer *path, const char *folder, const char *
     return path->failed ? coffer__fail_no_memory(err, strlen(folder)) : COFFER_OK;
 }
 
-static coffer_status list_folder(coffer__tensors_files *out, const char *folder, coffer_error *err)
+/* Folders inside the folder of a model, as deep as a pack looks. */
+#define MAX_DEPTH 8
+
+/* prefix : the path inside the folder, "" or ending in a slash. */
+static coffer_status list_folder(coffer__tensors_files *out, const char *folder, const char *prefix,
+                                 int depth, coffer_error *err)
 {
-    coffer__buffer path = COFFER__BUFFER_INIT;
-    coffer_status status = join(&path, folder, ".", err);
+    coffer__buffer path = COFFER__BUFFER_INIT, name = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&name, "%s.", prefix);
+    coffer_status status = join(&path, folder, name.failed ? "" : coffer__buffer_text(&name), err);
     void *open = status ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
     if (!status && !open)
         status = coffer__fail_errno(err, "cannot list the folder", errno);
     unsigned char type;
-    for (const char *name; !status && (name = coffer__os_next_name(open, &type)) != NULL;) {
+    for (const char *entry; !status && (entry = coffer__os_next_name(open, &type)) != NULL;) {
         struct stat st;
-        if (name[0] == '.' || is_weights(name))
+        if (strcmp(entry, ".") == 0 || strcmp(entry, "..") == 0 || is_weights(entry))
             continue;
-        status = join(&path, folder, name, err);
-        if (!status && coffer__os_stat(coffer__buffer_text(&path), &st) == 0 && S_ISREG(st.st_mode))
-            status = coffer__tensors_files_add(out, name, err);
+        name.len = 0;
+        coffer__buffer_printf(&name, "%s%s", prefix, entry);
+        status = name.failed ? coffer__fail_no_memory(err, name.len)
+                             : join(&path, folder, coffer__buffer_text(&name), err);
+        if (status || coffer__os_stat(coffer__buffer_text(&path), &st) != 0)
+            continue;
+        struct stat link;
+        bool is_link = coffer__os_stat_in(open, entry, &link) == 0 && S_ISLNK(link.st_mode);
+        if (S_ISREG(st.st_mode)) {
+            status = coffer__tensors_files_add(out, coffer__buffer_text(&name), err);
+        } else if (S_ISDIR(st.st_mode) && depth > 0 && entry[0] != '.' && !is_link) {
+            coffer__buffer_append(&name, "/", 1);
+            status = name.failed ? coffer__fail_no_memory(err, name.len)
+                                 : list_folder(out, folder, coffer__buffer_text(&name), depth - 1, err);
+        }
     }
     if (open)
         coffer__os_close_folder(open);
+    coffer__buffer_free(&name);
     coffer__buffer_free(&path);
     return status;
+}
+
+/* Weights in other forms are not files next to the tensors, also where an MCF file has stored them. */
+static void drop_weights(coffer__tensors_files *files)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const char *slash = strrchr(files->names[i], '/');
+        if (is_weights(slash ? slash + 1 : files->names[i]))
+            coffer__free(files->names[i]);
+        else
+            files->names[kept++] = files->names[i];
+    }
+    files->count = kept;
 }
 
 bool coffer__tensors_has_files(const coffer_tensors *set)
@@ -104,8 +136,9 @@ coffer_status coffer__tensors_files_list(coffer__tensors_files *out, const coffe
                                          coffer_error *err)
 {
     coffer_status status = set->reader->list_files ? set->reader->list_files(out, set, err)
-                           : set->folder           ? list_folder(out, set->folder, err)
+                           : set->folder           ? list_folder(out, set->folder, "", MAX_DEPTH, err)
                                                    : COFFER_OK;
+    drop_weights(out);
     if (out->count)
         qsort(out->names, out->count, sizeof *out->names, by_text);
     return status;
