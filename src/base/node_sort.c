@@ -1,5 +1,7 @@
 /* A merge sort of the linked list of children: stable, and it needs no memory. */
+#include "base/natural.h"
 #include "base/node.h"
+#include "base/report.h"
 
 #include <string.h>
 
@@ -52,4 +54,17 @@ void coffer_node_sort(coffer_node *map, const char *name, coffer_node_compare co
     list->last = list->first;
     while (list->last && list->last->next)
         list->last = list->last->next;
+}
+
+static int by_name(const coffer_node *a, const coffer_node *b, const void *context)
+{
+    const char *left = coffer_node_get_text(coffer_node_find(a, "name"), NULL);
+    const char *right = coffer_node_get_text(coffer_node_find(b, "name"), NULL);
+    (void)context;
+    return coffer__natural_compare(left ? left : "", right ? right : "");
+}
+
+void coffer__node_sort_by_name(coffer_node *root, const char *list)
+{
+    coffer_node_sort(root, list, by_name, NULL);
 }
