@@ -102,7 +102,7 @@ static coffer_status check_zeros(const coffer__mcf_checker *check, uint64_t begi
     return COFFER_OK;
 }
 
-/* What no range covers, except the table itself, is alignment. */
+/* Only alignment is outside of the ranges and of the table itself. */
 static coffer_status check_gaps(const coffer__mcf_checker *check, const coffer__mcf_sums *sums,
                                 const coffer_mcf_section *own, coffer_error *err)
 {
