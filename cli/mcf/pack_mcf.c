@@ -1,12 +1,13 @@
 /* pack, into a model container. */
 #include "base/memory.h"
+#include "findings.h"
 #include "mcf/mcf_verbs.h"
 #include "term.h"
 
 #include <string.h>
 
 static const cli_option options[] = {
-    { "cast", 0, "TYPE", "keep|f16|bf16", "type that float tensors are converted to", "keep" },
+    { "cast", 0, "TYPE", "keep|f16|bf16|f32", "type that float tensors are converted to", "keep" },
     { "include", 0, "GLOB", NULL, "only tensors whose name matches; repeatable" },
     { "exclude", 0, "GLOB", NULL, "leave out tensors whose name matches; repeatable" },
     { "align", 0, "SIZE", "64|4K|2M", "alignment of tensors in bytes", "64" },
@@ -19,7 +20,7 @@ static const cli_option options[] = {
     { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "force", 'f', NULL, NULL, "overwrite an existing OUT" },
-    { "json", 0, NULL, NULL, "one JSON object: file, format, size, tensors, sections, files" },
+    { "json", 0, NULL, NULL, "one JSON object: file, format, size, tensors, sections, files, notes" },
     { 0 },
 };
 
@@ -54,7 +55,8 @@ static bool collect(globs *out, const cli_args *args, const char *option)
 
 static int parse(pack_job *job)
 {
-    static const coffer_dtype casts[] = { COFFER_DTYPE_NONE, COFFER_DTYPE_F16, COFFER_DTYPE_BF16 };
+    static const coffer_dtype casts[] = { COFFER_DTYPE_NONE, COFFER_DTYPE_F16, COFFER_DTYPE_BF16,
+                                          COFFER_DTYPE_F32 };
     static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
     const cli_args *args = job->args;
     coffer_mcf_pack_opts *opts = &job->opts;
@@ -87,10 +89,20 @@ static int parse(pack_job *job)
     return CLI_OK;
 }
 
-/* With several inputs the text names the one at fault. */
+/* With several inputs the text names the one at fault. Shows the path that the user gave instead. */
 static int fail(const pack_job *job, const coffer_error *err)
 {
     bool named = job->input_count > 1 && err->subject == COFFER_SUBJECT_OTHER;
+    for (size_t i = 0; named && i < job->input_count; i++) {
+        const char *slash = strrchr(job->inputs[i], '/'), *name = slash ? slash + 1 : job->inputs[i];
+        size_t len = strlen(name);
+        coffer_error own = *err;
+        if (!len || strncmp(err->text, name, len) != 0 || strncmp(err->text + len, ": ", 2) != 0)
+            continue;
+        memmove(own.text, err->text + len + 2, strlen(err->text + len + 2) + 1);
+        own.subject = COFFER_SUBJECT_INPUT;
+        return cli_fail(job->inputs[i], &own, NULL);
+    }
     return cli_fail_between(named ? NULL : cli_operand(job->args, 0), job->output, err, NULL);
 }
 
@@ -138,6 +150,7 @@ static int report(const pack_job *job)
         coffer_node_add_u64(root, "tensors", coffer_mcf_tensor_count(model), COFFER_UNIT_NONE);
         coffer_node_add_u64(root, "sections", coffer_mcf_section_count(model), COFFER_UNIT_NONE);
         coffer_node_add_copy(root, "files", files);
+        cli_add_notes(root, job->opts.notes);
         result = cli_print_json(stdout, root);
     } else {
         term_text tensors, sections, size;
@@ -147,6 +160,7 @@ static int report(const pack_job *job)
                term_count(sections, coffer_mcf_section_count(model)),
                term_bytes(size, coffer_source_size(src)));
         print_left_out(files);
+        cli_print_notes(output, job->opts.notes);
     }
     coffer_node_free(root);
     coffer_mcf_close(model);
@@ -166,11 +180,14 @@ static int run(const cli_args *args, coffer_source *src)
         job.opts.progress = &bar.progress;
         if (!coffer_node_new(&job.packed, &err))
             job.opts.report = job.packed;
-        coffer_status status = coffer_mcf_pack(job.output, job.inputs, job.input_count, &job.opts, &err);
+        coffer_status status = coffer_report_new(&job.opts.notes, 0, &err);
+        if (!status)
+            status = coffer_mcf_pack(job.output, job.inputs, job.input_count, &job.opts, &err);
         term_progress_end(&bar);
         result = !status ? cli_worse(report(&job), cli_report_damage(job.output)) : fail(&job, &err);
     }
     coffer_node_free(job.packed);
+    coffer_report_free(job.opts.notes);
     coffer__free(job.inputs);
     coffer__free(job.include.at);
     coffer__free(job.exclude.at);

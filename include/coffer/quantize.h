@@ -17,8 +17,8 @@ COFFER_BEGIN_DECLS
 /* The type for the tensors whose name matches. */
 typedef struct coffer_mcf_quantize_rule {
     uint32_t struct_size;
-    /* A quantized type for two-dimensional float tensors; F16 or BF16 for floats of any shape;
-     * COFFER_DTYPE_NONE keeps them unchanged. */
+    /* A quantized type for two-dimensional float tensors; F16 or BF16 for floats of any shape, but without a
+     * glob not for tensors of one dimension; COFFER_DTYPE_NONE keeps them unchanged. */
     coffer_dtype dtype;
     const char *glob; /* NULL = all */
 } coffer_mcf_quantize_rule;

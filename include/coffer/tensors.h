@@ -72,6 +72,11 @@ COFFER_API const char *coffer_tensor_dtype_name(const coffer_tensor *tensor);
 COFFER_API_STATUS coffer_tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err);
 /* Adds the metadata of the file to `out`, a map: safetensors __metadata__, GGUF keys, ModelInfo. */
 COFFER_API_STATUS coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+/* Adds one value of the metadata to `out`, a map, under its name and in full; coffer_tensors_metadata
+ * shortens long arrays. name : a key of the file, also inside of nested maps ("rope.factor"); keys of an MCF
+ * file may begin with "kv.". COFFER_E_NOT_FOUND when the file does not have it. */
+COFFER_API_STATUS coffer_tensors_metadata_value(coffer_node *out, const coffer_tensors *set, const char *name,
+                                                coffer_error *err);
 /* Adds the list "entries" to `out`: name, dtype, shape, offset and size of each tensor, and its file when
  * there are several. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *set,
@@ -80,6 +85,14 @@ COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *se
  * each that cannot be read. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
                                        const coffer_check_opts *opts, coffer_error *err);
+
+/* Saves the complete tensors of a damaged safetensors or GGUF file to out_path, which appears complete or not
+ * at all. Of a folder or an index, the tensors of all shards go into one safetensors file. `out` gets an
+ * error for each lost tensor; the new file lists them too, and coffer_tensors_check reports them. opts : NULL
+ * for defaults; keep_tail, to_generation, copy and key are not used. COFFER_E_UNSUPPORTED for other kinds of
+ * files; an error when no tensor is complete. */
+COFFER_API_STATUS coffer_tensors_repair(coffer_report *out, const char *path, const char *out_path,
+                                        const coffer_repair_opts *opts, coffer_error *err);
 
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
@@ -146,7 +159,8 @@ typedef struct coffer_tensors_diff_opts {
 
 COFFER_API void coffer_tensors_diff_opts_init(coffer_tensors_diff_opts *out, uint32_t struct_size);
 
-/* Compares the names, shapes, types, metadata and values of two sets. Adds "equal" and the differences to
+/* Compares the names, shapes, types, metadata and values of two sets, and the files of two models: those in a
+ * folder or an MCF file next to the tensors, JSON key by key. Adds "equal" and the differences to
  * `out`, for each tensor max_abs, rmse, snr_db and cosine. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
                                       const coffer_tensors_diff_opts *opts, coffer_error *err);
@@ -155,7 +169,7 @@ COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a,
 
 typedef struct coffer_mcf_pack_opts {
     uint32_t struct_size;
-    coffer_dtype cast; /* F16 or BF16: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
+    coffer_dtype cast; /* F16, BF16, F32: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude; /* globs on tensor names */
     size_t include_count, exclude_count;
     uint32_t align; /* as in coffer_mcf_writer_opts */
@@ -165,6 +179,7 @@ typedef struct coffer_mcf_pack_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
     /* Copy tensors of an MCF file whose checksum is wrong, and record the damage in the output; otherwise
      * COFFER_E_BAD_CHECKSUM. */
     bool allow_damaged;
@@ -179,7 +194,7 @@ typedef struct coffer_mcf_pack_opts {
 #define COFFER_MCF_PACK_OPTS_INIT                                                                           \
     {                                                                                                       \
         sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL, false, false, 0, NULL                                                               \
+            NULL, NULL, NULL, false, false, 0, NULL                                                         \
     }
 
 COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);

@@ -6,7 +6,9 @@
 #include "base/report.h"
 #include "coffer/convert.h"
 #include "coffer/file.h"
+#include "convert/kinds.h"
 #include "convert/outside_files.h"
+#include "convert/tensors/tensors.h"
 #include "io/os.h"
 
 #include <string.h>
@@ -40,13 +42,20 @@ static coffer_status open_tensors(coffer_tensors **out, const coffer_file *file,
     return coffer_tensors_open_path(out, file->path, NULL, err);
 }
 
+static coffer_status fail_unknown(const coffer_file *file, coffer_error *err)
+{
+    return coffer__fail_copy(err, &file->unknown);
+}
+
 /* Opening a folder without a model fails as a folder. All models that are folders are of one kind, also those
  * that cannot be read. */
 static coffer_status open_folder(coffer_file *file, coffer_error *err)
 {
     coffer_status status = coffer_tensors_open_path(&file->set, file->path, NULL, &file->unknown);
-    if (is_unknown(status))
+    if (is_unknown(status) || status == COFFER_E_NOT_FOUND)
         return coffer_source_open(&file->src, file->path, NULL, err);
+    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO || status == COFFER_E_UNSUPPORTED)
+        return fail_unknown(file, err);
     file->kind = status ? "safetensors" : coffer_tensors_kind(file->set);
     return COFFER_OK;
 }
@@ -133,7 +142,10 @@ const char *coffer_file_title(const coffer_file *file)
         return coffer_format_title(file->format);
     if (file->outside)
         return file->outside->title;
-    return file->set ? coffer_tensors_title(file->set) : "format not recognized";
+    if (file->kind && strcmp(file->kind, COFFER__KIND_PYTORCH) == 0)
+        return COFFER__KIND_PYTORCH_TITLE;
+    const coffer__tensors_reader *reader = file->kind ? coffer__tensors_find_reader(file->kind) : NULL;
+    return file->set ? coffer_tensors_title(file->set) : reader ? reader->title : "format not recognized";
 }
 
 uint64_t coffer_file_size(const coffer_file *file)
@@ -157,11 +169,6 @@ const coffer_format *coffer_file_format(const coffer_file *file)
 const coffer_tensors *coffer_file_tensors(const coffer_file *file)
 {
     return file->set;
-}
-
-static coffer_status fail_unknown(const coffer_file *file, coffer_error *err)
-{
-    return coffer__fail_copy(err, &file->unknown);
 }
 
 static coffer_status fail_unsupported(const coffer_file *file, const char *what, coffer_error *err)

@@ -19,6 +19,7 @@ typedef struct coffer__convert_job {
     coffer_limits limits;
     const coffer_progress *progress; /* may be NULL */
     const uint8_t *key;              /* of the input; may be NULL */
+    coffer_report *notes;            /* what the output does not keep as it was; may be NULL */
 } coffer__convert_job;
 
 struct coffer_conversion {

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "convert/models/gguf_repack.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/models/mcf_stand_in.h"
 #include "convert/tensors/mcf_tensors.h"
@@ -192,6 +193,14 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer_mcf_writer_write(context, bytes, len, err);
 }
 
+static coffer_status put_blocks(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
+                                coffer__tensors_stream *stream, coffer_error *err)
+{
+    float largest = 0;
+    coffer_status status = coffer__gguf_repack_in(&largest, chosen, stream, put, writer, err);
+    return status ? status : coffer_mcf_writer_set_clip(writer, -largest, largest, err);
+}
+
 /* In parts, so that progress is reported. */
 static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_stream *stream,
                                   coffer_source *src, const coffer_tensor *tensor, coffer_error *err)
@@ -251,7 +260,7 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     bool copied = model && chosen->as_is;
     if (copied)
         new_tensor.quant = coffer_mcf_quant_at(model, index);
-    if (chosen->quantize) {
+    if (chosen->quantize || chosen->repack) {
         quant.method = chosen->dtype;
         quant.activations = chosen->activations;
         new_tensor.quant = &quant;
@@ -310,6 +319,8 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
             status = copy_payload(writer, stream, src, chosen->tensor, err);
         else if (!status && chosen->quantize)
             status = pack->put_tensor(pack->put_context, chosen, i, stream, writer, err);
+        else if (!status && chosen->repack)
+            status = put_blocks(writer, chosen, stream, err);
         else if (!status)
             status = coffer__tensors_stream_run(stream, chosen, put, writer, err);
         if (!status)
@@ -351,6 +362,7 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
     opts.no_checksums = pack->opts.no_checksums;
     opts.overwrite = pack->opts.overwrite;
     opts.threads = pack->opts.threads;
+    coffer__selection_note(pack->opts.notes, selection);
     coffer_status status = check_json(pack, COFFER_MCF_GENERATION_CONFIG, err);
     if (!status && !pack->chat_template)
         status = check_json(pack, COFFER_MCF_TOKENIZER_CONFIG, err);
@@ -378,6 +390,8 @@ coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pac
     coffer_status status = coffer__mcf_pack_check_output(out_path, pack, err);
     if (!status)
         status = coffer__mcf_pack_choose(&selection, pack, err);
+    if (!status)
+        status = coffer__selection_keep_blocks(&selection, err);
     if (!status)
         status = coffer__mcf_pack_write_chosen(out_path, pack, &selection, err);
     coffer__selection_free(&selection);

@@ -195,6 +195,8 @@ static coffer_status plan(coffer__quantize_job *job, coffer__selection *selectio
             status = coffer__quantize_spend(selection, job, stream, err);
         coffer__tensors_stream_free(stream);
     }
+    if (!status)
+        status = coffer__selection_keep_blocks(selection, err);
     return status ? status : check_importance(job, selection, err);
 }
 

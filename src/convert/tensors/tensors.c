@@ -121,9 +121,9 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
-                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
-                                        coffer_error *err)
+static coffer_status open_set(coffer_tensors **out, const coffer__tensors_reader *reader, coffer_source *src,
+                              bool owned, coffer__tensors_salvage *salvage,
+                              const coffer_tensors_open_opts *opts, coffer_error *err)
 {
     coffer_tensors *set = coffer__calloc(1, sizeof *set);
     if (!set)
@@ -132,6 +132,7 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->limits = coffer__limits(opts->limits);
     set->access = opts->access;
     set->allow_damaged = opts->allow_damaged;
+    set->salvage = salvage;
     coffer_status status = reader->open(set, src, err);
     if (!status)
         status = sort(set, err);
@@ -143,6 +144,20 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->opened = owned ? src : NULL;
     *out = set;
     return COFFER_OK;
+}
+
+coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
+                                        coffer_error *err)
+{
+    return open_set(out, reader, src, owned, NULL, opts, err);
+}
+
+coffer_status coffer__tensors_open_damaged(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                           coffer_source *src, coffer__tensors_salvage *salvage,
+                                           const coffer_tensors_open_opts *opts, coffer_error *err)
+{
+    return open_set(out, reader, src, false, salvage, opts, err);
 }
 
 void coffer_tensors_close(coffer_tensors *set)
@@ -159,6 +174,7 @@ void coffer_tensors_close(coffer_tensors *set)
     for (size_t i = 0; i < set->count; i++)
         coffer__free(set->entries[i].memory);
     coffer__free(set->entries);
+    coffer__free(set->folder);
     coffer__free(set->parts);
     coffer__free(set);
 }

@@ -360,6 +360,8 @@ coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_erro
         status = coffer__selection_finish(&export.selection, (const coffer_tensors *const *)&export.set, 1,
                                           &export.settings.selection, err);
     if (!status)
+        coffer__selection_note(job->notes, &export.selection);
+    if (!status)
         status = restore_metadata(&export, err);
     if (!status)
         status = plan_shards(&export, err);
