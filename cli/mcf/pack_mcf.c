@@ -178,9 +178,10 @@ static int run(const cli_args *args, coffer_source *src)
     if (!result) {
         term_progress_start(&bar, "packing", NULL);
         job.opts.progress = &bar.progress;
-        if (!coffer_node_new(&job.packed, &err))
-            job.opts.report = job.packed;
         coffer_status status = coffer_report_new(&job.opts.notes, 0, &err);
+        if (!status)
+            status = coffer_node_new(&job.packed, &err);
+        job.opts.report = job.packed;
         if (!status)
             status = coffer_mcf_pack(job.output, job.inputs, job.input_count, &job.opts, &err);
         term_progress_end(&bar);

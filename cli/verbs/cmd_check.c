@@ -147,6 +147,7 @@ static int run(const cli_args *args)
     run.limits.findings = (uint32_t)max;
     run.opts.threads = (uint32_t)threads;
     run.opts.full = cli_has(args, "full");
+    run.opts.decode = cli_has(args, "decode");
     if (run.original && !run.opts.full)
         return cli_usage(args, "--against reads every tensor: say --full too");
     if (run.original && cli_operand_count(args) > 1)
@@ -169,6 +170,7 @@ static const cli_option options[] = {
     { "full", 0, NULL, NULL, "verify payloads and checksums too, not only the structure" },
     { "against", 0, "ORIGINAL", NULL,
       "with --full: compare a quantized model with the model it was made from" },
+    { "decode", 0, NULL, NULL, "training sets: also decode every picture and sound" },
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
     { "max", 'n', "N", NULL, "number of findings to report for each file", "1000" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
@@ -189,11 +191,13 @@ const cli_verb cli_verb_check = {
         "After \"ok\" it says what could not be verified: the payloads without --full, or those of a "
         "format without checksums.\n"
         "The exit status is 1 when a file has an error, and 3 when one could not be read.",
-    .examples = "  coffer check scan.mscan\n"
-                "  coffer check --full *.mscan              # every record, several files\n"
-                "  coffer check --json scan.mscan | jq .ok\n"
-                "  coffer check --full train.mldf           # lists damaged samples\n"
-                "  coffer check --full small.mcf --against model.safetensors\n",
+    .examples =
+        "  coffer check scan.mscan\n"
+        "  coffer check --full *.mscan              # every record, several files\n"
+        "  coffer check --json scan.mscan | jq .ok\n"
+        "  coffer check --full train.mldf           # lists damaged samples\n"
+        "  coffer check --decode train.mldf         # names pictures and sounds that cannot be decoded\n"
+        "  coffer check --full small.mcf --against model.safetensors\n",
     .options = options,
     .min_operands = 1,
     .max_operands = SIZE_MAX,

@@ -278,6 +278,7 @@ const cli_verb cli_verb_quantize = {
     .name = "quantize",
     .usage = "IN [OUT]",
     .summary = "store the weights of a model in 2 to 8 bits",
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
     .description =
         "Writes IN, a folder or file of tensors, as an MCF file in which two-dimensional float tensors have "

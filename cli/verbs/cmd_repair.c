@@ -95,9 +95,6 @@ static int choose_output(repair_job *job)
     const char *given = cli_value(job->args, "output");
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
-    if (given && cli_same_file(given, job->path))
-        return cli_usage(job->args, "%s is the input itself; --in-place replaces it and keeps the original",
-                         given);
     job->output = given ? coffer__strdup(given) : repaired_name(job->path);
     return job->output ? CLI_OK : fail_no_memory(job->path);
 }
@@ -181,11 +178,9 @@ static int repair_from(repair_job *job, coffer_source *src)
         status = write_repaired(job, src);
     if (!status && !job->in_place)
         status = check_result(job);
-    if (!status && job->left && coffer_report_total(job->left, COFFER_ERROR) > 0)
-        status = CLI_FINDINGS;
-    /* An error in the list of what was done: something was lost or could not be verified. */
-    if (!status && coffer_report_total(job->done, COFFER_ERROR) > 0)
-        status = CLI_FINDINGS;
+    if (!status && ((job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) ||
+                    (job->to == 0 && needs_repair(job->done))))
+        status = CLI_FINDINGS; /* something was lost, or could not be verified */
     return status;
 }
 
@@ -392,7 +387,8 @@ const cli_verb cli_verb_repair = {
                    "only halfway through an interrupted update is rolled back where it is. Of a recording "
                    "that was killed, the parts it left become the file. Of a safetensors or GGUF file, or a "
                    "folder with a model, the complete tensors are saved and the lost ones named.\n"
-                   "The exit status is 0 when the result is clean, 1 when errors are left in it, 3 when "
+                   "The exit status is 0 when nothing was lost, 1 when something was lost or could not be "
+                   "verified, 3 when "
                    "nothing could be saved.",
     .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
                 "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"

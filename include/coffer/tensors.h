@@ -97,6 +97,11 @@ COFFER_API_STATUS coffer_tensors_repair(coffer_report *out, const char *path, co
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
                                       size_t len, coffer_error *err);
+/* The payload itself where the file stores it plainly and is mapped or in memory, else NULL. Call
+ * coffer_tensors_intact after use. */
+COFFER_API const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor);
+/* COFFER_E_CHANGED when one of the files was truncated while it was mapped: views may have shown zeros. */
+COFFER_API_STATUS coffer_tensors_intact(const coffer_tensors *set, coffer_error *err);
 /* Reads elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …); quantized ones are decoded. The
  * range of a quantized tensor must consist of whole rows. */
 COFFER_API_STATUS coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
@@ -179,7 +184,6 @@ typedef struct coffer_mcf_pack_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
-    coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
     /* Copy tensors of an MCF file whose checksum is wrong, and record the damage in the output; otherwise
      * COFFER_E_BAD_CHECKSUM. */
     bool allow_damaged;
@@ -189,12 +193,13 @@ typedef struct coffer_mcf_pack_opts {
     uint64_t max_file_bytes; /* larger files of a folder are left out; 0 = 64 MiB */
     /* NULL, or a map that gets "files": found, packed, and left_out, a list of name, size and reason. */
     coffer_node *report;
+    coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
 } coffer_mcf_pack_opts;
 
 #define COFFER_MCF_PACK_OPTS_INIT                                                                           \
     {                                                                                                       \
         sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL, NULL, false, false, 0, NULL                                                         \
+            NULL, NULL, false, false, 0, NULL, NULL                                                         \
     }
 
 COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);

@@ -5,11 +5,13 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "coffer/convert.h"
+#include "coffer/dataset.h"
 #include "coffer/file.h"
 #include "convert/kinds.h"
 #include "convert/outside_files.h"
 #include "convert/tensors/tensors.h"
 #include "io/os.h"
+#include "outside/archives/unpack.h"
 
 #include <string.h>
 
@@ -60,6 +62,20 @@ static coffer_status open_folder(coffer_file *file, coffer_error *err)
     return COFFER_OK;
 }
 
+/* One of the library's formats inside a gzip or zstd stream: its plain bytes are used from here on. */
+static void open_packed(coffer_file *file, const char *kind)
+{
+    coffer_limits limits = COFFER_LIMITS_INIT;
+    coffer_source *plain = NULL;
+    file->kind = kind;
+    file->unknown = (coffer_error)COFFER_ERROR_INIT;
+    if (coffer__unpack_to_source(&plain, file->src, &limits, &file->unknown))
+        return;
+    coffer_source_close(file->src);
+    file->src = plain;
+    file->format = coffer_format_by_name(kind);
+}
+
 /* For a damaged model, its own error says more than the one that lists the known formats. */
 static void look_outside(coffer_file *file)
 {
@@ -73,6 +89,10 @@ static void look_outside(coffer_file *file)
     }
     if (coffer_convert_kind(&kind, file->src, NULL) != COFFER_OK)
         kind = NULL;
+    if (kind && coffer__kind_is_packed_format(kind, file->src)) {
+        open_packed(file, kind);
+        return;
+    }
     if (!is_unknown(status)) {
         file->kind = kind;
         file->unknown = err;
@@ -196,6 +216,29 @@ coffer_status coffer_file_describe(coffer_node *out, const coffer_file *file,
     return file->outside->describe(out, file->src, options.limits, err);
 }
 
+/* A set that cannot be opened has findings already. */
+static coffer_status check_decode(coffer_report *out, const coffer_file *file, const coffer_check_opts *opts,
+                                  coffer_error *err)
+{
+    coffer_mldf_open_opts open = COFFER_MLDF_OPEN_OPTS_INIT;
+    coffer_mldf_decode_opts decode = COFFER_MLDF_DECODE_OPTS_INIT;
+    coffer_mldf *set = NULL;
+    if (strcmp(coffer_format_name(file->format), "mldf") != 0)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "a file of format %s has no pictures or sounds to decode",
+                            coffer_format_name(file->format));
+    open.key = opts->key;
+    open.limits = opts->limits;
+    if (coffer_mldf_open(&set, file->src, &open, NULL) != COFFER_OK)
+        return COFFER_OK;
+    decode.threads = opts->threads;
+    decode.limits = opts->limits;
+    decode.progress = opts->progress;
+    coffer_status status = coffer_mldf_check_decode(out, set, &decode, err);
+    coffer_mldf_close(set);
+    return status;
+}
+
 coffer_status coffer_file_check(coffer_report *out, const coffer_file *file, const coffer_check_opts *opts,
                                 coffer_error *err)
 {
@@ -208,8 +251,10 @@ coffer_status coffer_file_check(coffer_report *out, const coffer_file *file, con
         coffer__report_add_error(out, COFFER_ERROR, &file->unknown);
         return coffer__report_status(out, err);
     }
-    if (file->format)
-        return coffer_format_check(out, file->format, file->src, &options, err);
+    if (file->format) {
+        status = coffer_format_check(out, file->format, file->src, &options, err);
+        return status || !options.decode ? status : check_decode(out, file, &options, err);
+    }
     if (file->set)
         return coffer_tensors_check(out, file->set, &options, err);
     status = file->outside->check(out, file->src, &options, &found);

@@ -270,6 +270,21 @@ coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t t
     return status ? status : read_bytes(out, set, &set->entries[tensor], begin, len, err);
 }
 
+const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor)
+{
+    coffer_source *src = tensor < set->count ? coffer__tensors_source_at(set, tensor) : NULL;
+    const coffer_tensor *found = src ? &set->entries[tensor].tensor : NULL;
+    return found && found->size <= SIZE_MAX ? coffer_source_view(src, found->offset, (size_t)found->size) : NULL;
+}
+
+coffer_status coffer_tensors_intact(const coffer_tensors *set, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < set->part_count; i++)
+        status = coffer_source_intact(set->parts[i].src, err);
+    return status;
+}
+
 /* Elements of one type into another, a piece at a time. */
 static coffer_status read_converted(uint8_t *out, coffer_dtype dtype, const coffer_tensors *set,
                                     const coffer__tensors_entry *entry, uint64_t first, uint64_t count,

@@ -15,6 +15,7 @@ const coffer_format coffer__mcf_format = {
     .title = "model container",
     .magic = (const uint8_t *)COFFER__MCF_MAGIC,
     .magic_len = COFFER__MCF_MAGIC_SIZE,
+    .version = { COFFER__MCF_MINOR_AT, 2, true, COFFER__MCF_MAJOR, COFFER__MCF_MINOR },
     .has_hash = true,
     .repairs_from_copy = true,
     .holds_tensors = true,
