@@ -137,6 +137,9 @@ coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const 
 
 /* ---- tensors_files.c: configuration, tokenizer and other files of the model ---- */
 
+/* Weights in other forms are not files next to the tensors. */
+bool coffer__tensors_is_weights(const char *name);
+
 coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char *name, coffer_error *err);
 void coffer__tensors_files_free(coffer__tensors_files *files); /* its names, not itself */
 /* True for a folder and a file that may contain files. */
