@@ -56,12 +56,18 @@ void coffer_node_sort(coffer_node *map, const char *name, coffer_node_compare co
         list->last = list->last->next;
 }
 
+/* A tree that ran out of memory may lack the name. */
+static const char *name_of(const coffer_node *map)
+{
+    const coffer_node *name = coffer_node_find(map, "name");
+    const char *text = name ? coffer_node_get_text(name, NULL) : NULL;
+    return text ? text : "";
+}
+
 static int by_name(const coffer_node *a, const coffer_node *b, const void *context)
 {
-    const char *left = coffer_node_get_text(coffer_node_find(a, "name"), NULL);
-    const char *right = coffer_node_get_text(coffer_node_find(b, "name"), NULL);
     (void)context;
-    return coffer__natural_compare(left ? left : "", right ? right : "");
+    return coffer__natural_compare(name_of(a), name_of(b));
 }
 
 void coffer__node_sort_by_name(coffer_node *root, const char *list)
