@@ -26,7 +26,7 @@ run() {
 }
 exec 2>&1
 
-for type in k6 k4 k3 k2 int8; do
+for type in k6 k3 int8; do
     coffer quantize model.safetensors $type.mcf --type $type >/dev/null
     run convert $type.mcf $type.gguf
     types $type.gguf
@@ -34,9 +34,9 @@ for type in k6 k4 k3 k2 int8; do
     coffer convert $type.gguf again.mcf -f
     types again.mcf | grep embd
 done
-run convert k4.mcf k4.safetensors
+run convert k3.mcf k3.safetensors
 run convert llama.gguf llama.safetensors
-run convert --json k4.mcf half.gguf --cast f16 | sed 's/"size":[0-9]*,//'
+run convert --json k3.mcf half.gguf --cast f16 | sed 's/"size":[0-9]*,//'
 types half.gguf
 
 # Blocks of GGUF in MCF.
