@@ -4,6 +4,7 @@
 #include "coffer/coffer.h"
 #include "must.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,6 +86,34 @@ static void must_round_trip(coffer_source *src, const coffer_tensors *set)
     unlink(back);
 }
 
+/* Whatever is saved of a damaged file is a file without damage. */
+static void must_repair(const uint8_t *data, size_t size)
+{
+    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_report *report = NULL;
+    coffer_tensors *set = NULL;
+    char in[64], out[64];
+    const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(in, sizeof in, "%s/coffer-fuzz-%d-in.safetensors", folder, (int)getpid());
+    snprintf(out, sizeof out, "%s/coffer-fuzz-%d-out.safetensors", folder, (int)getpid());
+    FILE *file = fopen(in, "wb");
+    MUST(file);
+    MUST(fwrite(data, 1, size, file) == size);
+    MUST(fclose(file) == 0);
+    opts.overwrite = true;
+    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
+    if (coffer_tensors_repair(report, in, out, &opts, &err) == COFFER_OK) {
+        MUST(coffer_tensors_open_path(&set, out, NULL, NULL) == COFFER_OK);
+        coffer_tensors_close(set);
+        unlink(out);
+    } else {
+        MUST(err.text[0] != 0 && access(out, F_OK) != 0);
+    }
+    coffer_report_free(report);
+    unlink(in);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     coffer_limits limits = COFFER_LIMITS_INIT;
@@ -106,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             must_round_trip(src, set);
     } else {
         MUST(err.text[0] != 0);
+        must_repair(bytes, size);
     }
     coffer_tensors_close(set);
     coffer_source_close(src);

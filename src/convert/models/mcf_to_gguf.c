@@ -152,9 +152,10 @@ static coffer_status plan_tensor(export_tensor *out, gguf_job *export, coffer__c
                    coffer_dtype_is_float(tensor->dtype);
     if (status || chosen->as_is || is_cast)
         return status;
-    const char *how = coffer_dtype_is_quantized(tensor->dtype) ? "decoded to"
-                      : small                                  ? "with one dimension converted to"
-                                                               : "converted to";
+    const char *how = coffer_dtype_is_quantized(tensor->dtype)     ? "decoded to"
+                      : small && tensor->dtype == COFFER_DTYPE_F64 ? "with one dimension rounded to"
+                      : small                                      ? "with one dimension converted to"
+                                                                   : "converted to";
     coffer__type_changes_add(&export->changes, tensor, how, out->type->name, out->size);
     return COFFER_OK;
 }
