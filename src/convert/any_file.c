@@ -56,7 +56,7 @@ static coffer_status open_folder(coffer_file *file, coffer_error *err)
     coffer_status status = coffer_tensors_open_path(&file->set, file->path, NULL, &file->unknown);
     if (is_unknown(status) || status == COFFER_E_NOT_FOUND)
         return coffer_source_open(&file->src, file->path, NULL, err);
-    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO)
+    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO || status == COFFER_E_UNSUPPORTED)
         return fail_unknown(file, err);
     file->kind = status ? "safetensors" : coffer_tensors_kind(file->set);
     return COFFER_OK;
@@ -162,6 +162,8 @@ const char *coffer_file_title(const coffer_file *file)
         return coffer_format_title(file->format);
     if (file->outside)
         return file->outside->title;
+    if (file->kind && strcmp(file->kind, COFFER__KIND_PYTORCH) == 0)
+        return COFFER__KIND_PYTORCH_TITLE;
     const coffer__tensors_reader *reader = file->kind ? coffer__tensors_find_reader(file->kind) : NULL;
     return file->set ? coffer_tensors_title(file->set) : reader ? reader->title : "format not recognized";
 }

@@ -148,6 +148,11 @@ static coffer_status fail_no_conversion(const char *from, const char *to, coffer
     put_reachable(&text, from, true);
     coffer__buffer_printf(&text, "; to %s from: ", to);
     put_reachable(&text, to, false);
+    if (strcmp(from, COFFER__KIND_PYTORCH) == 0) {
+        text.len = 0;
+        coffer__buffer_printf(&text, "a " COFFER__KIND_PYTORCH_TITLE
+                                     " (Python code); convert it in Python: " COFFER__KIND_PYTORCH_HINT);
+    }
     if (strcmp(from, "arrow") == 0 || strcmp(to, "arrow") == 0)
         coffer__buffer_printf(&text, " (Parquet and Arrow are not supported; pyarrow reads JSONL)");
     coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));
