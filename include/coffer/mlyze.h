@@ -130,6 +130,12 @@ COFFER_API const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *
  * missing or its value is not text. Borrowed. */
 COFFER_API const char *coffer_mlyze_metadata_text(const coffer_mlyze *trace, const char *key);
 
+/* A value of the metadata as JSON text. path : keys of objects and positions in arrays with "." between them,
+ * such as "source.format" or "stack_traces.7"; "" = all of it. COFFER_E_NOT_FOUND when there is no such
+ * value. out : NUL-terminated, coffer_free(). */
+COFFER_API_STATUS coffer_mlyze_metadata_json(char **out, size_t *len, const coffer_mlyze *trace,
+                                             const char *path, coffer_error *err);
+
 /* Names are UTF-8, NUL-terminated and borrowed; NULL when the metadata does not list the id. O(1). */
 COFFER_API const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_t id);
 COFFER_API const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id);
@@ -356,6 +362,8 @@ typedef struct coffer_mlyze_stack_row {
 typedef struct coffer_mlyze_thread_row {
     uint16_t thread;
     uint64_t allocs, allocated_bytes, live_allocs, live_bytes, peak_bytes;
+    const char *name; /* by THREAD events, else as coffer_mlyze_thread_name; NULL = unknown. Borrowed from the
+                       * trace */
 } coffer_mlyze_thread_row;
 
 /* Buckets are powers of two: [0], [1], [2, 4), [4, 8) … */
