@@ -131,6 +131,11 @@ void coffer__mlyze_check_stacks(const coffer__mlyze_checker *check);
 /* Blocks and events. */
 coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, coffer_error *err);
 
+/* Whether a stack matches one of the patterns of `focus` (NULL or empty = all) and none of `ignore`. */
+bool coffer__mlyze_is_selected(const coffer_mlyze_suppressions *focus,
+                               const coffer_mlyze_suppressions *ignore, const coffer_mlyze *trace,
+                               size_t stack);
+
 /* True for empty tables, which the program memlyze writes. */
 bool coffer__mlyze_has_empty_tables(const coffer_mlyze *trace);
 

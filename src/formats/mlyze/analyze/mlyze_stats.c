@@ -192,6 +192,7 @@ static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pa
         coffer_mlyze_stats_free(stats);
         return status;
     }
+    stats->totals.growth_by_events = pass->growth.by_events;
     stats->marks = pass->results.marks;
     stats->mark_count = pass->results.mark_count;
     pass->results.marks = NULL;
